@@ -1,0 +1,54 @@
+# Targets: venv demo test test-gpu lint bench clean.  `make demo` is the first thing to try.
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+# The first interpreter that runs, is 3.12 or 3.11 (dd has CUDD wheels for these) and can make environments.
+# Being on PATH is not enough: version managers leave shims there for versions that are not active.
+CANDIDATES := python3.12 python3.11 python3 python
+PROBE := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))
+
+.PHONY: venv demo test test-gpu lint bench clean
+
+venv: $(STAMP)
+
+$(STAMP): pyproject.toml
+	@set -e; chosen=$(BIN)/python; \
+	if ! $$chosen -c '$(PROBE)' >/dev/null 2>&1; then \
+	  chosen=; \
+	  for candidate in $(CANDIDATES); do \
+	    if $$candidate -c '$(PROBE)' >/dev/null 2>&1; then chosen=$$candidate; break; fi; \
+	  done; \
+	  if [ -z "$$chosen" ]; then \
+	    echo "make: no working Python 3.11 or 3.12 with the venv module found (tried: $(CANDIDATES));" \
+	         "install one and put it on PATH" >&2; exit 1; \
+	  fi; \
+	  echo "making $(VENV) with $$chosen"; \
+	  "$$chosen" -m venv --clear $(VENV); \
+	fi
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,plot]'
+	@touch $@
+
+demo: venv
+	$(BIN)/hybrid check examples/kanban.prism examples/kanban.props --const t=3
+	$(BIN)/hybrid levels examples/kanban.prism --const t=3
+
+test: venv
+	$(BIN)/python -m pytest
+
+# Only the tests that need a device; they fail instead of being skipped where there is none.
+test-gpu: venv
+	HYBRID_REQUIRE_GPU=1 $(BIN)/python -m pytest -m gpu
+
+lint: venv
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: venv
+	$(BIN)/python benchmarks/cpu_iteration.py
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,62 @@
+"""Shared fixtures: backends, seeded random numbers, and the rules for tests that need a device."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import zlib
+from pathlib import Path
+
+import hypothesis
+import numpy as np
+import pytest
+
+import gpu_kernels
+
+# Plots are drawn without a display, whatever the machine's settings say.
+os.environ["MPLBACKEND"] = "Agg"
+
+# Compilation and a shared machine make single examples slow: no deadline, and a blob to replay a failure.
+hypothesis.settings.register_profile("project", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("project")
+
+# One number seeds every random test; a run prints it, and HYBRID_TEST_SEED replays it.
+_SEED = int(os.environ.get("HYBRID_TEST_SEED") or secrets.randbelow(2**31 - 100) + 100)
+
+# `make test-gpu` sets it: a missing device is then a failure instead of a skip.
+_REQUIRE_GPU = os.environ.get("HYBRID_REQUIRE_GPU") == "1"
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    reason = gpu_kernels.unavailable_reason()
+    return [
+        f"seed: {_SEED} (replay with HYBRID_TEST_SEED={_SEED})",
+        "gpu: available" if reason is None else f"gpu: tests marked 'gpu' are skipped: {reason}",
+    ]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu") is None:
+        return
+    reason = gpu_kernels.unavailable_reason()
+    if reason is not None:
+        if _REQUIRE_GPU:
+            pytest.fail(f"HYBRID_REQUIRE_GPU=1, but: {reason}")
+        pytest.skip(reason)
+
+
+@pytest.fixture(params=["reference", "cpu"])
+def backend(request: pytest.FixtureRequest) -> str:
+    """Every backend of this version, by the name that the `backend=` argument takes."""
+    return str(request.param)
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """A generator of its own for each test, so that the order of the tests does not matter."""
+    return np.random.default_rng([_SEED, zlib.crc32(request.node.nodeid.encode())])
+
+
+@pytest.fixture(scope="session")
+def examples_folder() -> Path:
+    return Path(__file__).resolve().parent.parent / "examples"

@@ -1,0 +1,125 @@
+"""The layers run one way, and the light packages stay light to import."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("hybrid", "mtbdd", "gpu_kernels")
+
+# What a package must never import, not even inside a function.
+FORBIDDEN = {
+    "mtbdd": {"gpu_kernels", "hybrid"},
+    "gpu_kernels": {"mtbdd", "hybrid"},
+    "hybrid": set(),
+}
+
+# Too slow, or not installed, for the moment of `import hybrid`.
+HEAVY = ("cupy", "numba", "matplotlib", "scipy")
+
+
+def imported_names(source: str) -> list[tuple[str, int]]:
+    """Every absolute module name that a source imports, with its line; relative ones start with a dot."""
+    names = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names += [(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names.append(("." * node.level + (node.module or ""), node.lineno))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in (
+            "import_module",
+            "__import__",
+        ):
+            names += [
+                (argument.value, node.lineno)
+                for argument in node.args[:1]
+                if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+            ]
+    return names
+
+
+def source_files(package: str) -> list[Path]:
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_layers_no_forbidden_import(package: str) -> None:
+    faults = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in source_files(package)
+        for name, line in imported_names(path.read_text(encoding="utf-8"))
+        if name.split(".")[0] in FORBIDDEN[package]
+    ]
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_layers_imports_are_absolute_and_explicit(package: str) -> None:
+    faults = []
+    for path in source_files(package):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (
+                node.level > 0 or any(alias.name == "*" for alias in node.names)
+            ):
+                faults.append(f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}")
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_layers_packages_have_files(package: str) -> None:
+    assert ROOT / package / "__init__.py" in source_files(package)
+
+
+def test_layers_walk_sees_every_form_of_import() -> None:
+    source = (
+        "import hybrid.solvers as s\n"
+        "def f():\n"
+        "    from mtbdd.offset import Level\n"
+        "    importlib.import_module('gpu_kernels.scc')\n"
+        "from . import sibling\n"
+    )
+    assert {name for name, _ in imported_names(source)} == {
+        "hybrid.solvers",
+        "mtbdd.offset",
+        "gpu_kernels.scc",
+        ".",
+    }
+
+
+def run_python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_import_loads_nothing_heavy(package: str) -> None:
+    code = f"import {package}, sys; print(*(name for name in {HEAVY} if name in sys.modules))"
+    result = run_python(code)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == [], f"import {package} also imports {result.stdout.strip()}"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_import_works_without_heavy_packages(package: str) -> None:
+    result = run_python(f"import sys; sys.modules.update(dict.fromkeys({HEAVY})); import {package}")
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_import_leaves_other_layers_alone(package: str) -> None:
+    code = f"import {package}, sys; print(*(name for name in {PACKAGES} if name in sys.modules))"
+    result = run_python(code)
+    assert result.returncode == 0, result.stderr
+    assert not FORBIDDEN[package] & set(result.stdout.split())
