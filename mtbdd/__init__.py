@@ -1,0 +1,1 @@
+"""Symbolic matrices: BDD and MTBDD encodings of transition relations, built on `dd`."""

@@ -1,0 +1,208 @@
+"""Commands of the model as events: partitions by rate over the bits that they touch.
+
+An event is one unlabelled command, or one action over all modules that take part in it
+(rates multiply).  Its relation speaks of all row bits and of the column bits of the
+variables that the event may change; all other variables keep their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mtbdd.encoding import Encoding
+from mtbdd.expressions import ExpressionTranslator
+from mtbdd.language.syntax import (
+    Binary,
+    Command,
+    Expression,
+    Literal,
+    Module,
+    Position,
+    ResolvedModel,
+    Update,
+)
+from mtbdd.manager import Node
+from mtbdd.partition import Partition, canonical
+
+__all__ = ["Event", "Suspect", "probability_suspects", "translate_events"]
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """States (not yet known to be reachable) in which a command would be at fault."""
+
+    position: Position
+    states: Node
+    message: str
+
+
+@dataclass
+class Event:
+    """One unlabelled command or one synchronised action.
+
+    Attributes
+    ----------
+    action : str or None
+        The action's name.
+    touched : tuple of str
+        Variables whose column bits occur in `rates`, in model order.
+    rates : Partition
+        Rate or probability over row bits and the touched column bits.
+    choices : Partition
+        Number of command combinations enabled in a state (row bits).
+    exits : Partition
+        Sum of the event's rates over all successors of a state (row bits).
+    suspects : list of Suspect
+        What must not be reachable.
+    """
+
+    action: str | None
+    touched: tuple[str, ...]
+    rates: Partition
+    choices: Partition
+    exits: Partition
+    suspects: list[Suspect] = field(default_factory=list)
+
+
+def translate_events(model: ResolvedModel, translator: ExpressionTranslator) -> list[Event]:
+    """Return the events of a model: unlabelled commands in order, then the actions in order of appearance."""
+    events = [
+        _event(None, [(module, [command])], translator)
+        for module in model.modules
+        for command in module.commands
+        if command.action is None
+    ]
+    actions: dict[str, list[tuple[Module, list[Command]]]] = {}
+    for module in model.modules:
+        own: dict[str, list[Command]] = {}
+        for command in module.commands:
+            if command.action is not None:
+                own.setdefault(command.action, []).append(command)
+        for action, commands in own.items():
+            actions.setdefault(action, []).append((module, commands))
+    events.extend(_event(action, parts, translator) for action, parts in actions.items())
+    return events
+
+
+def _event(
+    action: str | None, parts: Sequence[tuple[Module, list[Command]]], translator: ExpressionTranslator
+) -> Event:
+    """Multiply the components of all modules that take part in an event."""
+    encoding = translator.encoding
+    manager = encoding.manager
+    components = [_component(commands, translator) for _, commands in parts]
+    assigned = frozenset[str]().union(*(c.touched for c in components))
+    rates = Partition(manager, {1: manager.true})
+    choices = exits = Partition(manager, {1: manager.true})
+    for c in components:
+        rates = rates.times(c.rates)
+        choices = choices.times(c.choices)
+        exits = exits.times(c.exits)
+    suspects = []
+    for i, c in enumerate(components):
+        for suspect in c.suspects:
+            states = suspect.states
+            for j, other in enumerate(components):
+                if i != j:
+                    states = states & other.choices.support
+            suspects.append(Suspect(suspect.position, states, suspect.message))
+    touched = tuple(v.name for v in encoding.variables if v.name in assigned)
+    return Event(action, touched, rates, choices, exits, suspects)
+
+
+def _component(commands: Sequence[Command], translator: ExpressionTranslator) -> Event:
+    """Sum the commands that one module offers for one event."""
+    encoding = translator.encoding
+    manager = encoding.manager
+    assigned = {a.variable for c in commands for u in c.updates for a in u.assignments}
+    touched = tuple(v.name for v in encoding.variables if v.name in assigned)
+    rates, choices, exits = Partition(manager), Partition(manager), Partition(manager)
+    suspects: list[Suspect] = []
+    for command in commands:
+        guard = translator.states(command.guard) & encoding.valid
+        if guard == manager.false:
+            continue
+        choices = choices.plus(Partition(manager, {1: guard}))
+        for update in command.updates:
+            rates = rates.plus(_update(command, update, guard, touched, translator, suspects))
+        exits = exits.plus(translator.partition(total_weight(command), guard).nonzero())
+    return Event(None, touched, rates, choices, exits, suspects)
+
+
+def _update(
+    command: Command,
+    update: Update,
+    guard: Node,
+    touched: Sequence[str],
+    translator: ExpressionTranslator,
+    suspects: list[Suspect],
+) -> Partition:
+    """Return the partition of one update: its weight over guard, assignments and kept variables."""
+    manager = translator.encoding.manager
+    weight: Expression = update.weight or Literal(update.position, 1)
+    weights: dict[float, Node] = {}
+    active = manager.false
+    for value, piece in translator.partition(weight, guard):
+        if not _is_weight(value):
+            suspects.append(Suspect(update.position, piece, f"the weight of an update is {value}"))
+        elif value > 0:
+            weights[canonical(value)] = piece
+            active = active | piece
+    relation = _relation(command, update, active, touched, translator, suspects)
+    return Partition(manager, {v: piece & relation for v, piece in weights.items()})
+
+
+def _is_weight(value: float) -> bool:
+    """Whether a number may be a rate or a probability."""
+    return 0 <= value < float("inf")
+
+
+def _relation(
+    command: Command,
+    update: Update,
+    active: Node,
+    touched: Sequence[str],
+    translator: ExpressionTranslator,
+    suspects: list[Suspect],
+) -> Node:
+    """Return the relation "assigned variables take their new value, the other touched ones keep theirs"."""
+    encoding = translator.encoding
+    manager = encoding.manager
+    assigned = {a.variable for a in update.assignments}
+    relation = manager.equal_bits(encoding.bits_of(n for n in touched if n not in assigned))
+    for assignment in update.assignments:
+        variable = encoding.by_name[assignment.variable]
+        moves = []
+        for value, piece in translator.partition(assignment.expression):
+            if variable.low <= value <= variable.high:
+                moves.append(piece & encoding.column_value(variable, int(value)))
+            elif (bad := piece & active) != manager.false:
+                text = f"sets {variable.name} to {value}, outside its range [{variable.low}..{variable.high}]"
+                suspects.append(Suspect(assignment.position, bad, f"the update {text}"))
+        relation = relation & manager.disjunction(moves)
+    return relation
+
+
+def total_weight(command: Command) -> Expression:
+    """Return the sum of the weights of a command's updates as an expression."""
+    total: Expression = command.updates[0].weight or Literal(command.position, 1)
+    for update in command.updates[1:]:
+        total = Binary(command.position, "+", total, update.weight or Literal(update.position, 1))
+    return total
+
+
+def probability_suspects(model: ResolvedModel, translator: ExpressionTranslator) -> list[Suspect]:
+    """Return where the probabilities of a command do not add up to 1 (DTMCs and MDPs).
+
+    The tolerance is 1e-5 relative, as in PRISM: probabilities are often given rounded.
+    """
+    found = []
+    for module in model.modules:
+        for command in module.commands:
+            guard = translator.states(command.guard) & translator.encoding.valid
+            for value, piece in translator.partition(total_weight(command), guard):
+                if not abs(value - 1) <= 1e-5:
+                    message = f"the probabilities of a command add up to {value}, expected 1"
+                    found.append(Suspect(command.position, piece, message))
+    return found

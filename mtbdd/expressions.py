@@ -1,0 +1,173 @@
+"""Expressions of the model language as sets of states and as partitions by value.
+
+An expression whose variables span a small grid is evaluated on the whole grid with numpy
+and turned into decision diagrams from the table; a wider one is split at its top operator
+and put together from its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mtbdd.encoding import Encoding
+from mtbdd.language.evaluate import evaluate, expression_variables
+from mtbdd.language.syntax import (
+    Binary,
+    Call,
+    Conditional,
+    Expression,
+    Literal,
+    Name,
+    Unary,
+)
+from mtbdd.manager import Node
+from mtbdd.partition import Partition, from_table
+
+__all__ = ["ExpressionTranslator"]
+
+_GRID_BITS = 16  # tables of up to 65,536 entries: about a millisecond in numpy
+_LOGIC = frozenset("& | => <=>".split())
+
+
+class ExpressionTranslator:
+    """Turns typed expressions into sets and partitions over the row bits of an encoding.
+
+    Parameters
+    ----------
+    encoding : Encoding
+        Where the variables live.
+
+    Notes
+    -----
+    Results are cached by expression.  Values outside a variable's range belong to no set.
+    """
+
+    def __init__(self, encoding: Encoding) -> None:
+        self.encoding = encoding
+        self._sets: dict[Expression, Node] = {}
+        self._partitions: dict[Expression, Partition] = {}
+
+    # ------------------------------------------------------------------ sets
+
+    def states(self, expression: Expression) -> Node:
+        """Return the set of assignments where a boolean expression holds."""
+        known = self._sets.get(expression)
+        if known is None:
+            known = self._sets[expression] = self._states(expression)
+        return known
+
+    def _states(self, e: Expression) -> Node:
+        manager = self.encoding.manager
+        if isinstance(e, Literal):
+            return manager.true if e.value else manager.false
+        if isinstance(e, Unary) and e.operator == "!":
+            return ~self.states(e.operand)
+        if isinstance(e, Binary) and e.operator in _LOGIC:
+            a, b = self.states(e.left), self.states(e.right)
+            if e.operator == "&":
+                return a & b
+            if e.operator == "|":
+                return a | b
+            return ~a | b if e.operator == "=>" else ~(a ^ b)
+        if isinstance(e, Conditional):
+            return manager.bdd.ite(self.states(e.condition), self.states(e.then), self.states(e.otherwise))
+        return self.partition(e).pieces.get(True, manager.false)
+
+    # ------------------------------------------------------------------ partitions
+
+    def partition(self, expression: Expression, domain: Node | None = None) -> Partition:
+        """Return the partition of the assignments by the expression's value, zero included.
+
+        Parameters
+        ----------
+        expression : Expression
+            Resolved: literals, variables and operators only.
+        domain : Node, optional
+            Cut the result to this set.
+        """
+        known = self._partitions.get(expression)
+        if known is None:
+            known = self._partitions[expression] = self._partition(expression)
+        return known if domain is None else known.only(domain)
+
+    def _partition(self, e: Expression) -> Partition:
+        manager = self.encoding.manager
+        if isinstance(e, Literal):
+            return Partition(manager, {e.value: manager.true})
+        names = self._ordered(expression_variables(e))
+        if len(self.encoding.bits_of(names)) <= _GRID_BITS or isinstance(e, Name):
+            return self._tabulate(e, names)
+        if isinstance(e, Conditional):
+            condition = self.states(e.condition)
+            then, otherwise = self.partition(e.then, condition), self.partition(e.otherwise, ~condition)
+            return _union(manager, [then, otherwise])
+        if isinstance(e, Unary) and e.operator == "-":
+            return self.partition(e.operand).map(lambda a: -a)
+        if isinstance(e, (Unary, Binary)) and (e.operator in _LOGIC or e.operator == "!"):
+            holds = self.states(e)
+            return Partition(manager, {True: holds, False: ~holds})
+        if isinstance(e, Binary):
+            return self.partition(e.left).combine(self.partition(e.right), _scalar(e, [e.left, e.right]))
+        if isinstance(e, Call):
+            return self._call(e)
+        raise TypeError(f"not an expression over state variables: {type(e).__name__}")
+
+    def _call(self, e: Call) -> Partition:
+        """Fold a call over its arguments: associative functions two at a time, others all at once."""
+        parts = [self.partition(a) for a in e.arguments]
+        if len(parts) == 1:
+            function = _scalar(e, list(e.arguments))
+            return parts[0].map(lambda a: function(a))
+        result = parts[0]
+        step = _scalar(Call(e.position, e.function, e.arguments[:2]), list(e.arguments[:2]))
+        for part in parts[1:]:
+            result = result.combine(part, step)
+        return result
+
+    def _ordered(self, names: frozenset[str]) -> list[str]:
+        """Return variable names in model order."""
+        return [v.name for v in self.encoding.variables if v.name in names]
+
+    def _tabulate(self, e: Expression, names: Sequence[str]) -> Partition:
+        """Evaluate on the grid of all values of the named variables."""
+        variables = [self.encoding.by_name[n] for n in names]
+        shape = tuple(1 << len(v.bits) for v in variables)
+        table = np.broadcast_to(np.asarray(evaluate(e, self.encoding.grid(names))), shape)
+        mask = np.ones(shape, dtype=np.bool_)
+        for axis, v in enumerate(variables):
+            inside = np.arange(shape[axis]) < v.size
+            mask &= inside.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+        bits = [name for v in variables for name in self.encoding.row_names(v)]
+        return from_table(self.encoding.manager, bits, np.ascontiguousarray(table).reshape(-1), mask.reshape(-1))
+
+
+def _union(manager: Any, parts: Sequence[Partition]) -> Partition:
+    """Unite partitions with disjoint supports."""
+    pieces: dict[Any, list[Node]] = {}
+    for part in parts:
+        for value, piece in part:
+            pieces.setdefault(value, []).append(piece)
+    return Partition(manager, {v: manager.disjunction(s) for v, s in pieces.items()})
+
+
+def _scalar(e: Expression, operands: Sequence[Expression]) -> Any:
+    """Return a function of the operands' values that applies the operator of `e`.
+
+    The values travel as arrays of one entry: numpy's rules then hold (1/0 is infinite), as on a grid.
+    """
+    names = tuple(Name(o.position, f"operand {i}") for i, o in enumerate(operands))
+    if isinstance(e, Binary):
+        pattern: Expression = Binary(e.position, e.operator, *names)
+    elif isinstance(e, Call):
+        pattern = Call(e.position, e.function, names)
+    else:
+        raise TypeError(f"not an operator: {type(e).__name__}")
+
+    def apply(*values: Any) -> Any:
+        environment = {n.name: np.array([v]) for n, v in zip(names, values, strict=True)}
+        return np.asarray(evaluate(pattern, environment)).reshape(-1)[0].item()
+
+    return apply

@@ -1,0 +1,157 @@
+"""The decision diagram manager: one `dd` manager with row, column and terminal-index bits.
+
+Variable order, top to bottom: row bit 0, column bit 0, spare bit 0, row bit 1, ... and,
+below all of them, the bits that number the terminals.  A real matrix is then one plain
+BDD whose nodes above the index bits are exactly the nodes of its MTBDD, and every
+operation on it runs at the speed of the BDD package.  Spare bits stand for the state in
+between when relations are composed; no matrix depends on them.  Every `dd` variable is
+named after its level (``b0``, ``b1``, ...), so that a dump is all numbers.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+__all__ = ["Manager", "Node"]
+
+Node = Any  # a `dd` Function; dd ships no type that both of its back ends share
+
+
+def _new_bdd(package: str) -> tuple[Any, Any]:
+    """Return a manager of the wanted `dd` back end and its `and_exists` (or None)."""
+    if package in ("auto", "cudd"):
+        try:
+            import dd.cudd as cudd
+        except ImportError:
+            if package == "cudd":
+                raise
+        else:
+            bdd = cudd.BDD()
+            bdd.configure(reordering=False)
+            return bdd, cudd.and_exists
+    import dd.autoref as autoref
+
+    if package == "auto":
+        warnings.warn(
+            "dd was installed without CUDD: its pure Python BDDs are used instead, "
+            "which is slower by two orders of magnitude (install a dd wheel, CPython 3.11 or 3.12)",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    bdd = autoref.BDD()
+    bdd.configure(reordering=False)
+    return bdd, None
+
+
+class Manager:
+    """A `dd` manager over `n_bits` interleaved row and column bits.
+
+    Parameters
+    ----------
+    n_bits : int
+        Number of row bits (and of column bits).
+    package : {"auto", "cudd", "autoref"}
+        Which `dd` back end to use; "auto" prefers CUDD and warns when it is missing.
+
+    Notes
+    -----
+    Counts of live nodes are the package's; reordering is switched off because the
+    interleaved order is what the offset-labelled conversion relies on.
+    """
+
+    def __init__(self, n_bits: int, package: str = "auto") -> None:
+        self.bdd, self._and_exists = _new_bdd(package)
+        self.is_cudd = self._and_exists is not None
+        self._swap = getattr(self.bdd, "_swap", None)
+        self.n_bits = n_bits
+        self.rows = tuple(f"b{self.row_level(i)}" for i in range(n_bits))
+        self.columns = tuple(f"b{self.column_level(i)}" for i in range(n_bits))
+        self.spares = tuple(f"b{3 * i + 2}" for i in range(n_bits))
+        self.index: tuple[str, ...] = ()
+        if n_bits:
+            self.bdd.declare(*(f"b{level}" for level in range(self.index_level)))
+        self.false = self.bdd.false
+        self.true = self.bdd.true
+
+    # ------------------------------------------------------------------ bits
+
+    @staticmethod
+    def row_level(bit: int) -> int:
+        """Return the level of a row bit in the manager's order."""
+        return 3 * bit
+
+    @staticmethod
+    def column_level(bit: int) -> int:
+        """Return the level of a column bit in the manager's order."""
+        return 3 * bit + 1
+
+    @property
+    def index_level(self) -> int:
+        """Level of the first terminal-index bit; every row and column bit lies above it."""
+        return 3 * self.n_bits
+
+    def index_bits(self, count: int) -> tuple[str, ...]:
+        """Return `count` terminal-index bits, declaring missing ones at the bottom of the order."""
+        while len(self.index) < count:
+            name = f"b{self.index_level + len(self.index)}"
+            self.bdd.declare(name)
+            self.index += (name,)
+        return self.index[:count]
+
+    def cube(self, names: Sequence[str], number: int) -> Node:
+        """Return the cube that holds where `names`, most significant first, spell `number`."""
+        size = len(names)
+        return self.bdd.cube({name: bool(number >> (size - 1 - i) & 1) for i, name in enumerate(names)})
+
+    # ------------------------------------------------------------------ operations
+
+    def disjunction(self, nodes: Iterable[Node]) -> Node:
+        """Return the disjunction of many nodes, as a balanced tree to keep operands small."""
+        queue = list(nodes)
+        if not queue:
+            return self.false
+        while len(queue) > 1:
+            paired = [a | b for a, b in zip(queue[::2], queue[1::2], strict=False)]
+            if len(queue) % 2:
+                paired.append(queue[-1])
+            queue = paired
+        return queue[0]
+
+    def and_exists(self, u: Node, v: Node, names: Iterable[str]) -> Node:
+        """Return `exists names: u and v` without building the conjunction where the package can."""
+        if self._and_exists is not None:
+            return self._and_exists(u, v, names)
+        return self.bdd.exist(list(names), u & v)
+
+    def exists(self, names: Iterable[str], u: Node) -> Node:
+        """Return `exists names: u`."""
+        return self.bdd.exist(list(names), u)
+
+    def rename(self, mapping: Mapping[str, str], u: Node) -> Node:
+        """Return `u` with variables renamed; none of the new names may occur in `u`."""
+        if not mapping:
+            return u
+        # With CUDD, swapping looks only at the named variables; `let` walks all that are declared.
+        return self._swap(u, dict(mapping)) if self._swap is not None else self.bdd.let(dict(mapping), u)
+
+    def to_columns(self, u: Node) -> Node:
+        """Return the set `u` over row bits as a set over column bits."""
+        return self.rename(dict(zip(self.rows, self.columns, strict=True)), u)
+
+    def to_rows(self, u: Node) -> Node:
+        """Return the set `u` over column bits as a set over row bits."""
+        return self.rename(dict(zip(self.columns, self.rows, strict=True)), u)
+
+    def equal_bits(self, bits: Iterable[int]) -> Node:
+        """Return the relation "row bit i equals column bit i" for the given bit numbers.  Time: O(bits)."""
+        bdd, node = self.bdd, self.true
+        for i in sorted(bits, reverse=True):
+            x, y = bdd.var(self.rows[i]), bdd.var(self.columns[i])
+            node = bdd.ite(x, y & node, ~y & node)
+        return node
+
+    def size(self, u: Node) -> int:
+        """Return the number of BDD nodes of `u`, the terminal included."""
+        return int(u.dag_size) if self.is_cudd else len(u)
