@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mtbdd.manager import Manager
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.nodes import FALSE, NodeTable
-from mtbdd.offset import Level, OffsetMTBDD
+from mtbdd.offset import Level, OffsetMTBDD, distinct_rows
 from mtbdd.states import StateIndex
 
 __all__ = ["count_nonzeros", "offset_label"]
@@ -73,7 +73,9 @@ def offset_label(
                 raise ValueError("the matrix has an entry outside the given row and column states")
             r, c = (kept, moved) if is_column else (moved, kept)
             links = np.full(child.size, -1, dtype=np.int32)
-            refs, row_nodes, column_nodes, links[live] = _unite(child[live], r[live], c[live])
+            triples = child[live], r[live], c[live]
+            first, links[live] = distinct_rows(triples)
+            refs, row_nodes, column_nodes = (part[first] for part in triples)
             half = child.size // 2
             levels.append(Level(links[:half], links[half:], offset))
     row_counts.append(np.ones(refs.size, dtype=np.int64))
@@ -87,21 +89,6 @@ def offset_label(
         rows=tuple(row_counts),
         columns=tuple(column_counts),
     )
-
-
-def _unite(
-    refs: NDArray[np.int64], rows: NDArray[np.int64], columns: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the distinct triples and, for every given one, its number among them."""
-    if refs.size == 0:
-        return refs, rows, columns, refs
-    row_width, column_width = int(rows.max()) + 1, int(columns.max()) + 1
-    if int(refs.max() + 1) * row_width * column_width < 2**63:
-        keys, inverse = np.unique((refs * row_width + rows) * column_width + columns, return_inverse=True)
-        rest = keys // column_width
-        return rest // row_width, rest % row_width, keys % column_width, inverse.reshape(-1)
-    triples, inverse = np.unique(np.stack([refs, rows, columns], axis=1), axis=0, return_inverse=True)
-    return triples[:, 0], triples[:, 1], triples[:, 2], inverse.reshape(-1)
 
 
 def count_nonzeros(matrix: OffsetMTBDD) -> int:

@@ -56,7 +56,9 @@ class Encoding:
         encoded, start = [], 0
         for v in variables:
             width = (v.high - v.low).bit_length()
-            encoded.append(EncodedVariable(v.name, v.low, v.high, v.is_bool, tuple(range(start, start + width))))
+            encoded.append(
+                EncodedVariable(v.name, v.low, v.high, v.is_bool, tuple(range(start, start + width)))
+            )
             start += width
         self.variables = tuple(encoded)
         self.by_name: Mapping[str, EncodedVariable] = {v.name: v for v in encoded}

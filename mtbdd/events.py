@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mtbdd.encoding import Encoding
 from mtbdd.expressions import ExpressionTranslator
 from mtbdd.language.syntax import (
     Binary,

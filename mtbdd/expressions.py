@@ -19,6 +19,7 @@ from mtbdd.language.syntax import (
     Call,
     Conditional,
     Expression,
+    LabelReference,
     Literal,
     Name,
     Unary,
@@ -47,6 +48,7 @@ class ExpressionTranslator:
 
     def __init__(self, encoding: Encoding) -> None:
         self.encoding = encoding
+        self.labels: dict[str, Node] = {}  # built-in labels, known once the model is built
         self._sets: dict[Expression, Node] = {}
         self._partitions: dict[Expression, Partition] = {}
 
@@ -63,6 +65,8 @@ class ExpressionTranslator:
         manager = self.encoding.manager
         if isinstance(e, Literal):
             return manager.true if e.value else manager.false
+        if isinstance(e, LabelReference):
+            return self.labels[e.name]
         if isinstance(e, Unary) and e.operator == "!":
             return ~self.states(e.operand)
         if isinstance(e, Binary) and e.operator in _LOGIC:
@@ -141,7 +145,9 @@ class ExpressionTranslator:
             inside = np.arange(shape[axis]) < v.size
             mask &= inside.reshape([-1 if i == axis else 1 for i in range(len(shape))])
         bits = [name for v in variables for name in self.encoding.row_names(v)]
-        return from_table(self.encoding.manager, bits, np.ascontiguousarray(table).reshape(-1), mask.reshape(-1))
+        return from_table(
+            self.encoding.manager, bits, np.ascontiguousarray(table).reshape(-1), mask.reshape(-1)
+        )
 
 
 def _union(manager: Any, parts: Sequence[Partition]) -> Partition:

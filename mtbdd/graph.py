@@ -82,4 +82,3 @@ def bottom_components(model: SymbolicModel) -> list[Node]:
 def _stored(model: SymbolicModel, states: Node) -> dict[str, int]:
     """Return one state of a set with every value as a number."""
     return {name: int(value) for name, value in model.encoding.pick(states).items()}
-

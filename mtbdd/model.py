@@ -19,15 +19,17 @@ from mtbdd.convert import count_nonzeros, offset_label
 from mtbdd.encoding import Encoding
 from mtbdd.events import Event, Suspect, probability_suspects, translate_events
 from mtbdd.expressions import ExpressionTranslator
-from mtbdd.faults import BuildError, BuildFault, format_state
+from mtbdd.faults import BuildError, format_state
+from mtbdd.language.errors import Fault
 from mtbdd.language.syntax import Expression, ModelType, Position, ResolvedModel
 from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
-from mtbdd.nodes import FALSE, TRUE, NodeTable, read_nodes
+from mtbdd.nodes import TRUE, NodeTable, read_nodes
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.partition import Partition
 from mtbdd.reach import Transition, fixpoint, image
 from mtbdd.states import StateIndex, expand_values, index_states
+from mtbdd.vectors import expand, expand_sum
 
 __all__ = ["SymbolicModel", "build_model"]
 
@@ -58,6 +60,12 @@ class SymbolicModel:
         Sets over row bits; `deadlocks` are the states that were given a self-loop.
     matrix : SymbolicMatrix
         Rates (CTMC) or probabilities (DTMC) between reachable states.
+    events : tuple of Event
+        The commands as partitions by rate.
+    relations : tuple of Transition
+        The same as relations between states.
+    translator : ExpressionTranslator
+        Turns expressions over the variables into sets and partitions.
     warnings : tuple of str
         What the user should know about the build.
     """
@@ -85,10 +93,11 @@ class SymbolicModel:
         self.matrix = matrix
         self.relations = tuple(relations)
         self.warnings = tuple(warnings)
-        self._translator = translator
-        self._events = events
+        self.translator = translator
+        self.events = tuple(events)
         self._choices = choices
         self.build_seconds = 0.0
+        translator.labels.update(init=initial, deadlock=deadlocks)
 
     # ------------------------------------------------------------------ size
 
@@ -150,13 +159,21 @@ class SymbolicModel:
         manager = self.manager
         diagonal = self.matrix.node & within.states & manager.equal_bits(range(self.encoding.n_bits))
         rows = SymbolicMatrix(manager, manager.exists(manager.columns, diagonal), self.matrix.terminals)
-        return _vector(rows, within)
+        return expand(rows, within)
+
+    def exit_rates(self, within: StateIndex) -> NDArray[np.float64]:
+        """Return the row sums of the transition matrix over a set, shape (within.size,).
+
+        Summed symbolically over the events; self-loops count.
+        """
+        parts = [self.event_exits(event) for event in self.events]
+        return expand_sum([*parts, Partition(self.manager, {1.0: self.deadlocks})], within)
 
     # ------------------------------------------------------------------ states
 
     def states(self, expression: Expression) -> Node:
         """Return the reachable states where a boolean expression holds."""
-        return self._translator.states(expression) & self.reachable
+        return self.translator.states(expression) & self.reachable
 
     def indicator(self, states: Node, within: StateIndex | None = None) -> NDArray[np.bool_]:
         """Return membership of a set as a vector in the order of `within` (default: all states)."""
@@ -168,9 +185,11 @@ class SymbolicModel:
         """Return one state of a non-empty set, by variable name."""
         return self.encoding.pick(states)
 
-    def describe(self, indices: NDArray[np.int64]) -> list[dict[str, bool | int]]:
-        """Return states of the model by index, as assignments."""
-        bits = self.index.bits_at(np.asarray(indices, dtype=np.int64))
+    def describe(
+        self, indices: NDArray[np.int64], within: StateIndex | None = None
+    ) -> list[dict[str, bool | int]]:
+        """Return states as assignments, by index in `within` (default: all states)."""
+        bits = (within or self.index).bits_at(np.asarray(indices, dtype=np.int64))
         found = []
         for row in bits:
             values: dict[str, bool | int] = {}
@@ -182,68 +201,12 @@ class SymbolicModel:
             found.append(values)
         return found
 
-    # ------------------------------------------------------------------ rewards
-
-    def reward_rates(self, structure: int, within: StateIndex | None = None) -> NDArray[np.float64]:
-        """Return the expected reward a state earns a step (DTMC) or a time unit (CTMC).
-
-        State rewards plus, for every transition reward, its value times the probability or
-        rate of the transitions that carry it.
-
-        Parameters
-        ----------
-        structure : int
-            Position among the model's reward structures.
-        within : StateIndex, optional
-            Subset of the reachable states; default all.
-
-        Returns
-        -------
-        ndarray of float64, shape (n,)
-
-        Raises
-        ------
-        BuildError
-            A reward of a reachable state is not a finite number.
-        """
-        index = within or self.index
-        total = Partition(self.manager)
-        faults = []
-        for item in self.source.rewards[structure].items:
-            states = self._translator.states(item.guard) & index.states
-            value = self._translator.partition(item.value, states)
-            for number, where in value:
-                if not abs(number) < float("inf"):
-                    text = format_state(self.encoding.pick(where))
-                    faults.append(BuildFault(item.position, f"the reward is {number} in state {text}"))
-            if item.is_transition:
-                for event in self._events:
-                    if event.action == item.action:
-                        total = total.plus(self._scaled(event).times(value))
-            else:
-                total = total.plus(value)
-        if faults:
-            raise BuildError(faults)
-        return _vector(SymbolicMatrix.from_partition(total), index)
-
-    def _scaled(self, event: Event) -> Partition:
-        """Return an event's exit rates, divided by the number of choices in a DTMC."""
+    def event_exits(self, event: Event) -> Partition:
+        """Return an event's total rate by state, divided by the number of choices in a DTMC."""
         exits = event.exits.only(self.reachable)
         if self._choices is None or all(count == 1 for count, _ in self._choices):
             return exits
         return exits.combine(self._choices, lambda rate, count: rate / count)
-
-
-def _vector(function: SymbolicMatrix, index: StateIndex) -> NDArray[np.float64]:
-    """Expand a function of row bits over a set of states."""
-    table = function.table()
-    padded = np.concatenate([function.terminals, [0.0]])
-
-    def values(refs: NDArray[np.int64]) -> NDArray[np.float64]:
-        numbers = function.terminal_numbers(table, refs)
-        return padded[np.where(refs == FALSE, function.terminals.size, numbers)]
-
-    return expand_values(index, table, values)
 
 
 def build_model(
@@ -280,7 +243,9 @@ def build_model(
     started = time.perf_counter()
     say = progress or (lambda text: None)
     if source.type is ModelType.MDP:
-        raise BuildError([_fault(source, "MDPs are parsed but cannot be built yet: expected a dtmc or a ctmc")])
+        raise BuildError(
+            [_fault(source, "MDPs are parsed but cannot be built yet: expected a dtmc or a ctmc")]
+        )
     encoding = Encoding(source.variables, package)
     translator = ExpressionTranslator(encoding)
     say("translating commands")
@@ -322,8 +287,8 @@ def build_model(
     return model
 
 
-def _fault(source: ResolvedModel, message: str) -> BuildFault:
-    return BuildFault(Position(source.file, 1, 1), message)
+def _fault(source: ResolvedModel, message: str) -> Fault:
+    return Fault(Position(source.file, 1, 1), message)
 
 
 def _initial_states(source: ResolvedModel, encoding: Encoding, translator: ExpressionTranslator) -> Node:
@@ -333,7 +298,7 @@ def _initial_states(source: ResolvedModel, encoding: Encoding, translator: Expre
     states = translator.states(source.initial) & encoding.valid
     if states == encoding.manager.false:
         message = "no state satisfies init ... endinit: the model has no initial state"
-        raise BuildError([BuildFault(source.initial.position, message)])
+        raise BuildError([Fault(source.initial.position, message)])
     return states
 
 
@@ -349,20 +314,18 @@ def _suspects(
 
 def _refuse(encoding: Encoding, found: Node, suspects: Sequence[Suspect]) -> None:
     """Raise for every suspect that is reachable, once a place and message."""
-    faults: dict[tuple[Position, str], BuildFault] = {}
+    faults: dict[tuple[Position, str], Fault] = {}
     for suspect in suspects:
         hit = suspect.states & found
         key = (suspect.position, suspect.message)
         if hit != encoding.manager.false and key not in faults:
             state = format_state(encoding.pick(hit))
-            faults[key] = BuildFault(suspect.position, f"{suspect.message}, in reachable state {state}")
+            faults[key] = Fault(suspect.position, f"{suspect.message}, in reachable state {state}")
     if faults:
         raise BuildError(sorted(faults.values(), key=lambda f: (f.position.line, f.position.column)))
 
 
-def _deadlock_warnings(
-    source: ResolvedModel, encoding: Encoding, deadlocks: Node, fix: bool
-) -> list[str]:
+def _deadlock_warnings(source: ResolvedModel, encoding: Encoding, deadlocks: Node, fix: bool) -> list[str]:
     """Name a deadlock state: as a warning if they were fixed, as an error otherwise."""
     if deadlocks == encoding.manager.false:
         return []

@@ -259,9 +259,7 @@ class OffsetMTBDD:
         split = len(halves[0][1])
         upper_low[halves[0][1]] = numbers[:split]
         upper_high[halves[1][1]] = numbers[split:]
-        between = _Between(
-            Level(low[first], high[first], offset[first]), new_rows[first], new_columns[first]
-        )
+        between = _Between(Level(low[first], high[first], offset[first]), new_rows[first], new_columns[first])
         return Level(upper_low, upper_high, column_offset), between
 
     def same_as(self, other: OffsetMTBDD) -> bool:

@@ -97,9 +97,7 @@ class Partition:
         if both != self.manager.false:
             for value, piece in self.only(both).combine(other.only(both), lambda a, b: a + b):
                 pieces.setdefault(value, []).append(piece)
-        return Partition(
-            self.manager, {v: self.manager.disjunction(s) for v, s in pieces.items() if v != 0}
-        )
+        return Partition(self.manager, {v: self.manager.disjunction(s) for v, s in pieces.items() if v != 0})
 
 
 def _collect(manager: Manager, pairs: Iterable[tuple[Any, Node]]) -> Partition:
@@ -158,7 +156,10 @@ def from_table(
                 nodes.append(lows)
                 continue
             nodes.append(
-                {v: bdd.ite(variable, highs.get(v, false), lows.get(v, false)) for v in lows.keys() | highs.keys()}
+                {
+                    v: bdd.ite(variable, highs.get(v, false), lows.get(v, false))
+                    for v in lows.keys() | highs.keys()
+                }
             )
         below = nodes
     root = below[int(current[0])] if int(current[0]) >= 0 else empty

@@ -113,9 +113,7 @@ def index_states(manager: Manager, states: Node) -> StateIndex:
     return StateIndex(states, tuple(low), tuple(high), tuple(reversed(counts)))
 
 
-def expand_values(
-    index: StateIndex, table: NodeTable, values: Any, dtype: Any = np.float64
-) -> NDArray[Any]:
+def expand_values(index: StateIndex, table: NodeTable, values: Any, dtype: Any = np.float64) -> NDArray[Any]:
     """Return a function of the states as a vector in index order.
 
     Parameters

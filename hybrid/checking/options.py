@@ -1,0 +1,69 @@
+"""What a caller may choose about a check, verified once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hybrid.solvers import Criterion, Jacobi, Power
+
+__all__ = ["ENGINES", "METHODS", "CheckOptions", "OptionError"]
+
+ENGINES = ("hybrid",)
+METHODS = ("auto", "jacobi", "jor", "power")
+_STEADY_OMEGA = 0.9  # breaks the period of jump chains, for which plain Jacobi never settles
+
+
+class OptionError(ValueError):
+    """An option with a value that does not exist or is not offered by this version."""
+
+
+@dataclass(frozen=True)
+class CheckOptions:
+    """Engine, backend, injection level, method and precision of a check.
+
+    Attributes
+    ----------
+    engine : {"hybrid"}
+    backend : {"auto", "cpu", "reference"}
+    level : {"auto", "min-memory", "min-time"} or int
+        Injection level, see `hybrid.inject`.
+    method : {"auto", "jacobi", "jor", "power"}
+        "auto" is Jacobi for linear systems and JOR with omega 0.9 for steady states.
+    omega : float, optional
+        Relaxation of JOR; default 0.9.
+    criterion : Criterion
+        When iterations stop.
+
+    Raises
+    ------
+    OptionError
+        A value that is not offered.
+    """
+
+    engine: str = "hybrid"
+    backend: str = "auto"
+    level: str | int = "auto"
+    method: str = "auto"
+    omega: float | None = None
+    criterion: Criterion = Criterion()
+
+    def __post_init__(self) -> None:
+        """Check the names."""
+        if self.engine not in ENGINES:
+            raise OptionError(f"engine {self.engine!r} is not offered by this version; choose hybrid")
+        if self.method not in METHODS:
+            raise OptionError(f"method {self.method!r} is not offered; choose one of {', '.join(METHODS)}")
+        if self.omega is not None and self.method not in ("auto", "jor"):
+            raise OptionError(f"omega belongs to the method jor, not to {self.method}")
+        if self.omega is not None and not 0 < self.omega < 2:
+            raise OptionError(f"omega must lie between 0 and 2, got {self.omega}")
+
+    def solver(self, steady: bool) -> Jacobi | Power:
+        """Return the method for a linear system or for a steady state."""
+        if self.method == "power":
+            return Power(self.criterion)
+        if self.method == "jacobi":
+            return Jacobi(self.criterion)
+        if self.method == "jor" or self.omega is not None:
+            return Jacobi(self.criterion, _STEADY_OMEGA if self.omega is None else self.omega)
+        return Jacobi(self.criterion, _STEADY_OMEGA if steady else 1.0)

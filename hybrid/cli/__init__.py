@@ -1,0 +1,1 @@
+"""The command line: `hybrid check | levels | info`."""

@@ -1,0 +1,99 @@
+"""The command line's grammar: sub-commands, options, help."""
+
+from __future__ import annotations
+
+import argparse
+
+__all__ = ["parse_arguments"]
+
+_METHODS = ("auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic")
+
+
+def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
+    """Return the parsed command line; argparse exits with status 2 on wrong usage."""
+    parser = argparse.ArgumentParser(
+        prog="hybrid",
+        description="Numerical probabilistic model checking on compressed symbolic matrices.",
+        epilog="Exit status: 0 everything answered, 1 a property could not be answered, 2 wrong usage or model.",
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="{check,levels,info}")
+
+    check = commands.add_parser("check", help="check properties of a model")
+    _model_options(check)
+    check.add_argument(
+        "property",
+        nargs="?",
+        metavar="PROPERTY|FILE",
+        help="a property, or a file of properties; without it the model is only built",
+    )
+    check.add_argument(
+        "--property",
+        dest="chosen",
+        action="append",
+        default=[],
+        metavar="NAME|INDEX",
+        help="check only this property of the file: its name, or its place counted from 0; may be repeated",
+    )
+    check.add_argument("--engine", default="hybrid", choices=("hybrid", "explicit", "symbolic"))
+    _matrix_options(check)
+    check.add_argument(
+        "--method",
+        default="auto",
+        choices=_METHODS,
+        help="auto: jacobi for linear systems, jor for steady states",
+    )
+    check.add_argument("--omega", type=float, metavar="W", help="relaxation of jor (default 0.9)")
+    check.add_argument(
+        "--epsilon", type=float, default=1e-8, metavar="E", help="stop below this difference (default 1e-8)"
+    )
+    check.add_argument("--absolute", action="store_true", help="compare differences absolutely, not relatively")
+    check.add_argument(
+        "--max-iters", type=int, default=100_000, metavar="K", help="give up after K iterations (default 100000)"
+    )
+
+    levels = commands.add_parser("levels", help="memory of every injection level, and the choice among them")
+    _model_options(levels)
+    _matrix_options(levels)
+    levels.add_argument("--plot", metavar="FILE.png|.html", help="draw the curve")
+    levels.add_argument("--measure", action="store_true", help="time a product at every level that fits in memory")
+
+    info = commands.add_parser("info", help="states, transitions, nodes, terminals, memory")
+    _model_options(info)
+
+    namespace = parser.parse_args(arguments)
+    if namespace.command is None and not namespace.version:
+        parser.error("a command is needed: check, levels or info")
+    return namespace
+
+
+def _model_options(parser: argparse.ArgumentParser) -> None:
+    """Add what every command takes."""
+    parser.add_argument("model", metavar="MODEL", help="a model in the PRISM language (dtmc or ctmc)")
+    parser.add_argument(
+        "--const", default="", metavar="N=4,K=2", help="values of the constants that the files leave open"
+    )
+    parser.add_argument("--no-fix-deadlocks", action="store_true", help="refuse states without successors")
+    parser.add_argument("--json", action="store_true", help="print one JSON object on standard output")
+    parser.add_argument("--quiet", action="store_true", help="no progress, no warnings")
+
+
+def _matrix_options(parser: argparse.ArgumentParser) -> None:
+    """Add what concerns the numerical matrix."""
+    parser.add_argument("--backend", default="auto", choices=("auto", "cpu", "gpu", "reference"))
+    parser.add_argument(
+        "--level",
+        default="auto",
+        type=_level,
+        metavar="auto|min-memory|min-time|N",
+        help="injection level: a policy or the number of variables above it",
+    )
+
+
+def _level(text: str) -> str | int:
+    """Read a level; argparse turns the error into a usage message."""
+    if text in ("auto", "min-memory", "min-time"):
+        return text
+    if text.isascii() and text.isdigit():
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not auto, min-memory, min-time or a number")

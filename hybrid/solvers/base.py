@@ -1,0 +1,146 @@
+"""What all iterative methods share: when to stop, what comes back, how progress is told.
+
+The methods solve ``diagonal * x = M x + b`` for a matrix M with non-negative entries and no
+diagonal, by repeated products with M; the matrix may be held in any form that offers the
+`Sweeper` protocol.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Clock", "Criterion", "Solution", "Status", "Sweeper", "true_residual"]
+
+Vector = NDArray[np.float64]
+Progress = Callable[[int, float], None]
+
+
+class Status(Enum):
+    """How a solution ended; the value says what it means and what to do."""
+
+    CONVERGED = "the difference between two iterations fell below epsilon"
+    MAX_ITERATIONS = (
+        "the iteration limit was reached before two iterations were close enough: "
+        "raise --max-iters, choose another --method, or a larger --epsilon"
+    )
+    DIVERGED = "the iterates are no longer finite numbers: choose another --method or a smaller --omega"
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """When an iteration stops (thesis 003, section 2.4.1).
+
+    Attributes
+    ----------
+    epsilon : float
+        Bound on the greatest difference between two successive iterates.
+    absolute : bool
+        Compare differences as they are; otherwise relative to the new values.
+    max_iterations : int
+        Iterations after which the method gives up.
+    """
+
+    epsilon: float = 1e-8
+    absolute: bool = False
+    max_iterations: int = 100_000
+
+    def __post_init__(self) -> None:
+        """Refuse senseless limits."""
+        if not 0 < self.epsilon < 1:
+            raise ValueError(f"epsilon must lie between 0 and 1, got {self.epsilon}")
+        if self.max_iterations < 1:
+            raise ValueError(f"the iteration limit must be at least 1, got {self.max_iterations}")
+
+    def difference(self, max_absolute: float, max_relative: float) -> float:
+        """Return the difference that counts."""
+        return max_absolute if self.absolute else max_relative
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The last iterate and how it came about.
+
+    Attributes
+    ----------
+    values : ndarray of float64, shape (n,)
+    status : Status
+        Only `Status.CONVERGED` makes the values an answer.
+    iterations : int
+    seconds : float
+        Wall time of the iterations.
+    difference : float
+        The last difference compared with epsilon.
+    residual : float
+        ``max |M x + b - diagonal x|`` of `values`, from a fresh product.
+    """
+
+    values: Vector
+    status: Status
+    iterations: int
+    seconds: float
+    difference: float
+    residual: float
+
+    @property
+    def seconds_per_iteration(self) -> float | None:
+        """Mean wall time of one iteration; None if there was none."""
+        return self.seconds / self.iterations if self.iterations else None
+
+
+class Sweeper(Protocol):
+    """What a method needs of a matrix."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        ...
+
+    def matvec(self, x: Vector, out: Vector | None = None) -> Vector:
+        """Return ``M x``, written to `out` if given."""
+        ...
+
+    def jacobi_step(
+        self, x: Vector, out: Vector, b: Vector | None, diagonal: Vector, omega: float
+    ) -> tuple[float, float]:
+        """Write ``(1 - omega) x + omega (M x + b) / diagonal`` to `out`; return greatest differences."""
+        ...
+
+
+class Clock:
+    """Counts wall time and tells progress at most twice a second."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self._start = self._last = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self._start
+
+    def tick(self, iteration: int, difference: float) -> None:
+        """Tell progress if half a second has gone by."""
+        if self._progress is None:
+            return
+        now = time.perf_counter()
+        if now - self._last > 0.5:
+            self._last = now
+            self._progress(iteration, difference)
+
+
+def true_residual(matrix: Sweeper, x: Vector, b: Vector | None, diagonal: Vector, scratch: Vector) -> float:
+    """Return ``max |M x + b - diagonal x|`` from a fresh product; `scratch` is overwritten."""
+    if x.size == 0:
+        return 0.0
+    product = matrix.matvec(x, scratch)
+    if b is not None:
+        product += b
+    product -= diagonal * x
+    return float(np.abs(product, out=product).max())

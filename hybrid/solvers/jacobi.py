@@ -1,0 +1,84 @@
+"""Jacobi's method and over-relaxed Jacobi (JOR), thesis 003, section 2.4.1 and algorithm 1.
+
+Solves ``diagonal * x = M x + b``.  One iteration is ``x <- (1 - w) x + w (M x + b) / diagonal``;
+w = 1 is Jacobi.  For steady states (b = 0, M the transposed rates) Jacobi fails to converge when the
+jump chain is periodic; any w < 1 then breaks the period.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status, Sweeper, Vector, true_residual
+
+__all__ = ["Jacobi"]
+
+
+@dataclass(frozen=True)
+class Jacobi:
+    """Jacobi (`omega` 1) or JOR.
+
+    Attributes
+    ----------
+    criterion : Criterion
+    omega : float
+        Relaxation, in (0, 2).
+    """
+
+    criterion: Criterion = Criterion()
+    omega: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse relaxations that cannot converge."""
+        if not 0 < self.omega < 2:
+            raise ValueError(f"omega must lie between 0 and 2, got {self.omega}")
+
+    @property
+    def name(self) -> str:
+        """Name on the command line."""
+        return "jacobi" if self.omega == 1 else "jor"
+
+    def solve(
+        self,
+        matrix: Sweeper,
+        diagonal: Vector,
+        b: Vector | None,
+        start: Vector,
+        progress: Progress | None = None,
+    ) -> Solution:
+        """Iterate from `start` until two iterates are close.
+
+        Parameters
+        ----------
+        matrix : Sweeper
+            M, shape (n, n), without diagonal.
+        diagonal, start : ndarray of float64, shape (n,)
+            `diagonal` positive; `start` is not changed.
+        b : ndarray of float64, shape (n,), optional
+            Right-hand side; None is zero.
+        progress : callable, optional
+            Called with (iteration, difference) about twice a second.
+
+        Notes
+        -----
+        Two vectors besides the operands; nothing is allocated inside the loop.
+        """
+        x, y = start.copy(), np.empty_like(start)
+        clock = Clock(progress)
+        status, difference, iteration = Status.MAX_ITERATIONS, float("inf"), 0
+        while iteration < self.criterion.max_iterations:
+            iteration += 1
+            difference = self.criterion.difference(*matrix.jacobi_step(x, y, b, diagonal, self.omega))
+            x, y = y, x
+            if difference < self.criterion.epsilon:
+                status = Status.CONVERGED
+                break
+            if not np.isfinite(difference) and not np.isfinite(x).all():
+                status = Status.DIVERGED
+                break
+            clock.tick(iteration, difference)
+        seconds = clock.seconds
+        residual = true_residual(matrix, x, b, diagonal, y)
+        return Solution(x, status, iteration, seconds, difference, residual)

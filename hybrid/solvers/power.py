@@ -1,0 +1,71 @@
+"""The power method on the uniformised system.
+
+Solves ``diagonal * x = M x + b`` by ``x <- x + (M x + b - diagonal x) / q`` with q a little above
+the greatest diagonal entry: for a DTMC's steady state (b = 0) this is the repeated vector-matrix
+product, and for linear systems the simplest fixed-point iteration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status, Sweeper, Vector, true_residual
+
+__all__ = ["Power"]
+
+
+@dataclass(frozen=True)
+class Power:
+    """The power method.
+
+    Attributes
+    ----------
+    criterion : Criterion
+    """
+
+    criterion: Criterion = Criterion()
+    name = "power"
+
+    def solve(
+        self,
+        matrix: Sweeper,
+        diagonal: Vector,
+        b: Vector | None,
+        start: Vector,
+        progress: Progress | None = None,
+    ) -> Solution:
+        """Iterate from `start`; parameters as for `Jacobi.solve`."""
+        x, y = start.copy(), np.empty_like(start)
+        scale = 1.02 * float(diagonal.max(initial=0.0)) or 1.0
+        kept = 1.0 - diagonal / scale
+        clock = Clock(progress)
+        status, difference, iteration = Status.MAX_ITERATIONS, float("inf"), 0
+        while iteration < self.criterion.max_iterations:
+            iteration += 1
+            y = matrix.matvec(x, y)
+            if b is not None:
+                y += b
+            y /= scale
+            x *= -1.0
+            # x now holds -x, so that the step and its difference need no third vector
+            y -= kept * x
+            x += y
+            np.abs(x, out=x)
+            absolute = float(x.max(initial=0.0))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                np.divide(x, np.abs(y), out=x)
+            relative = float(np.nan_to_num(x, copy=False, nan=0.0, posinf=np.inf).max(initial=0.0))
+            difference = self.criterion.difference(absolute, relative)
+            x, y = y, x
+            if difference < self.criterion.epsilon:
+                status = Status.CONVERGED
+                break
+            if not np.isfinite(absolute):
+                status = Status.DIVERGED
+                break
+            clock.tick(iteration, difference)
+        seconds = clock.seconds
+        residual = true_residual(matrix, x, b, diagonal, y)
+        return Solution(x, status, iteration, seconds, difference, residual)

@@ -1,0 +1,264 @@
+"""Values of expressions, for single values of the variables and for whole arrays of them.
+
+Arrays hold booleans, 64-bit integers or doubles.  Entries without a value (a division of zero by zero, a
+modulus that is not positive, an integer too large) are NaN, so that an array evaluated over more than the
+meaningful combinations raises nothing; a single value without one is a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mtbdd.language.errors import EvaluationError, Fault
+from mtbdd.language.scalars import INT_LIMIT, Scalar, apply_binary, apply_call, apply_unary
+from mtbdd.language.syntax import Binary, Call, Conditional, Expression, Literal, Name, Unary
+from mtbdd.language.types import is_double
+from mtbdd.language.walk import expression_variables, substitute
+
+__all__ = ["Value", "evaluate", "expression_variables", "substitute"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Value = Scalar | Array
+
+# What decides a logical operator without its right operand, and the result then.
+_DECIDED = {"&": (False, False), "|": (True, True), "=>": (False, True)}
+
+
+def evaluate(expression: Expression, environment: Mapping[str, Any]) -> Value:
+    """Return the value of an expression.
+
+    Parameters
+    ----------
+    expression : Expression
+        Well-typed, without labels.
+    environment : mapping of str to bool, int, float or ndarray
+        The value of each name.  Arrays (bool, integer or float64) must have shapes that broadcast.
+
+    Returns
+    -------
+    bool, int, float or ndarray
+        A Python value if no array takes part, else an array of the broadcast shape of those that do:
+        bool; int64 for an int expression; float64 for a double, and for an int expression with
+        undefined entries (NaN).
+
+    Raises
+    ------
+    EvaluationError
+        If a name has no value, or a single value is undefined (division by zero and the like).
+
+    Notes
+    -----
+    Single values are computed lazily: `&`, `|`, `=>` and `?:` skip what does not matter.
+    Time: O(size of the expression × entries).
+    """
+    values = {name: _normalise(value) for name, value in environment.items()}
+    try:
+        with np.errstate(all="ignore"):
+            result = _evaluate(expression, values)
+            if isinstance(result, np.ndarray) and result.dtype.kind == "f" and _is_int(expression, values):
+                result = _to_int(result)
+    except RecursionError:
+        raise EvaluationError(
+            [Fault(expression.position, "expected an expression nested less deeply; split it with formulas")]
+        ) from None
+    return result
+
+
+def _normalise(value: Any) -> Value:
+    """Return numpy scalars as Python's and integer arrays as int64."""
+    if isinstance(value, np.generic):
+        return value.item()  # type: ignore[no-any-return]
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind in "iu":
+            return value.astype(np.int64, copy=False)
+        if value.dtype.kind == "f":
+            return value.astype(np.float64, copy=False)
+        if value.dtype.kind != "b":
+            raise TypeError(f"expected an array of bools, integers or floats, got dtype {value.dtype}")
+        return value
+    if not isinstance(value, (bool, int, float)):
+        raise TypeError(f"expected a bool, an int, a float or an array, got {type(value).__name__}")
+    return value
+
+
+def _is_int(expression: Expression, values: Mapping[str, Value]) -> bool:
+    return not is_double(expression, lambda name: _is_float(values.get(name, 0)))
+
+
+def _evaluate(e: Expression, values: Mapping[str, Value]) -> Value:
+    chain = []
+    while type(e) is Binary:
+        chain.append(e)
+        e = e.left
+    result = _operand(e, values)
+    for node in reversed(chain):
+        decided = _DECIDED.get(node.operator)
+        if decided is not None and result is decided[0]:
+            result = decided[1]
+            continue
+        right = _evaluate(node.right, values)
+        if isinstance(result, np.ndarray) or isinstance(right, np.ndarray):
+            result = _array_binary(node.operator, result, right)
+        else:
+            result = apply_binary(node.operator, result, right, node.position)
+    return result
+
+
+def _operand(e: Expression, values: Mapping[str, Value]) -> Value:
+    if isinstance(e, Literal):
+        return e.value
+    if isinstance(e, Name):
+        try:
+            return values[e.name]
+        except KeyError:
+            raise EvaluationError([Fault(e.position, f"expected a value for '{e.name}', got none")]) from None
+    if isinstance(e, Unary):
+        value = _evaluate(e.operand, values)
+        if not isinstance(value, np.ndarray):
+            return apply_unary(e.operator, value, e.position)
+        return np.logical_not(value) if e.operator == "!" else np.negative(value)
+    if isinstance(e, Conditional):
+        return _conditional(e, values)
+    if isinstance(e, Call):
+        arguments = [_evaluate(argument, values) for argument in e.arguments]
+        if any(isinstance(argument, np.ndarray) for argument in arguments):
+            if e.function not in _FUNCTIONS:
+                raise EvaluationError([Fault(e.position, f"unknown function '{e.function}'")])
+            return _FUNCTIONS[e.function](arguments)
+        return apply_call(e.function, arguments, e.position)  # type: ignore[arg-type]
+    message = (
+        f"expected an expression over variables, got {type(e).__name__}; it has no value in a single state"
+    )
+    raise EvaluationError([Fault(e.position, message)])
+
+
+def _conditional(e: Conditional, values: Mapping[str, Value]) -> Value:
+    condition = _evaluate(e.condition, values)
+    if isinstance(condition, np.ndarray):
+        then, otherwise = _evaluate(e.then, values), _evaluate(e.otherwise, values)
+        return np.where(condition, then, otherwise)
+    chosen, other = (e.then, e.otherwise) if condition else (e.otherwise, e.then)
+    value = _evaluate(chosen, values)
+    if isinstance(value, bool) or (isinstance(value, np.ndarray) and value.dtype.kind == "b"):
+        return value
+    # An int beside a double is a double: pow(c ? 2 : 0.5, -1) is 0.5.
+    if not _is_int(other, values):
+        return value.astype(np.float64) if isinstance(value, np.ndarray) else float(value)
+    return value
+
+
+# ------------------------------------------------------------------ arrays
+
+
+def _extent(value: Value) -> int:
+    """Return the largest magnitude in an integer array or value."""
+    if not isinstance(value, np.ndarray):
+        return abs(int(value))
+    return max(abs(int(value.min())), abs(int(value.max()))) if value.size else 0
+
+
+def _is_float(value: Value) -> bool:
+    return value.dtype.kind == "f" if isinstance(value, np.ndarray) else isinstance(value, float)
+
+
+def _arithmetic(operation: Callable[..., Array], left: Value, right: Value, product: bool) -> Array:
+    """Apply + - *; integers that may leave 64 bits are computed as doubles, NaN where they do."""
+    if not (_is_float(left) or _is_float(right)):
+        a, b = _extent(left), _extent(right)
+        if (a * b if product else a + b) >= INT_LIMIT:
+            result = operation(np.asarray(left, np.float64), np.asarray(right, np.float64))
+            return np.where(np.abs(result) < INT_LIMIT, result, np.nan)
+    return operation(left, right)
+
+
+_COMPARISONS: dict[str, Callable[..., Array]] = {
+    "&": np.logical_and,
+    "|": np.logical_or,
+    "<=>": np.equal,
+    "=": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "/": np.true_divide,
+}
+
+
+def _array_binary(operator: str, left: Value, right: Value) -> Array:
+    if operator == "+":
+        return _arithmetic(np.add, left, right, False)
+    if operator == "-":
+        return _arithmetic(np.subtract, left, right, False)
+    if operator == "*":
+        return _arithmetic(np.multiply, left, right, True)
+    if operator == "=>":
+        return np.logical_or(np.logical_not(left), right)
+    return _COMPARISONS[operator](left, right)
+
+
+def _to_int(value: Array) -> Array:
+    """Return whole numbers as int64; unchanged if an entry is undefined or too large."""
+    whole = np.abs(value) < INT_LIMIT  # False for NaN
+    return value.astype(np.int64) if whole.all() else np.where(whole, value, np.nan)
+
+
+def _rounded(function: Callable[..., Array]) -> Callable[[Sequence[Value]], Array]:
+    def apply(arguments: Sequence[Value]) -> Array:
+        value = np.asarray(arguments[0])
+        return value if value.dtype.kind == "i" else _to_int(function(value))
+
+    return apply
+
+
+def _round_half_up(value: Array) -> Array:
+    below = np.floor(value)
+    return below + (value - below >= 0.5)
+
+
+def _power(arguments: Sequence[Value]) -> Array:
+    base, exponent = np.broadcast_arrays(*(np.asarray(a) for a in arguments))
+    estimate = np.power(base.astype(np.float64), exponent.astype(np.float64))
+    if base.dtype.kind == "f" or exponent.dtype.kind == "f":
+        return estimate
+    sound = (exponent >= 0) & (np.abs(estimate) < INT_LIMIT)
+    exact = np.power(np.where(sound, base, 0), np.where(sound, exponent, 1))
+    return exact if sound.all() else np.where(sound, exact, np.nan)
+
+
+def _modulo(arguments: Sequence[Value]) -> Array:
+    value, modulus = (np.asarray(a) for a in arguments)
+    sound = modulus > 0
+    result = np.mod(value, np.where(sound, modulus, 1))
+    return result if sound.all() else np.where(sound, result, np.nan)
+
+
+def _logarithm(arguments: Sequence[Value]) -> Array:
+    value, base = (np.asarray(a, np.float64) for a in arguments)
+    result = np.log(value) / np.log(base)
+    return np.where((base > 0) & (base != 1), result, np.nan)
+
+
+def _extreme(function: Callable[..., Array]) -> Callable[[Sequence[Value]], Array]:
+    def apply(arguments: Sequence[Value]) -> Array:
+        result = np.asarray(arguments[0])
+        for argument in arguments[1:]:
+            result = function(result, argument)
+        return result
+
+    return apply
+
+
+_FUNCTIONS: dict[str, Callable[[Sequence[Value]], Array]] = {
+    "min": _extreme(np.minimum),
+    "max": _extreme(np.maximum),
+    "floor": _rounded(np.floor),
+    "ceil": _rounded(np.ceil),
+    "round": _rounded(_round_half_up),
+    "pow": _power,
+    "mod": _modulo,
+    "log": _logarithm,
+}

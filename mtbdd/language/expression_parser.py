@@ -1,0 +1,259 @@
+"""Expressions of the PRISM language: operator precedence parsing.
+
+From weakest to strongest: `?:`, `=>`, `<=>`, `|`, `&`, `!`, `= !=`, `< <= >= >`, `+ -`, `* /`, unary `-`.
+Binary operators associate to the left, `?:` to the right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from mtbdd.language.errors import Fault, SyntaxFaultError
+from mtbdd.language.syntax import (
+    Binary,
+    Call,
+    Conditional,
+    Expression,
+    LabelReference,
+    Literal,
+    Name,
+    Position,
+    Unary,
+)
+from mtbdd.language.tokens import RESERVED, TokenReader
+
+__all__ = ["FUNCTIONS", "PRECEDENCE", "ExpressionParser", "parse_expression"]
+
+# Function: least and greatest number of arguments.
+FUNCTIONS: dict[str, tuple[int, int | None]] = {
+    "min": (2, None),
+    "max": (2, None),
+    "floor": (1, 1),
+    "ceil": (1, 1),
+    "round": (1, 1),
+    "pow": (2, 2),
+    "mod": (2, 2),
+    "log": (2, 2),
+}
+
+# How strongly an operator binds.  `?:` has 1; of the unary ones `!` has 6 and `-` has 11.
+PRECEDENCE: dict[str, int] = {
+    "=>": 2,
+    "<=>": 3,
+    "|": 4,
+    "&": 5,
+    "=": 7,
+    "!=": 7,
+    "<": 8,
+    "<=": 8,
+    ">": 8,
+    ">=": 8,
+    "+": 9,
+    "-": 9,
+    "*": 10,
+    "/": 10,
+}
+_CONDITIONAL, _NOT, _ADDITIVE, _NEGATION = 1, 6, 9, 11
+
+# Far more than anybody writes, and few enough for Python's stack.
+_DEEPEST = 100
+_LARGEST_INT = 2**63 - 1
+
+_DOUBLED = {"&": "'and' is a single '&'", "|": "'or' is a single '|'", "=": "equality is a single '='"}
+
+Result = TypeVar("Result")
+
+
+class ExpressionParser(TokenReader):
+    """Reads expressions; the parsers of models and of properties are built on it."""
+
+    def __init__(self, text: str, file: str) -> None:
+        super().__init__(text, file)
+        self._depth = 0
+
+    def run(self, rule: Callable[[], Result]) -> Result:
+        """Apply a grammar rule; a text nested too deeply for the stack becomes a fault, too."""
+        try:
+            return rule()
+        except RecursionError:
+            raise self._too_deep() from None
+
+    def _too_deep(self) -> SyntaxFaultError:
+        message = f"expected at most {_DEEPEST} levels of nesting, got more; split it with formulas"
+        return SyntaxFaultError([Fault(self.position(), message)])
+
+    # ------------------------------------------------------------------ operators
+
+    def expression(self, weakest: int = _CONDITIONAL) -> Expression:
+        """Read an expression whose outermost operator binds at least as strongly as `weakest`."""
+        tokens = self.tokens
+        left = self.operand()
+        while True:
+            operator = tokens[self.index]
+            strength = PRECEDENCE.get(operator, 0)
+            if strength < weakest or not strength:
+                break
+            self.index += 1
+            if operator in _DOUBLED and tokens[self.index] == operator:
+                self.fail_expected(f"an operand after '{operator}'", f"in this language {_DOUBLED[operator]}")
+            left = Binary(left.position, operator, left, self.expression(strength + 1))
+        if weakest <= _CONDITIONAL and tokens[self.index] == "?":
+            return self._conditional(left)
+        return left
+
+    def _conditional(self, condition: Expression) -> Expression:
+        """Read `? then : otherwise`, a chain of them in one loop."""
+        links = []
+        last = condition
+        while self.take("?"):
+            then = self._nested(self.expression)
+            self.expect(":", "between the branches of '?'", "write condition ? value : value")
+            links.append((last, then))
+            last = self.expression(_CONDITIONAL + 1)
+        for test, then in reversed(links):
+            last = Conditional(test.position, test, then, last)
+        return last
+
+    def _nested(self, rule: Callable[[], Result]) -> Result:
+        """Apply a rule one level deeper."""
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise self._too_deep()
+        result = rule()
+        self._depth -= 1
+        return result
+
+    # ------------------------------------------------------------------ operands
+
+    def operand(self) -> Expression:
+        """Read a literal, a name, a call, an expression in brackets or a unary operator with its operand."""
+        index = self.index
+        token = self.tokens[index]
+        if token.isidentifier() and token not in RESERVED and token.isascii():
+            self.index = index + 1
+            if self.tokens[index + 1] == "(" and self.may_call(token):
+                return self._call(token, self.position(index))
+            return Name(self.position(index), token)
+        if token and token[0] in "0123456789.":
+            literal = self._number(token)
+            if literal is not None:
+                return literal
+        return self._rare_operand(token)
+
+    def may_call(self, name: str) -> bool:
+        """Return whether a bracket after this name opens its arguments."""
+        return True
+
+    def _rare_operand(self, token: str) -> Expression:
+        position = self.position()
+        if token == "(":
+            self.index += 1
+            inner = self._nested(self.bracketed)
+            self.expect(")", "to close the bracket opened at " + _place(position))
+            return inner
+        if token == "!":
+            self.index += 1
+            return Unary(position, "!", self._nested(lambda: self.expression(_NOT)))
+        if token == "-":
+            self.index += 1
+            return Unary(position, "-", self._nested(lambda: self.expression(_NEGATION)))
+        if token in ("true", "false"):
+            self.index += 1
+            return Literal(position, token == "true")
+        if token in ("min", "max"):
+            self.index += 1
+            if not self.at("("):
+                self.fail_expected(f"'(' after the function '{token}'", f"write {token}(a, b)")
+            return self._call(token, position)
+        if token == "func":
+            return self._old_call(position)
+        if token[:1] == '"' and len(token) > 1:
+            return LabelReference(position, self.quoted_name("a label's name"))
+        return self.special_operand(token, position)
+
+    def bracketed(self) -> Expression:
+        """Read what stands between two brackets."""
+        return self.expression()
+
+    def special_operand(self, token: str, position: Position) -> Expression:
+        """Read an operand that only some texts have; in a plain expression there is none."""
+        if token in RESERVED:
+            self.fail(f"expected an expression, got '{token}', a reserved word that cannot be a name")
+        self.fail_expected("an expression")
+
+    def _number(self, token: str) -> Literal | None:
+        position = self.position()
+        if token.isdigit():
+            # Length first: Python refuses to read integers of thousands of digits.
+            if len(token.lstrip("0")) > 19 or int(token) > _LARGEST_INT:
+                self.fail(
+                    f"expected an integer up to {_LARGEST_INT}, got {self.describe()}; write it as a double"
+                )
+            value: int | float = int(token)
+        elif token in (".", ".."):
+            return None
+        else:
+            value = float(token)
+            if value == float("inf"):
+                self.fail(f"expected a number up to 1.79e308, got {self.describe()}, too large for a double")
+        self.index += 1
+        return Literal(position, value)
+
+    def _call(self, function: str, position: Position) -> Call:
+        """Read the arguments, the opening bracket being next."""
+        self.index += 1
+        return self._arguments(function, position)
+
+    def _old_call(self, position: Position) -> Call:
+        """Read `func(name, arguments)`."""
+        self.index += 1
+        self.expect("(", "after 'func'", "write func(min, a, b), or better min(a, b)")
+        function = self.tokens[self.index]
+        if function in ("min", "max"):
+            self.index += 1
+        else:
+            function = self.name("the name of a function after 'func('")
+        self.expect(",", "after the function's name", "write func(min, a, b), or better min(a, b)")
+        return self._arguments(function, position)
+
+    def _arguments(self, function: str, position: Position) -> Call:
+        if self.at(")"):
+            self.fail(f"expected an argument of '{function}', got ')'")
+        arguments = [self._nested(self.bracketed)]
+        while self.take(","):
+            arguments.append(self._nested(self.bracketed))
+        self.expect(")", f"or ',' after an argument of '{function}'")
+        return Call(position, function, tuple(arguments))
+
+
+def _place(position: Position) -> str:
+    """Return line and column, for a second place in a message."""
+    return f"{position.line}:{position.column}"
+
+
+def parse_expression(text: str, file: str = "<expression>") -> Expression:
+    """Read one expression.
+
+    Parameters
+    ----------
+    text : str
+        The expression, nothing behind it but blanks and comments.
+    file : str
+        Name of the text, for positions.
+
+    Returns
+    -------
+    Expression
+        Names not looked up, types not checked.
+
+    Raises
+    ------
+    SyntaxFaultError
+        At the first place where the text is no expression.
+    """
+    parser = ExpressionParser(text, file)
+    expression = parser.run(parser.expression)
+    if not parser.at(""):
+        parser.fail_expected("an operator or the end of the expression")
+    return expression

@@ -1,0 +1,256 @@
+"""Model files of the PRISM language: from text to `ModelSyntax`."""
+
+from __future__ import annotations
+
+import os
+
+from mtbdd.language.expression_parser import ExpressionParser
+from mtbdd.language.module_parser import ModuleParser, Renaming
+from mtbdd.language.renaming import write_out
+from mtbdd.language.sources import read_source
+from mtbdd.language.syntax import (
+    Constant,
+    Expression,
+    Formula,
+    Label,
+    ModelSyntax,
+    ModelType,
+    Module,
+    RewardItem,
+    RewardStructure,
+    Type,
+    Variable,
+)
+
+__all__ = ["DeclarationParser", "load_model", "parse_model"]
+
+_MODEL_TYPES = {
+    "dtmc": ModelType.DTMC,
+    "probabilistic": ModelType.DTMC,
+    "ctmc": ModelType.CTMC,
+    "stochastic": ModelType.CTMC,
+    "mdp": ModelType.MDP,
+    "nondeterministic": ModelType.MDP,
+}
+_UNSUPPORTED_TYPES = {
+    "pta": "probabilistic timed automata (pta)",
+    "popta": "partially observable timed automata (popta)",
+    "pomdp": "partially observable models (pomdp)",
+    "ipomdp": "partially observable models (ipomdp)",
+    "smg": "stochastic games (smg)",
+    "csg": "stochastic games (csg)",
+    "tsg": "stochastic games (tsg)",
+    "stpg": "stochastic games (stpg)",
+    "imdp": "interval models (imdp)",
+    "idtmc": "interval models (idtmc)",
+    "ctmdp": "continuous-time decision processes (ctmdp)",
+    "ma": "Markov automata (ma)",
+    "lts": "labelled transition systems (lts)",
+}
+_UNSUPPORTED_BLOCKS = {
+    "system": "process-algebra composition, system ... endsystem, is not supported; "
+    "modules always run in full parallel",
+    "observables": "observables belong to partially observable models, which are not supported",
+    "observable": "observables belong to partially observable models, which are not supported",
+    "player": "players belong to stochastic games, which are not supported",
+    "invariant": "invariants belong to timed automata, which are not supported",
+}
+_TYPES = {"int": Type.INT, "double": Type.DOUBLE, "bool": Type.BOOL, "rate": Type.DOUBLE, "prob": Type.DOUBLE}
+
+
+class DeclarationParser(ExpressionParser):
+    """Reads the declarations that models and properties files share: constants, formulas, labels."""
+
+    def constant(self) -> Constant:
+        """Read `const type name = value;`, the type being int by default and the value optional."""
+        if self.at("const"):
+            self.index += 1
+        type_ = _TYPES.get(self.tokens[self.index])
+        if type_ is None:
+            type_ = Type.INT
+        else:
+            self.index += 1
+        position = self.position()
+        name = self.name("a constant's name")
+        value = self.expression() if self.take("=") else None
+        if value is None and not self.at(";"):
+            self.fail_expected(f"'=' or ';' after the constant '{name}'", "write const type name = value;")
+        self.expect(";", f"after the value of the constant '{name}'")
+        return Constant(name, type_, value, position)
+
+    def formula(self) -> Formula:
+        """Read `formula name = expression;`."""
+        self.index += 1
+        position = self.position()
+        name = self.name("a formula's name")
+        self.expect("=", f"after the formula's name '{name}'", "write formula name = expression;")
+        expression = self.expression()
+        self.expect(";", f"after the formula '{name}'")
+        return Formula(name, expression, position)
+
+    def label(self) -> Label:
+        """Read `label "name" = expression;`."""
+        self.index += 1
+        position = self.position()
+        name = self.quoted_name("a label's name")
+        self.expect("=", f"after the label's name '{name}'", 'write label "name" = expression;')
+        expression = self.expression()
+        self.expect(";", f"after the label '{name}'")
+        return Label(name, expression, position)
+
+
+class _ModelParser(ModuleParser, DeclarationParser):
+    """Reads a whole model file."""
+
+    def __init__(self, text: str, file: str) -> None:
+        super().__init__(text, file)
+        self.type: ModelType | None = None
+        self.constants: list[Constant] = []
+        self.formulas: list[Formula] = []
+        self.labels: list[Label] = []
+        self.globals: list[Variable] = []
+        self.modules: list[Module | Renaming] = []
+        self.rewards: list[RewardStructure] = []
+        self.initial: Expression | None = None
+
+    def model(self) -> ModelSyntax:
+        """Read all parts, then write out the renamed modules."""
+        if self.at(""):
+            self.fail_expected("a model", "begin with dtmc, ctmc or mdp, then give its modules")
+        while not self.at(""):
+            self._part(self.tokens[self.index])
+        if not self.modules:
+            self.fail_expected("at least one module", "write module name ... endmodule")
+        return ModelSyntax(
+            file=self.file,
+            # PRISM's rule: what names no type is a decision process.
+            type=self.type or ModelType.MDP,
+            constants=tuple(self.constants),
+            formulas=tuple(self.formulas),
+            labels=tuple(self.labels),
+            variables=tuple(self.globals),
+            modules=write_out(self.modules, self.formulas),
+            rewards=tuple(self.rewards),
+            initial=self.initial,
+        )
+
+    def _part(self, word: str) -> None:
+        if word == "module":
+            self.modules.append(self.module())
+        elif word in ("const", "rate", "prob"):
+            self.constants.append(self.constant())
+        elif word == "formula":
+            self.formulas.append(self.formula())
+        elif word == "label":
+            self.labels.append(self.label())
+        elif word == "global":
+            self.index += 1
+            self.globals.append(self.variable())
+        elif word == "rewards":
+            self.rewards.append(self._rewards())
+        elif word == "init":
+            self._initial()
+        elif word in _MODEL_TYPES:
+            if self.type is not None:
+                self.fail(f"expected one model type, got a second one, '{word}'; keep one of them")
+            self.type = _MODEL_TYPES[word]
+            self.index += 1
+        else:
+            self._refuse_part(word)
+
+    def _refuse_part(self, word: str) -> None:
+        if word in _UNSUPPORTED_TYPES:
+            self.fail(f"{_UNSUPPORTED_TYPES[word]} are not supported; expected dtmc, ctmc or mdp")
+        if word in _UNSUPPORTED_BLOCKS:
+            self.fail(_UNSUPPORTED_BLOCKS[word])
+        begins = ["const", "formula", "label", "global", "module", "rewards", "init", *_MODEL_TYPES]
+        self.fail_expected(
+            "a part of a model (const, formula, label, global, module, rewards or init)",
+            self.spelling(begins).removeprefix("; "),
+        )
+
+    def _initial(self) -> None:
+        if self.initial is not None:
+            self.fail("expected one init ... endinit, got a second one; join them with '|'")
+        self.index += 1
+        self.initial = self.expression()
+        self.expect("endinit", "after the predicate of the initial states")
+
+    def _rewards(self) -> RewardStructure:
+        """Read `rewards "name" ... endrewards`."""
+        position = self.position()
+        self.index += 1
+        name = self.quoted_name("a reward structure's name") if self.tokens[self.index][:1] == '"' else None
+        items = []
+        while not self.take("endrewards"):
+            if self.at(""):
+                self.fail_expected("'endrewards'", "close the reward structure")
+            items.append(self._reward_item())
+        return RewardStructure(name, tuple(items), position)
+
+    def _reward_item(self) -> RewardItem:
+        """Read `guard : value;` or `[action] guard : value;`."""
+        position = self.position()
+        action = None
+        is_transition = self.take("[")
+        if is_transition:
+            action = None if self.at("]") else self.name("an action's name or ']' after '['")
+            self.expect("]", "after the action")
+        guard = self.expression()
+        self.expect(":", "between the guard and the value of a reward", "write guard : value;")
+        value = self.expression()
+        self.expect(";", "after a reward's value", "write guard : value;")
+        return RewardItem(is_transition, action, guard, value, position)
+
+
+def parse_model(text: str, file: str = "<model>") -> ModelSyntax:
+    """Read a model in the PRISM language.
+
+    Parameters
+    ----------
+    text : str
+        The model's text.
+    file : str
+        Its name, for positions.
+
+    Returns
+    -------
+    ModelSyntax
+        Renamed modules are written out; names and types are not checked yet.
+
+    Raises
+    ------
+    SyntaxFaultError
+        At the first place that does not follow the grammar.
+    LanguageError
+        With all faults of the module renamings.
+
+    Notes
+    -----
+    Time: O(length of the text with renamed modules written out).
+    """
+    parser = _ModelParser(text, file)
+    return parser.run(parser.model)
+
+
+def load_model(path: str | os.PathLike[str]) -> ModelSyntax:
+    """Read a model file.
+
+    Parameters
+    ----------
+    path : path-like
+        A text file, UTF-8.
+
+    Returns
+    -------
+    ModelSyntax
+        As from `parse_model`.
+
+    Raises
+    ------
+    SourceError
+        If the file cannot be read as text.
+    LanguageError
+        As from `parse_model`.
+    """
+    return parse_model(read_source(path), os.fspath(path))

@@ -1,0 +1,270 @@
+"""The typed syntax tree of the PRISM language: models, expressions, positions.
+
+Every node is a frozen dataclass and carries the `Position` it was read from, so that
+any later stage can name file, line and column.  Nodes compare by structure; positions
+are left out of comparisons.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in a source text; lines and columns count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+class Type(Enum):
+    """The three types of PRISM expressions."""
+
+    INT = "int"
+    DOUBLE = "double"
+    BOOL = "bool"
+
+
+class ModelType(Enum):
+    """The kinds of model that the language knows here."""
+
+    DTMC = "dtmc"
+    CTMC = "ctmc"
+    MDP = "mdp"
+
+
+# ------------------------------------------------------------------ expressions
+
+
+@dataclass(frozen=True)
+class Expression:
+    """Base of all expressions; `type` is set by the type checker."""
+
+    position: Position = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Literal(Expression):
+    """A constant: bool, int or float.
+
+    Literals of different types differ: Python takes 1, 1.0 and True for equal, the language does not.
+    """
+
+    value: bool | int | float
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Literal):
+            return NotImplemented
+        return type(self.value) is type(other.value) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+
+@dataclass(frozen=True)
+class Name(Expression):
+    """A constant, formula or variable, by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Unary(Expression):
+    """`operator` is "-" or "!"."""
+
+    operator: str
+    operand: Expression
+
+
+@dataclass(frozen=True)
+class Binary(Expression):
+    """`operator` is one of + - * / & | => <=> = != < <= > >=."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True)
+class Conditional(Expression):
+    """`condition ? then : otherwise`."""
+
+    condition: Expression
+    then: Expression
+    otherwise: Expression
+
+
+@dataclass(frozen=True)
+class Call(Expression):
+    """A built-in function: min max floor ceil round pow mod log."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class LabelReference(Expression):
+    """A label in quotes ("init" and "deadlock" are built in); only in properties and other labels."""
+
+    name: str
+
+
+# ------------------------------------------------------------------ model parts
+
+
+@dataclass(frozen=True)
+class Constant:
+    """`const type name = value;`, the value may be missing."""
+
+    name: str
+    type: Type
+    value: Expression | None
+    position: Position = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """`formula name = expression;`."""
+
+    name: str
+    expression: Expression
+    position: Position = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Label:
+    """`label "name" = expression;`."""
+
+    name: str
+    expression: Expression
+    position: Position = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A bounded integer (`low` and `high` set) or a boolean (both None)."""
+
+    name: str
+    low: Expression | None
+    high: Expression | None
+    initial: Expression | None
+    position: Position = field(compare=False, repr=False)
+
+    @property
+    def is_bool(self) -> bool:
+        """Whether the variable is a boolean."""
+        return self.low is None
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """`(variable' = expression)`."""
+
+    variable: str
+    expression: Expression
+    position: Position = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Update:
+    """`weight : assignments`; weight None means 1; no assignments means `true`."""
+
+    weight: Expression | None
+    assignments: tuple[Assignment, ...]
+    position: Position = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Command:
+    """`[action] guard -> updates;`; action None stands for `[]`."""
+
+    action: str | None
+    guard: Expression
+    updates: tuple[Update, ...]
+    position: Position = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module, renamings already carried out."""
+
+    name: str
+    variables: tuple[Variable, ...]
+    commands: tuple[Command, ...]
+    position: Position = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class RewardItem:
+    """`guard : value;` (state reward) or `[action] guard : value;` (transition reward)."""
+
+    is_transition: bool
+    action: str | None
+    guard: Expression
+    value: Expression
+    position: Position = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class RewardStructure:
+    """`rewards "name" ... endrewards`; the name may be missing."""
+
+    name: str | None
+    items: tuple[RewardItem, ...]
+    position: Position = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class ModelSyntax:
+    """A whole model file as written (renamed modules written out)."""
+
+    file: str
+    type: ModelType
+    constants: tuple[Constant, ...]
+    formulas: tuple[Formula, ...]
+    labels: tuple[Label, ...]
+    variables: tuple[Variable, ...]  # globals
+    modules: tuple[Module, ...]
+    rewards: tuple[RewardStructure, ...]
+    initial: Expression | None  # init ... endinit
+
+
+# ------------------------------------------------------------------ after constants are known
+
+
+@dataclass(frozen=True)
+class ResolvedVariable:
+    """A variable with its bounds as numbers; booleans have 0 and 1."""
+
+    name: str
+    low: int
+    high: int
+    initial: int
+    is_bool: bool
+    module: str | None  # None: global
+    position: Position = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class ResolvedModel:
+    """A checked model: constants folded in, formulas expanded, every expression typed.
+
+    In expressions only literals, variables and operators are left.  `variables` is in
+    model order: globals first, then the modules' in order.
+    """
+
+    file: str
+    type: ModelType
+    constants: dict[str, bool | int | float]
+    variables: tuple[ResolvedVariable, ...]
+    modules: tuple[Module, ...]
+    labels: tuple[Label, ...]
+    rewards: tuple[RewardStructure, ...]
+    formulas: tuple[Formula, ...]
+    initial: Expression | None

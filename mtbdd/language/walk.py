@@ -1,0 +1,145 @@
+"""Walking over expressions: their variables, and replacing names.
+
+Long chains `a + b + c + ...` lean to the left; the walks follow the left side in a loop, so that only
+brackets cost stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from typing import TypeVar
+
+from mtbdd.language.syntax import Binary, Call, Expression, Name, Unary
+
+__all__ = ["children", "expression_variables", "map_children", "substitute", "walk"]
+
+Node = TypeVar("Node", bound=Expression)
+
+
+_SLOTS: dict[type, tuple[str, ...]] = {}
+
+
+def _slots(kind: type[Expression]) -> tuple[str, ...]:
+    """Return the field names of a kind of node; asking dataclasses each time is slow."""
+    known = _SLOTS.get(kind)
+    if known is None:
+        known = _SLOTS[kind] = tuple(field.name for field in fields(kind))
+    return known
+
+
+def children(expression: Expression) -> list[Expression]:
+    """Return the expressions directly below a node, from left to right."""
+    kind = type(expression)
+    if kind is Binary:
+        return [expression.left, expression.right]  # type: ignore[attr-defined]
+    result: list[Expression] = []
+    for slot in _slots(kind):
+        value = getattr(expression, slot)
+        if isinstance(value, Expression):
+            result.append(value)
+        elif isinstance(value, tuple):
+            result.extend(item for item in value if isinstance(item, Expression))
+    return result
+
+
+def map_children(expression: Node, function: Callable[[Expression], Expression]) -> Node:
+    """Return a node with a function applied to the expressions directly below it.
+
+    The node itself is returned if the function changes none of them.
+    """
+    kind = type(expression)
+    values = {}
+    changed = False
+    for slot in _slots(kind):
+        value = getattr(expression, slot)
+        new = value
+        if isinstance(value, Expression):
+            new = function(value)
+        elif isinstance(value, tuple) and value and isinstance(value[0], Expression):
+            new = tuple(map(function, value))
+            if all(a is b for a, b in zip(new, value, strict=True)):
+                new = value
+        values[slot] = new
+        changed = changed or new is not value
+    return kind(**values) if changed else expression
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """Yield an expression and everything below it, parents first, from left to right."""
+    stack = [expression]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(children(node)))
+
+
+def expression_variables(expression: Expression) -> frozenset[str]:
+    """Return the names in an expression; in a resolved one these are its variables.
+
+    Parameters
+    ----------
+    expression : Expression
+        Any expression.
+
+    Returns
+    -------
+    frozenset of str
+        Names of functions and labels are not among them.
+
+    Notes
+    -----
+    Time: O(size of the expression).
+    """
+    return frozenset(node.name for node in walk(expression) if isinstance(node, Name))
+
+
+def substitute(
+    expression: Expression, mapping: Mapping[str, Expression], functions: Mapping[str, str] | None = None
+) -> Expression:
+    """Replace names by expressions, all at once.
+
+    Parameters
+    ----------
+    expression : Expression
+        Where to replace.
+    mapping : mapping of str to Expression
+        The expression for each name; names without one stay.
+    functions : mapping of str to str, optional
+        New names for functions.
+
+    Returns
+    -------
+    Expression
+        Parts without any replaced name are shared with `expression`.
+
+    Notes
+    -----
+    Time: O(size of the expression).
+    """
+    functions = functions or {}
+
+    def replace(node: Expression) -> Expression:
+        chain = []
+        while type(node) is Binary:
+            chain.append(node)
+            node = node.left
+        result: Expression
+        if isinstance(node, Name):
+            result = mapping.get(node.name, node)
+        elif isinstance(node, Unary):
+            operand = replace(node.operand)
+            result = node if operand is node.operand else Unary(node.position, node.operator, operand)
+        else:
+            result = map_children(node, replace)
+            if isinstance(result, Call) and result.function in functions:
+                result = Call(result.position, functions[result.function], result.arguments)
+        for binary in reversed(chain):
+            right = replace(binary.right)
+            if result is binary.left and right is binary.right:
+                result = binary
+            else:
+                result = Binary(binary.position, binary.operator, result, right)
+        return result
+
+    return replace(expression)

@@ -1,0 +1,51 @@
+"""Functions of states as plain vectors in index order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtbdd.matrix import SymbolicMatrix
+from mtbdd.nodes import FALSE
+from mtbdd.partition import Partition
+from mtbdd.states import StateIndex, expand_values
+
+__all__ = ["expand", "expand_sum"]
+
+_SYMBOLIC_PRODUCT = 64  # partitions are added as sets while this many pairs of pieces suffice
+
+
+def expand(function: SymbolicMatrix, index: StateIndex) -> NDArray[np.float64]:
+    """Return a function of row bits over a set of states, shape (index.size,)."""
+    table = function.table()
+    padded = np.concatenate([function.terminals, [0.0]])
+
+    def values(refs: NDArray[np.int64]) -> NDArray[np.float64]:
+        numbers = function.terminal_numbers(table, refs)
+        return padded[np.where(refs == FALSE, function.terminals.size, numbers)]
+
+    return expand_values(index, table, values)
+
+
+def expand_sum(parts: Iterable[Partition], index: StateIndex) -> NDArray[np.float64]:
+    """Return the sum of many functions over a set of states, shape (index.size,).
+
+    Functions with few values are added as sets first; the rest meet as vectors, because the
+    sums of state-dependent rates take far more values than the rates themselves.  Time: O(n)
+    for every function that is not absorbed.
+    """
+    total = np.zeros(index.size)
+    pending: Partition | None = None
+    for part in sorted((p.only(index.states).nonzero() for p in parts), key=len):
+        if pending is None:
+            pending = part
+        elif len(pending) * len(part) <= _SYMBOLIC_PRODUCT:
+            pending = pending.plus(part)
+        else:
+            total += expand(SymbolicMatrix.from_partition(pending), index)
+            pending = part
+    if pending is not None and len(pending):
+        total += expand(SymbolicMatrix.from_partition(pending), index)
+    return total
