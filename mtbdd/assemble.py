@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from mtbdd.encoding import Encoding
 from mtbdd.events import Event
@@ -40,53 +42,53 @@ def assemble(
 
     Notes
     -----
-    Where two events share an entry their rates add up; such entries are found by one
-    conjunction an event and compared value by value only there.
+    Everything is put together over all potential states, where the diagrams are small, and cut
+    to the reachable ones once at the end.  Where two events share an entry their rates add
+    up; such events are found by one conjunction a pair of events.
     """
     manager = encoding.manager
-    everything = range(encoding.n_bits)
-    total = _Sum(encoding)
-    for event in events:
-        touched = set(encoding.bits_of(event.touched))
-        frame = reachable & manager.equal_bits(i for i in everything if i not in touched)
-        total.add(event.rates.only(frame))
-    partition = total.partition()
+    parts = _disjoint([_Part.of(encoding, event) for event in events])
     if choices is not None and any(count != 1 for count, _ in choices):
-        partition = partition.combine(choices, lambda rate, count: rate / count)
+        parts = [_Part(p.rates.combine(choices, lambda rate, count: rate / count), p.frame) for p in parts]
     if loops != manager.false:
-        partition = partition.plus(Partition(manager, {1.0: loops & manager.equal_bits(everything)}))
-    return SymbolicMatrix.from_partition(partition)
+        parts.append(_Part(Partition(manager, {1.0: loops}), manager.equal_bits(range(encoding.n_bits))))
+    return SymbolicMatrix.from_disjoint(manager, [(p.rates, p.frame) for p in parts]).only(reachable)
 
 
-class _Sum:
-    """A running sum that keeps the pieces of each value apart until the end."""
+@dataclass(frozen=True)
+class _Part:
+    """Rates and the frame that keeps the variables they do not touch."""
 
-    def __init__(self, encoding: Encoding) -> None:
-        self.manager = encoding.manager
-        self.support = self.manager.false
-        self.pieces: dict[float, list[Node]] = {}
+    rates: Partition
+    frame: Node
 
-    def add(self, part: Partition) -> None:
-        """Add a function; entries that are new are only filed."""
-        false = self.manager.false
-        support = part.support
-        overlap = self.support & support
-        self.support = self.support | support
-        if overlap != false:
-            part = self._take(overlap).plus(part)
-        for value, piece in part:
-            self.pieces.setdefault(float(value), []).append(piece)
+    @classmethod
+    def of(cls, encoding: Encoding, event: Event) -> _Part:
+        """Return an event's part."""
+        touched = set(encoding.bits_of(event.touched))
+        frame = encoding.manager.equal_bits(i for i in range(encoding.n_bits) if i not in touched)
+        return cls(event.rates, frame)
 
-    def _take(self, entries: Node) -> Partition:
-        """Remove and return what the sum holds on a set of entries."""
-        taken: dict[float, list[Node]] = {}
-        for value, pieces in self.pieces.items():
-            hits = [piece & entries for piece in pieces]
-            if any(hit != self.manager.false for hit in hits):
-                taken[value] = hits
-                self.pieces[value] = [piece & ~entries for piece in pieces]
-        return Partition(self.manager, {v: self.manager.disjunction(h) for v, h in taken.items()})
+    @cached_property
+    def support(self) -> Node:
+        """The non-zero entries."""
+        return self.rates.support & self.frame
 
-    def partition(self) -> Partition:
-        """Return the sum."""
-        return Partition(self.manager, {v: self.manager.disjunction(p) for v, p in self.pieces.items()})
+    def plus(self, other: _Part) -> _Part:
+        """Return the sum of two parts, frames worked in."""
+        rates = self.rates.only(self.frame).plus(other.rates.only(other.frame))
+        return _Part(rates, self.rates.manager.true)
+
+
+def _disjoint(parts: Sequence[_Part]) -> list[_Part]:
+    """Add up the parts whose supports meet, so that all that are left are pairwise disjoint."""
+    result: list[_Part] = []
+    for part in parts:
+        false = part.rates.manager.false
+        apart, meeting = [], []
+        for other in result:
+            (apart if other.support & part.support == false else meeting).append(other)
+        for other in meeting:
+            part = part.plus(other)
+        result = [*apart, part]
+    return result

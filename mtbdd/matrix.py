@@ -7,6 +7,7 @@ and its nodes above the index bits are the nodes of the MTBDD.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,19 +43,31 @@ class SymbolicMatrix:
 
         Time: one conjunction and about log2(m) disjunctions a value over the diagram's size.
         """
-        manager = partition.manager
-        pieces: dict[float, list[Node]] = {}
-        representative = merge_close([canonical(v) for v in partition.pieces])
-        for value, piece in partition:
-            number = representative[canonical(value)]
-            if number != 0:
-                pieces.setdefault(number, []).append(piece)
-        values = sorted(pieces)
+        return cls.from_disjoint(partition.manager, [(partition, partition.manager.true)])
+
+    @classmethod
+    def from_disjoint(cls, manager: Manager, parts: Sequence[tuple[Partition, Node]]) -> SymbolicMatrix:
+        """Return the sum of functions with disjoint supports, each cut to a set of entries.
+
+        Parameters
+        ----------
+        manager : Manager
+        parts : sequence of (Partition, Node)
+            A function and the set to cut it to; terminals are attached before the cut, while the
+            diagrams are small.
+        """
+        representative = merge_close([canonical(v) for part, _ in parts for v in part.pieces])
+        values = sorted({v for v in representative.values() if v != 0})
         bits = manager.index_bits(max(len(values) - 1, 0).bit_length())
-        node = manager.disjunction(
-            manager.disjunction(pieces[v]) & manager.cube(bits, k) for k, v in enumerate(values)
-        )
-        return cls(manager, node, np.array(values, dtype=np.float64))
+        cubes = {v: manager.cube(bits, k) for k, v in enumerate(values)}
+        nodes = []
+        for part, entries in parts:
+            pieces: dict[float, list[Node]] = {}
+            for value, piece in part.nonzero():
+                pieces.setdefault(representative[canonical(value)], []).append(piece)
+            numbered = [manager.disjunction(p) & cubes[v] for v, p in pieces.items()]
+            nodes.append(manager.disjunction(numbered) & entries)
+        return cls(manager, manager.disjunction(nodes), np.array(values, dtype=np.float64))
 
     @property
     def index_bits(self) -> tuple[str, ...]:

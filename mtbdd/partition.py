@@ -38,10 +38,11 @@ class Partition:
         Disjoint; empty sets are dropped.
     """
 
-    __slots__ = ("manager", "pieces")
+    __slots__ = ("_support", "manager", "pieces")
 
     def __init__(self, manager: Manager, pieces: Mapping[Any, Node] | None = None) -> None:
         self.manager = manager
+        self._support: Node | None = None
         self.pieces: dict[Any, Node] = {v: s for v, s in (pieces or {}).items() if s != manager.false}
 
     def __len__(self) -> int:
@@ -55,7 +56,9 @@ class Partition:
     @property
     def support(self) -> Node:
         """The assignments where some value is taken."""
-        return self.manager.disjunction(self.pieces.values())
+        if self._support is None:
+            self._support = self.manager.disjunction(self.pieces.values())
+        return self._support
 
     def nonzero(self) -> Partition:
         """Return the function without its zero piece."""

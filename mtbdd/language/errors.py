@@ -6,7 +6,7 @@ so that one run reports them all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mtbdd.language.syntax import Position
@@ -79,6 +79,9 @@ class FaultCollector:
 
     def __len__(self) -> int:
         return len(self._faults)
+
+    def __iter__(self) -> Iterator[Fault]:
+        return iter(self._faults)
 
     def add(self, position: Position, message: str) -> None:
         """Note one fault."""

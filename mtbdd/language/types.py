@@ -94,7 +94,9 @@ class TypeChecker:
             else:
                 advice = "use condition ? 1 : 0 for a number" if found is Type.BOOL else ""
         name = "number" if wanted is Type.DOUBLE else wanted.value
-        self._add(expression, f"{what} must be {_article(name)}, got {_shown(expression, found)}", advice)
+        self._add(
+            expression, f"{what} must be {_article(name)}, got {self._shown(expression, found)}", advice
+        )
         return False
 
     def _add(self, expression: Expression, message: str, advice: str = "") -> None:
@@ -122,6 +124,14 @@ class TypeChecker:
         self._add(expression, f"expected an expression, got {type(expression).__name__}")
         return None
 
+    def text(self, expression: Expression) -> str:
+        """Return an expression for a message."""
+        return to_text(expression)
+
+    def _shown(self, expression: Expression, found: Type) -> str:
+        text = self.text(expression)
+        return f"{_article(found.value)} '{text if len(text) <= 40 else text[:37] + '...'}'"
+
     def _name(self, e: Name) -> Type | None:
         try:
             return self.types[e.name]
@@ -136,12 +146,12 @@ class TypeChecker:
             self._add(
                 e, f'the label "{e.name}" cannot be used here', "write its expression, or make it a formula"
             )
-        elif e.name not in self.labels:
+        elif e.name in self.labels:
+            return Type.BOOL
+        else:
             known = ", ".join(f'"{name}"' for name in sorted(self.labels))
             hint = suggestion(e.name, self.labels) or f"; known are {known}"
             self._add(e, f'unknown label "{e.name}"{hint}')
-        else:
-            return Type.BOOL
         return None
 
     def _unary(self, e: Unary) -> Type | None:
@@ -153,7 +163,7 @@ class TypeChecker:
     def _binary(self, e: Binary, left: Type | None) -> Type | None:
         right = self.check(e.right)
         operator = e.operator
-        if operator in _LOGIC or operator not in ("=", "!="):
+        if operator not in ("=", "!="):
             wanted, result = Type.DOUBLE, Type.BOOL
             if operator in _LOGIC:
                 wanted = Type.BOOL
@@ -170,8 +180,8 @@ class TypeChecker:
         if (left is Type.BOOL) != (right is Type.BOOL):
             self._add(
                 e.right,
-                f"'{operator}' must compare two numbers or two bools, got {_shown(e.left, left)} and "
-                f"{_shown(e.right, right)}",
+                f"'{operator}' must compare two numbers or two bools, got {self._shown(e.left, left)} and "
+                f"{self._shown(e.right, right)}",
             )
             return None
         return Type.BOOL
@@ -195,7 +205,7 @@ class TypeChecker:
                 self._add(
                     branch,
                     f"the branches of '?' must both be numbers or both be bool, got "
-                    f"{_shown(first, kind)} and {_shown(branch, found)}",
+                    f"{self._shown(first, kind)} and {self._shown(branch, found)}",
                 )
                 return None
         return Type.DOUBLE if any(found is Type.DOUBLE for _, found in known) else kind
@@ -229,11 +239,6 @@ class TypeChecker:
 
 def _article(name: str) -> str:
     return f"an {name}" if name == "int" else f"a {name}"
-
-
-def _shown(expression: Expression, found: Type) -> str:
-    text = to_text(expression)
-    return f"{_article(found.value)} '{text if len(text) <= 40 else text[:37] + '...'}'"
 
 
 def expression_type(expression: Expression, types: Mapping[str, Type]) -> Type:

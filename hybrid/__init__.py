@@ -1,0 +1,1 @@
+"""The hybrid engine: numerical model checking on compressed symbolic matrices."""

@@ -1,0 +1,152 @@
+"""Compiled products of the CPU backend.
+
+One kernel does it all: plain products and relaxation steps, with and without scales. Work is cut into chunks of
+about equal cost, and every thread takes the next chunk from a shared counter until none is left, so a slow
+or busy core delays nothing but its own last chunk. Each row is written by one thread: there are no atomic
+additions, and the result does not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from hybrid.cpu.vector_code import (
+    fetch_add,
+    multiply_1,
+    multiply_2,
+    multiply_4,
+    multiply_checked,
+    relax,
+)
+
+__all__ = ["block_spmv"]
+
+
+@njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
+def block_spmv(  # type: ignore[no-untyped-def]
+    counter, chunk_ptr, piece_group, piece_count, piece_begin, piece_end, gap_begin, gap_end,
+    row, row_type, slot_ptr, base, scale, scaled,
+    rows, slice_ptr, pattern, pattern_ptr, slot, shift, vector, coefficients,
+    x, step, b, has_b, diagonal, omega, out_changes, out,
+):  # fmt: skip
+    """Multiply, taking chunks until none is left; call it on every thread with the same arguments.
+
+    Parameters
+    ----------
+    counter : ndarray, shape (1,), int64
+        Zero before the first call; the chunk that comes next.
+    chunk_ptr : ndarray, shape (chunks + 1,), int64
+        Pieces of each chunk.
+    piece_group, piece_count, piece_begin, piece_end : ndarray, shape (pieces,), int64
+        A piece is the slices begin .. end of ``count`` groups of one row type which follow each other in
+        the group arrays. A count of 1 or 2 or 4; 0 stands for one group whose terms may reach outside x.
+    gap_begin, gap_end : ndarray, shape (gaps,), int64
+        Ranges of rows that no group covers; chunk c takes gaps c, c + chunks, ...
+    row, row_type, slot_ptr : ndarray, int64
+        First row, row type, and first slot of every group.
+    base, scale : ndarray, int64 and float64
+        Column base and factor of every slot; ``scale`` is not read unless ``scaled``.
+    rows, slice_ptr, pattern, pattern_ptr, slot, shift, vector, coefficients
+        The slices of the row types, as in :class:`hybrid.slices.SliceTable`.
+    x : ndarray, shape (n_columns,), float64
+        The vector.
+    step : bool
+        Whether to relax: ``out = (1 - omega) x + omega (b + M x) / diagonal``, else ``out = M x``.
+    b, diagonal : ndarray, float64
+        Read if ``step`` (b only if ``has_b``); shape (n_rows,).
+    omega : float64
+        Relaxation weight.
+    out_changes : ndarray, shape (3,), float64
+        Written if ``step``, by each thread into its own: greatest absolute change, greatest relative change,
+        and a number that is NaN if a new value is not finite.
+    out : ndarray, shape (n_rows,), float64
+        The result.
+    """
+    largest = np.zeros(24)
+    tail = np.empty(32)
+    tail_place = np.empty(4, np.int64)
+    n_chunks = len(chunk_ptr) - 1
+    while True:
+        chunk = fetch_add(counter, 1)
+        if chunk >= n_chunks:
+            break
+        for p in range(chunk_ptr[chunk], chunk_ptr[chunk + 1]):
+            first, members = piece_group[p], piece_count[p]
+            kind = row_type[first]
+            begin, end = piece_begin[p], piece_end[p]
+            n_rows = rows[kind]
+            full = min(end, n_rows >> 3)
+            own = slot_ptr[first]
+            slots = slot_ptr[first + 1] - own
+            first_slice = slice_ptr[kind]
+            if members == 4:
+                multiply_4(out, row, first, x, base, scale, own, slots, scaled, pattern, first_slice,
+                           begin, full, pattern_ptr, slot, shift, vector, coefficients)  # fmt: skip
+            elif members == 2:
+                multiply_2(out, row, first, x, base, scale, own, slots, scaled, pattern, first_slice,
+                           begin, full, pattern_ptr, slot, shift, vector, coefficients)  # fmt: skip
+            elif members == 1:
+                multiply_1(out, row, first, x, base, scale, own, slots, scaled, pattern, first_slice,
+                           begin, full, pattern_ptr, slot, shift, vector, coefficients)  # fmt: skip
+            else:
+                multiply_checked(out, row, first, x, base, scale, own, slots, scaled, pattern, first_slice,
+                                 begin, full, pattern_ptr, slot, shift, vector, coefficients)  # fmt: skip
+            real = max(members, 1)
+            if full < end:
+                # The last slice is not full: its dead lanes belong to other groups and must not be written.
+                for m in range(4):
+                    tail_place[m] = 8 * (m - full)
+                zero = np.int64(0)
+                if members == 4:
+                    multiply_4(tail, tail_place, zero, x, base, scale, own, slots, scaled, pattern, first_slice,
+                               full, end, pattern_ptr, slot, shift, vector, coefficients)  # fmt: skip
+                elif members == 2:
+                    multiply_2(tail, tail_place, zero, x, base, scale, own, slots, scaled, pattern, first_slice,
+                               full, end, pattern_ptr, slot, shift, vector, coefficients)  # fmt: skip
+                elif members == 1:
+                    multiply_1(tail, tail_place, zero, x, base, scale, own, slots, scaled, pattern, first_slice,
+                               full, end, pattern_ptr, slot, shift, vector, coefficients)  # fmt: skip
+                else:
+                    multiply_checked(
+                        tail, tail_place, zero, x, base, scale, own, slots, scaled, pattern, first_slice,
+                        full, end, pattern_ptr, slot, shift, vector, coefficients)  # fmt: skip
+                for m in range(real):
+                    at = row[first + m] + 8 * full
+                    for lane in range(n_rows - 8 * full):
+                        out[at + lane] = tail[8 * m + lane]
+            if step:
+                for m in range(real):
+                    at = row[first + m]
+                    _relax_rows(at + 8 * begin, at + min(8 * end, n_rows),
+                                x, b, has_b, diagonal, omega, largest, out)  # fmt: skip
+        for g in range(chunk, len(gap_begin), n_chunks):
+            out[gap_begin[g] : gap_end[g]] = 0.0
+            if step:
+                _relax_rows(gap_begin[g], gap_end[g], x, b, has_b, diagonal, omega, largest, out)
+    if step:
+        out_changes[0] = np.max(largest[:8])
+        out_changes[1] = np.max(largest[8:16])
+        out_changes[2] = np.sum(largest[16:])
+
+
+@njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
+def _relax_rows(begin, end, x, b, has_b, diagonal, omega, largest, out):  # type: ignore[no-untyped-def]
+    """Relax the rows begin .. end of ``out``, eight at a time as long as they last."""
+    at = begin
+    while at + 8 <= end:
+        relax(out, at, x, b, has_b, diagonal, omega, largest)
+        at += 8
+    while at < end:
+        total = out[at]
+        if has_b:
+            total += b[at]
+        new = (1.0 - omega) * x[at] + omega * (total / diagonal[at])
+        change = abs(new - x[at])
+        out[at] = new
+        largest[0] = max(largest[0], change)
+        if change > 0.0:
+            relative = change / abs(new) if new != 0.0 else np.inf
+            largest[8] = max(largest[8], relative)
+        largest[16] += new - new
+        at += 1

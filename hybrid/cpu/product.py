@@ -1,0 +1,106 @@
+"""The CPU backend's product and relaxation step: the layout of a matrix joined to the compiled kernel."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.cpu.kernels import block_spmv
+from hybrid.cpu.layout import CpuLayout
+from hybrid.cpu.threads import run_together, thread_count
+
+__all__ = ["CpuProduct"]
+
+Float64Array = NDArray[np.float64]
+
+_SERIAL_COST = 20_000
+"""Terms below which waking other threads costs more than it saves."""
+
+
+class CpuProduct:
+    """Multiplies vectors by a matrix laid out for the CPU.
+
+    Parameters
+    ----------
+    layout : CpuLayout
+        The matrix.
+    """
+
+    def __init__(self, layout: CpuLayout) -> None:
+        self.layout = layout
+        table = layout.table
+        self._matrix: tuple[Any, ...] = (
+            layout.chunk_ptr,
+            layout.piece_group,
+            layout.piece_count,
+            layout.piece_begin,
+            layout.piece_end,
+            layout.gap_begin,
+            layout.gap_end,
+            layout.row,
+            layout.row_type,
+            layout.slot_ptr,
+            layout.base,
+            layout.scale,
+            layout.scaled,
+            table.rows,
+            table.ptr,
+            table.pattern,
+            table.pattern_ptr,
+            table.slot,
+            table.shift,
+            table.vector,
+            table.coefficients,
+        )
+        per_type = np.diff(np.append(0, np.cumsum(table.terms_of_slices))[table.ptr])
+        self._terms = int(per_type[layout.row_type].sum())
+        self._nothing = np.zeros(0)
+
+    @property
+    def terms(self) -> int:
+        """Terms of one product, over all slices of all groups."""
+        return self._terms
+
+    def multiply(self, x: Float64Array, out: Float64Array) -> None:
+        """Write M x to ``out``; both contiguous float64 vectors that do not overlap."""
+        self._run(x, False, None, self._nothing, 1.0, out)
+
+    def relax(
+        self, x: Float64Array, b: Float64Array | None, diagonal: Float64Array, omega: float, out: Float64Array
+    ) -> tuple[float, float, bool]:
+        """Write ``(1 - omega) x + omega (b + M x) / diagonal`` to ``out``.
+
+        Returns
+        -------
+        tuple of float, float, bool
+            Greatest absolute change, greatest change relative to the new value, and whether all new values
+            are finite.
+        """
+        changes = self._run(x, True, b, diagonal, omega, out)
+        return float(changes[:, 0].max()), float(changes[:, 1].max()), math.isfinite(changes[:, 2].sum())
+
+    def _run(
+        self,
+        x: Float64Array,
+        step: bool,
+        b: Float64Array | None,
+        diagonal: Float64Array,
+        omega: float,
+        out: Float64Array,
+    ) -> Float64Array:
+        threads = thread_count() if self._terms + len(x) // 4 >= _SERIAL_COST else 1
+        counter = np.zeros(1, np.int64)
+        changes = np.zeros((threads, 3))
+        has_b = b is not None
+        right_side = b if b is not None else self._nothing
+
+        def work(number: int) -> None:
+            block_spmv(
+                counter, *self._matrix, x, step, right_side, has_b, diagonal, omega, changes[number], out
+            )
+
+        run_together(work, threads)
+        return changes

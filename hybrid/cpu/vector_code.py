@@ -1,0 +1,209 @@
+"""Machine-independent vector code for the inner loops of the CPU backend.
+
+Numba has no vector types, and LLVM does not find the vectors in loops whose trip count is eight. So the loops over
+slices and terms are written here directly in LLVM's intermediate language, with values of type
+<8 x double>, which LLVM lowers to whatever the machine has: one AVX-512 register, two AVX ones, four NEON ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+__all__ = ["fetch_add", "multiply_1", "multiply_2", "multiply_4", "multiply_checked", "relax"]
+
+_I1, _I32, _I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
+_DOUBLE = ir.DoubleType()
+_VECTOR = ir.VectorType(_DOUBLE, 8)
+_EIGHT = ir.Constant(_I64, 8)
+
+
+def _multiply(members: int, checked: bool) -> Any:
+    """Make the intrinsic that multiplies ``members`` groups of one row type at once.
+
+    The intrinsic computes, for the slices q0 .. q1 of the row type and every member m,
+    ``out[place[first + m] + 8 * q:][:8] = sum of the terms of pattern[first_slice + q]``, where a term t adds
+    ``coefficients[vector[t]] * scale[m][slot[t]] * x[base[m][slot[t]] + 8 * q + shift[t]:][:8]``.
+    ``base[m]`` and ``scale[m]`` are the ``slots`` numbers that begin at ``own + m * slots``; the factor scale is left
+    out where ``scaled`` is zero. Index scalars are int64, arrays C-contiguous.
+
+    Unless ``checked``, all eight elements of x must exist for every term, dead lanes included. A checked product
+    reads zero for elements outside x, at the price of a masked load.
+    """
+
+    @intrinsic
+    def multiply(  # type: ignore[no-untyped-def]
+        typingctx, out, place, first, x, base, scale, own, slots, scaled,
+        pattern, first_slice, q0, q1, pattern_ptr, slot, shift, vector, coefficients,
+    ):  # fmt: skip
+        signature = types.void(
+            out, place, first, x, base, scale, own, slots, scaled,
+            pattern, first_slice, q0, q1, pattern_ptr, slot, shift, vector, coefficients,
+        )  # fmt: skip
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            code = _Product(context, builder, sig, args, members, checked)
+            is_scaled = builder.icmp_signed("!=", args[8], ir.Constant(args[8].type, 0))
+            with builder.if_else(is_scaled) as (then, otherwise):
+                with then:
+                    code.emit(scaled=True)
+                with otherwise:
+                    code.emit(scaled=False)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return multiply
+
+
+class _Product:
+    """Emits the loops over slices and terms of one product."""
+
+    def __init__(self, context: Any, builder: Any, sig: Any, args: Any, members: int, checked: bool) -> None:
+        def array(i: int) -> Any:
+            return context.make_array(sig.args[i])(context, builder, args[i])
+
+        self.builder, self.members, self.checked = builder, members, checked
+        self.out, self.place = array(0).data, array(1).data
+        x = array(3)
+        self.x, self.x_size = x.data, x.nitems
+        self.base, self.scale, self.pattern = array(4).data, array(5).data, array(9).data
+        self.pattern_ptr, self.slot, self.shift = array(13).data, array(14).data, array(15).data
+        self.vector, self.coefficients = array(16).data, array(17).data
+        self.first, self.own, self.slots = args[2], args[6], args[7]
+        self.first_slice, self.q0, self.q1 = args[10], args[11], args[12]
+        # fmuladd fuses where the machine can and never falls back to a library call.
+        self.fmuladd = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_VECTOR, [_VECTOR] * 3), "llvm.fmuladd.v8f64"
+        )
+
+    def emit(self, scaled: bool) -> None:
+        b = self.builder
+        begins = [b.add(self.own, b.mul(self.slots, ir.Constant(_I64, m))) for m in range(self.members)]
+        bases = [b.gep(self.base, [begin]) for begin in begins]
+        scales = [b.gep(self.scale, [begin]) for begin in begins] if scaled else []
+        totals = [cgutils.alloca_once(b, _VECTOR) for _ in range(self.members)]
+        one = ir.Constant(_I64, 1)
+        with cgutils.for_range_slice(b, self.q0, self.q1, one, inc=True) as (q, _):
+            local = b.mul(q, _EIGHT)
+            which = b.sext(b.load(b.gep(self.pattern, [b.add(self.first_slice, q)])), _I64)
+            begin = b.load(b.gep(self.pattern_ptr, [which]))
+            end = b.load(b.gep(self.pattern_ptr, [b.add(which, one)]))
+            for total in totals:
+                b.store(ir.Constant(_VECTOR, [0.0] * 8), total)
+            with cgutils.for_range_slice(b, begin, end, one, inc=True) as (t, _):
+                self._term(t, local, bases, scales, totals)
+            for m, total in enumerate(totals):
+                row = b.load(b.gep(self.place, [b.add(self.first, ir.Constant(_I64, m))]))
+                address = b.gep(self.out, [b.add(row, local)])
+                _store(b, b.load(total), address)
+
+    def _term(self, t: Any, local: Any, bases: list[Any], scales: list[Any], totals: list[Any]) -> None:
+        b = self.builder
+        number = b.sext(b.load(b.gep(self.slot, [t])), _I64)
+        distance = b.add(b.sext(b.load(b.gep(self.shift, [t])), _I64), local)
+        which = b.mul(b.sext(b.load(b.gep(self.vector, [t])), _I64), _EIGHT)
+        weights = _load(b, b.gep(self.coefficients, [which]))
+        for m, total in enumerate(totals):
+            start = b.add(b.load(b.gep(bases[m], [number])), distance)
+            elements = self._checked_load(start) if self.checked else _load(b, b.gep(self.x, [start]))
+            factors = weights
+            if scales:
+                factors = b.fmul(weights, _splat(b, b.load(b.gep(scales[m], [number])), _VECTOR))
+            b.store(b.call(self.fmuladd, [factors, elements, b.load(total)]), total)
+
+    def _checked_load(self, start: Any) -> Any:
+        b = self.builder
+        lanes = ir.VectorType(_I64, 8)
+        index = b.add(_splat(b, start, lanes), ir.Constant(lanes, list(range(8))))
+        # One unsigned comparison finds indices below zero and beyond the end alike.
+        inside = b.icmp_unsigned("<", index, _splat(b, self.x_size, lanes))
+        address = b.bitcast(b.gep(self.x, [start]), _VECTOR.as_pointer())
+        masked_load = cgutils.get_or_insert_function(
+            b.module,
+            ir.FunctionType(_VECTOR, [_VECTOR.as_pointer(), _I32, ir.VectorType(_I1, 8), _VECTOR]),
+            "llvm.masked.load.v8f64.p0v8f64",
+        )
+        return b.call(masked_load, [address, ir.Constant(_I32, 8), inside, ir.Constant(_VECTOR, [0.0] * 8)])
+
+
+multiply_1 = _multiply(1, checked=False)
+multiply_2 = _multiply(2, checked=False)
+multiply_4 = _multiply(4, checked=False)
+multiply_checked = _multiply(1, checked=True)
+
+
+@intrinsic
+def relax(typingctx, out, at, x, b, has_b, diagonal, omega, largest):  # type: ignore[no-untyped-def]
+    """Relax eight rows whose products lie in ``out[at:at + 8]``, and note the greatest changes.
+
+    Replaces out by ``(1 - omega) x + omega (b + out) / diagonal``. Keeps, lane by lane, the greatest absolute
+    change in ``largest[0:8]``, the greatest change relative to the new value in ``largest[8:16]``, and in
+    ``largest[16:24]`` a sum that is NaN once any new value is not finite. A relative change of 0 / 0 counts as none.
+    """
+    signature = types.void(out, at, x, b, has_b, diagonal, omega, largest)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        def pointer(i: int) -> Any:
+            return context.make_array(sig.args[i])(context, builder, args[i]).data
+
+        at = args[1]
+        place = builder.gep(pointer(0), [at])
+        product = _load(builder, place)
+        old = _load(builder, builder.gep(pointer(2), [at]))
+        total = cgutils.alloca_once_value(builder, product)
+        is_there = builder.icmp_signed("!=", args[4], ir.Constant(args[4].type, 0))
+        with builder.if_then(is_there):
+            builder.store(builder.fadd(product, _load(builder, builder.gep(pointer(3), [at]))), total)
+        solved = builder.fdiv(builder.load(total), _load(builder, builder.gep(pointer(5), [at])))
+        weight = _splat(builder, args[6], _VECTOR)
+        rest = builder.fsub(ir.Constant(_VECTOR, [1.0] * 8), weight)
+        new = builder.fadd(builder.fmul(rest, old), builder.fmul(weight, solved))
+        _store(builder, new, place)
+        absolute = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_VECTOR, [_VECTOR]), "llvm.fabs.v8f64"
+        )
+        change = builder.call(absolute, [builder.fsub(new, old)])
+        relative = builder.fdiv(change, builder.call(absolute, [new]))
+        greatest = pointer(7)
+        for slot, value in ((0, change), (8, relative)):
+            kept_at = builder.gep(greatest, [ir.Constant(_I64, slot)])
+            kept = _load(builder, kept_at)
+            # An ordered comparison is false for NaN, which leaves 0 / 0 out.
+            larger = builder.fcmp_ordered(">", value, kept)
+            _store(builder, builder.select(larger, value, kept), kept_at)
+        finite_at = builder.gep(greatest, [ir.Constant(_I64, 16)])
+        zero_or_nan = builder.fsub(new, new)
+        _store(builder, builder.fadd(_load(builder, finite_at), zero_or_nan), finite_at)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def fetch_add(typingctx, counter, amount):  # type: ignore[no-untyped-def]
+    """Add ``amount`` to ``counter[0]`` (int64) atomically and return the number that was there before."""
+    signature = types.int64(counter, types.int64)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        return builder.atomic_rmw("add", data, args[1], "monotonic")
+
+    return signature, generate
+
+
+def _load(builder: Any, address: Any) -> Any:
+    return builder.load(builder.bitcast(address, _VECTOR.as_pointer()), align=8)
+
+
+def _store(builder: Any, value: Any, address: Any) -> None:
+    builder.store(value, builder.bitcast(address, _VECTOR.as_pointer()), align=8)
+
+
+def _splat(builder: Any, scalar: Any, kind: Any) -> Any:
+    undefined = ir.Constant(kind, ir.Undefined)
+    one = builder.insert_element(undefined, scalar, ir.Constant(_I32, 0))
+    return builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(_I32, 8), [0] * 8))

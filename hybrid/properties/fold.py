@@ -1,0 +1,118 @@
+"""Folding of properties: bounds and times become numbers, reward structures get their place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from hybrid.properties.tree import (
+    Cumulative,
+    Instantaneous,
+    Probability,
+    Reward,
+    SteadyState,
+    TimeBound,
+)
+from mtbdd.language.errors import EvaluationError, FaultCollector
+from mtbdd.language.fold import Folder
+from mtbdd.language.scalars import Scalar
+from mtbdd.language.syntax import Expression, Literal
+from mtbdd.language.walk import expression_variables
+
+__all__ = ["PropertyFolder"]
+
+
+class PropertyFolder(Folder):
+    """Folds well-typed properties and notes bounds that make no sense.
+
+    Parameters
+    ----------
+    values, definitions, labels : mapping
+        As for `mtbdd.language.fold.Folder`; named properties count as labels.
+    structures : sequence of (str or None)
+        The names of the model's reward structures.
+    faults : FaultCollector
+        Takes the faults.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, Scalar],
+        definitions: Mapping[str, Expression],
+        labels: Mapping[str, Expression],
+        structures: Sequence[str | None],
+        faults: FaultCollector,
+    ) -> None:
+        super().__init__(values, definitions, labels)
+        self._structures = structures
+        self._faults = faults
+
+    def fold(self, formula: Expression) -> Expression | None:
+        """Return the folded formula, None after a fault."""
+        before = len(self._faults)
+        try:
+            folded = self(formula)
+        except EvaluationError as error:
+            self._faults.extend(error.faults)
+            return None
+        return folded if len(self._faults) == before else None
+
+    def _other(self, e: Expression) -> Expression:
+        node = super()._other(e)
+        if isinstance(node, (Probability, SteadyState)):
+            self._number(node.threshold, "a bound on a probability", 1.0)
+        elif isinstance(node, Reward):
+            if node.threshold is not None:
+                self._number(node.threshold, "a bound on a reward", None)
+            return replace(node, index=self._index(node))
+        elif isinstance(node, TimeBound):
+            self._interval(node)
+        elif isinstance(node, (Cumulative, Instantaneous)):
+            self._number(node.time, "a time", None)
+        return node
+
+    def _number(self, e: Expression | None, what: str, most: float | None) -> float | None:
+        """Return the value of an expression that must be a constant from 0, None after a fault."""
+        if e is None:
+            return None
+        if not isinstance(e, Literal):
+            names = ", ".join(f"'{n}'" for n in sorted(expression_variables(e)))
+            on = f"which depends on the variable {names}" if names else "which is none"
+            self._faults.add(e.position, f"{what} must be a constant, got an expression {on}")
+            return None
+        value = e.value
+        if value < 0 or (most is not None and value > most):
+            expected = "at least 0" if most is None else "between 0 and 1"
+            self._faults.add(e.position, f"{what} must be {expected}, got {value}")
+            return None
+        return value
+
+    def _interval(self, bound: TimeBound) -> None:
+        what = "a bound on time"
+        lower = self._number(bound.lower, what, None)
+        upper = lower if bound.upper is bound.lower else self._number(bound.upper, what, None)
+        if upper is not None and bound.lower is None and bound.upper_strict and upper == 0:
+            self._faults.add(bound.position, "a bound on time must leave some time, got <0; use <=0")
+        if lower is not None and upper is not None and lower > upper:
+            self._faults.add(
+                bound.position, f"a time interval must not be empty, got [{lower},{upper}]; swap its ends"
+            )
+
+    def _index(self, node: Reward) -> int:
+        """Return the place of the reward structure among the model's, from 0."""
+        structure = node.structure
+        if structure is None:
+            return 0
+        if isinstance(structure, str):
+            return self._structures.index(structure)
+        if not isinstance(structure, Literal):
+            self._faults.add(structure.position, "the number of a reward structure must be a constant")
+            return 0
+        number = int(structure.value)
+        if not 1 <= number <= len(self._structures):
+            count = len(self._structures)
+            self._faults.add(
+                structure.position,
+                f"the number of a reward structure must be from 1 to {count}, got {number}",
+            )
+        return number - 1

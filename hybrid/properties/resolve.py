@@ -1,0 +1,259 @@
+"""Checking properties against a model, and folding their constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hybrid.properties.fold import PropertyFolder
+from hybrid.properties.tree import Properties, Property
+from hybrid.properties.types import PropertyTypeChecker
+from mtbdd.language.check import resolve_labels
+from mtbdd.language.constants import check_given
+from mtbdd.language.definitions import Definitions, missing_message, work_out
+from mtbdd.language.errors import Fault, FaultCollector, LanguageError
+from mtbdd.language.names import BUILT_IN_LABELS, report_repeated
+from mtbdd.language.order import dependency_order
+from mtbdd.language.syntax import (
+    Constant,
+    Expression,
+    LabelReference,
+    ModelType,
+    Position,
+    ResolvedModel,
+    Type,
+)
+from mtbdd.language.types import TypeChecker, type_of_value
+from mtbdd.language.walk import expression_variables, walk
+
+__all__ = ["resolve_properties"]
+
+
+def resolve_properties(
+    properties: Properties,
+    model: ResolvedModel,
+    constants: Mapping[str, Any] | None = None,
+    *,
+    keep_faults: bool = False,
+) -> Properties:
+    """Check names and types of properties, and fold constants, formulas, labels and references.
+
+    Parameters
+    ----------
+    properties : Properties
+        From `hybrid.properties.parser.parse_properties`.
+    model : ResolvedModel
+        The model that they speak of.
+    constants : mapping of str to bool, int or float, optional
+        Values for the constants declared here without one; the model's own are passed over.
+    keep_faults : bool
+        Leave a faulty property in the result, unresolved, with its `error` set, instead of raising, so that
+        the others can be answered.  Faults of declarations are raised all the same.
+
+    Returns
+    -------
+    Properties
+        Formulas hold literals, variables, operators and the labels "init" and "deadlock"; all other labels
+        and named properties are expanded; bounds and times are literals; `Reward.index` is set.
+
+    Raises
+    ------
+    LanguageError
+        With all faults of declarations and, unless kept, of properties.  A missing constant is a fault of the
+        properties that need it.
+
+    Notes
+    -----
+    Time: O(size of the model's formulas and labels and of the properties with them written out).
+    """
+    try:
+        return _Resolver(properties, model).resolve(constants or {}, keep_faults)
+    except RecursionError:
+        message = "expected properties nested less deeply; split them with labels and formulas"
+        raise LanguageError([Fault(Position(properties.file, 1, 1), message)]) from None
+
+
+@dataclass
+class _Outcome:
+    """What became of one property: its type and its folded formula, or the faults."""
+
+    property: Property
+    type: Type | None = None
+    faults: tuple[Fault, ...] = ()
+
+
+class _Resolver:
+    """The steps of `resolve_properties`, and what they share."""
+
+    def __init__(self, properties: Properties, model: ResolvedModel) -> None:
+        self.properties = properties
+        self.model = model
+        self.faults = FaultCollector()
+        self.definitions = _model_definitions(model)
+        self.labels: dict[str, Expression] = {label.name: label.expression for label in model.labels}
+        self.label_names = dict.fromkeys(
+            [*BUILT_IN_LABELS, *self.labels, *(label.name for label in properties.labels)]
+        )
+
+    def resolve(self, constants: Mapping[str, Any], keep_faults: bool) -> Properties:
+        properties, faults = self.properties, self.faults
+        self._declare(constants)
+        faults.raise_if_any()
+        outcomes = self._properties()
+        if not keep_faults:
+            for outcome in outcomes:
+                faults.extend(outcome.faults)
+            faults.raise_if_any()
+        resolved = tuple(
+            replace(o.property, error=LanguageError(o.faults)) if o.faults else o.property for o in outcomes
+        )
+        values = {
+            c.name: self.definitions.values[c.name]
+            for c in properties.constants
+            if c.name in self.definitions.values
+        }
+        return Properties(properties.file, (), (), (), resolved, values)
+
+    # ------------------------------------------------------------------ declarations
+
+    def _declare(self, constants: Mapping[str, Any]) -> None:
+        """Check the names declared here and work out what they stand for."""
+        properties, model, faults = self.properties, self.model, self.faults
+        model_place = Position(model.file, 1, 1)
+        known = [(name, "constant", model_place) for name in model.constants]
+        known += [(f.name, "formula", f.position) for f in model.formulas]
+        known += [(v.name, "variable", v.position) for v in model.variables]
+        own = [(c.name, "constant", c.position) for c in properties.constants]
+        own += [(f.name, "formula", f.position) for f in properties.formulas]
+        _report_clashes(known, own, model.file, faults)
+        known_labels = [(label.name, "label", label.position) for label in model.labels]
+        known_labels += [(name, "built-in label", model_place) for name in BUILT_IN_LABELS]
+        own_labels = [(label.name, "label", label.position) for label in properties.labels]
+        own_labels += [(p.name, "property", p.position) for p in properties.properties if p.name is not None]
+        _report_clashes(known_labels, own_labels, model.file, faults)
+        given = check_given(constants, properties.constants, model.constants, properties.file, faults)
+        definitions = self.definitions
+        for constant in properties.constants:
+            definitions.types.setdefault(constant.name, constant.type)
+        for formula in properties.formulas:
+            definitions.types.setdefault(formula.name, None)
+        work_out(properties.constants, properties.formulas, given, definitions, faults)
+        for label in resolve_labels(properties.labels, self.labels, definitions, faults):
+            self.labels[label.name] = label.expression
+
+    # ------------------------------------------------------------------ properties
+
+    def _properties(self) -> list[_Outcome]:
+        """Resolve the properties, each after those that it mentions."""
+        items = self.properties.properties
+        keys = [p.name if p.name is not None else f"#{i}" for i, p in enumerate(items)]
+        by_key = dict(zip(keys, items, strict=True))
+        named = {p.name for p in items if p.name is not None}
+        mentions = {key: [n for n in _labels_of(p.formula) if n in named] for key, p in by_key.items()}
+        order, cycles = dependency_order(mentions)
+        outcomes: dict[str, _Outcome] = {}
+        formulas: dict[str, Expression] = {}
+        for cycle in cycles:
+            circle = " -> ".join(f'"{name}"' for name in [*cycle, cycle[0]])
+            fault = Fault(
+                by_key[cycle[0]].position, f"properties mention one another: {circle}; break the circle"
+            )
+            for name in cycle:
+                outcomes.setdefault(name, _Outcome(by_key[name], faults=(fault,)))
+        types: dict[str, Type | None] = dict.fromkeys(named)
+        for key in order:
+            outcome = outcomes[key] = self._property(by_key[key], types, formulas, outcomes)
+            types[key] = outcome.type
+            if not outcome.faults:
+                formulas[key] = outcome.property.formula
+        for key, item in by_key.items():
+            # What mentions a property on a circle.
+            below = next(
+                (outcomes[n].faults for n in mentions[key] if n in outcomes and outcomes[n].faults), ()
+            )
+            outcomes.setdefault(key, _Outcome(item, faults=below))
+        return [outcomes[key] for key in keys]
+
+    def _property(
+        self,
+        item: Property,
+        types: Mapping[str, Type | None],
+        formulas: Mapping[str, Expression],
+        outcomes: Mapping[str, _Outcome],
+    ) -> _Outcome:
+        """Check and fold one property."""
+        model, faults = self.model, FaultCollector()
+        time = Type.DOUBLE if model.type is ModelType.CTMC else Type.INT
+        structures = tuple(structure.name for structure in model.rewards)
+        checker = PropertyTypeChecker(
+            self.definitions.types, faults, self.label_names, types, time, structures
+        )
+        found = checker.check(item.formula)
+        for name in _labels_of(item.formula):
+            if name in outcomes:
+                faults.extend(outcomes[name].faults)
+        missing = self._missing(item.formula)
+        if missing:
+            faults.add(item.position, missing_message(missing))
+        if not len(faults):
+            labels = {**self.labels, **formulas}
+            folder = PropertyFolder(
+                self.definitions.values, self.definitions.formulas, labels, structures, faults
+            )
+            folded = folder.fold(item.formula)
+            if folded is not None:
+                item = replace(item, formula=folded)
+        return _Outcome(item, found, tuple(faults))
+
+    def _missing(self, formula: Expression) -> list[Constant]:
+        """Return the constants without a value that a formula needs, also through labels and formulas."""
+        if not self.definitions.missing:
+            return []
+        declared: dict[str, Expression] = {f.name: f.expression for f in self.properties.formulas}
+        declared |= {c.name: c.value for c in self.properties.constants if c.value is not None}
+        labels = {label.name: label.expression for label in self.properties.labels}
+        needed: set[str] = set()
+        pending: list[Expression] = [formula]
+        while pending:
+            expression = pending.pop()
+            for node in _labels_of(expression):
+                if node in labels:
+                    pending.append(labels.pop(node))
+            for name in expression_variables(expression) - needed:
+                needed.add(name)
+                if name in declared:
+                    pending.append(declared[name])
+        return [constant for constant in self.definitions.missing if constant.name in needed]
+
+
+def _labels_of(expression: Expression) -> list[str]:
+    return [node.name for node in walk(expression) if isinstance(node, LabelReference)]
+
+
+def _model_definitions(model: ResolvedModel) -> Definitions:
+    """Return what the names of a model stand for."""
+    types: dict[str, Type | None] = {v.name: Type.BOOL if v.is_bool else Type.INT for v in model.variables}
+    # Formulas are resolved, so that they mention variables only.
+    checker = TypeChecker(dict(types), FaultCollector())
+    types |= {name: type_of_value(value) for name, value in model.constants.items()}
+    types |= {formula.name: checker.check(formula.expression) for formula in model.formulas}
+    formulas = {formula.name: formula.expression for formula in model.formulas}
+    return Definitions(types, dict(model.constants), formulas)
+
+
+def _report_clashes(
+    known: Iterable[tuple[str, str, Position]],
+    own: list[tuple[str, str, Position]],
+    file: str,
+    faults: FaultCollector,
+) -> None:
+    """Note names of the properties file that are declared twice in it, or in the model."""
+    report_repeated(own, faults)
+    kinds = {name: kind for name, kind, _ in known}
+    for name, kind, position in own:
+        if name in kinds:
+            faults.add(
+                position,
+                f"{kind} '{name}' is declared in the model {file}, too, as {kinds[name]}; rename it here",
+            )

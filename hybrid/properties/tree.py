@@ -1,0 +1,227 @@
+"""The property tree: PCTL and CSL operators beside the expressions of the model language.
+
+Properties are expressions with a few nodes more, so that operators nest freely:
+`"hungry" => P>=1 [ F "eat" ]` is a `Binary` of a `LabelReference` and a `Probability`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from mtbdd.language.errors import Fault, LanguageError, suggestion
+from mtbdd.language.syntax import Constant, Expression, Formula, Label, Position
+
+__all__ = [
+    "Cumulative",
+    "Filter",
+    "Instantaneous",
+    "LongRun",
+    "Path",
+    "Probability",
+    "Properties",
+    "Property",
+    "Reward",
+    "SteadyState",
+    "TimeBound",
+]
+
+# ------------------------------------------------------------------ operators
+
+
+@dataclass(frozen=True)
+class Probability(Expression):
+    """`P=? [ path ]`, `Pmax=? [ path ]` or `P>=0.9 [ path ]`.
+
+    `optimum` is "min", "max" or None; `comparison` is one of < <= > >= with a `threshold`, or None for `=?`.
+    """
+
+    optimum: str | None
+    comparison: str | None
+    threshold: Expression | None
+    path: Expression
+
+
+@dataclass(frozen=True)
+class SteadyState(Expression):
+    """`S=? [ states ]` or `S>=0.9 [ states ]`; `comparison` and `threshold` as for `Probability`."""
+
+    comparison: str | None
+    threshold: Expression | None
+    states: Expression
+
+
+@dataclass(frozen=True)
+class Reward(Expression):
+    """`R{"name"}=? [ target ]` and its like; the other fields are as for `Probability`.
+
+    `structure` is the name in quotes, an expression for a number from 1, or None for the first structure;
+    `index` is its place among the model's structures from 0, set when the property is resolved.
+    `target` is a `Path` (reachability reward), `Cumulative`, `Instantaneous` or `LongRun`.
+    """
+
+    structure: str | Expression | None
+    optimum: str | None
+    comparison: str | None
+    threshold: Expression | None
+    target: Expression
+    index: int | None = None
+
+
+@dataclass(frozen=True)
+class Filter(Expression):
+    """`filter(operator, operand, states)`; `states` None means all states.
+
+    `operator` is one of min max argmin argmax count sum avg first range forall exists print printall state.
+    The old forms `P=? [ path {states}{min} ]` are read as filters, too.
+    """
+
+    operator: str
+    operand: Expression
+    states: Expression | None
+
+
+# ------------------------------------------------------------------ paths and rewards
+
+
+@dataclass(frozen=True)
+class TimeBound(Expression):
+    """The bound of a path operator: `<=k`, `<k`, `>=k`, `>k`, `=k` or `[a,b]`.
+
+    A missing end is None; `=k` has both ends equal.
+    """
+
+    lower: Expression | None
+    upper: Expression | None
+    lower_strict: bool
+    upper_strict: bool
+
+
+@dataclass(frozen=True)
+class Path(Expression):
+    """`operator` is X, F or G, with `left` None, or one of U, W, R.
+
+    Operands are state formulas in PCTL and CSL; in LTL they may be path formulas again.
+    """
+
+    operator: str
+    left: Expression | None
+    right: Expression
+    bound: TimeBound | None
+
+
+@dataclass(frozen=True)
+class Cumulative(Expression):
+    """`C<=t`, or `C` (`time` None): the reward gathered up to a time, or in total."""
+
+    time: Expression | None
+
+
+@dataclass(frozen=True)
+class Instantaneous(Expression):
+    """`I=t`: the state reward at a time."""
+
+    time: Expression
+
+
+@dataclass(frozen=True)
+class LongRun(Expression):
+    """`S`: the reward per unit of time in the long run."""
+
+
+# ------------------------------------------------------------------ files
+
+
+@dataclass(frozen=True)
+class Property:
+    """One property.
+
+    Attributes
+    ----------
+    name : str or None
+        From `"name": ...`.
+    formula : Expression
+        The property.
+    text : str
+        Its source text on one line, without name and comments.
+    position : Position
+        Where the formula begins.
+    error : LanguageError or None
+        Why it cannot be resolved, if faults are kept.
+    """
+
+    name: str | None
+    formula: Expression
+    text: str
+    position: Position = field(compare=False, repr=False)
+    error: LanguageError | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Properties:
+    """A properties file, as parsed or resolved.
+
+    Attributes
+    ----------
+    file : str
+        Its name.
+    constants, formulas, labels : tuple
+        Its declarations; empty once resolved.
+    properties : tuple of Property
+        In the order of the text.
+    values : dict of str to bool, int or float
+        Of the constants declared here; empty before they are resolved.
+    """
+
+    file: str
+    constants: tuple[Constant, ...]
+    formulas: tuple[Formula, ...]
+    labels: tuple[Label, ...]
+    properties: tuple[Property, ...]
+    values: dict[str, bool | int | float] = field(default_factory=dict)
+
+    def select(self, keys: Iterable[str | int]) -> Properties:
+        """Return these properties with some of them only.
+
+        Parameters
+        ----------
+        keys : iterable of str or int
+            Names, or numbers from 1 (as ints or as text), in the order wanted.
+
+        Returns
+        -------
+        Properties
+            The declarations stay.
+
+        Raises
+        ------
+        LanguageError
+            If a key is neither; the message lists the names.
+
+        Notes
+        -----
+        Selecting before resolving leaves no property for references by name to the others.
+        """
+        by_key: dict[str, Property] = {str(i): p for i, p in enumerate(self.properties, 1)}
+        names = {p.name: p for p in self.properties if p.name is not None}
+        by_key.update(names)
+        chosen = []
+        faults = []
+        for key in keys:
+            found = by_key.get(str(key))
+            if found is None:
+                known = (
+                    f"a number from 1 to {len(self.properties)}"
+                    if self.properties
+                    else "none (no properties)"
+                )
+                if names:
+                    known += " or a name of " + ", ".join(names)
+                hint = suggestion(str(key), names)
+                message = f"expected a property, {known}, got '{key}'{hint}"
+                faults.append(Fault(Position(self.file, 1, 1), message))
+            else:
+                chosen.append(found)
+        if faults:
+            raise LanguageError(faults)
+        return replace(self, properties=tuple(chosen))

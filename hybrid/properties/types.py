@@ -1,0 +1,174 @@
+"""Types of property operators: what may nest in what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hybrid.properties.tree import (
+    Cumulative,
+    Filter,
+    Instantaneous,
+    LongRun,
+    Path,
+    Probability,
+    Reward,
+    SteadyState,
+    TimeBound,
+)
+from mtbdd.language.errors import FaultCollector, suggestion
+from mtbdd.language.syntax import Expression, LabelReference, Type
+from mtbdd.language.text import to_text
+from mtbdd.language.types import TypeChecker
+
+__all__ = ["FILTER_OPERATORS", "PropertyTypeChecker"]
+
+# What the operand of a filter must be (None: anything), and what comes out (None: the same).
+FILTER_OPERATORS: dict[str, tuple[Type | None, Type | None]] = {
+    "min": (Type.DOUBLE, None),
+    "max": (Type.DOUBLE, None),
+    "argmin": (Type.DOUBLE, Type.BOOL),
+    "argmax": (Type.DOUBLE, Type.BOOL),
+    "count": (Type.BOOL, Type.INT),
+    "sum": (Type.DOUBLE, None),
+    "avg": (Type.DOUBLE, Type.DOUBLE),
+    "first": (None, None),
+    "range": (Type.DOUBLE, None),
+    "forall": (Type.BOOL, Type.BOOL),
+    "exists": (Type.BOOL, Type.BOOL),
+    "print": (None, None),
+    "printall": (None, None),
+    "state": (None, None),
+}
+_KINDS = {
+    Probability: "P ... [ ... ]",
+    SteadyState: "S ... [ ... ]",
+    Reward: "R ... [ ... ]",
+    Filter: "filter(...)",
+    Path: "a path formula",
+}
+
+
+class PropertyTypeChecker(TypeChecker):
+    """Finds the types of properties.
+
+    Parameters
+    ----------
+    types : mapping of str to (Type or None)
+        The type of every name.
+    faults : FaultCollector
+        Takes the faults.
+    labels : mapping of str to object
+        The labels that may be mentioned.
+    properties : mapping of str to (Type or None)
+        The type of each named property that may be mentioned.
+    time : Type
+        What a time must be: INT in discrete time (steps), DOUBLE in continuous time.
+    structures : sequence of str or None
+        The names of the model's reward structures.
+    """
+
+    def __init__(
+        self,
+        types: Mapping[str, Type | None],
+        faults: FaultCollector,
+        labels: Mapping[str, object],
+        properties: Mapping[str, Type | None],
+        time: Type,
+        structures: tuple[str | None, ...],
+    ) -> None:
+        super().__init__(types, faults, labels)
+        self._properties = properties
+        self._time = time
+        self._structures = structures
+
+    def text(self, expression: Expression) -> str:
+        """Return an expression for a message; of property operators only the kind."""
+        kind = _KINDS.get(type(expression))
+        if kind is not None:
+            return kind
+        try:
+            return to_text(expression)
+        except TypeError:
+            return "a property"
+
+    def special(self, expression: Expression) -> Type | None:
+        """Return the type of a property operator or a path formula."""
+        e = expression
+        if isinstance(e, LabelReference):
+            return self._properties[e.name]
+        if isinstance(e, Path):
+            return self._path(e)
+        if isinstance(e, Probability):
+            self.expect(e.path, Type.BOOL, "what P asks about")
+            return self._value(e.threshold, "P")
+        if isinstance(e, SteadyState):
+            self.expect(e.states, Type.BOOL, "what S asks about")
+            return self._value(e.threshold, "S")
+        if isinstance(e, Reward):
+            return self._reward(e)
+        if isinstance(e, Filter):
+            return self._filter(e)
+        return super().special(e)
+
+    def _label(self, e: LabelReference) -> Type | None:
+        return self.special(e) if e.name in self._properties else super()._label(e)
+
+    def _value(self, threshold: Expression | None, operator: str) -> Type:
+        if threshold is None:
+            return Type.DOUBLE
+        self.expect(threshold, Type.DOUBLE, f"the bound of {operator}")
+        return Type.BOOL
+
+    def _path(self, e: Path) -> Type:
+        if e.left is not None:
+            self.expect(e.left, Type.BOOL, f"the left operand of '{e.operator}'")
+        if e.bound is not None:
+            self._bound(e.bound)
+        self.expect(
+            e.right, Type.BOOL, f"the {'operand' if e.left is None else 'right operand'} of '{e.operator}'"
+        )
+        return Type.BOOL
+
+    def _bound(self, bound: TimeBound) -> None:
+        # `=k` has one expression at both ends.
+        ends = [bound.lower] if bound.lower is bound.upper else [bound.lower, bound.upper]
+        for end in ends:
+            if end is not None:
+                self._check_time(end)
+
+    def _check_time(self, time: Expression) -> None:
+        what = "a bound on steps" if self._time is Type.INT else "a bound on time"
+        self.expect(time, self._time, what)
+
+    def _reward(self, e: Reward) -> Type:
+        if not self._structures:
+            self.faults.add(e.position, "the model has no rewards; add a rewards ... endrewards block to it")
+        elif isinstance(e.structure, str) and e.structure not in self._structures:
+            names = [name for name in self._structures if name is not None]
+            known = (
+                f"known are {', '.join(names)}" if names else "the model's have no names, write R=? or R{1}=?"
+            )
+            hint = suggestion(e.structure, names) or f"; {known}"
+            self.faults.add(e.position, f'unknown reward structure "{e.structure}"{hint}')
+        elif isinstance(e.structure, Expression):
+            self.expect(e.structure, Type.INT, "the number of a reward structure")
+        target = e.target
+        if isinstance(target, (Cumulative, Instantaneous)):
+            if target.time is not None:
+                self._check_time(target.time)
+        elif not isinstance(target, LongRun):
+            self.expect(target, Type.BOOL, "what R is gathered until")
+        return self._value(e.threshold, "R")
+
+    def _filter(self, e: Filter) -> Type | None:
+        found = self.check(e.operand)
+        if e.states is not None:
+            self.expect(e.states, Type.BOOL, "the states of a filter")
+        if e.operator not in FILTER_OPERATORS:
+            hint = suggestion(e.operator, FILTER_OPERATORS) or f"; known are {', '.join(FILTER_OPERATORS)}"
+            self.faults.add(e.position, f"unknown filter '{e.operator}'{hint}")
+            return None
+        wanted, result = FILTER_OPERATORS[e.operator]
+        if wanted is not None:
+            self.fits(e.operand, found, wanted, f"the operand of the filter '{e.operator}'")
+        return found if result is None else result

@@ -1,0 +1,116 @@
+"""Ragged lists in flat arrays: list i holds the items ``ptr[i] .. ptr[i + 1]``.
+
+Row types, slice patterns and submatrices are all lists of varying length. These few helpers let whole
+levels of them be gathered, expanded and numbered without a Python loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["concatenated_ranges", "distinct_lists", "pointers", "positions_in_lists"]
+
+Int64Array = NDArray[np.int64]
+
+_SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)
+
+
+def pointers(counts: NDArray[np.integer]) -> Int64Array:
+    """Return the list pointers, shape (n + 1,), of n lists with the given lengths."""
+    ptr = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=ptr[1:])
+    return ptr
+
+
+def positions_in_lists(ptr: NDArray[np.integer]) -> Int64Array:
+    """Return, for every item of all lists, its position within its list."""
+    counts = np.diff(ptr)
+    return np.arange(int(ptr[-1]) - int(ptr[0]), dtype=np.int64) - np.repeat(ptr[:-1] - ptr[0], counts)
+
+
+def concatenated_ranges(starts: NDArray[np.integer], counts: NDArray[np.integer]) -> Int64Array:
+    """Return start[0], start[0] + 1, ..., then the same for every further range, counts[i] numbers each.
+
+    Used to gather lists: ``items[concatenated_ranges(ptr[chosen], lengths[chosen])]``.
+    """
+    counts = counts.astype(np.int64)
+    total = int(counts.sum())
+    ends = np.cumsum(counts)
+    return np.arange(total, dtype=np.int64) + np.repeat(starts.astype(np.int64) - (ends - counts), counts)
+
+
+def distinct_lists(
+    ptr: NDArray[np.integer], columns: Sequence[NDArray[np.integer]]
+) -> tuple[Int64Array, Int64Array]:
+    """Number the distinct lists.
+
+    Parameters
+    ----------
+    ptr : ndarray, shape (n + 1,)
+        List pointers.
+    columns : sequence of ndarray, shape (items,), integers
+        Item ``i`` is the tuple of the ``i``-th members of all columns.
+
+    Returns
+    -------
+    first : ndarray, shape (m,), int64
+        A representative of each distinct list (the one that comes first).
+    inverse : ndarray, shape (n,), int64
+        Number of every list.
+
+    Raises
+    ------
+    RuntimeError
+        If four independent 64-bit hashes in a row collide, which chance does not bring about.
+
+    Notes
+    -----
+    Lists are compared by a 64-bit hash and every list is then checked against its representative, so the
+    answer is exact. Time: O(items + n log n).
+    """
+    n = len(ptr) - 1
+    if n == 0:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    lengths = np.diff(ptr).astype(np.int64)
+    positions = positions_in_lists(ptr)
+    for seed in _SEEDS:
+        hashes = _hash_lists(ptr, lengths, positions, columns, seed)
+        _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+        first, inverse = first.astype(np.int64), inverse.astype(np.int64)
+        representative = first[inverse]
+        if not np.array_equal(lengths, lengths[representative]):
+            continue
+        twin = concatenated_ranges(ptr[representative], lengths)
+        begin, end = int(ptr[0]), int(ptr[-1])
+        if all(np.array_equal(column[begin:end], column[twin]) for column in columns):
+            return first, inverse
+    raise RuntimeError("four 64-bit hashes of the lists collided in a row; the input looks adversarial")
+
+
+def _hash_lists(
+    ptr: NDArray[np.integer],
+    lengths: Int64Array,
+    positions: Int64Array,
+    columns: Sequence[NDArray[np.integer]],
+    seed: int,
+) -> NDArray[np.uint64]:
+    # A sum of mixed (position, item) pairs: order counts through the position, and sums of lists are
+    # differences of one running sum, which wraps around harmlessly.
+    begin, end = int(ptr[0]), int(ptr[-1])
+    key = _mix(positions.astype(np.uint64) + np.uint64(seed))
+    for column in columns:
+        key = _mix(key ^ column[begin:end].astype(np.int64).view(np.uint64))
+    running = np.zeros(len(key) + 1, np.uint64)
+    np.cumsum(key, out=running[1:])
+    offsets = (ptr - begin).astype(np.int64)
+    return running[offsets[1:]] - running[offsets[:-1]] + _mix(lengths.view(np.uint64))
+
+
+def _mix(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble 64-bit words (multiply-xorshift rounds) so that sums of them rarely agree by accident."""
+    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return key ^ (key >> np.uint64(31))

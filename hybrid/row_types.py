@@ -1,0 +1,218 @@
+"""Row types: the distinct lists of submatrices that row prefixes meet, found on the diagram itself.
+
+Fix a level k. The instances that start with the same row bits cover the same rows; they form a *group*,
+and the classes of their submatrices, ordered by column, form the *row type* of the group. Few row types serve
+many groups, so all that is computed per row type (merged rows, slices) is computed once.
+
+Row types need no enumeration of groups. A row type is a list of classes of one level; taking a row bit
+maps every class to its child, while a column bit keeps both children: that is the subset construction which
+makes an automaton deterministic, with lists in place of sets. It is done here for all levels, one
+array sweep a level, and the groups of a row type are then counted like paths.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.block_classes import BlockClasses
+from hybrid.ragged import concatenated_ranges, distinct_lists, pointers
+
+__all__ = ["RowTypeLevel", "RowTypes", "find_row_types"]
+
+Int64Array = NDArray[np.int64]
+Int32Array = NDArray[np.int32]
+BoolArray = NDArray[np.bool_]
+
+SLOT_LIMIT = 1 << 20
+"""Slots of one level beyond which the sweep stops: deeper levels have no compact row types to offer."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowTypeLevel:
+    """The row types of one level and the edges by which the row types of the level above reach them.
+
+    Attributes
+    ----------
+    ptr : ndarray, shape (types + 1,), int64
+        Slots of type t are ``ptr[t] .. ptr[t + 1]``.
+    blocks : ndarray, shape (slots,), int32
+        Class of the submatrix in each slot; slots are ordered by column.
+    groups : ndarray, shape (types,), int64
+        Number of groups (row prefixes) of each type.
+    parent : ndarray, shape (edges,), int64
+        Type in the level above from which each edge comes; no edges at level 0.
+    then : ndarray, shape (edges,), bool
+        Whether the edge takes the then side of a row bit; False throughout below a column bit.
+    child : ndarray, shape (edges,), int64
+        Type of this level to which the edge leads.
+    edge_ptr : ndarray, shape (edges + 1,), int64
+        Where the slots of the edge's child type lie in ``source`` and ``side``.
+    source : ndarray, int32
+        For every slot of the child, the slot of the parent type that it comes from.
+    side : ndarray, bool
+        For every slot of the child, whether its node is the then child of the parent slot's node.
+    """
+
+    ptr: Int64Array
+    blocks: Int32Array
+    groups: Int64Array
+    parent: Int64Array
+    then: BoolArray
+    child: Int64Array
+    edge_ptr: Int64Array
+    source: Int32Array
+    side: BoolArray
+
+    @property
+    def n_types(self) -> int:
+        """Number of row types."""
+        return len(self.ptr) - 1
+
+    @property
+    def lengths(self) -> Int64Array:
+        """Slots of every type, shape (types,)."""
+        return np.diff(self.ptr)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return int(self.groups.sum())
+
+    @property
+    def group_slots(self) -> int:
+        """Slots of all groups together."""
+        return int((self.groups * self.lengths).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class RowTypes:
+    """Row types of the levels 0 .. len(levels) - 1; the sweep stops early where they become too many."""
+
+    classes: BlockClasses
+    levels: tuple[RowTypeLevel, ...]
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def rows_of_types(self, k: int) -> Int64Array:
+        """Return the rows that a group of each type of level k covers, shape (types,)."""
+        level = self.levels[k]
+        first = self.classes.representative[k][level.blocks[level.ptr[:-1]]]
+        return self.classes.matrix.rows[k][first]
+
+
+def find_row_types(classes: BlockClasses, slot_limit: int = SLOT_LIMIT) -> RowTypes:
+    """Find the row types of every level.
+
+    Parameters
+    ----------
+    classes : BlockClasses
+        Classes of submatrices of the matrix.
+    slot_limit : int
+        Stop before the first level whose types have more slots than this together.
+
+    Returns
+    -------
+    RowTypes
+        Types of the levels from the root down to the last one within the limit (all 2n + 1 as a rule).
+
+    Notes
+    -----
+    Time and memory: O(slots log types) a level.
+    """
+    size = classes.matrix.nodes[0]
+    none = np.zeros(0, np.int64)
+    root = RowTypeLevel(
+        ptr=np.arange(size + 1, dtype=np.int64),
+        blocks=np.zeros(size, np.int32),
+        groups=np.ones(size, np.int64),
+        parent=none,
+        then=np.zeros(0, bool),
+        child=none,
+        edge_ptr=np.zeros(1, np.int64),
+        source=np.zeros(0, np.int32),
+        side=np.zeros(0, bool),
+    )
+    levels = [root]
+    for k in range(classes.matrix.n_levels):
+        above = levels[-1]
+        # Below a row bit each type has an edge per side, below a column bit one edge that keeps both sides.
+        low, high = (child[above.blocks] for child in classes.children(k))
+        edges = _row_edges(above, low, high) if k % 2 == 0 else _column_edges(above, low, high)
+        below = _merge(above, edges)
+        if len(below.blocks) > slot_limit:
+            break
+        levels.append(below)
+    return RowTypes(classes, tuple(levels))
+
+
+@dataclass(frozen=True, eq=False)
+class _Edges:
+    """Edges out of the types of a level, the lists that they lead to not yet numbered."""
+
+    parent: Int64Array
+    then: BoolArray
+    ptr: Int64Array
+    blocks: Int32Array
+    source: Int32Array
+    side: BoolArray
+
+
+def _row_edges(above: RowTypeLevel, low: Int32Array, high: Int32Array) -> _Edges:
+    owner, slot = _owners(above)
+    kept = [np.flatnonzero(low >= 0), np.flatnonzero(high >= 0)]
+    counts = [np.bincount(owner[k], minlength=above.n_types) for k in kept]
+    present = [np.flatnonzero(c) for c in counts]
+    lengths = np.concatenate([c[p] for c, p in zip(counts, present, strict=True)])
+    return _Edges(
+        parent=np.concatenate(present),
+        then=np.repeat([False, True], [len(p) for p in present]),
+        ptr=pointers(lengths),
+        blocks=np.concatenate((low[kept[0]], high[kept[1]])),
+        source=slot[np.concatenate(kept)].astype(np.int32),
+        side=np.repeat([False, True], [len(k) for k in kept]),
+    )
+
+
+def _column_edges(above: RowTypeLevel, low: Int32Array, high: Int32Array) -> _Edges:
+    owner, slot = _owners(above)
+    # Else before then under every slot keeps the slots ordered by column.
+    child = np.stack((low, high), axis=1).ravel()
+    kept = np.flatnonzero(child >= 0)
+    lengths = np.bincount(owner[kept >> 1], minlength=above.n_types)
+    return _Edges(
+        parent=np.arange(above.n_types),
+        then=np.zeros(above.n_types, bool),
+        ptr=pointers(lengths),
+        blocks=child[kept],
+        source=slot[kept >> 1].astype(np.int32),
+        side=(kept & 1).astype(bool),
+    )
+
+
+def _owners(level: RowTypeLevel) -> tuple[Int64Array, Int64Array]:
+    """Type of every slot and position of every slot within its type."""
+    owner = np.repeat(np.arange(level.n_types), level.lengths)
+    return owner, np.arange(len(level.blocks)) - level.ptr[owner]
+
+
+def _merge(above: RowTypeLevel, edges: _Edges) -> RowTypeLevel:
+    first, child = distinct_lists(edges.ptr, (edges.blocks,))
+    lengths = np.diff(edges.ptr)[first]
+    chosen = concatenated_ranges(edges.ptr[first], lengths)
+    groups = np.zeros(len(first), np.int64)
+    np.add.at(groups, child, above.groups[edges.parent])
+    return RowTypeLevel(
+        ptr=pointers(lengths),
+        blocks=edges.blocks[chosen],
+        groups=groups,
+        parent=edges.parent,
+        then=edges.then,
+        child=child,
+        edge_ptr=edges.ptr,
+        source=edges.source,
+        side=edges.side,
+    )
