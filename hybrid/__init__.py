@@ -1,1 +1,65 @@
-"""The hybrid engine: numerical model checking on compressed symbolic matrices."""
+"""The hybrid engine: numerical model checking on compressed symbolic matrices.
+
+>>> import hybrid
+>>> model = hybrid.load("kanban.prism", constants={"t": 5})     # doctest: +SKIP
+>>> matrix = hybrid.inject(model.transitions, level="min-time") # doctest: +SKIP
+>>> answer = hybrid.check(model, 'R{"throughput"}=? [ S ]')     # doctest: +SKIP
+
+Names are imported when first used, so that `import hybrid` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hybrid.api import check, check_all
+    from hybrid.checking.answer import Answer
+    from hybrid.checking.options import CheckOptions
+    from hybrid.loading import load
+    from hybrid.operator import HybridMatrix, inject
+    from mtbdd.language import LanguageError
+    from mtbdd.model import SymbolicModel
+
+__all__ = [
+    "Answer",
+    "CheckOptions",
+    "HybridMatrix",
+    "LanguageError",
+    "SymbolicModel",
+    "check",
+    "check_all",
+    "inject",
+    "load",
+]
+
+_HOMES = {
+    "Answer": "hybrid.checking.answer",
+    "CheckOptions": "hybrid.checking.options",
+    "HybridMatrix": "hybrid.operator",
+    "LanguageError": "mtbdd.language",
+    "SymbolicModel": "mtbdd.model",
+    "check": "hybrid.api",
+    "check_all": "hybrid.api",
+    "inject": "hybrid.operator",
+    "load": "hybrid.loading",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("hybrid-model-checker")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'hybrid' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted([*__all__, "__version__"])

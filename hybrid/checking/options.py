@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hybrid.options import OptionError
 from hybrid.solvers import Criterion, Jacobi, Power
 
-__all__ = ["ENGINES", "METHODS", "CheckOptions", "OptionError"]
+__all__ = ["ENGINES", "METHODS", "CheckOptions"]
 
 ENGINES = ("hybrid",)
 METHODS = ("auto", "jacobi", "jor", "power")
 _STEADY_OMEGA = 0.9  # breaks the period of jump chains, for which plain Jacobi never settles
-
-
-class OptionError(ValueError):
-    """An option with a value that does not exist or is not offered by this version."""
 
 
 @dataclass(frozen=True)

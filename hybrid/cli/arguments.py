@@ -47,16 +47,24 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     check.add_argument(
         "--epsilon", type=float, default=1e-8, metavar="E", help="stop below this difference (default 1e-8)"
     )
-    check.add_argument("--absolute", action="store_true", help="compare differences absolutely, not relatively")
     check.add_argument(
-        "--max-iters", type=int, default=100_000, metavar="K", help="give up after K iterations (default 100000)"
+        "--absolute", action="store_true", help="compare differences absolutely, not relatively"
+    )
+    check.add_argument(
+        "--max-iters",
+        type=int,
+        default=100_000,
+        metavar="K",
+        help="give up after K iterations (default 100000)",
     )
 
     levels = commands.add_parser("levels", help="memory of every injection level, and the choice among them")
     _model_options(levels)
     _matrix_options(levels)
     levels.add_argument("--plot", metavar="FILE.png|.html", help="draw the curve")
-    levels.add_argument("--measure", action="store_true", help="time a product at every level that fits in memory")
+    levels.add_argument(
+        "--measure", action="store_true", help="time a product at every level that fits in memory"
+    )
 
     info = commands.add_parser("info", help="states, transitions, nodes, terminals, memory")
     _model_options(info)

@@ -9,7 +9,7 @@ additions, and the result does not depend on the number of threads.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 
 from hybrid.cpu.vector_code import (
     fetch_add,
@@ -24,6 +24,38 @@ __all__ = ["block_spmv"]
 
 
 @njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
+def _relax_rows(begin, end, x, b, has_b, diagonal, omega, largest, out):  # type: ignore[no-untyped-def]
+    """Relax the rows begin .. end of ``out``, eight at a time as long as they last."""
+    at = begin
+    while at + 8 <= end:
+        relax(out, at, x, b, has_b, diagonal, omega, largest)
+        at += 8
+    while at < end:
+        total = out[at]
+        if has_b:
+            total += b[at]
+        new = (1.0 - omega) * x[at] + omega * (total / diagonal[at])
+        change = abs(new - x[at])
+        out[at] = new
+        largest[0] = max(largest[0], change)
+        if change > 0.0:
+            relative = change / abs(new) if new != 0.0 else np.inf
+            largest[8] = max(largest[8], relative)
+        largest[16] += new - new
+        at += 1
+
+
+_INTS, _INT32S, _DOUBLES = types.int64[::1], types.int32[::1], types.float64[::1]
+_INPUT = types.Array(types.float64, 1, "C", readonly=True)
+_SIGNATURE = types.void(
+    *[_INTS] * 10, _INTS, _DOUBLES, types.boolean,
+    _INTS, _INTS, _INT32S, _INTS, _INT32S, _INT32S, _INT32S, types.float64[:, ::1],
+    _INPUT, types.boolean, _INPUT, types.boolean, _INPUT, types.float64, _DOUBLES, _DOUBLES,
+)  # fmt: skip
+"""One specialisation serves all callers, read-only vectors included."""
+
+
+@njit(_SIGNATURE, cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
 def block_spmv(  # type: ignore[no-untyped-def]
     counter, chunk_ptr, piece_group, piece_count, piece_begin, piece_end, gap_begin, gap_end,
     row, row_type, slot_ptr, base, scale, scaled,
@@ -58,8 +90,9 @@ def block_spmv(  # type: ignore[no-untyped-def]
     omega : float64
         Relaxation weight.
     out_changes : ndarray, shape (3,), float64
-        Written if ``step``, by each thread into its own: greatest absolute change, greatest relative change,
-        and a number that is NaN if a new value is not finite.
+        Written by each thread into its own: greatest absolute and greatest relative change (if ``step``), and
+        a number that is NaN if some product or new value is not finite. Then zero coefficients may have met
+        infinite elements of x, and the result must be computed anew without them.
     out : ndarray, shape (n_rows,), float64
         The result.
     """
@@ -82,16 +115,16 @@ def block_spmv(  # type: ignore[no-untyped-def]
             first_slice = slice_ptr[kind]
             if members == 4:
                 multiply_4(out, row, first, x, base, scale, own, slots, scaled, pattern, first_slice,
-                           begin, full, pattern_ptr, slot, shift, vector, coefficients)  # fmt: skip
+                           begin, full, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
             elif members == 2:
                 multiply_2(out, row, first, x, base, scale, own, slots, scaled, pattern, first_slice,
-                           begin, full, pattern_ptr, slot, shift, vector, coefficients)  # fmt: skip
+                           begin, full, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
             elif members == 1:
                 multiply_1(out, row, first, x, base, scale, own, slots, scaled, pattern, first_slice,
-                           begin, full, pattern_ptr, slot, shift, vector, coefficients)  # fmt: skip
+                           begin, full, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
             else:
                 multiply_checked(out, row, first, x, base, scale, own, slots, scaled, pattern, first_slice,
-                                 begin, full, pattern_ptr, slot, shift, vector, coefficients)  # fmt: skip
+                                 begin, full, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
             real = max(members, 1)
             if full < end:
                 # The last slice is not full: its dead lanes belong to other groups and must not be written.
@@ -100,17 +133,17 @@ def block_spmv(  # type: ignore[no-untyped-def]
                 zero = np.int64(0)
                 if members == 4:
                     multiply_4(tail, tail_place, zero, x, base, scale, own, slots, scaled, pattern, first_slice,
-                               full, end, pattern_ptr, slot, shift, vector, coefficients)  # fmt: skip
+                               full, end, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
                 elif members == 2:
                     multiply_2(tail, tail_place, zero, x, base, scale, own, slots, scaled, pattern, first_slice,
-                               full, end, pattern_ptr, slot, shift, vector, coefficients)  # fmt: skip
+                               full, end, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
                 elif members == 1:
                     multiply_1(tail, tail_place, zero, x, base, scale, own, slots, scaled, pattern, first_slice,
-                               full, end, pattern_ptr, slot, shift, vector, coefficients)  # fmt: skip
+                               full, end, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
                 else:
                     multiply_checked(
                         tail, tail_place, zero, x, base, scale, own, slots, scaled, pattern, first_slice,
-                        full, end, pattern_ptr, slot, shift, vector, coefficients)  # fmt: skip
+                        full, end, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
                 for m in range(real):
                     at = row[first + m] + 8 * full
                     for lane in range(n_rows - 8 * full):
@@ -124,29 +157,6 @@ def block_spmv(  # type: ignore[no-untyped-def]
             out[gap_begin[g] : gap_end[g]] = 0.0
             if step:
                 _relax_rows(gap_begin[g], gap_end[g], x, b, has_b, diagonal, omega, largest, out)
-    if step:
-        out_changes[0] = np.max(largest[:8])
-        out_changes[1] = np.max(largest[8:16])
-        out_changes[2] = np.sum(largest[16:])
-
-
-@njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
-def _relax_rows(begin, end, x, b, has_b, diagonal, omega, largest, out):  # type: ignore[no-untyped-def]
-    """Relax the rows begin .. end of ``out``, eight at a time as long as they last."""
-    at = begin
-    while at + 8 <= end:
-        relax(out, at, x, b, has_b, diagonal, omega, largest)
-        at += 8
-    while at < end:
-        total = out[at]
-        if has_b:
-            total += b[at]
-        new = (1.0 - omega) * x[at] + omega * (total / diagonal[at])
-        change = abs(new - x[at])
-        out[at] = new
-        largest[0] = max(largest[0], change)
-        if change > 0.0:
-            relative = change / abs(new) if new != 0.0 else np.inf
-            largest[8] = max(largest[8], relative)
-        largest[16] += new - new
-        at += 1
+    out_changes[0] = np.max(largest[:8])
+    out_changes[1] = np.max(largest[8:16])
+    out_changes[2] = np.sum(largest[16:])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hybrid.cpu.kernels import block_spmv
 from hybrid.cpu.layout import CpuLayout
 from hybrid.cpu.threads import run_together, thread_count
+from hybrid.reference import relax_in_place
 
 __all__ = ["CpuProduct"]
 
@@ -66,21 +67,50 @@ class CpuProduct:
 
     def multiply(self, x: Float64Array, out: Float64Array) -> None:
         """Write M x to ``out``; both contiguous float64 vectors that do not overlap."""
-        self._run(x, False, None, self._nothing, 1.0, out)
+        changes = self._run(x, False, None, self._nothing, 1.0, out)
+        if not math.isfinite(changes[:, 2].sum()):
+            self._multiply_exactly(x, out)
+
+    def _multiply_exactly(self, x: Float64Array, out: Float64Array) -> None:
+        # Zero coefficients have met infinite or undefined elements of x, or a result overflowed. This is rare,
+        # so the kernel that leaves zero coefficients out is compiled only now.
+        from hybrid.cpu.exact import exact_spmv
+
+        layout, table = self.layout, self.layout.table
+        exact_spmv(
+            layout.row,
+            layout.row_type,
+            layout.slot_ptr,
+            layout.base,
+            layout.scale,
+            layout.scaled,
+            table.rows,
+            table.ptr,
+            table.pattern,
+            table.pattern_ptr,
+            table.slot,
+            table.shift,
+            table.vector,
+            table.coefficients,
+            x,
+            out,
+        )
 
     def relax(
         self, x: Float64Array, b: Float64Array | None, diagonal: Float64Array, omega: float, out: Float64Array
-    ) -> tuple[float, float, bool]:
+    ) -> tuple[float, float]:
         """Write ``(1 - omega) x + omega (b + M x) / diagonal`` to ``out``.
 
         Returns
         -------
-        tuple of float, float, bool
-            Greatest absolute change, greatest change relative to the new value, and whether all new values
-            are finite.
+        tuple of float, float
+            Greatest absolute change and greatest change relative to the new value.
         """
         changes = self._run(x, True, b, diagonal, omega, out)
-        return float(changes[:, 0].max()), float(changes[:, 1].max()), math.isfinite(changes[:, 2].sum())
+        if math.isfinite(changes[:, 2].sum()):
+            return float(changes[:, 0].max()), float(changes[:, 1].max())
+        self._multiply_exactly(x, out)
+        return relax_in_place(x, b, diagonal, omega, out)
 
     def _run(
         self,

@@ -31,17 +31,18 @@ def _multiply(members: int, checked: bool) -> Any:
     out where ``scaled`` is zero. Index scalars are int64, arrays C-contiguous.
 
     Unless ``checked``, all eight elements of x must exist for every term, dead lanes included. A checked product
-    reads zero for elements outside x, at the price of a masked load.
+    reads zero for elements outside x, at the price of a masked load. A sum that is NaN once any product, dead
+    lanes included, is not finite is kept in ``largest[16:24]``.
     """
 
     @intrinsic
     def multiply(  # type: ignore[no-untyped-def]
         typingctx, out, place, first, x, base, scale, own, slots, scaled,
-        pattern, first_slice, q0, q1, pattern_ptr, slot, shift, vector, coefficients,
+        pattern, first_slice, q0, q1, pattern_ptr, slot, shift, vector, coefficients, largest,
     ):  # fmt: skip
         signature = types.void(
             out, place, first, x, base, scale, own, slots, scaled,
-            pattern, first_slice, q0, q1, pattern_ptr, slot, shift, vector, coefficients,
+            pattern, first_slice, q0, q1, pattern_ptr, slot, shift, vector, coefficients, largest,
         )  # fmt: skip
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -73,6 +74,7 @@ class _Product:
         self.base, self.scale, self.pattern = array(4).data, array(5).data, array(9).data
         self.pattern_ptr, self.slot, self.shift = array(13).data, array(14).data, array(15).data
         self.vector, self.coefficients = array(16).data, array(17).data
+        self.finite_at = builder.gep(array(18).data, [ir.Constant(_I64, 16)])
         self.first, self.own, self.slots = args[2], args[6], args[7]
         self.first_slice, self.q0, self.q1 = args[10], args[11], args[12]
         # fmuladd fuses where the machine can and never falls back to a library call.
@@ -86,6 +88,7 @@ class _Product:
         bases = [b.gep(self.base, [begin]) for begin in begins]
         scales = [b.gep(self.scale, [begin]) for begin in begins] if scaled else []
         totals = [cgutils.alloca_once(b, _VECTOR) for _ in range(self.members)]
+        finite = cgutils.alloca_once_value(b, _load(b, self.finite_at))
         one = ir.Constant(_I64, 1)
         with cgutils.for_range_slice(b, self.q0, self.q1, one, inc=True) as (q, _):
             local = b.mul(q, _EIGHT)
@@ -99,7 +102,10 @@ class _Product:
             for m, total in enumerate(totals):
                 row = b.load(b.gep(self.place, [b.add(self.first, ir.Constant(_I64, m))]))
                 address = b.gep(self.out, [b.add(row, local)])
-                _store(b, b.load(total), address)
+                value = b.load(total)
+                _store(b, value, address)
+                b.store(b.fadd(b.load(finite), b.fsub(value, value)), finite)
+        _store(b, b.load(finite), self.finite_at)
 
     def _term(self, t: Any, local: Any, bases: list[Any], scales: list[Any], totals: list[Any]) -> None:
         b = self.builder

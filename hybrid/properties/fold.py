@@ -57,40 +57,46 @@ class PropertyFolder(Folder):
             return None
         return folded if len(self._faults) == before else None
 
-    def _other(self, e: Expression) -> Expression:
-        node = super()._other(e)
+    def node(self, e: Expression) -> Expression:
+        """Return a folded node that is no binary operator."""
+        node = super().node(e)
         if isinstance(node, (Probability, SteadyState)):
-            self._number(node.threshold, "a bound on a probability", 1.0)
+            self._number(node.threshold, e, "a bound on a probability", 1.0)
         elif isinstance(node, Reward):
-            if node.threshold is not None:
-                self._number(node.threshold, "a bound on a reward", None)
+            self._number(node.threshold, e, "a bound on a reward", None)
             return replace(node, index=self._index(node))
         elif isinstance(node, TimeBound):
-            self._interval(node)
+            self._interval(node, e)
         elif isinstance(node, (Cumulative, Instantaneous)):
-            self._number(node.time, "a time", None)
+            self._number(node.time, e, "a time", None)
         return node
 
-    def _number(self, e: Expression | None, what: str, most: float | None) -> float | None:
-        """Return the value of an expression that must be a constant from 0, None after a fault."""
+    def _number(
+        self, e: Expression | None, within: Expression, what: str, most: float | None
+    ) -> float | None:
+        """Return the value of an expression that must be a constant from 0, None after a fault.
+
+        Faults are reported for the operator `within`: a formula may be expanded in the expression itself.
+        """
         if e is None:
             return None
+        place = within.position
         if not isinstance(e, Literal):
             names = ", ".join(f"'{n}'" for n in sorted(expression_variables(e)))
             on = f"which depends on the variable {names}" if names else "which is none"
-            self._faults.add(e.position, f"{what} must be a constant, got an expression {on}")
+            self._faults.add(place, f"{what} must be a constant, got an expression {on}")
             return None
         value = e.value
         if value < 0 or (most is not None and value > most):
             expected = "at least 0" if most is None else "between 0 and 1"
-            self._faults.add(e.position, f"{what} must be {expected}, got {value}")
+            self._faults.add(place, f"{what} must be {expected}, got {value}")
             return None
         return value
 
-    def _interval(self, bound: TimeBound) -> None:
+    def _interval(self, bound: TimeBound, within: Expression) -> None:
         what = "a bound on time"
-        lower = self._number(bound.lower, what, None)
-        upper = lower if bound.upper is bound.lower else self._number(bound.upper, what, None)
+        lower = self._number(bound.lower, within, what, None)
+        upper = lower if bound.upper is bound.lower else self._number(bound.upper, within, what, None)
         if upper is not None and bound.lower is None and bound.upper_strict and upper == 0:
             self._faults.add(bound.position, "a bound on time must leave some time, got <0; use <=0")
         if lower is not None and upper is not None and lower > upper:

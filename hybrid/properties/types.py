@@ -94,8 +94,6 @@ class PropertyTypeChecker(TypeChecker):
     def special(self, expression: Expression) -> Type | None:
         """Return the type of a property operator or a path formula."""
         e = expression
-        if isinstance(e, LabelReference):
-            return self._properties[e.name]
         if isinstance(e, Path):
             return self._path(e)
         if isinstance(e, Probability):
@@ -110,8 +108,9 @@ class PropertyTypeChecker(TypeChecker):
             return self._filter(e)
         return super().special(e)
 
-    def _label(self, e: LabelReference) -> Type | None:
-        return self.special(e) if e.name in self._properties else super()._label(e)
+    def label(self, e: LabelReference) -> Type | None:
+        """Return the type of a named property or a label."""
+        return self._properties[e.name] if e.name in self._properties else super().label(e)
 
     def _value(self, threshold: Expression | None, operator: str) -> Type:
         if threshold is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mtbdd.language.collector import paused_collector
 from mtbdd.language.command_check import CommandChecker
 from mtbdd.language.constants import check_given
 from mtbdd.language.definitions import Definitions, missing_message, work_out
@@ -66,7 +67,8 @@ def resolve(
     Time: O(size of the model with formulas written out).
     """
     try:
-        return _Resolver(syntax).resolve(constants or {}, ignore_unknown)
+        with paused_collector():
+            return _Resolver(syntax).resolve(constants or {}, ignore_unknown)
     except RecursionError:
         message = "expected expressions nested less deeply; split them with formulas"
         raise LanguageError([Fault(Position(syntax.file, 1, 1), message)]) from None

@@ -58,12 +58,13 @@ class Folder:
         while type(expression) is Binary:
             chain.append(expression)
             expression = expression.left
-        result = self._other(expression)
+        result = self.node(expression)
         for node in reversed(chain):
             result = self._binary(node, result)
         return result
 
-    def _other(self, e: Expression) -> Expression:
+    def node(self, e: Expression) -> Expression:
+        """Return a folded node that is no binary operator."""
         if isinstance(e, Literal):
             return e
         if isinstance(e, Name):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from mtbdd.language.collector import paused_collector
 from mtbdd.language.expression_parser import ExpressionParser
 from mtbdd.language.module_parser import ModuleParser, Renaming
 from mtbdd.language.renaming import write_out
@@ -229,8 +230,9 @@ def parse_model(text: str, file: str = "<model>") -> ModelSyntax:
     -----
     Time: O(length of the text with renamed modules written out).
     """
-    parser = _ModelParser(text, file)
-    return parser.run(parser.model)
+    with paused_collector():
+        parser = _ModelParser(text, file)
+        return parser.run(parser.model)
 
 
 def load_model(path: str | os.PathLike[str]) -> ModelSyntax:

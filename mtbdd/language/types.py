@@ -116,7 +116,7 @@ class TypeChecker:
         if isinstance(e, Call):
             return self._call(e)
         if isinstance(e, LabelReference):
-            return self._label(e)
+            return self.label(e)
         return self.special(e)
 
     def special(self, expression: Expression) -> Type | None:
@@ -141,7 +141,8 @@ class TypeChecker:
         self._add(e, f"unknown name '{e.name}'{hint}")
         return None
 
-    def _label(self, e: LabelReference) -> Type | None:
+    def label(self, e: LabelReference) -> Type | None:
+        """Return the type of a label in quotes."""
         if self.labels is None:
             self._add(
                 e, f'the label "{e.name}" cannot be used here', "write its expression, or make it a formula"

@@ -1,0 +1,102 @@
+"""The library's front door for properties: check one, check a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from hybrid.checking.answer import Answer
+from hybrid.checking.checker import Checker
+from hybrid.checking.options import CheckOptions
+from hybrid.properties import Properties, load_properties, parse_properties, resolve_properties
+from hybrid.solvers import Criterion
+from mtbdd.model import SymbolicModel
+
+__all__ = ["check", "check_all"]
+
+Constants = Mapping[str, bool | int | float]
+
+
+def check(model: SymbolicModel, prop: str, constants: Constants | None = None, **options: Any) -> Answer:
+    """Check one property of a model.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+        From `hybrid.load`.
+    prop : str
+        The property's text.
+    constants : mapping, optional
+        Values of constants that the property's text declares.
+    **options
+        As for `check_all`.
+
+    Returns
+    -------
+    Answer
+        ``answer.value`` is None if it could not be answered, ``answer.error`` then says why.
+
+    Raises
+    ------
+    mtbdd.language.LanguageError
+        The text does not parse or speaks of things that the model does not have.
+    ValueError
+        The text holds no property or several; or an option has a wrong value.
+    """
+    properties = resolve_properties(parse_properties(prop), model.source, constants)
+    if len(properties.properties) != 1:
+        raise ValueError(f"expected one property, got {len(properties.properties)}; use hybrid.check_all")
+    return check_all(model, properties, **options)[0]
+
+
+def check_all(
+    model: SymbolicModel,
+    properties: Properties | str | os.PathLike[str],
+    constants: Constants | None = None,
+    *,
+    engine: str = "hybrid",
+    backend: str = "auto",
+    level: str | int = "auto",
+    method: str = "auto",
+    omega: float | None = None,
+    epsilon: float = 1e-8,
+    absolute: bool = False,
+    max_iterations: int = 100_000,
+    progress: Callable[[int, float], None] | None = None,
+) -> list[Answer]:
+    """Check all properties of a file or text, in order.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    properties : Properties, str or path-like
+        Resolved properties, a path object to a properties file, or text.
+    constants : mapping, optional
+        Values of constants that the properties leave open.
+    engine, backend, level, method, omega
+        See `hybrid.CheckOptions`.
+    epsilon : float
+        Iterations stop when two of them differ by less.
+    absolute : bool
+        Compare differences as they are instead of relative to the values.
+    max_iterations : int
+        Give up after so many.
+    progress : callable, optional
+        Called with (iteration, difference) about twice a second.
+
+    Returns
+    -------
+    list of Answer
+        A property that cannot be answered has an ``error`` and hides no other's answer.
+    """
+    criterion = Criterion(epsilon, absolute, max_iterations)
+    chosen = CheckOptions(engine, backend, level, method, omega, criterion)
+    if not isinstance(properties, Properties):
+        parsed = (
+            load_properties(properties) if isinstance(properties, Path) else parse_properties(str(properties))
+        )
+        properties = resolve_properties(parsed, model.source, constants, keep_faults=True)
+    checker = Checker(model, chosen, progress)
+    return [checker.answer(prop) for prop in properties.properties]

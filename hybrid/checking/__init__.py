@@ -1,0 +1,1 @@
+"""Checking properties: graph sets first, then linear systems on the hybrid matrix."""

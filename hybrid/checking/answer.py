@@ -1,0 +1,73 @@
+"""The answer to a property, as an object and as the JSON record of the command line."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from hybrid.checking.quantities import Work
+
+__all__ = ["Answer", "json_number"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is known about one property.
+
+    Attributes
+    ----------
+    name : str or None
+        The property's name in its file.
+    property : str
+        Its text.
+    value : float, int, bool or None
+        None if it could not be answered; infinite rewards are ``math.inf``.
+    lower, upper : float, int, bool or None
+        Bounds that hold for certain; None where the method gives none.
+    error : str or None
+        Why there is no value.
+    statistics : Work
+        Iterations, seconds, memory.
+    seconds : float
+        Wall time of everything done for this property.
+    engine : str
+    """
+
+    name: str | None
+    property: str
+    value: float | int | bool | None
+    lower: float | int | bool | None
+    upper: float | int | bool | None
+    error: str | None
+    statistics: Work
+    seconds: float
+    engine: str
+
+    def record(self) -> dict[str, Any]:
+        """Return the answer as plain JSON values."""
+        work = self.statistics
+        return {
+            "name": self.name,
+            "property": self.property,
+            "value": json_number(self.value),
+            "lower": json_number(self.lower),
+            "upper": json_number(self.upper),
+            "error": self.error,
+            "engine": self.engine,
+            "backend": work.backend,
+            "method": work.method,
+            "level": work.level,
+            "iterations": work.iterations if work.method is not None else None,
+            "seconds": self.seconds,
+            "seconds_per_iteration": work.seconds / work.iterations if work.iterations else None,
+            "base_memory_bytes": work.base_bytes,
+            "representation_memory_bytes": work.representation_bytes,
+        }
+
+
+def json_number(value: float | int | bool | None) -> float | int | bool | str | None:
+    """Return a value as JSON has it; JSON has no infinities."""
+    if isinstance(value, float) and math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value

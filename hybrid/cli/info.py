@@ -1,0 +1,40 @@
+"""`hybrid info`: sizes of a model."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from hybrid.cli.console import Console
+from hybrid.cli.model_record import model_record, model_text
+from hybrid.cli.sizes import bytes_text
+from hybrid.loading import load
+from mtbdd.language import parse_constants
+
+__all__ = ["run"]
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Build and print; return the exit status."""
+    model = load(
+        options.model,
+        parse_constants(options.const),
+        fix_deadlocks=not options.no_fix_deadlocks,
+        progress=console.progress,
+    )
+    for warning in model.warnings:
+        console.warn(warning)
+    record = model_record(model)
+    offset = model.transitions
+    record["offset_nodes"] = sum(offset.nodes)
+    record["offset_bytes"] = offset.nbytes
+    record["row_bits"] = model.encoding.n_bits
+    if options.json:
+        print(json.dumps({"model": record}))
+    else:
+        print(model_text(record))
+        print(
+            f"offset-labelled {record['offset_nodes']:,} nodes on {2 * record['row_bits']} levels, "
+            f"{bytes_text(record['offset_bytes'])}"
+        )
+    return 0

@@ -1,0 +1,53 @@
+"""From a model file to its decision diagrams."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+
+from mtbdd.language import load_model, resolve
+from mtbdd.model import SymbolicModel, build_model
+
+__all__ = ["load"]
+
+Constants = Mapping[str, bool | int | float]
+
+
+def load(
+    path: str | os.PathLike[str],
+    constants: Constants | None = None,
+    *,
+    fix_deadlocks: bool = True,
+    package: str = "auto",
+    ignore_unknown: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> SymbolicModel:
+    """Read a PRISM-language model and build its decision diagrams.
+
+    Parameters
+    ----------
+    path : path-like
+        Model file (dtmc or ctmc).
+    constants : mapping, optional
+        Values of the constants that the file leaves open.
+    fix_deadlocks : bool
+        Give states without successors a self-loop; otherwise they are an error.
+    package : {"auto", "cudd", "autoref"}
+        Back end of `dd`.
+    ignore_unknown : bool
+        Pass over constants that the model does not declare (they may belong to properties).
+    progress : callable, optional
+        Called with a line of text at every stage.
+
+    Returns
+    -------
+    SymbolicModel
+        ``model.transitions`` is the offset-labelled matrix; no explicit matrix is built.
+
+    Raises
+    ------
+    mtbdd.language.LanguageError
+        The file cannot be read, parsed or built; lists every fault with its place.
+    """
+    resolved = resolve(load_model(path), constants, ignore_unknown=ignore_unknown)
+    return build_model(resolved, fix_deadlocks=fix_deadlocks, package=package, progress=progress)

@@ -1,0 +1,134 @@
+"""Path formulas: temporal operators with their bounds, and what may stand where in a property."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from hybrid.properties.tree import Path, TimeBound
+from mtbdd.language.expression_parser import FUNCTIONS, PRECEDENCE
+from mtbdd.language.parser import DeclarationParser
+from mtbdd.language.syntax import Expression
+
+__all__ = ["ADDITIVE", "COMPARISONS", "PATH_BINARY", "PATH_UNARY", "PathParser"]
+
+COMPARISONS = frozenset(("<", "<=", ">", ">="))
+ADDITIVE = PRECEDENCE["+"]
+PATH_UNARY = frozenset("XFG")
+PATH_BINARY = frozenset("UWR")
+
+Result = TypeVar("Result")
+
+
+class PathParser(DeclarationParser):
+    """Reads path formulas; the parser of properties is built on it.
+
+    Attributes
+    ----------
+    operators : bool
+        Whether P, S, R and filters may stand here.
+    paths : bool
+        Whether path operators may stand here, in brackets.
+    calls : bool
+        Whether any name may be called as a function.
+    """
+
+    def __init__(self, text: str, file: str) -> None:
+        super().__init__(text, file)
+        self.operators = True
+        self.paths = False
+        self.calls = True
+
+    # ------------------------------------------------------------------ what may stand where
+
+    def within(self, rule: Callable[[], Result], operators: bool, paths: bool, calls: bool = True) -> Result:
+        """Apply a rule with other nodes allowed."""
+        before = self.operators, self.paths, self.calls
+        self.operators, self.paths, self.calls = operators, paths, calls
+        result = rule()
+        self.operators, self.paths, self.calls = before
+        return result
+
+    def plain(self, rule: Callable[[], Result]) -> Result:
+        """Apply a rule of the model language."""
+        return self.within(rule, operators=False, paths=False)
+
+    def state(self) -> Expression:
+        """Read a state formula."""
+        return self.within(self.expression, operators=True, paths=False)
+
+    def path(self) -> Expression:
+        """Read a path formula."""
+        return self.within(self._path_formula, operators=True, paths=True)
+
+    def bracketed(self) -> Expression:
+        """Read what stands between two brackets: a path formula if one surrounds them."""
+        return self._path_formula() if self.paths else self.expression()
+
+    def may_call(self, name: str) -> bool:
+        """Return whether a bracket after this name opens its arguments: not in `F<=T (x=1)`."""
+        return self.calls or name in FUNCTIONS
+
+    def _refusepath(self) -> None:
+        token = self.tokens[self.index]
+        self.fail(
+            f"expected a state formula, got the path operator '{token}'; "
+            "path formulas stand inside P=? [ ... ], and beside other operators in brackets"
+        )
+
+    # ------------------------------------------------------------------ paths
+
+    def _path_formula(self) -> Expression:
+        """Read `left U right` and its like, or what binds stronger."""
+        position = self.position()
+        left = self._path_unary()
+        operator = self.tokens[self.index]
+        if operator not in PATH_BINARY:
+            return left
+        self.index += 1
+        bound = self._bound()
+        right = self._path_unary()
+        if self.tokens[self.index] in PATH_BINARY:
+            self.fail_expected("the end of the path formula", f"put '... {operator} ...' in brackets")
+        return Path(position, operator, left, right, bound)
+
+    def _path_unary(self) -> Expression:
+        """Read `F right` and its like, or a state formula."""
+        position = self.position()
+        operator = self.tokens[self.index]
+        if operator not in PATH_UNARY:
+            return self.expression()
+        self.index += 1
+        bound = self._bound()
+        if bound is not None and operator == "X":
+            self.fail(
+                "expected no bound after 'X', which looks one step ahead; use F with a bound", self.index - 1
+            )
+        return Path(position, operator, None, self._nested(self._path_unary), bound)
+
+    def _bound(self) -> TimeBound | None:
+        """Read the bound of a path operator, if there is one."""
+        position = self.position()
+        token = self.tokens[self.index]
+        if token == "[":
+            self.index += 1
+            lower = self.plain(self.expression)
+            self.expect(",", "between the ends of a time interval", "write F[a,b]")
+            upper = self.plain(self.expression)
+            self.expect("]", "after a time interval", "write F[a,b]")
+            return TimeBound(position, lower, upper, False, False)
+        if token == "=":
+            self.index += 1
+            time = self.time()
+            return TimeBound(position, time, time, False, False)
+        if token not in COMPARISONS:
+            return None
+        self.index += 1
+        time = self.time()
+        if token[0] == "<":
+            return TimeBound(position, None, time, False, token == "<")
+        return TimeBound(position, time, None, token == ">", False)
+
+    def time(self) -> Expression:
+        """Read a time: numbers and names joined by + - * /; what follows without a sign is not part of it."""
+        return self.within(lambda: self.expression(ADDITIVE), operators=False, paths=False, calls=False)

@@ -1,0 +1,127 @@
+"""The reference backend: products by coordinate submatrices over paths and over tasks, in plain NumPy.
+
+Written to be obviously right; every other representation is tested against it. Definitions: with the instances
+(r, c, S) of an injection level, y = M x means y[r + i] += S[i, j] * x[c + j] for every instance and
+every entry (i, j) of its submatrix S.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.injection import InjectedMatrix
+from hybrid.tasks import TaskList
+
+__all__ = [
+    "ReferenceProduct",
+    "multiply_by_paths",
+    "multiply_by_tasks",
+    "multiply_transposed_by_paths",
+    "relax_in_place",
+]
+
+Float64Array = NDArray[np.float64]
+
+_BLOCK_ENTRIES = 1 << 18
+"""Products formed at once: bounds the memory for temporary arrays."""
+
+
+def multiply_by_paths(injected: InjectedMatrix, x: Float64Array) -> Float64Array:
+    """Return M x, shape (n_rows,), submatrix by submatrix over the paths that lead to it.
+
+    Notes
+    -----
+    Time: O(non-zeros of M), with a Python step for every submatrix.
+    """
+    y = np.zeros(injected.shape[0])
+    for number, instances in injected.instances_by_submatrix():
+        part = injected.submatrix(number)
+        # Entries are sorted by row: a row's products are neighbours and can be added before they meet y.
+        starts = np.flatnonzero(np.diff(part.row, prepend=-1))
+        rows = part.row[starts].astype(np.int64)
+        step = max(1, _BLOCK_ENTRIES // len(part.value))
+        for begin in range(0, len(instances), step):
+            some = instances[begin : begin + step]
+            columns = some["column"][:, None].astype(np.int64) + part.column
+            sums = np.add.reduceat(x[columns] * part.value, starts, axis=1)
+            np.add.at(y, some["row"][:, None].astype(np.int64) + rows, sums)
+    return y
+
+
+def multiply_transposed_by_paths(injected: InjectedMatrix, x: Float64Array) -> Float64Array:
+    """Return the transpose of M times x, shape (n_columns,), from the same submatrices and paths."""
+    y = np.zeros(injected.shape[1])
+    for number, instances in injected.instances_by_submatrix():
+        part = injected.submatrix(number)
+        step = max(1, _BLOCK_ENTRIES // len(part.value))
+        for begin in range(0, len(instances), step):
+            some = instances[begin : begin + step]
+            rows = some["row"][:, None].astype(np.int64) + part.row
+            np.add.at(y, some["column"][:, None].astype(np.int64) + part.column, x[rows] * part.value)
+    return y
+
+
+def multiply_by_tasks(tasks: TaskList, x: Float64Array) -> Float64Array:
+    """Return M x, shape (n_rows,), task by task; a task adds to its own 256 rows only."""
+    y = np.zeros(tasks.injected.shape[0])
+    for task in tasks:
+        segment = y[task.first_row : task.first_row + task.n_rows]
+        for row, column, number, begin, end in task.instances.tolist():
+            part = tasks.injected.submatrix(number)
+            kept = slice(begin, end)
+            products = part.value[kept] * x[column + part.column[kept].astype(np.int64)]
+            np.add.at(segment, row + part.row[kept].astype(np.int64) - task.first_row, products)
+    return y
+
+
+def relax_in_place(
+    x: Float64Array, b: Float64Array | None, diagonal: Float64Array, omega: float, out: Float64Array
+) -> tuple[float, float]:
+    """Turn ``out`` = M x into ``(1 - omega) x + omega (b + M x) / diagonal`` and measure the change.
+
+    Returns
+    -------
+    tuple of float, float
+        Greatest absolute change and greatest change relative to the new value; an element that stays the same
+        counts as no relative change, also where it is zero. NaN if some change is undefined.
+    """
+    if b is not None:
+        out += b
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        out /= diagonal
+        out *= omega
+        out += (1.0 - omega) * x
+        change = np.abs(out - x)
+        relative = np.where(change == 0.0, 0.0, change / np.abs(out))
+    return float(change.max(initial=0.0)), float(relative.max(initial=0.0))
+
+
+class ReferenceProduct:
+    """Multiplies vectors by an injected matrix, path by path.
+
+    Parameters
+    ----------
+    injected : InjectedMatrix
+        The matrix.
+    """
+
+    def __init__(self, injected: InjectedMatrix) -> None:
+        self.injected = injected
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of submatrices and instances."""
+        return self.injected.nbytes
+
+    def multiply(self, x: Float64Array, out: Float64Array) -> None:
+        """Write M x to ``out``."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            out[:] = multiply_by_paths(self.injected, x)
+
+    def relax(
+        self, x: Float64Array, b: Float64Array | None, diagonal: Float64Array, omega: float, out: Float64Array
+    ) -> tuple[float, float]:
+        """Write ``(1 - omega) x + omega (b + M x) / diagonal`` to ``out``; see :func:`relax_in_place`."""
+        self.multiply(x, out)
+        return relax_in_place(x, b, diagonal, omega, out)

@@ -1,0 +1,142 @@
+"""Tasks: 256 consecutive result rows with all instances cut to them (003 section 4.4.1.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.injection import InjectedMatrix
+from hybrid.ragged import pointers
+
+__all__ = ["TASK_ROWS", "Task", "TaskList", "cut_tasks"]
+
+TASK_ROWS = 256
+"""Rows of a task in the thesis."""
+
+Int64Array = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Consecutive result rows and the instances that write them.
+
+    Attributes
+    ----------
+    first_row, n_rows : int
+        The rows; only the last task may have fewer than the others.
+    instances : ndarray, structured
+        Fields ``row``, ``column``, ``submatrix``, ``offset_begin``, ``offset_end``: entries ``offset_begin`` up to
+        ``offset_end`` of the submatrix, with its corner at (row, column), write rows of this task only.
+    """
+
+    first_row: int
+    n_rows: int
+    instances: NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class TaskList:
+    """All tasks of an injected matrix.
+
+    Attributes
+    ----------
+    injected : InjectedMatrix
+        The submatrices that the instances refer to.
+    task_rows : int
+        Rows of a task.
+    instances : ndarray, shape (cut instances,), structured
+        Instances of all tasks, task by task, as described in :class:`Task`.
+    task_ptr : ndarray, shape (tasks + 1,), int64
+        Instances of task i are ``task_ptr[i] .. task_ptr[i + 1]``.
+    """
+
+    injected: InjectedMatrix
+    task_rows: int
+    instances: NDArray[Any]
+    task_ptr: Int64Array
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the second representation: submatrices, cut instances and task pointers (MemR)."""
+        uncut = self.injected.instances.nbytes
+        return self.injected.nbytes - uncut + self.instances.nbytes + self.task_ptr.nbytes
+
+    def __len__(self) -> int:
+        return len(self.task_ptr) - 1
+
+    def __getitem__(self, number: int) -> Task:
+        if not 0 <= number < len(self):
+            raise IndexError(f"number: expected a task 0..{len(self) - 1}, got {number}")
+        first = number * self.task_rows
+        kept = slice(int(self.task_ptr[number]), int(self.task_ptr[number + 1]))
+        rows = min(self.task_rows, self.injected.shape[0] - first)
+        return Task(first, rows, self.instances[kept])
+
+    def __iter__(self) -> Iterator[Task]:
+        return (self[number] for number in range(len(self)))
+
+
+def cut_tasks(injected: InjectedMatrix, task_rows: int = TASK_ROWS) -> TaskList:
+    """Cut the instances at every multiple of ``task_rows`` rows and group them by task.
+
+    Parameters
+    ----------
+    injected : InjectedMatrix
+        Submatrices and instances.
+    task_rows : int
+        Rows of a task, 256 as in the thesis.
+
+    Returns
+    -------
+    TaskList
+        Parts without entries are left out, so there are at most floor(n / 256) + 2 for an instance whose submatrix
+        has n rows, and usually fewer.
+
+    Raises
+    ------
+    ValueError
+        If ``task_rows`` is less than one.
+
+    Notes
+    -----
+    Time: O(cut instances * log(entries)).
+    """
+    if task_rows < 1:
+        raise ValueError(f"task_rows: expected at least 1, got {task_rows}")
+    blocks, instances = injected.blocks, injected.instances
+    row = instances["row"].astype(np.int64)
+    number = instances["submatrix"].astype(np.int64)
+    first_task = row // task_rows
+    parts = (row + blocks.n_rows[number] - 1) // task_rows - first_task + 1
+    owner = np.repeat(np.arange(len(instances)), parts)
+    task = np.arange(len(owner)) - np.repeat(pointers(parts)[:-1] - first_task, parts)
+    number = number[owner]
+    stride = int(blocks.n_rows.max(initial=0)) + 1
+    block = np.repeat(np.arange(len(blocks)), np.diff(blocks.ptr))
+    # Entries are sorted by block, then by row: one search over all of them finds every cut.
+    key = block * stride + blocks.row
+    low = np.clip(task * task_rows - row[owner], 0, blocks.n_rows[number])
+    high = np.clip((task + 1) * task_rows - row[owner], 0, blocks.n_rows[number])
+    begin = np.searchsorted(key, number * stride + low) - blocks.ptr[number]
+    end = np.searchsorted(key, number * stride + high) - blocks.ptr[number]
+    kept = np.flatnonzero(begin < end)
+    kept = kept[np.argsort(task[kept], kind="stable")]
+    index = instances.dtype["row"]
+    offset = np.int32 if int(np.diff(blocks.ptr).max(initial=0)) < 2**31 else np.int64
+    fields: list[tuple[str, Any]] = [
+        ("row", index),
+        ("column", index),
+        ("submatrix", np.int32),
+        ("offset_begin", offset),
+        ("offset_end", offset),
+    ]
+    cut = np.empty(len(kept), fields)
+    for name in ("row", "column", "submatrix"):
+        cut[name] = instances[name][owner[kept]]
+    cut["offset_begin"], cut["offset_end"] = begin[kept], end[kept]
+    n_tasks = -(-injected.shape[0] // task_rows)
+    return TaskList(injected, task_rows, cut, pointers(np.bincount(task[kept], minlength=n_tasks)))

@@ -1,0 +1,511 @@
+"""Independent answers to compare with: an explicit-state interpreter of models, and exact rational solutions.
+
+Everything here is written from the definitions, one state at a time, with fractions; nothing is shared with
+the symbolic code but the syntax tree.  Good for models of up to a few thousand states (building) and about a
+hundred (solving).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtbdd.language.syntax import (
+    Binary,
+    Call,
+    Command,
+    Conditional,
+    Expression,
+    LabelReference,
+    Literal,
+    ModelType,
+    Name,
+    ResolvedModel,
+    Unary,
+)
+
+__all__ = [
+    "Chain",
+    "ExplicitModel",
+    "OracleFaultError",
+    "backward_states",
+    "bottom_components",
+    "evaluate_exactly",
+    "explore",
+    "forward_states",
+    "mtbdd_size",
+    "prob0",
+    "prob1",
+    "reachability_rewards",
+    "solve_exactly",
+    "stationary_distribution",
+    "until_probabilities",
+]
+
+Value = bool | int | Fraction
+State = tuple[int, ...]  # stored values in model order, booleans as 0 and 1
+
+# A chain is one mapping a state: successor -> rate or probability (positive).
+Chain = Sequence[Mapping[int, Fraction]]
+
+
+class OracleFaultError(Exception):
+    """A reachable state in which the model is at fault."""
+
+
+# ------------------------------------------------------------------ expressions
+
+
+def evaluate_exactly(e: Expression, values: Mapping[str, bool | int]) -> Value:
+    """Return an expression's value; doubles are fractions, 0.1 meaning 1/10.
+
+    Raises
+    ------
+    OracleFaultError
+        The value is undefined (division by zero, modulus that is not positive, ...).
+    """
+    if isinstance(e, Literal):
+        return Fraction(repr(e.value)) if isinstance(e.value, float) else e.value
+    if isinstance(e, Name):
+        return values[e.name]
+    if isinstance(e, Unary):
+        operand = evaluate_exactly(e.operand, values)
+        return (not operand) if e.operator == "!" else -operand
+    if isinstance(e, Conditional):
+        return evaluate_exactly(e.then if evaluate_exactly(e.condition, values) else e.otherwise, values)
+    if isinstance(e, Binary):
+        return _binary(e, values)
+    if isinstance(e, Call):
+        return _call(e.function, [evaluate_exactly(a, values) for a in e.arguments])
+    raise TypeError(f"no value in a state: {type(e).__name__}")
+
+
+def _binary(e: Binary, values: Mapping[str, bool | int]) -> Value:
+    a, b = evaluate_exactly(e.left, values), evaluate_exactly(e.right, values)
+    if e.operator == "/":
+        if b == 0:
+            raise OracleFaultError("division by zero")
+        return Fraction(a) / Fraction(b)
+    operations = {
+        "+": lambda: a + b,
+        "-": lambda: a - b,
+        "*": lambda: a * b,
+        "&": lambda: bool(a and b),
+        "|": lambda: bool(a or b),
+        "=>": lambda: bool(not a or b),
+        "<=>": lambda: a == b,
+        "=": lambda: a == b,
+        "!=": lambda: a != b,
+        "<": lambda: a < b,
+        "<=": lambda: a <= b,
+        ">": lambda: a > b,
+        ">=": lambda: a >= b,
+    }
+    return operations[e.operator]()
+
+
+def _call(function: str, a: Sequence[Value]) -> Value:
+    if function == "min":
+        return min(a)
+    if function == "max":
+        return max(a)
+    if function == "floor":
+        return math.floor(a[0])
+    if function == "ceil":
+        return math.ceil(a[0])
+    if function == "round":
+        return math.floor(Fraction(a[0]) + Fraction(1, 2))
+    if function == "mod":
+        if a[1] <= 0:
+            raise OracleFaultError("modulus")
+        return a[0] % a[1]
+    if function == "pow":
+        if Fraction(a[1]).denominator == 1 and (a[1] >= 0 or (isinstance(a[0], Fraction) and a[0])):
+            return a[0] ** int(a[1])
+        return Fraction(float(a[0]) ** float(a[1]))
+    if function == "log":
+        return Fraction(math.log(a[0], a[1]))
+    raise TypeError(f"unknown function {function}")
+
+
+# ------------------------------------------------------------------ models
+
+
+@dataclass(frozen=True)
+class ExplicitModel:
+    """All reachable states of a model and what happens in them.
+
+    Attributes
+    ----------
+    source : ResolvedModel
+    states : list of tuple of int
+        Ascending; a state is its variables' values in model order, booleans as 0 and 1.  Since variables
+        are stored as distances from their lower bound, most significant bit first, this is the order of
+        the symbolic state index.
+    index : dict
+        Position of each state.
+    rates : list of dict
+        Successor -> rate (CTMC) or probability (DTMC); deadlocks have their self-loop.
+    initial, deadlocks : set of int
+    action_rates : list of dict
+        Action (None for commands without one) -> total rate or probability that carries it; self-loops
+        added to deadlocks carry nothing.
+    """
+
+    source: ResolvedModel
+    states: list[State]
+    index: dict[State, int]
+    rates: list[dict[int, Fraction]]
+    initial: set[int]
+    deadlocks: set[int]
+    action_rates: list[dict[str | None, Fraction]]
+
+    @property
+    def n_states(self) -> int:
+        """Number of reachable states."""
+        return len(self.states)
+
+    @property
+    def n_transitions(self) -> int:
+        """Number of positive entries."""
+        return sum(len(row) for row in self.rates)
+
+    def valuation(self, i: int) -> dict[str, bool | int]:
+        """Return a state by variable name."""
+        return _valuation(self.source, self.states[i])
+
+    def where(self, e: Expression) -> set[int]:
+        """Return the states in which a boolean expression holds; "init" and "deadlock" are known."""
+        if isinstance(e, LabelReference):
+            return {"init": self.initial, "deadlock": self.deadlocks}[e.name]
+        return {i for i in range(self.n_states) if evaluate_exactly(e, self.valuation(i))}
+
+    def label(self, name: str) -> set[int]:
+        """Return the states of a label of the model."""
+        return next(self.where(label.expression) for label in self.source.labels if label.name == name)
+
+    def rewards(self, structure: int) -> list[Fraction]:
+        """Return each state's reward a step or time unit; transition rewards count times their rate."""
+        result = [Fraction(0)] * self.n_states
+        for item in self.source.rewards[structure].items:
+            for i in self.where(item.guard):
+                value = Fraction(evaluate_exactly(item.value, self.valuation(i)))
+                result[i] += value * self.action_rates[i].get(item.action, 0) if item.is_transition else value
+        return result
+
+    def dense(self) -> NDArray[np.float64]:
+        """Return the matrix, states in index order."""
+        matrix = np.zeros((self.n_states, self.n_states))
+        for i, row in enumerate(self.rates):
+            for j, rate in row.items():
+                matrix[i, j] = float(rate)
+        return matrix
+
+    def widths(self) -> list[int]:
+        """Return the number of bits of every variable."""
+        return [(v.high - v.low).bit_length() for v in self.source.variables]
+
+    def codes(self) -> list[int]:
+        """Return every state's bits as one number, the first variable most significant."""
+        found = []
+        for state in self.states:
+            code = 0
+            for value, v, width in zip(state, self.source.variables, self.widths(), strict=True):
+                code = code << width | (value - v.low)
+            found.append(code)
+        return found
+
+    def padded(self) -> NDArray[np.float64]:
+        """Return the matrix over all assignments of the bits, zero outside the reachable states."""
+        codes = self.codes()
+        matrix = np.zeros((1 << sum(self.widths()),) * 2)
+        matrix[np.ix_(codes, codes)] = self.dense()
+        return matrix
+
+
+def _valuation(model: ResolvedModel, state: State) -> dict[str, bool | int]:
+    pairs = zip(model.variables, state, strict=True)
+    return {v.name: bool(value) if v.is_bool else value for v, value in pairs}
+
+
+def _initial(model: ResolvedModel) -> set[State]:
+    if model.initial is None:
+        return {tuple(int(v.initial) for v in model.variables)}
+    every = product(*(range(v.low, v.high + 1) for v in model.variables))
+    return {state for state in every if evaluate_exactly(model.initial, _valuation(model, state))}
+
+
+def explore(model: ResolvedModel, fix_deadlocks: bool = True) -> ExplicitModel:
+    """Return the reachable part of a DTMC or CTMC.
+
+    Raises
+    ------
+    OracleFaultError
+        A reachable state leaves a range, has a negative weight or probabilities off by more than 1e-5,
+        or there is no initial state, or a deadlock that must not be.
+    """
+    starts = _initial(model)
+    if not starts:
+        raise OracleFaultError("no initial state")
+    rows: dict[State, dict[State, Fraction]] = {}
+    carried: dict[State, dict[str | None, Fraction]] = {}
+    waiting = list(starts)
+    while waiting:
+        state = waiting.pop()
+        if state not in rows:
+            rows[state], carried[state] = _row(model, state)
+            waiting += [s for s in rows[state] if s not in rows]
+    states = sorted(rows)
+    index = {state: i for i, state in enumerate(states)}
+    deadlocks = {index[s] for s, row in rows.items() if not row}
+    if deadlocks and not fix_deadlocks:
+        raise OracleFaultError("deadlock")
+    rates = [
+        {index[t]: rate for t, rate in rows[s].items()} or {i: Fraction(1)} for i, s in enumerate(states)
+    ]
+    return ExplicitModel(
+        model, states, index, rates, {index[s] for s in starts}, deadlocks, [carried[s] for s in states]
+    )
+
+
+def _row(model: ResolvedModel, state: State) -> tuple[dict[State, Fraction], dict[str | None, Fraction]]:
+    """Return the successors of a state with their rates, and the total rate of every action."""
+    values = _valuation(model, state)
+    enabled = [[c for c in m.commands if evaluate_exactly(c.guard, values)] for m in model.modules]
+    choices: list[tuple[str | None, tuple[Command, ...]]] = [
+        (None, (c,)) for commands in enabled for c in commands if c.action is None
+    ]
+    for action in sorted({c.action for m in model.modules for c in m.commands if c.action is not None}):
+        takes_part = [any(c.action == action for c in m.commands) for m in model.modules]
+        offers = [
+            [c for c in commands if c.action == action]
+            for commands, joins in zip(enabled, takes_part, strict=True)
+            if joins
+        ]
+        choices += [(action, combination) for combination in product(*offers)]
+    if model.type is not ModelType.CTMC:
+        for command in (c for commands in enabled for c in commands):
+            _check_sum(command, values)
+    row: dict[State, Fraction] = {}
+    carried: dict[str | None, Fraction] = {}
+    share = Fraction(1, len(choices)) if model.type is ModelType.DTMC and choices else Fraction(1)
+    for action, commands in choices:
+        for updates in product(*(c.updates for c in commands)):
+            rate = share
+            for update in updates:
+                rate *= _weight(update.weight, values)
+            if rate == 0:
+                continue
+            successor = dict(values)
+            for assignment in (a for update in updates for a in update.assignments):
+                successor[assignment.variable] = evaluate_exactly(assignment.expression, values)
+            target = tuple(int(successor[v.name]) for v in model.variables)
+            if any(not v.low <= x <= v.high for v, x in zip(model.variables, target, strict=True)):
+                raise OracleFaultError(f"{values} leads to {successor}")
+            row[target] = row.get(target, Fraction(0)) + rate
+            carried[action] = carried.get(action, Fraction(0)) + rate
+    return row, carried
+
+
+def _weight(e: Expression | None, values: Mapping[str, bool | int]) -> Fraction:
+    weight = Fraction(1) if e is None else Fraction(evaluate_exactly(e, values))
+    if weight < 0:
+        raise OracleFaultError(f"negative weight in {values}")
+    return weight
+
+
+def _check_sum(command: Command, values: Mapping[str, bool | int]) -> None:
+    weights = (1 if u.weight is None else evaluate_exactly(u.weight, values) for u in command.updates)
+    if abs(sum(weights) - 1) > Fraction(1, 10**5):
+        raise OracleFaultError(f"probabilities off in {values}")
+
+
+# ------------------------------------------------------------------ diagrams
+
+
+def mtbdd_size(padded: NDArray[np.float64]) -> tuple[int, int]:
+    """Return nodes (terminals included) and terminals of the reduced MTBDD of a 2^n x 2^n array.
+
+    Row and column bits are interleaved, row bits first: blocks are halved from above and hash-consed.
+    """
+    unique: dict[tuple[int, int, int], int] = {}
+    terminals: dict[float, int] = {}
+
+    def number(block: NDArray[np.float64], level: int) -> int:
+        if block.size == 1:
+            return terminals.setdefault(float(block[0, 0]), -1 - len(terminals))
+        halves = np.split(block, 2, axis=level % 2)
+        low, high = (number(half, level + 1) for half in halves)
+        return low if low == high else unique.setdefault((level, low, high), len(unique))
+
+    number(padded, 0)
+    return len(unique) + len(terminals), len(terminals)
+
+
+# ------------------------------------------------------------------ graphs
+
+
+def forward_states(chain: Chain, start: Iterable[int]) -> set[int]:
+    """Return the states reachable from `start`, itself included."""
+    found: set[int] = set()
+    waiting = list(start)
+    while waiting:
+        state = waiting.pop()
+        if state not in found:
+            found.add(state)
+            waiting += chain[state]
+    return found
+
+
+def backward_states(chain: Chain, target: Iterable[int], through: Iterable[int] | None = None) -> set[int]:
+    """Return the states with a path to `target` whose states before it lie in `through` (default: any)."""
+    inside = set(range(len(chain))) if through is None else set(through)
+    found = set(target)
+    while True:
+        more = {s for s in inside - found if any(t in found for t in chain[s])}
+        if not more:
+            return found
+        found |= more
+
+
+def prob0(chain: Chain, safe: set[int], target: set[int]) -> set[int]:
+    """Return the states from which `safe U target` has probability 0: no path."""
+    return set(range(len(chain))) - backward_states(chain, target, safe - target)
+
+
+def prob1(chain: Chain, safe: set[int], target: set[int]) -> set[int]:
+    """Return the states from which `safe U target` has probability 1: no path to a state of probability 0."""
+    zero = prob0(chain, safe, target)
+    return set(range(len(chain))) - backward_states(chain, zero, safe - target)
+
+
+def bottom_components(chain: Chain) -> list[set[int]]:
+    """Return the closed strongly connected sets, by definition, in order of their smallest states."""
+    ahead = [forward_states(chain, [s]) for s in range(len(chain))]
+    found = []
+    for state, reach in enumerate(ahead):
+        if state == min(reach) and all(state in ahead[t] for t in reach):
+            found.append(reach)
+    return found
+
+
+# ------------------------------------------------------------------ exact solutions
+
+
+def solve_exactly(matrix: Sequence[Sequence[Fraction]], right: Sequence[Fraction]) -> list[Fraction]:
+    """Return the solution of a regular linear system, by Gauss-Jordan elimination on fractions.
+
+    Raises
+    ------
+    ZeroDivisionError
+        The matrix is singular.
+    """
+    size = len(right)
+    rows = [[Fraction(x) for x in row] + [Fraction(b)] for row, b in zip(matrix, right, strict=True)]
+    for column in range(size):
+        pivot = next((r for r in range(column, size) if rows[r][column] != 0), None)
+        if pivot is None:
+            raise ZeroDivisionError("the matrix is singular")
+        rows[column], rows[pivot] = rows[pivot], rows[column]
+        scale = rows[column][column]
+        rows[column] = [x / scale for x in rows[column]]
+        for r in range(size):
+            factor = rows[r][column]
+            if r != column and factor != 0:
+                rows[r] = [x - factor * y for x, y in zip(rows[r], rows[column], strict=True)]
+    return [row[size] for row in rows]
+
+
+def _normalised(chain: Chain) -> list[dict[int, Fraction]]:
+    """Return the embedded DTMC: every row divided by its sum."""
+    return [{t: rate / sum(row.values()) for t, rate in row.items()} for row in chain]
+
+
+def _solve_on(
+    chain: Chain, unknown: Sequence[int], known: Mapping[int, Fraction], gain: Sequence[Fraction]
+) -> dict[int, Fraction]:
+    """Solve x = gain + P x for the unknown states, the others' values given (default 0)."""
+    place = {s: k for k, s in enumerate(unknown)}
+    matrix, right = [], []
+    for s in unknown:
+        row = [Fraction(0)] * len(unknown)
+        row[place[s]] += 1
+        b = gain[s]
+        for t, p in chain[s].items():
+            if t in place:
+                row[place[t]] -= p
+            else:
+                b += p * known.get(t, Fraction(0))
+        matrix.append(row)
+        right.append(b)
+    return dict(zip(unknown, solve_exactly(matrix, right), strict=True))
+
+
+def until_probabilities(chain: Chain, safe: set[int], target: set[int]) -> list[Fraction]:
+    """Return the probability of `safe U target` from every state; rates are normalised first."""
+    one, zero = prob1(chain, safe, target), prob0(chain, safe, target)
+    steps = _normalised(chain)
+    unknown = [s for s in range(len(chain)) if s not in one and s not in zero]
+    solved = _solve_on(steps, unknown, dict.fromkeys(one, Fraction(1)), [Fraction(0)] * len(chain))
+    return [Fraction(1) if s in one else solved.get(s, Fraction(0)) for s in range(len(chain))]
+
+
+def reachability_rewards(
+    chain: Chain, rewards: Sequence[Fraction], target: set[int], continuous: bool
+) -> list[Fraction | float]:
+    """Return the expected reward earned before `target` is reached, infinite where that is not certain.
+
+    Parameters
+    ----------
+    chain : sequence of mapping
+    rewards : sequence of Fraction
+        Per step (DTMC) or per time unit (CTMC), transition rewards included.
+    target : set of int
+    continuous : bool
+        Whether `chain` holds rates (CTMC): a visit then lasts 1 / exit rate on average.
+    """
+    everything = set(range(len(chain)))
+    sure = prob1(chain, everything, target)
+    stay = [1 / sum(row.values()) if continuous else Fraction(1) for row in chain]
+    gain = [reward * time for reward, time in zip(rewards, stay, strict=True)]
+    solved = _solve_on(_normalised(chain), sorted(sure - target), {}, gain)
+    return [solved.get(s, Fraction(0)) if s in sure else math.inf for s in range(len(chain))]
+
+
+def stationary_distribution(chain: Chain, start: Mapping[int, Fraction], continuous: bool) -> list[Fraction]:
+    """Return the long-run fraction of time in every state.
+
+    Parameters
+    ----------
+    chain : sequence of mapping
+        Probabilities (the average over time is meant, so periods do not matter) or rates.
+    start : mapping
+        Initial distribution.
+    continuous : bool
+        Whether `chain` holds rates.
+    """
+    steps = chain if continuous else _normalised(chain)
+    result = [Fraction(0)] * len(chain)
+    for component in bottom_components(chain):
+        reach = until_probabilities(chain, set(range(len(chain))), component)
+        weight = sum((p * reach[s] for s, p in start.items()), Fraction(0))
+        members = sorted(component)
+        place = {s: k for k, s in enumerate(members)}
+        # Balance: flow in equals flow out in every state; the last equation becomes "adds up to 1".
+        balance = [[Fraction(0)] * len(members) for _ in members]
+        for s in members:
+            for t, rate in steps[s].items():
+                if s != t:
+                    balance[place[t]][place[s]] += rate
+                    balance[place[s]][place[s]] -= rate
+        balance[-1] = [Fraction(1)] * len(members)
+        right = [Fraction(0)] * (len(members) - 1) + [Fraction(1)]
+        for s, p in zip(members, solve_exactly(balance, right), strict=True):
+            result[s] += weight * p
+    return result
