@@ -79,6 +79,6 @@ def paths_from_root(matrix: OffsetMTBDD) -> tuple[Int64Array, ...]:
             there = child >= 0
             np.add.at(total, child[there], counts[k][there])
         if 2.0 * float(counts[k].sum(dtype=np.float64)) >= _LIMIT:
-            raise OverflowError(f"2**63 or more paths lead to level {k + 1}; counts have 63 bits")
+            raise OverflowError(f"2**62 or more paths lead to level {k}; counts of paths have 63 bits")
         counts.append(total)
     return tuple(counts)

@@ -14,9 +14,14 @@ from mtbdd.manager import Manager
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.nodes import FALSE, NodeTable
 from mtbdd.offset import Level, OffsetMTBDD, distinct_rows
-from mtbdd.states import StateIndex
+from mtbdd.states import MAX_COUNT, StateIndex
 
 __all__ = ["count_nonzeros", "offset_label"]
+
+_OUTSIDE = (
+    "the matrix has an entry outside the given row and column states: expected all entries inside; "
+    "cut it with `SymbolicMatrix.only` first"
+)
 
 
 def offset_label(
@@ -52,6 +57,8 @@ def offset_label(
     refs = np.array([table.root] if table.root != FALSE else [], dtype=np.int64)
     row_nodes = np.zeros(refs.size, dtype=np.int64)
     column_nodes = np.zeros(refs.size, dtype=np.int64)
+    if refs.size and not (rows.size and columns.size):
+        raise ValueError(_OUTSIDE)
     levels: list[Level] = []
     row_counts: list[NDArray[np.int64]] = []
     column_counts: list[NDArray[np.int64]] = []
@@ -70,7 +77,7 @@ def offset_label(
             kept = np.tile(row_nodes if is_column else column_nodes, 2)
             live = child != FALSE
             if (moved[live] < 0).any():
-                raise ValueError("the matrix has an entry outside the given row and column states")
+                raise ValueError(_OUTSIDE)
             r, c = (kept, moved) if is_column else (moved, kept)
             links = np.full(child.size, -1, dtype=np.int32)
             triples = child[live], r[live], c[live]
@@ -92,12 +99,20 @@ def offset_label(
 
 
 def count_nonzeros(matrix: OffsetMTBDD) -> int:
-    """Return the number of non-zero entries: the paths from the root to the terminals.  Time: O(nodes)."""
+    """Return the number of non-zero entries: the paths from the root to the terminals.  Time: O(nodes).
+
+    Raises
+    ------
+    OverflowError
+        There are more than 2^62.
+    """
     below = np.ones(matrix.terminals.size, dtype=np.int64)
     for level in reversed(matrix.levels):
         above = np.zeros(level.low.size, dtype=np.int64)
         for child in (level.low, level.high):
             present = child >= 0
             above[present] += below[child[present]]
+        if above.size and int(above.max()) > MAX_COUNT:
+            raise OverflowError("the matrix has more than 2^62 non-zero entries: expected a smaller model")
         below = above
     return int(below.sum())

@@ -107,7 +107,8 @@ def _event(
                     states = states & other.choices.support
             suspects.append(Suspect(suspect.position, states, suspect.message))
     touched = tuple(v.name for v in encoding.variables if v.name in assigned)
-    return Event(action, touched, rates, choices, exits, suspects)
+    # Products of tiny rates may underflow to zero: such transitions do not exist.
+    return Event(action, touched, rates.nonzero(), choices, exits.nonzero(), suspects)
 
 
 def _component(commands: Sequence[Command], translator: ExpressionTranslator) -> Event:
@@ -184,11 +185,14 @@ def _relation(
 
 
 def total_weight(command: Command) -> Expression:
-    """Return the sum of the weights of a command's updates as an expression."""
-    total: Expression = command.updates[0].weight or Literal(command.position, 1)
-    for update in command.updates[1:]:
-        total = Binary(command.position, "+", total, update.weight or Literal(update.position, 1))
-    return total
+    """Return the sum of the weights of a command's updates as an expression, a balanced tree of sums."""
+    weights: list[Expression] = [u.weight or Literal(u.position, 1) for u in command.updates]
+    while len(weights) > 1:
+        paired: list[Expression] = [
+            Binary(command.position, "+", a, b) for a, b in zip(weights[::2], weights[1::2], strict=False)
+        ]
+        weights = paired + weights[2 * len(paired) :]
+    return weights[0]
 
 
 def probability_suspects(model: ResolvedModel, translator: ExpressionTranslator) -> list[Suspect]:

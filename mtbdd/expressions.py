@@ -24,12 +24,14 @@ from mtbdd.language.syntax import (
     Name,
     Unary,
 )
+from mtbdd.language.types import is_double
 from mtbdd.manager import Node
 from mtbdd.partition import Partition, from_table
 
 __all__ = ["ExpressionTranslator"]
 
 _GRID_BITS = 16  # tables of up to 65,536 entries: about a millisecond in numpy
+_LONG_CHAIN = 16  # from this many operands on, & and | are tabulated as a whole where possible
 _LOGIC = frozenset("& | => <=>".split())
 
 
@@ -50,16 +52,50 @@ class ExpressionTranslator:
         self.encoding = encoding
         self.labels: dict[str, Node] = {}  # built-in labels, known once the model is built
         self._sets: dict[Expression, Node] = {}
+        self._chains: dict[int, tuple[Expression, Node]] = {}
         self._partitions: dict[Expression, Partition] = {}
 
     # ------------------------------------------------------------------ sets
 
     def states(self, expression: Expression) -> Node:
         """Return the set of assignments where a boolean expression holds."""
+        if isinstance(expression, Binary) and expression.operator in ("&", "|"):
+            return self._chain(expression)
+        if isinstance(expression, Unary) and expression.operator == "!":
+            return ~self.states(expression.operand)
         known = self._sets.get(expression)
         if known is None:
             known = self._sets[expression] = self._states(expression)
         return known
+
+    def _chain(self, e: Binary) -> Node:
+        """Combine `a | b | c ...`, which may have thousands of operands: no recursion, and cached by identity."""
+        known = self._chains.get(id(e))
+        if known is not None:
+            return known[1]
+        operands: list[Expression] = []
+        left: Expression = e
+        while isinstance(left, Binary) and left.operator == e.operator:
+            operands.append(left.right)
+            left = left.left
+        operands.append(left)
+        result = self._long_chain(e) if len(operands) > _LONG_CHAIN else None
+        if result is None:
+            manager = self.encoding.manager
+            sets = [self.states(operand) for operand in reversed(operands)]
+            if e.operator == "&":
+                result = ~manager.disjunction(~s for s in sets)
+            else:
+                result = manager.disjunction(sets)
+        self._chains[id(e)] = (e, result)  # the expression is kept, so that its identity stays its own
+        return result
+
+    def _long_chain(self, e: Binary) -> Node | None:
+        """Tabulate a chain with many operands over few bits: once for all of them instead of once for each."""
+        names = self._ordered(expression_variables(e))
+        if len(self.encoding.bits_of(names)) > _GRID_BITS:
+            return None
+        return self._tabulate(e, names).pieces.get(True, self.encoding.manager.false)
 
     def _states(self, e: Expression) -> Node:
         manager = self.encoding.manager
@@ -67,14 +103,8 @@ class ExpressionTranslator:
             return manager.true if e.value else manager.false
         if isinstance(e, LabelReference):
             return self.labels[e.name]
-        if isinstance(e, Unary) and e.operator == "!":
-            return ~self.states(e.operand)
         if isinstance(e, Binary) and e.operator in _LOGIC:
             a, b = self.states(e.left), self.states(e.right)
-            if e.operator == "&":
-                return a & b
-            if e.operator == "|":
-                return a | b
             return ~a | b if e.operator == "=>" else ~(a ^ b)
         if isinstance(e, Conditional):
             return manager.bdd.ite(self.states(e.condition), self.states(e.then), self.states(e.otherwise))
@@ -106,8 +136,10 @@ class ExpressionTranslator:
             return self._tabulate(e, names)
         if isinstance(e, Conditional):
             condition = self.states(e.condition)
-            then, otherwise = self.partition(e.then, condition), self.partition(e.otherwise, ~condition)
-            return _union(manager, [then, otherwise])
+            parts = [self.partition(e.then, condition), self.partition(e.otherwise, ~condition)]
+            if is_double(e, lambda _: False):  # an int beside a double is a double
+                parts = [part.map(float) for part in parts]
+            return _union(manager, parts)
         if isinstance(e, Unary) and e.operator == "-":
             return self.partition(e.operand).map(lambda a: -a)
         if isinstance(e, (Unary, Binary)) and (e.operator in _LOGIC or e.operator == "!"):

@@ -136,7 +136,8 @@ def merge_close(values: list[float]) -> dict[float, float]:
     representative: dict[float, float] = {}
     last = None
     for value in sorted(values):
-        if last is None or value - last > 4 * np.spacing(abs(last)):
+        # Zero is no value of an entry, so nothing counts as close to it.
+        if not last or value - last > 4 * np.spacing(abs(last)):
             last = value
         representative[value] = last
     return representative

@@ -236,12 +236,24 @@ def build_model(
     Raises
     ------
     BuildError
-        Probabilities that do not add up to 1, updates that leave a range, negative rates,
-        no initial state, or deadlocks that must not be: all faults found, each with its place
-        in the text and a reachable state.
+        Probabilities that do not add up to 1, updates that leave a range, negative or infinite
+        rates, no initial state, or deadlocks that must not be: all faults found, each with its
+        place in the text and a reachable state.  Also for models too large to be numbered.
     """
+    try:
+        return _build(source, fix_deadlocks, package, progress or (lambda text: None))
+    except OverflowError as error:
+        raise BuildError([_fault(source, str(error))]) from None
+    except RecursionError:
+        message = "expected expressions nested less deeply; split them with formulas"
+        raise BuildError([_fault(source, message)]) from None
+
+
+def _build(
+    source: ResolvedModel, fix_deadlocks: bool, package: str, say: Callable[[str], None]
+) -> SymbolicModel:
+    """Build the model, stage by stage."""
     started = time.perf_counter()
-    say = progress or (lambda text: None)
     if source.type is ModelType.MDP:
         raise BuildError(
             [_fault(source, "MDPs are parsed but cannot be built yet: expected a dtmc or a ctmc")]
@@ -268,6 +280,7 @@ def build_model(
     warnings = _deadlock_warnings(source, encoding, deadlocks, fix_deadlocks)
     say("transition matrix")
     matrix = assemble(encoding, events, found, deadlocks, choices)
+    _refuse_infinite(source, encoding, matrix)
     model = SymbolicModel(
         source,
         encoding,
@@ -323,6 +336,16 @@ def _refuse(encoding: Encoding, found: Node, suspects: Sequence[Suspect]) -> Non
             faults[key] = Fault(suspect.position, f"{suspect.message}, in reachable state {state}")
     if faults:
         raise BuildError(sorted(faults.values(), key=lambda f: (f.position.line, f.position.column)))
+
+
+def _refuse_infinite(source: ResolvedModel, encoding: Encoding, matrix: SymbolicMatrix) -> None:
+    """Raise for a reachable entry that is infinite: finite rates may multiply or add up to more than a double."""
+    for k in np.flatnonzero(~np.isfinite(matrix.terminals)).tolist():
+        entries = matrix.node & encoding.manager.cube(matrix.index_bits, k)
+        if entries != encoding.manager.false:
+            state = format_state(encoding.pick(entries))
+            message = "expected rates that multiply and add up to less than 1.79e308, the largest double"
+            raise BuildError([_fault(source, f"{message}, got more in reachable state {state}")])
 
 
 def _deadlock_warnings(source: ResolvedModel, encoding: Encoding, deadlocks: Node, fix: bool) -> list[str]:

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from mtbdd.manager import Manager, Node
 from mtbdd.nodes import FALSE, NodeTable, read_nodes
 
-__all__ = ["StateIndex", "index_states"]
+__all__ = ["MAX_COUNT", "StateIndex", "expand_values", "index_states"]
+
+MAX_COUNT = 2**62 - 1  # largest number of states or transitions; twice as many still fit 64 bits
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,13 @@ class StateIndex:
 def index_states(manager: Manager, states: Node) -> StateIndex:
     """Return the ODD of a set of states.
 
+    Raises
+    ------
+    OverflowError
+        The set has more than 2^62 states.
+
+    Notes
+    -----
     Time: O(nodes of the levelled diagram) in numpy, plus reading the BDD once.
     """
     table = read_nodes(manager, states)
@@ -109,6 +118,11 @@ def index_states(manager: Manager, states: Node) -> StateIndex:
         for links in (low[bit], high[bit]):
             present = links >= 0
             above[present] += counts[-1][links[present]]
+        if above.size and int(above.max()) > MAX_COUNT:  # two of these still fit, so no sum wraps unseen
+            raise OverflowError(
+                "the model has more than 2^62 states, which 64-bit indices cannot number: expected fewer; "
+                "give variables smaller ranges"
+            )
         counts.append(above)
     return StateIndex(states, tuple(low), tuple(high), tuple(reversed(counts)))
 

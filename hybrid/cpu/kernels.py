@@ -48,7 +48,7 @@ def _relax_rows(begin, end, x, b, has_b, diagonal, omega, largest, out):  # type
 _INTS, _INT32S, _DOUBLES = types.int64[::1], types.int32[::1], types.float64[::1]
 _INPUT = types.Array(types.float64, 1, "C", readonly=True)
 _SIGNATURE = types.void(
-    *[_INTS] * 10, _INTS, _DOUBLES, types.boolean,
+    *[_INTS] * 12, _DOUBLES, types.boolean,
     _INTS, _INTS, _INT32S, _INTS, _INT32S, _INT32S, _INT32S, types.float64[:, ::1],
     _INPUT, types.boolean, _INPUT, types.boolean, _INPUT, types.float64, _DOUBLES, _DOUBLES,
 )  # fmt: skip

@@ -61,6 +61,11 @@ class CpuProduct:
         self._nothing = np.zeros(0)
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of the layout (MemR)."""
+        return self.layout.nbytes
+
+    @property
     def terms(self) -> int:
         """Terms of one product, over all slices of all groups."""
         return self._terms

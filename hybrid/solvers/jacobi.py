@@ -70,13 +70,15 @@ class Jacobi:
         status, difference, iteration = Status.MAX_ITERATIONS, float("inf"), 0
         while iteration < self.criterion.max_iterations:
             iteration += 1
-            difference = self.criterion.difference(*matrix.jacobi_step(x, y, b, diagonal, self.omega))
+            absolute, relative = matrix.jacobi_step(x, y, b, diagonal, self.omega)
+            difference = self.criterion.difference(absolute, relative)
             x, y = y, x
+            # Asked first: infinity over infinity would pass for no difference.
+            if not np.isfinite(absolute):
+                status = Status.DIVERGED
+                break
             if difference < self.criterion.epsilon:
                 status = Status.CONVERGED
-                break
-            if not np.isfinite(difference) and not np.isfinite(x).all():
-                status = Status.DIVERGED
                 break
             clock.tick(iteration, difference)
         seconds = clock.seconds

@@ -59,11 +59,12 @@ class Power:
             relative = float(np.nan_to_num(x, copy=False, nan=0.0, posinf=np.inf).max(initial=0.0))
             difference = self.criterion.difference(absolute, relative)
             x, y = y, x
-            if difference < self.criterion.epsilon:
-                status = Status.CONVERGED
-                break
+            # Asked first: infinity over infinity would pass for no difference.
             if not np.isfinite(absolute):
                 status = Status.DIVERGED
+                break
+            if difference < self.criterion.epsilon:
+                status = Status.CONVERGED
                 break
             clock.tick(iteration, difference)
         seconds = clock.seconds

@@ -1,0 +1,76 @@
+"""`hybrid levels`: the level-selection explorer on the command line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from hybrid.backend import choose_backend
+from hybrid.cli.console import Console
+from hybrid.cli.model_record import model_record, model_text
+from hybrid.cli.sizes import bytes_text, seconds_text
+from hybrid.level_report import LevelReport, measure_levels, report_levels
+from hybrid.loading import load
+from hybrid.options import OptionError
+from mtbdd.language import parse_constants
+
+__all__ = ["run"]
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Build, count, print and draw; return the exit status."""
+    if options.plot is not None and not options.plot.lower().endswith((".png", ".html")):
+        raise OptionError(f"a plot is written as .png or .html, got {options.plot!r}")
+    try:
+        backend = choose_backend(options.backend).name
+    except ValueError as error:
+        raise OptionError(str(error)) from None
+    model = load(
+        options.model,
+        parse_constants(options.const),
+        fix_deadlocks=not options.no_fix_deadlocks,
+        progress=console.progress,
+    )
+    for warning in model.warnings:
+        console.warn(warning)
+    console.progress("level curve")
+    seconds = measure_levels(model.transitions, backend, console.progress) if options.measure else None
+    try:
+        report = report_levels(model.transitions, options.const, options.level, backend, seconds)
+    except ValueError as error:
+        raise OptionError(str(error)) from None
+    if options.plot is not None:
+        from hybrid.plots import plot_level_curves
+
+        plot_level_curves([report], options.plot, f"{model.source.file}  {options.const}")
+    record = model_record(model)
+    if options.json:
+        print(json.dumps({"model": record, **report.record()}))
+    else:
+        print(model_text(record))
+        print()
+        print(_table(report))
+    return 0
+
+
+def _table(report: LevelReport) -> str:
+    """Return the levels as a table, the chosen ones marked."""
+    lines = [
+        f"{'level':>5} {'nodes':>9} {'paths':>15} {'instances ≤':>15} {'MemR ≤':>10} {'row types':>10} {'product':>9}"
+    ]
+    for c in report.curve.levels:
+        marks = [
+            name
+            for name, level in (("min-memory", report.min_memory), ("min-time", report.min_time))
+            if level == c.level
+        ]
+        seconds = seconds_text(report.seconds.get(c.level))
+        lines.append(
+            f"{c.level:>5} {c.nodes:>9,} {c.paths:>15,} {c.instances_worst_case:>15,} "
+            f"{bytes_text(c.bytes_worst_case):>10} {bytes_text(c.row_type_bytes):>10} {seconds:>9}"
+            + (f"  <- {', '.join(marks)}" if marks else "")
+        )
+    lines.append("")
+    lines.append(f"vectors (MemB) {bytes_text(report.base_memory_bytes)}")
+    lines.append(report.reason)
+    return "\n".join(lines)

@@ -1,0 +1,83 @@
+"""A cost model of the CPU backend's product, evaluated on row types without building anything.
+
+A product runs over the terms of the slices of every group; four groups of one row type share the
+reading of a term. The model counts terms as entries over a typical number of entries a term, and charges
+
+- for every group and term: one load of x and one multiplication;
+- for every batch of four groups and term: the reading of the term, which is dearer the larger the tables are,
+  because they are read again for every batch;
+- for every group, slot and slice: bookkeeping.
+
+Its constants were fitted to measured products of the case studies at all levels. They need only rank levels.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.row_types import RowTypes
+
+__all__ = ["predict_seconds"]
+
+_ENTRIES_PER_TERM = 4.5
+_MEMBERS = 4
+_SECONDS_TERM = 0.95e-9
+_SECONDS_SCALE = 0.15e-9
+_SECONDS_SHARED_TERM = 0.9e-9
+_SECONDS_SLICE = 2.0e-9
+_SECONDS_SHARED_SLICE = 8.0e-9
+_SECONDS_GROUP = 12e-9
+_SECONDS_SLOT = 1.5e-9
+_TERM_BYTES = 12
+_DISTINCT_TERMS = 0.7
+"""Share of the terms of all row types that remain when equal patterns are stored once."""
+_FAST_BYTES = 1 << 17
+_BUILD_SECONDS_ENTRY = 0.2e-6
+_PRODUCTS = 1000
+"""Products over which the time to build the tables is spread."""
+
+
+def predict_seconds(types: RowTypes, k: int, nonzeros: NDArray[np.int64]) -> float:
+    """Predict the time of one product with the row types of level k, on one thread.
+
+    Parameters
+    ----------
+    types : RowTypes
+        Row types of the matrix; level k must be among them.
+    k : int
+        Level.
+    nonzeros : ndarray, shape (nodes of level k,), int64
+        Non-zeros of the submatrix of every node, from :func:`hybrid.counting.nonzeros_below`.
+
+    Returns
+    -------
+    float
+        Seconds.
+
+    Notes
+    -----
+    Time: O(slots of the row types).
+    """
+    level = types.levels[k]
+    if level.n_types == 0:
+        return 0.0
+    rows = types.rows_of_types(k).astype(np.float64)
+    slices = np.ceil(rows / 8)
+    own = nonzeros[types.classes.representative[k]][level.blocks].astype(np.float64)
+    entries = np.add.reduceat(own, level.ptr[:-1])
+    # In a slice that is not full, a term has fewer entries.
+    terms = entries / (1 + (_ENTRIES_PER_TERM - 1) * rows / (8 * slices))
+    groups = level.groups.astype(np.float64)
+    batches = np.ceil(groups / _MEMBERS)
+    table = _DISTINCT_TERMS * _TERM_BYTES * float(terms.sum())
+    pressure = 1 + 0.5 * np.log2(1 + table / _FAST_BYTES)
+    each = groups * (
+        terms * (_SECONDS_TERM + (_SECONDS_SCALE if types.classes.scaled else 0.0))
+        + slices * _SECONDS_SLICE
+        + level.lengths * _SECONDS_SLOT
+        + _SECONDS_GROUP
+    )
+    shared = batches * (terms * _SECONDS_SHARED_TERM * pressure + slices * _SECONDS_SHARED_SLICE)
+    build = float(entries.sum()) * _BUILD_SECONDS_ENTRY / _PRODUCTS
+    return float((each + shared).sum()) + build

@@ -1,0 +1,211 @@
+"""The level curve: what every candidate level would cost in memory, before any level is chosen.
+
+Sizes follow 003 sections 4.4.1.1, 4.4.1.2 and 5.2.3.1. Bytes of one record:
+
+========================= ===== ==========================================================================
+record                    bytes contents
+========================= ===== ==========================================================================
+submatrix entry           16    local row and column (4 each, 8 each if a submatrix has 2**31 rows or
+                                columns), value (8)
+submatrix pointer         8     where its entries begin
+path, first form          12    row and column (4 each, 8 each if the matrix has 2**31 rows or columns),
+                                submatrix (4)
+instance, second form     20    row and column as above, submatrix (4), offset_begin and offset_end (4 each, 8
+                                each if a submatrix has 2**31 entries)
+task pointer              8     where the instances of 256 rows begin
+========================= ===== ==========================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.block_classes import find_block_classes
+from hybrid.counting import nonzeros_below, paths_from_root
+from hybrid.cpu.cost import predict_seconds
+from hybrid.row_types import RowTypes, find_row_types
+from hybrid.tasks import TASK_ROWS
+from mtbdd.offset import OffsetMTBDD
+
+__all__ = ["CandidateLevel", "LevelCurve", "base_memory_bytes", "level_curve"]
+
+_ENTRY_LIMIT = 1 << 26
+"""Merged entries of all row types beyond which no row-type representation is offered for a level."""
+
+
+@dataclass(frozen=True)
+class CandidateLevel:
+    """One candidate injection level.
+
+    Attributes
+    ----------
+    level : int
+        Number of variables above it: 0 is the root, 2n the terminals.
+    nodes : int
+        Nodes, each of which would become a submatrix.
+    paths : int
+        Instances of the first representation.
+    submatrix_nonzeros : int
+        Entries of all submatrices.
+    instances_worst_case : int
+        Upper bound of the instances cut at 256 rows: floor(n / 256) + 2 for a path to a submatrix of n rows.
+    bytes_first : int
+        Bytes of the first representation (submatrices and paths).
+    bytes_worst_case : int
+        Bytes of the second representation with that bound (submatrices, instances, tasks): MemR.
+    row_types, groups : int or None
+        Distinct row types and row prefixes; None where the row types are too many to list.
+    row_type_bytes : int or None
+        Bytes of the row-type representation, blocks shared up to a scale where that is smaller.
+    seconds_predicted : float or None
+        Predicted time of a product on the CPU backend; None where it cannot use the level.
+    scaled : bool
+        Whether the prediction is for blocks shared up to a scale.
+    """
+
+    level: int
+    nodes: int
+    paths: int
+    submatrix_nonzeros: int
+    instances_worst_case: int
+    bytes_first: int
+    bytes_worst_case: int
+    row_types: int | None
+    groups: int | None
+    row_type_bytes: int | None
+    seconds_predicted: float | None
+    scaled: bool
+
+
+@dataclass(frozen=True, eq=False)
+class LevelCurve:
+    """All candidate levels of a matrix.
+
+    Attributes
+    ----------
+    levels : tuple of CandidateLevel
+        The levels 0 .. 2n.
+    shape : tuple of int
+        Shape of the matrix.
+    nonzeros : int
+        Non-zeros of the matrix.
+    plain, scaled : RowTypes
+        Row types with blocks shared when equal and when equal up to a scale.
+    """
+
+    levels: tuple[CandidateLevel, ...]
+    shape: tuple[int, int]
+    nonzeros: int
+    plain: RowTypes
+    scaled: RowTypes
+
+    @property
+    def min_memory(self) -> int:
+        """Level whose second representation is smallest in the worst case, the first of equals."""
+        return min(self.levels, key=lambda c: (c.bytes_worst_case, c.level)).level
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def __getitem__(self, level: int) -> CandidateLevel:
+        if not 0 <= level < len(self.levels):
+            raise IndexError(f"level: expected 0..{len(self.levels) - 1}, got {level}")
+        return self.levels[level]
+
+
+def base_memory_bytes(n_states: int, with_b: bool = False) -> int:
+    """Return MemB: two solution vectors, the diagonal and, if needed, b, of doubles (003 section 5.2.3.1)."""
+    return 8 * n_states * (4 if with_b else 3)
+
+
+def level_curve(matrix: OffsetMTBDD) -> LevelCurve:
+    """Compute the memory of every level of a matrix.
+
+    Parameters
+    ----------
+    matrix : OffsetMTBDD
+        The matrix.
+
+    Returns
+    -------
+    LevelCurve
+        2n + 1 candidates.
+
+    Raises
+    ------
+    OverflowError
+        If a number of paths or non-zeros does not fit 63 bits.
+
+    Notes
+    -----
+    Time: O(nodes log nodes) for the paths, and the sweep of :func:`hybrid.row_types.find_row_types` twice.
+    """
+    below, above = nonzeros_below(matrix), paths_from_root(matrix)
+    plain = find_row_types(find_block_classes(matrix, scaled=False))
+    scaled = find_row_types(find_block_classes(matrix, scaled=True))
+    wide = 8 if max(matrix.shape) >= 2**31 else 4
+    candidates = []
+    for k in range(matrix.n_levels + 1):
+        paths = _total(above[k], f"paths to level {k}")
+        entries = _total(below[k], f"entries of the submatrices of level {k}")
+        cuts = matrix.rows[k] // TASK_ROWS + 2
+        instances = _total_product(above[k], cuts, f"instances of level {k}")
+        offset = 8 if int(below[k].max(initial=0)) >= 2**31 else 4
+        index = 8 if max(_widest(matrix.rows[k]), _widest(matrix.columns[k])) >= 2**31 else 4
+        stored = entries * (2 * index + 8) + 8 * (matrix.nodes[k] + 1)
+        tasks = 8 * (-(-matrix.n_rows // TASK_ROWS) + 1)
+        options = [
+            (_row_type_bytes(types, k, below[k], wide), types)
+            for types in (plain, scaled)
+            if k < len(types) and _merged_entries(types, k, below[k]) <= max(_ENTRY_LIMIT, entries)
+        ]
+        smallest, chosen = min(options, key=lambda o: o[0]) if options else (None, None)
+        times = [(predict_seconds(types, k, below[k]), types.classes.scaled) for _, types in options]
+        seconds, is_scaled = min(times) if times else (None, False)
+        candidates.append(
+            CandidateLevel(
+                level=k,
+                nodes=matrix.nodes[k],
+                paths=paths,
+                submatrix_nonzeros=entries,
+                instances_worst_case=instances,
+                bytes_first=stored + paths * (2 * wide + 4),
+                bytes_worst_case=stored + instances * (2 * wide + 4 + 2 * offset) + tasks,
+                row_types=chosen.levels[k].n_types if chosen else None,
+                groups=chosen.levels[k].n_groups if chosen else None,
+                row_type_bytes=smallest,
+                seconds_predicted=seconds,
+                scaled=is_scaled,
+            )
+        )
+    nonzeros = int(below[0].sum())
+    return LevelCurve(tuple(candidates), matrix.shape, nonzeros, plain, scaled)
+
+
+def _merged_entries(types: RowTypes, k: int, below: NDArray[np.int64]) -> int:
+    return int(below[types.classes.representative[k]][types.levels[k].blocks].sum())
+
+
+def _row_type_bytes(types: RowTypes, k: int, below: NDArray[np.int64], wide: int) -> int:
+    """Packed entries (8) and row pointers (4) of every type; row, type, column bases and scales of every group."""
+    level = types.levels[k]
+    merged = 8 * _merged_entries(types, k, below) + 4 * int(types.rows_of_types(k).sum())
+    slot = wide + (4 if types.classes.scaled else 0)
+    return merged + level.n_groups * (wide + 4) + level.group_slots * slot
+
+
+def _widest(counts: NDArray[np.int64]) -> int:
+    return int(counts.max(initial=0))
+
+
+def _total(counts: NDArray[np.int64], what: str) -> int:
+    return _total_product(counts, np.ones(1, np.int64), what)
+
+
+def _total_product(counts: NDArray[np.int64], factors: NDArray[np.int64], what: str) -> int:
+    if float((counts.astype(np.float64) * factors).sum()) >= 2.0**62:
+        raise OverflowError(f"the {what} number 2**62 or more; counts have 63 bits")
+    return int((counts * factors).sum())

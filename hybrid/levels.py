@@ -1,0 +1,136 @@
+"""Choice of the injection level from the level curve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hybrid.curve import CandidateLevel, LevelCurve
+
+__all__ = ["LEVEL_POLICIES", "LevelChoice", "choose_level", "predicted_seconds"]
+
+LEVEL_POLICIES = ("auto", "min-memory", "min-time")
+
+_REFERENCE_ENTRY_SECONDS = 12e-9
+_REFERENCE_BLOCK_SECONDS = 30e-6
+
+
+@dataclass(frozen=True)
+class LevelChoice:
+    """The chosen level and why."""
+
+    level: int
+    reason: str
+
+
+def predicted_seconds(curve: LevelCurve, candidate: CandidateLevel, backend: str) -> float | None:
+    """Predict the time of a product at a level; None if the backend cannot or should not use the level.
+
+    The reference backend spends its time on entries and on a Python step for every submatrix. Levels where the
+    submatrices together come near to the explicit matrix are left to nobody: the compact form is the point.
+    """
+    if backend == "reference":
+        if candidate.submatrix_nonzeros > max(curve.nonzeros // 4, 1 << 16):
+            return None
+        return curve.nonzeros * _REFERENCE_ENTRY_SECONDS + candidate.nodes * _REFERENCE_BLOCK_SECONDS
+    return candidate.seconds_predicted
+
+
+def choose_level(
+    curve: LevelCurve,
+    policy: str | int = "auto",
+    backend: str = "cpu",
+    memory_budget: int | None = None,
+) -> LevelChoice:
+    """Choose the injection level.
+
+    Parameters
+    ----------
+    curve : LevelCurve
+        The candidates.
+    policy : str or int
+        ``min-memory``: the least bytes in the worst case of the second representation. ``min-time``: the least
+        predicted time of a product on the backend. ``auto``: the same as ``min-time``. A number: that level.
+    backend : str
+        ``cpu`` or ``reference``, for the prediction of time.
+    memory_budget : int, optional
+        Bytes that the representation may take. Levels above it are not considered; the
+        size counted is the row-type form for ``cpu``, the worst case of the second form for ``reference``.
+
+    Returns
+    -------
+    LevelChoice
+        Level and reason.
+
+    Raises
+    ------
+    ValueError
+        If the policy is unknown, the level does not exist or cannot be used, or no level keeps the budget.
+    """
+    if isinstance(policy, bool) or not isinstance(policy, int | str):
+        raise ValueError(f"level: expected a number or one of {', '.join(LEVEL_POLICIES)}, got {policy!r}")
+    allowed = [c for c in curve.levels if memory_budget is None or _size(c, backend) <= memory_budget]
+    if not allowed:
+        least = min(curve.levels, key=lambda c: _size(c, backend))
+        raise ValueError(
+            f"memory_budget: no level fits {memory_budget} bytes; level {least.level} needs least, "
+            f"{_size(least, backend)} bytes"
+        )
+    within = "" if memory_budget is None else f" among the {len(allowed)} levels within {memory_budget} bytes"
+    if isinstance(policy, int):
+        return _fixed(curve, policy, allowed, memory_budget, backend)
+    if policy == "min-memory":
+        usable = [c for c in allowed if predicted_seconds(curve, c, backend) is not None or backend != "cpu"]
+        if not usable:
+            raise ValueError(_unusable(allowed[0].level))
+        best = min(usable, key=lambda c: (c.bytes_worst_case, c.level))
+        return LevelChoice(
+            best.level,
+            f"level {best.level} needs the least memory in the worst case, {best.bytes_worst_case} bytes"
+            f" for {best.nodes} submatrices and at most {best.instances_worst_case} instances{within}",
+        )
+    if policy not in LEVEL_POLICIES:
+        raise ValueError(f"level: expected a number or one of {', '.join(LEVEL_POLICIES)}, got {policy!r}")
+    timed = [(t, c) for c in allowed if (t := predicted_seconds(curve, c, backend)) is not None]
+    if not timed:
+        fallback = min(allowed, key=lambda c: (c.bytes_worst_case, c.level))
+        if backend == "cpu":
+            raise ValueError(_unusable(fallback.level))
+        return LevelChoice(
+            fallback.level,
+            f"level {fallback.level} needs the least memory; no level is compact enough to predict a time{within}",
+        )
+    seconds, best = min(timed, key=lambda t: (t[0], t[1].level))
+    types = f"{best.row_types} row types and {best.groups} groups, " if backend == "cpu" else ""
+    return LevelChoice(
+        best.level,
+        f"level {best.level} has the least predicted time on the {backend} backend: {types}"
+        f"{seconds * 1e3:.3g} ms a product on one thread{within}",
+    )
+
+
+def _fixed(
+    curve: LevelCurve, level: int, allowed: list[CandidateLevel], budget: int | None, backend: str
+) -> LevelChoice:
+    if not 0 <= level < len(curve):
+        raise ValueError(f"level: expected 0..{len(curve) - 1} for this matrix, got {level}")
+    candidate = curve[level]
+    if candidate not in allowed:
+        raise ValueError(
+            f"level: level {level} needs {_size(candidate, backend)} bytes, more than the budget of {budget}"
+        )
+    if backend == "cpu" and candidate.seconds_predicted is None:
+        raise ValueError(_unusable(level))
+    return LevelChoice(level, f"level {level} was asked for")
+
+
+def _unusable(level: int) -> str:
+    return (
+        f"level: level {level} has too many row types for the cpu backend; "
+        "choose another level, 'min-time', or the reference backend"
+    )
+
+
+def _size(candidate: CandidateLevel, backend: str) -> int:
+    if backend == "cpu" and candidate.row_type_bytes is not None:
+        return candidate.row_type_bytes
+    return candidate.bytes_worst_case
