@@ -41,12 +41,16 @@ def choose_backend(asked: str) -> BackendChoice:
     has_numba = importlib.util.find_spec("numba") is not None
     if asked == "cpu":
         if not has_numba:
-            raise ValueError("backend: 'cpu' needs the package numba, which is not installed; use 'reference'")
+            raise ValueError(
+                "backend: 'cpu' needs the package numba, which is not installed; use 'reference'"
+            )
         return BackendChoice("cpu", "asked for")
     if asked == "gpu":
         raise ValueError("backend: this version has no GPU backend; use 'cpu', or 'auto' for the fastest one")
     if asked == "auto":
         if has_numba:
-            return BackendChoice("cpu", "compiled kernels on all cores are the fastest backend of this version")
+            return BackendChoice(
+                "cpu", "compiled kernels on all cores are the fastest backend of this version"
+            )
         return BackendChoice("reference", "the package numba is not installed, so only NumPy is left")
     raise ValueError(f"backend: expected one of {', '.join(BACKENDS)}, got {asked!r}")

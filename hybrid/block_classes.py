@@ -1,14 +1,15 @@
 """Classes of equal submatrices, equal exactly or up to a scale.
 
-State-dependent rates make submatrices that differ by a constant factor only. Divided by its leading value (the
-value at the end of its else-most path) every submatrix becomes normalised, and submatrices with equal normalised
-contents form a class: the explicit contents are kept once a class, and each instance carries its own scale,
-which is the leading value of its node and therefore exact. Without scaling, a class holds equal submatrices.
+State-dependent rates make submatrices that differ by a constant factor only. Divided by its leading value
+(the value at the end of its else-most path) every submatrix becomes normalised, and submatrices with equal
+normalised contents form a class: the explicit contents are kept once a class, and each instance carries its
+own scale, which is the leading value of its node and therefore exact. Without scaling, a class holds equal
+submatrices.
 
-Classes are found bottom-up, one sweep over a level. Two nodes belong to one class when their children do, their
-shapes and offsets agree and, with scaling, the ratio of the children's leading values is the same up to rounding.
-Rounding is settled afterwards: :func:`hybrid.submatrices.class_submatrices` compares every value that sharing
-would produce with the exact one.
+Classes are found bottom-up, one sweep over a level. Two nodes belong to one class when their children do,
+their shapes and offsets agree and, with scaling, the ratio of the children's leading values is the same up
+to rounding. Rounding is settled afterwards: :func:`hybrid.submatrices.class_submatrices` compares every
+value that sharing would produce with the exact one.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ def _merged_entries(types: RowTypes, k: int, below: NDArray[np.int64]) -> int:
 
 
 def _row_type_bytes(types: RowTypes, k: int, below: NDArray[np.int64], wide: int) -> int:
-    """Packed entries (8) and row pointers (4) of every type; row, type, column bases and scales of every group."""
+    # Of a type: packed entries (8) and row pointers (4). Of a group: row, type (4), column bases, scales (4).
     level = types.levels[k]
     merged = 8 * _merged_entries(types, k, below) + 4 * int(types.rows_of_types(k).sum())
     slot = wide + (4 if types.classes.scaled else 0)

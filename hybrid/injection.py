@@ -1,7 +1,7 @@
 """Injection: the nodes of one level replaced by explicit submatrices, and the paths that lead to them.
 
-Every path from the root to a node of the injection level is an instance (row, column, submatrix): the submatrix
-occurs in the matrix with its corner at that row and column (003 sections 4.3.3 and 4.4.1.1).
+Every path from the root to a node of the injection level is an instance (row, column, submatrix): the
+submatrix occurs in the matrix with its corner at that row and column (003 sections 4.3.3 and 4.4.1.1).
 """
 
 from __future__ import annotations
@@ -189,8 +189,8 @@ def inject_level(matrix: OffsetMTBDD, k: int) -> InjectedMatrix:
 
     Notes
     -----
-    Time: O(paths + entries) times the levels that each is carried through. :func:`hybrid.curve.level_curve` tells
-    the memory beforehand.
+    Time: O(paths + entries) times the levels that each is carried through. :func:`hybrid.curve.level_curve`
+    tells the memory beforehand.
     """
     if not 0 <= k <= matrix.n_levels:
         raise ValueError(f"level: expected 0..{matrix.n_levels} for this matrix, got {k}")

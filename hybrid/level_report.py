@@ -144,8 +144,8 @@ def measure_levels(
         if progress is not None:
             progress(f"measuring level {candidate.level}")
         product = inject(matrix, level=candidate.level, backend=backend)
-        product.matvec(x, y)
-        found[candidate.level] = _time(lambda product=product: product.matvec(x, y))  # type: ignore[misc]
+        product.multiply(x, y)
+        found[candidate.level] = _time(lambda product=product: product.multiply(x, y))  # type: ignore[misc]
     return found
 
 

@@ -25,8 +25,9 @@ class LevelChoice:
 def predicted_seconds(curve: LevelCurve, candidate: CandidateLevel, backend: str) -> float | None:
     """Predict the time of a product at a level; None if the backend cannot or should not use the level.
 
-    The reference backend spends its time on entries and on a Python step for every submatrix. Levels where the
-    submatrices together come near to the explicit matrix are left to nobody: the compact form is the point.
+    The reference backend spends its time on entries and on a Python step for every submatrix. Levels where
+    the submatrices together come near to the explicit matrix are left to nobody: the compact form is the
+    point.
     """
     if backend == "reference":
         if candidate.submatrix_nonzeros > max(curve.nonzeros // 4, 1 << 16):
@@ -48,8 +49,9 @@ def choose_level(
     curve : LevelCurve
         The candidates.
     policy : str or int
-        ``min-memory``: the least bytes in the worst case of the second representation. ``min-time``: the least
-        predicted time of a product on the backend. ``auto``: the same as ``min-time``. A number: that level.
+        ``min-memory``: the least bytes in the worst case of the second representation. ``min-time``: the
+        least predicted time of a product on the backend. ``auto``: the same as ``min-time``. A number: that
+        level.
     backend : str
         ``cpu`` or ``reference``, for the prediction of time.
     memory_budget : int, optional
@@ -97,7 +99,7 @@ def choose_level(
             raise ValueError(_unusable(fallback.level))
         return LevelChoice(
             fallback.level,
-            f"level {fallback.level} needs the least memory; no level is compact enough to predict a time{within}",
+            f"level {fallback.level} needs the least memory; no level is compact enough to be timed{within}",
         )
     seconds, best = min(timed, key=lambda t: (t[0], t[1].level))
     types = f"{best.row_types} row types and {best.groups} groups, " if backend == "cpu" else ""

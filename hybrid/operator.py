@@ -191,7 +191,9 @@ class HybridMatrix:
         if array.ndim == 2:
             _check_real(array, "x")
             if array.shape[0] != self.shape[1]:
-                raise ValueError(f"x: expected {self.shape[1]} rows, one a column of the matrix, got {array.shape}")
+                raise ValueError(
+                    f"x: expected {self.shape[1]} rows, one a column of the matrix, got {array.shape}"
+                )
             out = np.empty((self.shape[0], array.shape[1]))
             for i in range(array.shape[1]):
                 out[:, i] = self.multiply(array[:, i])
@@ -286,7 +288,8 @@ class HybridMatrix:
 
         Notes
         -----
-        Time: O(n), array sweeps over the levels: only paths whose row bits equal their column bits are followed.
+        Time: O(n), array sweeps over the levels: only paths whose row bits equal their column bits are
+        followed.
         """
         size = self._square("the diagonal")
         symbolic = self.symbolic
@@ -329,7 +332,9 @@ class HybridMatrix:
 
     def _square(self, what: str) -> int:
         if self.shape[0] != self.shape[1]:
-            raise ValueError(f"matrix: {what} needs a square matrix, this one is {self.shape[0]} x {self.shape[1]}")
+            raise ValueError(
+                f"matrix: {what} needs a square matrix, this one is {self.shape[0]} x {self.shape[1]}"
+            )
         return self.shape[0]
 
 
@@ -347,7 +352,8 @@ def inject(
     matrix : OffsetMTBDD
         The matrix, for example ``model.transitions``.
     level : str or int
-        ``auto``, ``min-memory``, ``min-time``, or a level number 0 .. 2n; see :func:`hybrid.levels.choose_level`.
+        ``auto``, ``min-memory``, ``min-time``, or a level number 0 .. 2n; see
+        :func:`hybrid.levels.choose_level`.
     backend : str
         ``auto``, ``cpu`` or ``reference``; see :func:`hybrid.backend.choose_backend`.
     memory_budget : int, optional

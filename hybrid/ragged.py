@@ -45,7 +45,7 @@ def concatenated_ranges(starts: NDArray[np.integer], counts: NDArray[np.integer]
 def distinct_lists(
     ptr: NDArray[np.integer], columns: Sequence[NDArray[np.integer]]
 ) -> tuple[Int64Array, Int64Array]:
-    """Number the distinct lists.
+    """Give every distinct list a number.
 
     Parameters
     ----------

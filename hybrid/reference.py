@@ -1,8 +1,8 @@
 """The reference backend: products by coordinate submatrices over paths and over tasks, in plain NumPy.
 
-Written to be obviously right; every other representation is tested against it. Definitions: with the instances
-(r, c, S) of an injection level, y = M x means y[r + i] += S[i, j] * x[c + j] for every instance and
-every entry (i, j) of its submatrix S.
+Written to be obviously right; every other representation is tested against it. Definitions: with the
+instances (r, c, S) of an injection level, y = M x means y[r + i] += S[i, j] * x[c + j] for every instance
+and every entry (i, j) of its submatrix S.
 """
 
 from __future__ import annotations
@@ -90,8 +90,10 @@ def relax_in_place(
         out += b
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         out /= diagonal
-        out *= omega
-        out += (1.0 - omega) * x
+        if omega != 1.0:
+            # Without relaxation the old iterate takes no part, not even as 0 * inf.
+            out *= omega
+            out += (1.0 - omega) * x
         change = np.abs(out - x)
         relative = np.where(change == 0.0, 0.0, change / np.abs(out))
     return float(change.max(initial=0.0)), float(relative.max(initial=0.0))

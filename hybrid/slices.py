@@ -1,9 +1,10 @@
 """Slices: eight consecutive rows of a row type, stored as a list of short diagonals.
 
-In the matrices of probabilistic models most entries lie on diagonals: neighbouring states take the same command
-to targets that are the same distance away. So the rows of a row type are cut into slices of eight, the width of a
-vector register, and the entries of a slice with equal slot and equal distance ``column - row`` form one *term*: a
-vector of eight coefficients, zero where a row has no such entry, which multiplies eight consecutive elements of x.
+In the matrices of probabilistic models most entries lie on diagonals: neighbouring states take the same
+command to targets that are the same distance away. So the rows of a row type are cut into slices of eight,
+the width of a vector register, and the entries of a slice with equal slot and equal distance ``column -
+row`` form one *term*: a vector of eight coefficients, zero where a row has no such entry, which multiplies
+eight consecutive elements of x.
 
 A term says nothing about where it lies, so equal terms and equal lists of terms are stored once for the whole
 matrix: the coefficient vectors in one dictionary, the lists (*patterns*) in another. What remains of a
@@ -113,8 +114,8 @@ def build_slices(level: RowTypeLevel, rows: Int64Array, blocks: CooBlocks) -> Sl
 
     Notes
     -----
-    Time: O(E log E + S log S) for E entries of all classes and S slices summed over the slots of all types: the
-    slices of a class are made once and serve every type that has the class in a slot.
+    Time: O(E log E + S log S) for E entries of all classes and S slices summed over the slots of all types:
+    the slices of a class are made once and serve every type that has the class in a slot.
     """
     widest = max(int(blocks.n_rows.max(initial=0)), int(blocks.n_columns.max(initial=0)))
     if widest >= 2**31:
@@ -209,7 +210,7 @@ def _slices_of_classes(blocks: CooBlocks) -> _ClassSlices:
 
 
 def _distinct_vectors(lanes: Float64Array) -> tuple[Float64Array, Int64Array]:
-    """Number the distinct rows of an array of doubles, comparing bit patterns."""
+    """Return the distinct rows of an array of doubles and the number of every row's."""
     if len(lanes) == 0:
         return np.zeros((0, WIDTH)), np.zeros(0, np.int64)
     values, number = np.unique(lanes, return_inverse=True)

@@ -29,8 +29,9 @@ class Task:
     first_row, n_rows : int
         The rows; only the last task may have fewer than the others.
     instances : ndarray, structured
-        Fields ``row``, ``column``, ``submatrix``, ``offset_begin``, ``offset_end``: entries ``offset_begin`` up to
-        ``offset_end`` of the submatrix, with its corner at (row, column), write rows of this task only.
+        Fields ``row``, ``column``, ``submatrix``, ``offset_begin``, ``offset_end``: entries
+        ``offset_begin`` up to ``offset_end`` of the submatrix, with its corner at (row, column), write rows
+        of this task only.
     """
 
     first_row: int
@@ -93,8 +94,8 @@ def cut_tasks(injected: InjectedMatrix, task_rows: int = TASK_ROWS) -> TaskList:
     Returns
     -------
     TaskList
-        Parts without entries are left out, so there are at most floor(n / 256) + 2 for an instance whose submatrix
-        has n rows, and usually fewer.
+        Parts without entries are left out, so there are at most floor(n / 256) + 2 for an instance whose
+        submatrix has n rows, and usually fewer.
 
     Raises
     ------

@@ -69,7 +69,7 @@ class ExpressionTranslator:
         return known
 
     def _chain(self, e: Binary) -> Node:
-        """Combine `a | b | c ...`, which may have thousands of operands: no recursion, and cached by identity."""
+        """Combine `a | b | c ...`, thousands of operands perhaps: without recursion, cached by identity."""
         known = self._chains.get(id(e))
         if known is not None:
             return known[1]
@@ -91,7 +91,7 @@ class ExpressionTranslator:
         return result
 
     def _long_chain(self, e: Binary) -> Node | None:
-        """Tabulate a chain with many operands over few bits: once for all of them instead of once for each."""
+        """Tabulate a chain over few bits at once, not operand by operand."""
         names = self._ordered(expression_variables(e))
         if len(self.encoding.bits_of(names)) > _GRID_BITS:
             return None
@@ -105,7 +105,7 @@ class ExpressionTranslator:
             return self.labels[e.name]
         if isinstance(e, Binary) and e.operator in _LOGIC:
             a, b = self.states(e.left), self.states(e.right)
-            return ~a | b if e.operator == "=>" else ~(a ^ b)
+            return ~a | b if e.operator == "=>" else manager.bdd.ite(a, b, ~b)
         if isinstance(e, Conditional):
             return manager.bdd.ite(self.states(e.condition), self.states(e.then), self.states(e.otherwise))
         return self.partition(e).pieces.get(True, manager.false)

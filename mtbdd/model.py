@@ -339,7 +339,7 @@ def _refuse(encoding: Encoding, found: Node, suspects: Sequence[Suspect]) -> Non
 
 
 def _refuse_infinite(source: ResolvedModel, encoding: Encoding, matrix: SymbolicMatrix) -> None:
-    """Raise for a reachable entry that is infinite: finite rates may multiply or add up to more than a double."""
+    """Raise for an infinite entry: finite rates may multiply or add up to more than a double holds."""
     for k in np.flatnonzero(~np.isfinite(matrix.terminals)).tolist():
         entries = matrix.node & encoding.manager.cube(matrix.index_bits, k)
         if entries != encoding.manager.false:

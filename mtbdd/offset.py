@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ Float64Array = NDArray[np.float64]
 
 
 def distinct_rows(columns: Sequence[NDArray[np.integer]]) -> tuple[Int64Array, Int64Array]:
-    """Number the distinct tuples formed by equally long columns of integers.
+    """Give every distinct tuple, formed by equally long columns of integers, a number.
 
     Parameters
     ----------
@@ -130,8 +131,7 @@ class OffsetMTBDD:
     @property
     def nbytes(self) -> int:
         """Bytes held by the arrays of the diagram."""
-        arrays = [a for level in self.levels for a in (level.low, level.high, level.offset)]
-        return sum(a.nbytes for a in (*arrays, self.terminals, *self.rows, *self.columns))
+        return sum(a.nbytes for a in self._arrays())
 
     def validate(self) -> None:
         """Check every rule of the data structure.
@@ -266,11 +266,14 @@ class OffsetMTBDD:
         """Tell whether both diagrams have equal arrays: the same nodes under the same numbers."""
         if self.shape != other.shape or self.nodes != other.nodes:
             return False
-        mine = [a for level in self.levels for a in (level.low, level.high, level.offset)]
-        theirs = [a for level in other.levels for a in (level.low, level.high, level.offset)]
-        mine += [self.terminals, *self.rows, *self.columns]
-        theirs += [other.terminals, *other.rows, *other.columns]
-        return all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
+        pairs = zip(self._arrays(), other._arrays(), strict=True)
+        return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
+
+    def _arrays(self) -> list[NDArray[Any]]:
+        arrays: list[NDArray[Any]] = [self.terminals, *self.rows, *self.columns]
+        for level in self.levels:
+            arrays += (level.low, level.high, level.offset)
+        return arrays
 
 
 @dataclass(frozen=True, eq=False)

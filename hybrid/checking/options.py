@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hybrid.backend import choose_backend
 from hybrid.options import OptionError
 from hybrid.solvers import Criterion, Jacobi, Power
 
@@ -50,6 +51,10 @@ class CheckOptions:
             raise OptionError(f"engine {self.engine!r} is not offered by this version; choose hybrid")
         if self.method not in METHODS:
             raise OptionError(f"method {self.method!r} is not offered; choose one of {', '.join(METHODS)}")
+        try:
+            choose_backend(self.backend)
+        except ValueError as error:
+            raise OptionError(str(error)) from None
         if self.omega is not None and self.method not in ("auto", "jor"):
             raise OptionError(f"omega belongs to the method jor, not to {self.method}")
         if self.omega is not None and not 0 < self.omega < 2:

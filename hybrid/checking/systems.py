@@ -18,7 +18,10 @@ Vector = NDArray[np.float64]
 
 
 def _inject(matrix: OffsetMTBDD, options: CheckOptions) -> HybridMatrix:
-    return inject(matrix, level=options.level, backend=options.backend)
+    """Return the operator with its representation built, so that no set-up hides in the iterations' time."""
+    operator = inject(matrix, level=options.level, backend=options.backend)
+    _ = operator.product
+    return operator
 
 
 def flow_into(model: SymbolicModel, rows: StateIndex, columns: StateIndex, options: CheckOptions) -> Vector:

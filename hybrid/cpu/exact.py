@@ -8,7 +8,7 @@ from numba import njit
 __all__ = ["exact_spmv"]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def exact_spmv(  # type: ignore[no-untyped-def]
     row, row_type, slot_ptr, base, scale, scaled,
     rows, slice_ptr, pattern, pattern_ptr, slot, shift, vector, coefficients, x, out,

@@ -1,10 +1,13 @@
 """Compiled products of the CPU backend.
 
-One kernel does it all: plain products and relaxation steps, with and without scales. Work is cut into chunks of
-about equal cost, and every thread takes the next chunk from a shared counter until none is left, so a slow
-or busy core delays nothing but its own last chunk. Each row is written by one thread: there are no atomic
-additions, and the result does not depend on the number of threads.
+One kernel does it all: plain products and relaxation steps, with and without scales. Work is cut into
+chunks of about equal cost, and every thread takes the next chunk from a shared counter until none is left,
+so a slow or busy core delays nothing but its own last chunk. Each row is written by one thread: there are
+no atomic additions, and the result does not depend on the number of threads.
 """
+
+# mypy: disable-error-code="call-arg, unreachable, var-annotated"
+# An intrinsic takes one argument less than its definition and returns what its signature says.
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from hybrid.cpu.vector_code import (
 __all__ = ["block_spmv"]
 
 
-@njit(cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True, boundscheck=False)
 def _relax_rows(begin, end, x, b, has_b, diagonal, omega, largest, out):  # type: ignore[no-untyped-def]
     """Relax the rows begin .. end of ``out``, eight at a time as long as they last."""
     at = begin
@@ -45,6 +48,26 @@ def _relax_rows(begin, end, x, b, has_b, diagonal, omega, largest, out):  # type
         at += 1
 
 
+@njit(cache=True, nogil=True, boundscheck=False)
+def _multiply(  # type: ignore[no-untyped-def]
+    members, out, place, first, x, base, scale, own, slots, scaled, pattern, first_slice,
+    begin, end, pattern_ptr, slot, shift, vector, coefficients, largest,
+):  # fmt: skip
+    """Multiply the slices begin .. end of ``members`` groups; 0 members stand for one near the border of x."""
+    if members == 4:
+        multiply_4(out, place, first, x, base, scale, own, slots, scaled, pattern, first_slice,
+                   begin, end, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
+    elif members == 2:
+        multiply_2(out, place, first, x, base, scale, own, slots, scaled, pattern, first_slice,
+                   begin, end, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
+    elif members == 1:
+        multiply_1(out, place, first, x, base, scale, own, slots, scaled, pattern, first_slice,
+                   begin, end, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
+    else:
+        multiply_checked(out, place, first, x, base, scale, own, slots, scaled, pattern, first_slice,
+                         begin, end, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
+
+
 _INTS, _INT32S, _DOUBLES = types.int64[::1], types.int32[::1], types.float64[::1]
 _INPUT = types.Array(types.float64, 1, "C", readonly=True)
 _SIGNATURE = types.void(
@@ -55,7 +78,7 @@ _SIGNATURE = types.void(
 """One specialisation serves all callers, read-only vectors included."""
 
 
-@njit(_SIGNATURE, cache=True, nogil=True, boundscheck=False)  # type: ignore[untyped-decorator]
+@njit(_SIGNATURE, cache=True, nogil=True, boundscheck=False)
 def block_spmv(  # type: ignore[no-untyped-def]
     counter, chunk_ptr, piece_group, piece_count, piece_begin, piece_end, gap_begin, gap_end,
     row, row_type, slot_ptr, base, scale, scaled,
@@ -113,37 +136,15 @@ def block_spmv(  # type: ignore[no-untyped-def]
             own = slot_ptr[first]
             slots = slot_ptr[first + 1] - own
             first_slice = slice_ptr[kind]
-            if members == 4:
-                multiply_4(out, row, first, x, base, scale, own, slots, scaled, pattern, first_slice,
-                           begin, full, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
-            elif members == 2:
-                multiply_2(out, row, first, x, base, scale, own, slots, scaled, pattern, first_slice,
-                           begin, full, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
-            elif members == 1:
-                multiply_1(out, row, first, x, base, scale, own, slots, scaled, pattern, first_slice,
-                           begin, full, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
-            else:
-                multiply_checked(out, row, first, x, base, scale, own, slots, scaled, pattern, first_slice,
-                                 begin, full, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
+            _multiply(members, out, row, first, x, base, scale, own, slots, scaled, pattern, first_slice,
+                      begin, full, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
             real = max(members, 1)
             if full < end:
                 # The last slice is not full: its dead lanes belong to other groups and must not be written.
                 for m in range(4):
                     tail_place[m] = 8 * (m - full)
-                zero = np.int64(0)
-                if members == 4:
-                    multiply_4(tail, tail_place, zero, x, base, scale, own, slots, scaled, pattern, first_slice,
-                               full, end, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
-                elif members == 2:
-                    multiply_2(tail, tail_place, zero, x, base, scale, own, slots, scaled, pattern, first_slice,
-                               full, end, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
-                elif members == 1:
-                    multiply_1(tail, tail_place, zero, x, base, scale, own, slots, scaled, pattern, first_slice,
-                               full, end, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
-                else:
-                    multiply_checked(
-                        tail, tail_place, zero, x, base, scale, own, slots, scaled, pattern, first_slice,
-                        full, end, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
+                _multiply(members, tail, tail_place, 0, x, base, scale, own, slots, scaled, pattern, first_slice,
+                          full, end, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
                 for m in range(real):
                     at = row[first + m] + 8 * full
                     for lane in range(n_rows - 8 * full):

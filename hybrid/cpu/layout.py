@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hybrid.groups import Groups, enumerate_groups
 from hybrid.ragged import concatenated_ranges, pointers
 from hybrid.row_types import RowTypes
-from hybrid.slices import WIDTH, SliceTable, build_slices
+from hybrid.slices import SliceTable, build_slices
 from hybrid.submatrices import class_submatrices
 
 __all__ = ["CpuLayout", "build_layout"]
@@ -104,8 +104,8 @@ def build_layout(types: RowTypes, k: int) -> CpuLayout | None:
     Returns
     -------
     CpuLayout or None
-        None if the classes are scaled and sharing them would change some value by more than 4 units in the last
-        place; build from unscaled classes then.
+        None if the classes are scaled and sharing them would change some value by more than 4 units in the
+        last place; build from unscaled classes then.
 
     Notes
     -----
@@ -130,7 +130,8 @@ def build_layout(types: RowTypes, k: int) -> CpuLayout | None:
     batch = np.repeat(np.arange(len(first)), pieces)
     begin = (np.arange(len(batch)) - np.repeat(pointers(pieces)[:-1], pieces)) * _PIECE_SLICES
     end = np.minimum(begin + _PIECE_SLICES, slices[batch])
-    # Chunks go out in the order of their first rows, so that threads work on neighbouring parts of the vectors.
+    # Chunks go out in the order of their first rows, so that threads work on neighbouring parts of the
+    # vectors.
     by_row = np.argsort(row[first[batch]] // WINDOW_ROWS, kind="stable")
     batch, begin, end = batch[by_row], begin[by_row], end[by_row]
     gap_begin, gap_end = _gaps(groups.row, rows[groups.type], classes.matrix.n_rows)
@@ -164,9 +165,7 @@ def _stays_inside(
     return np.logical_and.reduceat(inside, groups.ptr[:-1])
 
 
-def _batches(
-    row: Int64Array, kind: Int64Array, safe: NDArray[np.bool_]
-) -> tuple[Int64Array, Int64Array]:
+def _batches(row: Int64Array, kind: Int64Array, safe: NDArray[np.bool_]) -> tuple[Int64Array, Int64Array]:
     """First group and size (4, 2 or 1, or 0 for one unsafe group) of the groups to multiply together."""
     size = len(row)
     window = row // WINDOW_ROWS
@@ -192,11 +191,10 @@ def _gaps(row: Int64Array, rows: Int64Array, n_rows: int) -> tuple[Int64Array, I
 
 
 def _chunks(table: SliceTable, kind: Int64Array, count: Int64Array, slices: Int64Array) -> Int64Array:
-    """Cut the pieces into chunks of about equal cost."""
-    per_slice = np.add.reduceat(table.terms_of_slices, table.ptr[:-1]) / np.diff(table.ptr) if len(kind) else 0
-    members = np.maximum(count, 1)
-    cost = np.cumsum(slices * (4.0 + (per_slice[kind] if len(kind) else 0) * (1.0 + members)))
-    if len(cost) == 0:
+    """Cut the pieces into chunks of about equal cost; a chunk more where there is nothing but gaps."""
+    if len(kind) == 0:
         return np.zeros(2, np.int64)
+    terms = np.add.reduceat(table.terms_of_slices, table.ptr[:-1]) / np.diff(table.ptr)
+    cost = np.cumsum(slices * (4.0 + terms[kind] * (1.0 + np.maximum(count, 1))))
     cuts = np.searchsorted(cost, np.linspace(0, cost[-1], _CHUNKS + 1)[1:-1])
     return np.unique(np.concatenate(([0], cuts, [len(cost)])).astype(np.int64))

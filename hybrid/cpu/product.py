@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.cpu.kernels import block_spmv
+from hybrid.cpu import kernels
 from hybrid.cpu.layout import CpuLayout
 from hybrid.cpu.threads import run_together, thread_count
 from hybrid.reference import relax_in_place
@@ -77,8 +77,8 @@ class CpuProduct:
             self._multiply_exactly(x, out)
 
     def _multiply_exactly(self, x: Float64Array, out: Float64Array) -> None:
-        # Zero coefficients have met infinite or undefined elements of x, or a result overflowed. This is rare,
-        # so the kernel that leaves zero coefficients out is compiled only now.
+        # Zero coefficients have met infinite or undefined elements of x, or a result overflowed. This is
+        # rare, so the kernel that leaves zero coefficients out is compiled only now.
         from hybrid.cpu.exact import exact_spmv
 
         layout, table = self.layout, self.layout.table
@@ -132,8 +132,10 @@ class CpuProduct:
         has_b = b is not None
         right_side = b if b is not None else self._nothing
 
+        multiply: Any = kernels.block_spmv
+
         def work(number: int) -> None:
-            block_spmv(
+            multiply(
                 counter, *self._matrix, x, step, right_side, has_b, diagonal, omega, changes[number], out
             )
 

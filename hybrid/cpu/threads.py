@@ -1,7 +1,7 @@
 """A small pool of threads that run one compiled function together.
 
-Compiled kernels release the interpreter lock and share out their work themselves, through a counter in memory.
-All that is needed here is to call the same function on every thread and to wait for all of them.
+Compiled kernels release the interpreter lock and share out their work themselves, through a counter in
+memory. All that is needed here is to call the same function on every thread and to wait for all of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _count: int | None = None
 
 
 def thread_count() -> int:
-    """Return how many threads a product uses: all cores that this process may run on, unless set otherwise."""
+    """Return the threads of a product: all cores that this process may run on, unless set otherwise."""
     if _count is not None:
         return _count
     if hasattr(os, "sched_getaffinity"):
@@ -40,7 +40,9 @@ def set_thread_count(count: int | None) -> None:
     """
     global _count
     if count is not None and count < 1:
-        raise ValueError(f"count: expected a number of threads of at least 1 or None for all cores, got {count}")
+        raise ValueError(
+            f"count: expected a number of threads of at least 1 or None for all cores, got {count}"
+        )
     _count = count
 
 

@@ -1,8 +1,9 @@
 """Machine-independent vector code for the inner loops of the CPU backend.
 
-Numba has no vector types, and LLVM does not find the vectors in loops whose trip count is eight. So the loops over
-slices and terms are written here directly in LLVM's intermediate language, with values of type
-<8 x double>, which LLVM lowers to whatever the machine has: one AVX-512 register, two AVX ones, four NEON ones.
+Numba has no vector types, and LLVM does not find the vectors in loops whose trip count is eight. So the
+loops over slices and terms are written here directly in LLVM's intermediate language, with values of type
+<8 x double>, which LLVM lowers to whatever the machine has: one AVX-512 register, two AVX ones, four NEON
+ones.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils as _untyped_cgutils
+from numba.core import types
 from numba.extending import intrinsic
 
 __all__ = ["fetch_add", "multiply_1", "multiply_2", "multiply_4", "multiply_checked", "relax"]
+
+cgutils: Any = _untyped_cgutils
 
 _I1, _I32, _I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 _DOUBLE = ir.DoubleType()
@@ -24,15 +28,15 @@ _EIGHT = ir.Constant(_I64, 8)
 def _multiply(members: int, checked: bool) -> Any:
     """Make the intrinsic that multiplies ``members`` groups of one row type at once.
 
-    The intrinsic computes, for the slices q0 .. q1 of the row type and every member m,
-    ``out[place[first + m] + 8 * q:][:8] = sum of the terms of pattern[first_slice + q]``, where a term t adds
+    The intrinsic computes, for the slices q0 .. q1 of the row type and every member m, ``out[place[first +
+    m] + 8 * q:][:8] = sum of the terms of pattern[first_slice + q]``, where a term t adds
     ``coefficients[vector[t]] * scale[m][slot[t]] * x[base[m][slot[t]] + 8 * q + shift[t]:][:8]``.
-    ``base[m]`` and ``scale[m]`` are the ``slots`` numbers that begin at ``own + m * slots``; the factor scale is left
-    out where ``scaled`` is zero. Index scalars are int64, arrays C-contiguous.
+    ``base[m]`` and ``scale[m]`` are the ``slots`` numbers that begin at ``own + m * slots``; the factor
+    scale is left out where ``scaled`` is zero. Index scalars are int64, arrays C-contiguous.
 
-    Unless ``checked``, all eight elements of x must exist for every term, dead lanes included. A checked product
-    reads zero for elements outside x, at the price of a masked load. A sum that is NaN once any product, dead
-    lanes included, is not finite is kept in ``largest[16:24]``.
+    Unless ``checked``, all eight elements of x must exist for every term, dead lanes included. A checked
+    product reads zero for elements outside x, at the price of a masked load. A sum that is NaN once any
+    product, dead lanes included, is not finite is kept in ``largest[16:24]``.
     """
 
     @intrinsic
@@ -146,9 +150,10 @@ multiply_checked = _multiply(1, checked=True)
 def relax(typingctx, out, at, x, b, has_b, diagonal, omega, largest):  # type: ignore[no-untyped-def]
     """Relax eight rows whose products lie in ``out[at:at + 8]``, and note the greatest changes.
 
-    Replaces out by ``(1 - omega) x + omega (b + out) / diagonal``. Keeps, lane by lane, the greatest absolute
-    change in ``largest[0:8]``, the greatest change relative to the new value in ``largest[8:16]``, and in
-    ``largest[16:24]`` a sum that is NaN once any new value is not finite. A relative change of 0 / 0 counts as none.
+    Replaces out by ``(1 - omega) x + omega (b + out) / diagonal``. Keeps, lane by lane, the greatest
+    absolute change in ``largest[0:8]``, the greatest change relative to the new value in ``largest[8:16]``,
+    and in ``largest[16:24]`` a sum that is NaN once any new value is not finite. A relative change of 0 / 0
+    counts as none.
     """
     signature = types.void(out, at, x, b, has_b, diagonal, omega, largest)
 

@@ -102,7 +102,7 @@ class Sweeper(Protocol):
         """Rows and columns."""
         ...
 
-    def matvec(self, x: Vector, out: Vector | None = None) -> Vector:
+    def multiply(self, x: Vector, out: Vector | None = None) -> Vector:
         """Return ``M x``, written to `out` if given."""
         ...
 
@@ -139,7 +139,7 @@ def true_residual(matrix: Sweeper, x: Vector, b: Vector | None, diagonal: Vector
     """Return ``max |M x + b - diagonal x|`` from a fresh product; `scratch` is overwritten."""
     if x.size == 0:
         return 0.0
-    product = matrix.matvec(x, scratch)
+    product = matrix.multiply(x, scratch)
     if b is not None:
         product += b
     product -= diagonal * x

@@ -44,7 +44,7 @@ class Power:
         status, difference, iteration = Status.MAX_ITERATIONS, float("inf"), 0
         while iteration < self.criterion.max_iterations:
             iteration += 1
-            y = matrix.matvec(x, y)
+            y = matrix.multiply(x, y)
             if b is not None:
                 y += b
             y /= scale

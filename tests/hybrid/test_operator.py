@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
-from tests.helpers import from_dense, random_codes, random_sparse, to_dense
 
 from hybrid.operator import HybridMatrix, inject
+from tests.helpers import from_dense, random_codes, random_sparse, to_dense
 
 BACKENDS = ("reference", "cpu")
 RTOL = 1e-13

@@ -22,7 +22,7 @@ class Dense:
     def shape(self) -> tuple[int, int]:
         return self.matrix.shape
 
-    def matvec(self, x, out=None):
+    def multiply(self, x, out=None):
         with np.errstate(over="ignore", invalid="ignore"):
             y = self.matrix @ x
         if out is None:
@@ -31,7 +31,7 @@ class Dense:
         return out
 
     def jacobi_step(self, x, out, b, diagonal, omega):
-        y = self.matvec(x)
+        y = self.multiply(x)
         if b is not None:
             y = y + b
         with np.errstate(all="ignore"):

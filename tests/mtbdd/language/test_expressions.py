@@ -121,7 +121,7 @@ def test_text_parses_back(expression: Expression) -> None:
     [
         "a + b + c",
         "a - (b - c)",
-        "(a => b) ? 1 : c ? 2 : 3",
+        "a => b ? 1 : c ? 2 : 3",
         "(a ? b : c) + 1",
         "!(a & b) | !c",
         "(!a) = b",

@@ -1,0 +1,107 @@
+"""Values of the engine beside reference values obtained elsewhere, on every backend and both levels.
+
+Usage: python benchmarks/agreement.py --models FOLDER --values values.csv [--set thesis] [--quick]
+       [--backends cpu,reference] [--levels min-memory,min-time] [--epsilon 1e-10] [--out FILE.json]
+
+The table has one row a value: set, model and property file (below the folder), constants, place of
+the property in its file, value, relative tolerance.  Exit status 1 if any value disagrees.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from record import environment
+
+from hybrid import check_all, load
+from hybrid.properties import load_properties, resolve_properties
+from mtbdd.language import parse_constants
+
+
+def compare(
+    row: dict[str, str], folder: Path, backends: list[str], levels: list[str], epsilon: float
+) -> list[dict[str, Any]]:
+    """Check one row in all combinations."""
+    constants = parse_constants(row["const"])
+    model = load(folder / row["model"], constants, ignore_unknown=True)
+    properties = load_properties(folder / row["property"])
+    own = {c.name: constants[c.name] for c in properties.constants if c.name in constants}
+    resolved = resolve_properties(properties, model.source, own)
+    expected, tolerance = float(row["value"]), float(row["rel"])
+    results = []
+    for backend in backends:
+        for level in levels:
+            start = time.perf_counter()
+            answer = check_all(model, resolved, backend=backend, level=level, epsilon=epsilon)[int(row["index"])]
+            error = None
+            if answer.value is not None:
+                error = abs(float(answer.value) - expected) / abs(expected) if expected else abs(answer.value)
+            results.append(
+                {
+                    "model": row["model"],
+                    "constants": row["const"],
+                    "property": row["property"],
+                    "backend": backend,
+                    "policy": level,
+                    "level": answer.statistics.level,
+                    "value": answer.value,
+                    "expected": expected,
+                    "relative_error": error,
+                    "agrees": error is not None and error <= tolerance,
+                    "error": answer.error,
+                    "iterations": answer.statistics.iterations,
+                    "seconds": time.perf_counter() - start,
+                }
+            )
+    return results
+
+
+def main() -> int:
+    """Run and write the record."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--models", type=Path, required=True)
+    parser.add_argument("--values", type=Path, required=True)
+    parser.add_argument("--set", default="thesis")
+    parser.add_argument("--quick", action="store_true", help="only rows marked quick")
+    parser.add_argument("--backends", default="cpu,reference")
+    parser.add_argument("--levels", default="min-memory,min-time")
+    parser.add_argument("--epsilon", type=float, default=1e-10)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    with options.values.open() as lines:
+        rows = [r for r in csv.DictReader(lines) if r["set"] == options.set]
+    if options.quick:
+        rows = [r for r in rows if r["quick"] == "1"]
+    results: list[dict[str, Any]] = []
+    for row in rows:
+        for result in compare(
+            row, options.models, options.backends.split(","), options.levels.split(","), options.epsilon
+        ):
+            results.append(result)
+            mark = "ok " if result["agrees"] else "OFF"
+            error = "-" if result["relative_error"] is None else f"{result['relative_error']:.1e}"
+            place = f"{result['model']} {result['constants']} {result['property']}"
+            print(
+                f"{mark} {place:62} {result['backend']:9} {result['policy']:10} level {result['level']!s:>4} "
+                f"error {error:>8} {result['iterations']:>7} iterations {result['seconds']:8.2f} s "
+                f"{result['error'] or ''}",
+                flush=True,
+            )
+    wrong = sum(not r["agrees"] for r in results)
+    print(f"{len(results) - wrong} of {len(results)} values agree")
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        record = {"environment": environment(), "epsilon": options.epsilon, "rows": results}
+        options.out.write_text(json.dumps(record, indent=1) + "\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

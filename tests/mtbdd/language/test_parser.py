@@ -1,0 +1,208 @@
+"""Reading whole models."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import pytest
+
+from mtbdd.language import LanguageError, SourceError, load_model, parse_expression, parse_model
+from mtbdd.language.syntax import (
+    Assignment,
+    Constant,
+    Formula,
+    Label,
+    ModelType,
+    RewardItem,
+    RewardStructure,
+    Type,
+    Update,
+    Variable,
+)
+from tests.mtbdd.language.strategies import HERE
+
+SMALL = "module m x : [0..1]; endmodule"
+
+WHOLE = """
+ctmc // a comment
+
+const int N = 2*M;
+const double rate_up = 1.5e-1;
+const bool fast;
+const M;
+rate old = 3;
+const prob p = 0.5;
+formula busy = x > 0 & !done;
+label "full" = x = N;
+global g : [1..3] init 2;
+global h : bool;
+
+module queue
+  x : [0..N] init 1;
+  done : bool init false;
+
+  [] x < N -> rate_up : (x'=x+1);
+  [go] busy -> 0.5 : (x'=x-1) & (done'=!done) + x/2 : true;
+  [] true -> true;
+  [stay] (x=1) -> (x'=x);
+  [] x=0 -> (x>1 ? 2 : 3) : (g'=1);
+endmodule
+
+rewards
+  busy : 2*x;
+endrewards
+rewards "moves"
+  [go] true : 1;
+  [] x=2 : 0.5;
+endrewards
+"""
+
+
+def test_parser_whole_model() -> None:
+    model = parse_model(WHOLE, "whole.prism")
+    e = parse_expression
+    assert model.file == "whole.prism"
+    assert model.type is ModelType.CTMC
+    assert model.constants == (
+        Constant("N", Type.INT, e("2*M"), HERE),
+        Constant("rate_up", Type.DOUBLE, e("0.15"), HERE),
+        Constant("fast", Type.BOOL, None, HERE),
+        Constant("M", Type.INT, None, HERE),
+        Constant("old", Type.DOUBLE, e("3"), HERE),
+        Constant("p", Type.DOUBLE, e("0.5"), HERE),
+    )
+    assert model.formulas == (Formula("busy", e("x > 0 & !done"), HERE),)
+    assert model.labels == (Label("full", e("x = N"), HERE),)
+    assert model.variables == (
+        Variable("g", e("1"), e("3"), e("2"), HERE),
+        Variable("h", None, None, None, HERE),
+    )
+    (module,) = model.modules
+    assert module.name == "queue"
+    assert module.variables == (
+        Variable("x", e("0"), e("N"), e("1"), HERE),
+        Variable("done", None, None, e("false"), HERE),
+    )
+    assert [c.action for c in module.commands] == [None, "go", None, "stay", None]
+    assert module.commands[0].updates == (Update(e("rate_up"), (Assignment("x", e("x+1"), HERE),), HERE),)
+    assert module.commands[1].guard == e("busy")
+    assert module.commands[1].updates == (
+        Update(e("0.5"), (Assignment("x", e("x-1"), HERE), Assignment("done", e("!done"), HERE)), HERE),
+        Update(e("x/2"), (), HERE),
+    )
+    assert module.commands[2].updates == (Update(None, (), HERE),)
+    assert module.commands[3].updates == (Update(None, (Assignment("x", e("x"), HERE),), HERE),)
+    assert module.commands[4].updates[0].weight == e("x>1 ? 2 : 3")
+    assert model.rewards == (
+        RewardStructure(None, (RewardItem(False, None, e("busy"), e("2*x"), HERE),), HERE),
+        RewardStructure(
+            "moves",
+            (
+                RewardItem(True, "go", e("true"), e("1"), HERE),
+                RewardItem(True, None, e("x=2"), e("0.5"), HERE),
+            ),
+            HERE,
+        ),
+    )
+    assert model.initial is None
+
+
+def test_parser_positions() -> None:
+    model = parse_model(WHOLE, "f")
+    (module,) = model.modules
+    places = [
+        model.constants[1].position,
+        model.labels[0].position,
+        module.position,
+        module.variables[1].position,
+        module.commands[1].position,
+        module.commands[1].updates[1].position,
+        module.commands[1].updates[0].assignments[1].position,
+        model.rewards[1].items[0].position,
+    ]
+    assert [str(p) for p in places] == [
+        "f:5:14",
+        "f:11:7",
+        "f:15:1",
+        "f:17:3",
+        "f:20:3",
+        "f:20:49",
+        "f:20:34",
+        "f:30:3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("word", "type_"),
+    [
+        ("dtmc", ModelType.DTMC),
+        ("probabilistic", ModelType.DTMC),
+        ("ctmc", ModelType.CTMC),
+        ("stochastic", ModelType.CTMC),
+        ("mdp", ModelType.MDP),
+        ("nondeterministic", ModelType.MDP),
+        ("", ModelType.MDP),
+    ],
+)
+def test_parser_model_types(word: str, type_: ModelType) -> None:
+    assert parse_model(f"{word} {SMALL}").type is type_
+    assert parse_model(f"{SMALL} {word}").type is type_
+
+
+def test_parser_initial_states() -> None:
+    model = parse_model(f"dtmc {SMALL} init x=0 | x=1 endinit")
+    assert model.initial == parse_expression("x=0|x=1")
+
+
+def test_parser_ranges_beside_numbers() -> None:
+    (module,) = parse_model("dtmc module m x:[0..5]; y : [-1 .. 2*3]init 0; endmodule").modules
+    assert module.variables[0].high == parse_expression("5")
+    assert module.variables[1].low == parse_expression("-1")
+
+
+def test_parser_leaves_the_collector_as_it_was() -> None:
+    assert gc.isenabled()
+    parse_model(f"dtmc {SMALL}")
+    with pytest.raises(LanguageError):
+        parse_model("dtmc module")
+    assert gc.isenabled()
+
+
+# ------------------------------------------------------------------ files
+
+
+def test_load_reads_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "m.prism"
+    path.write_bytes(b"\xef\xbb\xbfdtmc\r\n" + SMALL.encode() + b" // \xc3\xa4\r\n")
+    model = load_model(path)
+    assert model.file == str(path)
+    assert str(model.modules[0].position) == f"{path}:2:1"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "expected a model file, got an empty file"),
+        (b" \n\t\n", "expected a model file, got an empty file"),
+        (b"dtmc\0module", "got a binary file (byte 0 at offset 4)"),
+        (b"dtmc \xff", "expected a model file in UTF-8, got byte 0xff at offset 5"),
+        (b"// nothing but this\n", "expected a model, got the end of the text"),
+    ],
+)
+def test_load_refuses_what_is_no_text(tmp_path: Path, data: bytes, message: str) -> None:
+    path = tmp_path / "m.prism"
+    path.write_bytes(data)
+    with pytest.raises(LanguageError) as caught:
+        load_model(path)
+    assert str(caught.value).startswith(f"{path}:1:1: ")
+    assert message in str(caught.value)
+
+
+def test_load_refuses_what_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="there is no such file"):
+        load_model(tmp_path / "missing.prism")
+    with pytest.raises(SourceError, match="got a directory"):
+        load_model(tmp_path)
+    with pytest.raises(SourceError, match="cannot be read"):
+        load_model("a\0b")

@@ -1,0 +1,116 @@
+"""The manager: order of the bits, cubes, renaming, relations; the same on both back ends of dd."""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import sys
+from itertools import product
+from typing import Any
+
+import pytest
+
+from mtbdd.manager import Manager
+from tests.model_checks import node_set
+
+PACKAGES = ("cudd", "autoref")
+
+
+@pytest.fixture(params=PACKAGES)
+def manager(request: pytest.FixtureRequest) -> Manager:
+    return Manager(3, request.param)
+
+
+def test_manager_interleaves_rows_and_columns(manager: Manager) -> None:
+    order = sorted([*manager.rows, *manager.columns, *manager.spares], key=manager.bdd.level_of_var)
+    expected = [n for triple in zip(manager.rows, manager.columns, manager.spares, strict=True) for n in triple]
+    assert order == expected
+    for i in range(3):
+        assert manager.bdd.level_of_var(manager.rows[i]) == manager.row_level(i)
+        assert manager.bdd.level_of_var(manager.columns[i]) == manager.column_level(i)
+
+
+def test_manager_index_bits_lie_below_everything(manager: Manager) -> None:
+    first = manager.index_bits(2)
+    more = manager.index_bits(5)
+    assert more[:2] == first and manager.index_bits(3) == more[:3] and manager.index_bits(0) == ()
+    levels = [manager.bdd.level_of_var(name) for name in more]
+    assert levels == list(range(manager.index_level, manager.index_level + 5))
+    for name in (*manager.rows, *manager.columns, *manager.spares):
+        assert manager.bdd.level_of_var(name) < manager.index_level
+
+
+def test_manager_cube_spells_numbers(manager: Manager) -> None:
+    for number in range(8):
+        assert manager.cube(manager.rows, number) == node_set(manager, manager.rows, [number])
+    assert manager.cube((), 0) == manager.true
+
+
+@pytest.mark.parametrize("count", range(6))
+def test_manager_disjunction_unites(manager: Manager, count: int) -> None:
+    nodes = [manager.cube(manager.rows, k) for k in range(count)]
+    assert manager.disjunction(iter(nodes)) == node_set(manager, manager.rows, range(count))
+
+
+def test_manager_equal_bits_is_the_identity(manager: Manager) -> None:
+    for bits in ([], [1], [0, 2], [2, 1, 0]):
+        expected = manager.false
+        for values in product((0, 1), repeat=len(bits)):
+            cube: dict[str, bool] = {}
+            for bit, value in zip(bits, values, strict=True):
+                cube[manager.rows[bit]] = cube[manager.columns[bit]] = bool(value)
+            expected = expected | (manager.bdd.cube(cube) if cube else manager.true)
+        assert manager.equal_bits(bits) == expected
+
+
+def test_manager_renames_rows_to_columns_and_back(manager: Manager) -> None:
+    states = node_set(manager, manager.rows, [0, 3, 5, 6])
+    columns = manager.to_columns(states)
+    assert columns == node_set(manager, manager.columns, [0, 3, 5, 6])
+    assert manager.to_rows(columns) == states
+    assert manager.rename({}, states) == states
+
+
+def test_manager_and_exists_equals_its_definition(manager: Manager) -> None:
+    a = node_set(manager, (*manager.rows, *manager.columns), [3, 9, 17, 40, 41, 63])
+    b = node_set(manager, manager.rows, [0, 1, 5, 7])
+    for names in ((), manager.rows, manager.columns[:1]):
+        assert manager.and_exists(a, b, names) == manager.exists(names, a & b)
+
+
+def test_manager_size_counts_nodes(manager: Manager) -> None:
+    assert manager.size(manager.bdd.var(manager.rows[0])) == 2
+    parity = manager.false
+    for name in manager.rows:
+        bit = manager.bdd.var(name)
+        parity = manager.bdd.ite(bit, ~parity, parity)
+    assert manager.size(parity) == 4  # one node a bit thanks to negated edges, and the constant
+
+
+def test_manager_without_bits(recwarn: pytest.WarningsRecorder) -> None:
+    for package in PACKAGES:
+        empty = Manager(0, package)
+        assert (empty.rows, empty.columns, empty.index_level) == ((), (), 0)
+        assert empty.equal_bits([]) == empty.true
+        assert empty.and_exists(empty.true, empty.true, ()) == empty.true
+        assert empty.index_bits(2) == ("b0", "b1")
+    assert not recwarn.list
+
+
+def test_manager_warns_without_cudd(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = builtins.__import__
+
+    def without_cudd(name: str, *arguments: Any, **keywords: Any) -> Any:
+        if name == "dd.cudd":
+            raise ImportError(name)
+        return original(name, *arguments, **keywords)
+
+    monkeypatch.setattr(builtins, "__import__", without_cudd)
+    monkeypatch.delitem(sys.modules, "dd.cudd", raising=False)
+    with pytest.warns(RuntimeWarning, match="without CUDD"):
+        assert not Manager(1, "auto").is_cudd
+    with pytest.raises(ImportError):
+        Manager(1, "cudd")
+    monkeypatch.undo()
+    assert importlib.import_module("dd.cudd") is not None
+    assert Manager(1, "auto").is_cudd
