@@ -39,7 +39,9 @@ def compare(
     for backend in backends:
         for level in levels:
             start = time.perf_counter()
-            answer = check_all(model, resolved, backend=backend, level=level, epsilon=epsilon)[int(row["index"])]
+            answer = check_all(model, resolved, backend=backend, level=level, epsilon=epsilon)[
+                int(row["index"])
+            ]
             error = None
             if answer.value is not None:
                 error = abs(float(answer.value) - expected) / abs(expected) if expected else abs(answer.value)

@@ -11,7 +11,6 @@ from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.options import CheckOptions
 from hybrid.properties import Properties, load_properties, parse_properties, resolve_properties
-from hybrid.solvers import Criterion
 from mtbdd.model import SymbolicModel
 
 __all__ = ["check", "check_all"]
@@ -91,8 +90,7 @@ def check_all(
     list of Answer
         A property that cannot be answered has an ``error`` and hides no other's answer.
     """
-    criterion = Criterion(epsilon, absolute, max_iterations)
-    chosen = CheckOptions(engine, backend, level, method, omega, criterion)
+    chosen = CheckOptions.of(engine, backend, level, method, omega, epsilon, absolute, max_iterations)
     if not isinstance(properties, Properties):
         parsed = (
             load_properties(properties) if isinstance(properties, Path) else parse_properties(str(properties))

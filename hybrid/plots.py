@@ -57,7 +57,9 @@ def plot_level_curves(reports: Sequence[LevelReport], path: str | Path, title: s
         size = [c.bytes_worst_case / 1e6 for c in report.curve.levels]
         (line,) = axes.plot(levels, size, marker=".", markersize=4, label=report.label or "instances")
         color = line.get_color()
-        typed = [math.nan if c.row_type_bytes is None else c.row_type_bytes / 1e6 for c in report.curve.levels]
+        typed = [
+            math.nan if c.row_type_bytes is None else c.row_type_bytes / 1e6 for c in report.curve.levels
+        ]
         axes.plot(levels, typed, color=color, linestyle=":", linewidth=1.2)
         axes.axhline(report.base_memory_bytes / 1e6, color=color, linestyle="--", linewidth=0.8, alpha=0.7)
         for level, marker, shade in ((report.min_memory, "v", _MEMORY), (report.min_time, "^", _TIME)):

@@ -57,7 +57,7 @@ def distinct_lists(
     Returns
     -------
     first : ndarray, shape (m,), int64
-        A representative of each distinct list (the one that comes first).
+        The first occurrence of each distinct list, ascending.
     inverse : ndarray, shape (n,), int64
         Number of every list.
 
@@ -86,7 +86,11 @@ def distinct_lists(
         twin = concatenated_ranges(ptr[representative], lengths)
         begin, end = int(ptr[0]), int(ptr[-1])
         if all(np.array_equal(column[begin:end], column[twin]) for column in columns):
-            return first, inverse
+            # Numbers in the order of first occurrence keep lists that are used together close in memory.
+            order = np.argsort(first, kind="stable")
+            number = np.empty(len(order), np.int64)
+            number[order] = np.arange(len(order))
+            return first[order], number[inverse]
     raise RuntimeError("four 64-bit hashes of the lists collided in a row; the input looks adversarial")
 
 

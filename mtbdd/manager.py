@@ -11,12 +11,25 @@ named after its level (``b0``, ``b1``, ...), so that a dump is all numbers.
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 __all__ = ["Manager", "Node"]
 
 Node = Any  # a `dd` Function; dd ships no type that both of its back ends share
+
+
+# `dd` managers in use, and those whose `Manager` is gone.  When the garbage collector takes a cycle that
+# holds both nodes and their manager, it may free the manager first, which CUDD's binding reports as an
+# error; a manager is therefore let go only after all that referred to it.
+_in_use: dict[int, Any] = {}
+_retired: list[Any] = []
+
+
+def _retire(key: int) -> None:
+    """Move a manager to the retired ones."""
+    _retired.append(_in_use.pop(key))
 
 
 def _new_bdd(package: str) -> tuple[Any, Any]:
@@ -62,7 +75,10 @@ class Manager:
     """
 
     def __init__(self, n_bits: int, package: str = "auto") -> None:
+        _retired.clear()
         self.bdd, self._and_exists = _new_bdd(package)
+        _in_use[id(self)] = self.bdd
+        weakref.finalize(self, _retire, id(self)).atexit = False
         self.is_cudd = self._and_exists is not None
         self._swap = getattr(self.bdd, "_swap", None)
         self.n_bits = n_bits

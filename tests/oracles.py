@@ -63,7 +63,7 @@ class OracleFaultError(Exception):
 
 
 def evaluate_exactly(e: Expression, values: Mapping[str, bool | int]) -> Value:
-    """Return an expression's value; doubles are fractions, 0.1 meaning 1/10.
+    """Return an expression's value; doubles are fractions, 0.1 meaning 1/10 and 0.3333333333333333 meaning 1/3.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def evaluate_exactly(e: Expression, values: Mapping[str, bool | int]) -> Value:
         The value is undefined (division by zero, modulus that is not positive, ...).
     """
     if isinstance(e, Literal):
-        return Fraction(repr(e.value)) if isinstance(e.value, float) else e.value
+        return _fraction(e.value) if isinstance(e.value, float) else e.value
     if isinstance(e, Name):
         return values[e.name]
     if isinstance(e, Unary):
@@ -84,6 +84,12 @@ def evaluate_exactly(e: Expression, values: Mapping[str, bool | int]) -> Value:
     if isinstance(e, Call):
         return _call(e.function, [evaluate_exactly(a, values) for a in e.arguments])
     raise TypeError(f"no value in a state: {type(e).__name__}")
+
+
+def _fraction(value: float) -> Fraction:
+    """Return the number meant by a double: a small fraction that rounds to it, or its shortest decimal."""
+    small = Fraction(value).limit_denominator(10**5)
+    return small if float(small) == value else Fraction(repr(value))
 
 
 def _binary(e: Binary, values: Mapping[str, bool | int]) -> Value:

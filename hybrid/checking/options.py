@@ -60,6 +60,25 @@ class CheckOptions:
         if self.omega is not None and not 0 < self.omega < 2:
             raise OptionError(f"omega must lie between 0 and 2, got {self.omega}")
 
+    @classmethod
+    def of(
+        cls,
+        engine: str = "hybrid",
+        backend: str = "auto",
+        level: str | int = "auto",
+        method: str = "auto",
+        omega: float | None = None,
+        epsilon: float = 1e-8,
+        absolute: bool = False,
+        max_iterations: int = 100_000,
+    ) -> CheckOptions:
+        """Return options from plain values; every senseless one is an `OptionError`."""
+        try:
+            criterion = Criterion(epsilon, absolute, max_iterations)
+        except ValueError as error:
+            raise OptionError(str(error)) from None
+        return cls(engine, backend, level, method, omega, criterion)
+
     def solver(self, steady: bool) -> Jacobi | Power:
         """Return the method for a linear system or for a steady state."""
         if self.method == "power":

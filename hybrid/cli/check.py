@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 
-from hybrid.api import check_all
 from hybrid.checking.answer import Answer
+from hybrid.checking.checker import Checker
+from hybrid.checking.options import CheckOptions
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.sizes import bytes_text, seconds_text
@@ -17,7 +17,6 @@ from hybrid.loading import load
 from hybrid.options import OptionError
 from hybrid.properties import Properties, load_properties, parse_properties, resolve_properties
 from mtbdd.language import parse_constants
-from mtbdd.model import SymbolicModel
 
 __all__ = ["run"]
 
@@ -26,6 +25,16 @@ _FILE_SUFFIXES = (".props", ".pctl", ".csl", ".prop")
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Build, check, print; return the exit status."""
+    chosen = CheckOptions.of(
+        options.engine,
+        options.backend,
+        options.level,
+        options.method,
+        options.omega,
+        options.epsilon,
+        options.absolute,
+        options.max_iters,
+    )
     constants = parse_constants(options.const)
     properties = _read(options)
     known = {c.name for c in properties.constants} if properties else set()
@@ -37,7 +46,14 @@ def run(options: argparse.Namespace, console: Console) -> int:
     )
     for warning in model.warnings:
         console.warn(warning)
-    answers = [] if properties is None else _check(options, console, model, properties, constants)
+    answers = []
+    if properties is not None:
+        own = {k: v for k, v in constants.items() if k in known}
+        resolved = resolve_properties(properties, model.source, own, keep_faults=True)
+        if options.chosen:
+            resolved = resolved.select(options.chosen)
+        checker = Checker(model, chosen, console.iteration)
+        answers = [checker.answer(prop) for prop in resolved.properties]
     if options.json:
         record = {"model": model_record(model), "results": [a.record() for a in answers]}
         print(json.dumps(record))
@@ -59,33 +75,6 @@ def _read(options: argparse.Namespace) -> Properties | None:
     text = options.property
     is_file = text.endswith(_FILE_SUFFIXES) or ("\n" not in text and len(text) < 4096 and path.exists())
     return load_properties(path) if is_file else parse_properties(text, "<property>")
-
-
-def _check(
-    options: argparse.Namespace,
-    console: Console,
-    model: SymbolicModel,
-    properties: Properties,
-    constants: dict[str, bool | int | float],
-) -> list[Answer]:
-    """Resolve and check the chosen properties."""
-    own = {k: v for k, v in constants.items() if k in {c.name for c in properties.constants}}
-    resolved = resolve_properties(properties, model.source, own, keep_faults=True)
-    if options.chosen:
-        resolved = replace(resolved, properties=resolved.select(options.chosen).properties)
-    return check_all(
-        model,
-        resolved,
-        engine=options.engine,
-        backend=options.backend,
-        level=options.level,
-        method=options.method,
-        omega=options.omega,
-        epsilon=options.epsilon,
-        absolute=options.absolute,
-        max_iterations=options.max_iters,
-        progress=console.iteration,
-    )
 
 
 def _text(answer: Answer) -> str:

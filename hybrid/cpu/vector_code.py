@@ -15,9 +15,12 @@ from numba.core import cgutils as _untyped_cgutils
 from numba.core import types
 from numba.extending import intrinsic
 
-__all__ = ["fetch_add", "multiply_1", "multiply_2", "multiply_4", "multiply_checked", "relax"]
+__all__ = ["fetch_add", "multiply_1", "multiply_2", "multiply_4", "multiply_checked", "prefetch", "relax"]
 
 cgutils: Any = _untyped_cgutils
+import os
+
+PF = int(os.environ.get("PF", "32"))
 
 _I1, _I32, _I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 _DOUBLE = ir.DoubleType()
@@ -119,11 +122,24 @@ class _Product:
         weights = _load(b, b.gep(self.coefficients, [which]))
         for m, total in enumerate(totals):
             start = b.add(b.load(b.gep(bases[m], [number])), distance)
+            if not self.checked:
+                _emit_prefetch(b, b.gep(self.x, [b.add(start, ir.Constant(_I64, PF))]))
             elements = self._checked_load(start) if self.checked else _load(b, b.gep(self.x, [start]))
             factors = weights
             if scales:
                 factors = b.fmul(weights, _splat(b, b.load(b.gep(scales[m], [number])), _VECTOR))
             b.store(b.call(self.fmuladd, [factors, elements, b.load(total)]), total)
+
+    def _prefetch(self, address: Any) -> None:
+        b = self.builder
+        byte = ir.IntType(8).as_pointer()
+        prefetch = cgutils.get_or_insert_function(
+            b.module, ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32]), "llvm.prefetch.p0i8"
+        )
+        b.call(
+            prefetch,
+            [b.bitcast(address, byte), ir.Constant(_I32, 0), ir.Constant(_I32, 3), ir.Constant(_I32, 1)],
+        )
 
     def _checked_load(self, start: Any) -> Any:
         b = self.builder
@@ -138,6 +154,19 @@ class _Product:
             "llvm.masked.load.v8f64.p0v8f64",
         )
         return b.call(masked_load, [address, ir.Constant(_I32, 8), inside, ir.Constant(_VECTOR, [0.0] * 8)])
+
+
+@intrinsic
+def prefetch(typingctx, x, index):  # type: ignore[no-untyped-def]
+    """Ask for the cache line of ``x[index]``; any index will do, also one outside x."""
+    signature = types.void(x, types.int64)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        _emit_prefetch(builder, builder.gep(data, [args[1]]))
+        return context.get_dummy_value()
+
+    return signature, generate
 
 
 multiply_1 = _multiply(1, checked=False)
@@ -204,6 +233,15 @@ def fetch_add(typingctx, counter, amount):  # type: ignore[no-untyped-def]
         return builder.atomic_rmw("add", data, args[1], "monotonic")
 
     return signature, generate
+
+
+def _emit_prefetch(builder: Any, address: Any) -> None:
+    byte = ir.IntType(8).as_pointer()
+    code = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32]), "llvm.prefetch.p0i8"
+    )
+    for_reading, keep, data = ir.Constant(_I32, 0), ir.Constant(_I32, 3), ir.Constant(_I32, 1)
+    builder.call(code, [builder.bitcast(address, byte), for_reading, keep, data])
 
 
 def _load(builder: Any, address: Any) -> Any:

@@ -99,11 +99,10 @@ class PathParser(DeclarationParser):
         if operator not in PATH_UNARY:
             return self.expression()
         self.index += 1
+        first = self.index
         bound = self._bound()
         if bound is not None and operator == "X":
-            self.fail(
-                "expected no bound after 'X', which looks one step ahead; use F with a bound", self.index - 1
-            )
+            self.fail("expected no bound after 'X', which looks one step ahead; use F with a bound", first)
         return Path(position, operator, None, self._nested(self._path_unary), bound)
 
     def _bound(self) -> TimeBound | None:

@@ -186,7 +186,7 @@ class Properties:
         Parameters
         ----------
         keys : iterable of str or int
-            Names, or numbers from 1 (as ints or as text), in the order wanted.
+            Names, or places in the file counted from 0 (as ints or as text), in the order wanted.
 
         Returns
         -------
@@ -202,7 +202,7 @@ class Properties:
         -----
         Selecting before resolving leaves no property for references by name to the others.
         """
-        by_key: dict[str, Property] = {str(i): p for i, p in enumerate(self.properties, 1)}
+        by_key: dict[str, Property] = {str(i): p for i, p in enumerate(self.properties)}
         names = {p.name: p for p in self.properties if p.name is not None}
         by_key.update(names)
         chosen = []
@@ -211,7 +211,7 @@ class Properties:
             found = by_key.get(str(key))
             if found is None:
                 known = (
-                    f"a number from 1 to {len(self.properties)}"
+                    f"a place from 0 to {len(self.properties) - 1}"
                     if self.properties
                     else "none (no properties)"
                 )

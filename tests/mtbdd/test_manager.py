@@ -23,7 +23,9 @@ def manager(request: pytest.FixtureRequest) -> Manager:
 
 def test_manager_interleaves_rows_and_columns(manager: Manager) -> None:
     order = sorted([*manager.rows, *manager.columns, *manager.spares], key=manager.bdd.level_of_var)
-    expected = [n for triple in zip(manager.rows, manager.columns, manager.spares, strict=True) for n in triple]
+    expected = [
+        n for triple in zip(manager.rows, manager.columns, manager.spares, strict=True) for n in triple
+    ]
     assert order == expected
     for i in range(3):
         assert manager.bdd.level_of_var(manager.rows[i]) == manager.row_level(i)

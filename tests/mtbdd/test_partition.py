@@ -148,7 +148,11 @@ def test_from_table_without_names_is_a_constant() -> None:
 
 def test_from_table_gives_python_scalars() -> None:
     manager = Manager(1, "cudd")
-    for table, kind in ((np.array([True, False]), bool), (np.array([1, 2]), int), (np.array([1.0, 2.5]), float)):
+    for table, kind in (
+        (np.array([True, False]), bool),
+        (np.array([1, 2]), int),
+        (np.array([1.0, 2.5]), float),
+    ):
         made = from_table(manager, (manager.rows[0],), table, np.ones(2, dtype=np.bool_))
         assert {type(v) for v in made.pieces} == {kind}
 

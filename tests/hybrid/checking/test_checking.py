@@ -1,0 +1,235 @@
+"""Answers to properties against values worked out by hand, on every backend."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+
+import hybrid
+from hybrid.options import OptionError
+from tests.hybrid.checking.models import DIE, GAMBLER, MANY_STARTS, QUEUE, SPLIT, load_text
+
+TIGHT = {"epsilon": 1e-13}
+
+
+def ratio(numerator, denominator=1):
+    return float(Fraction(numerator, denominator))
+
+
+def gambler_wins(start, goal=5, up=Fraction(2, 5)):
+    r = (1 - up) / up
+    return (1 - r**start) / (1 - r**goal)
+
+
+CASES = [
+    (DIE, "P=? [ F d=1 ]", ratio(1, 6)),
+    (DIE, 'P=? [ F "done" & d=6 ]', ratio(1, 6)),
+    (DIE, "P=? [ s<2 U d=2 ]", 0.0),
+    (DIE, "P=? [ s!=1 U d=6 ]", ratio(1, 6)),
+    (DIE, 'R{"flips"}=? [ F "done" ]', ratio(11, 3)),
+    (DIE, 'R{"sixes"}=? [ F "done" ]', 2 * ratio(1, 3)),
+    (DIE, "R=? [ F s=7 ]", ratio(11, 3)),
+    (DIE, "S=? [ d=3 ]", ratio(1, 6)),
+    (DIE, "P=? [ F s=8-1 ]", 1.0),
+    (GAMBLER, "P=? [ F x=goal ]", float(gambler_wins(3))),
+    (GAMBLER, "P=? [ x>1 U x=goal ]", float(gambler_wins(2, 4))),
+    (QUEUE, "S=? [ n=0 ]", ratio(1) / sum((2 / 3) ** k for k in range(5))),
+    (
+        QUEUE,
+        'R{"length"}=? [ S ]',
+        sum(k * (2 / 3) ** k for k in range(5)) / sum((2 / 3) ** k for k in range(5)),
+    ),
+    (QUEUE, 'R{"served"}=? [ S ]', 3 * (1 - 1 / sum((2 / 3) ** k for k in range(5)))),
+    (QUEUE, "P=? [ F n=4 ]", 1.0),
+    (SPLIT, "P=? [ F s=2 ]", ratio(1, 4)),
+    (SPLIT, "S=? [ s=3 ]", ratio(3, 4)),
+    (SPLIT, "S=? [ s=2 ]", ratio(1, 4) * ratio(5, 6)),
+    (SPLIT, 'R{"marked"}=? [ S ]', ratio(3, 4) + ratio(1, 4) * 5),
+    (SPLIT, "R=? [ F s=2 ]", math.inf),
+]
+
+
+@pytest.mark.parametrize(("text", "prop", "expected"), CASES)
+def test_values_by_hand(text, prop, expected, backend, tmp_path):
+    model = load_text(tmp_path, text)
+    answer = hybrid.check(model, prop, backend=backend, **TIGHT)
+    assert answer.error is None
+    if math.isinf(expected):
+        assert answer.value == expected
+    else:
+        assert answer.value == pytest.approx(expected, rel=1e-9, abs=1e-15)
+
+
+def test_reachability_reward_of_a_queue(backend, tmp_path):
+    # Time in n=1 before n=2: x1 = 1/5 + 3/5 x0 and x0 = x1, hence 1/2.
+    model = load_text(tmp_path, QUEUE)
+    answer = hybrid.check(model, 'R{"length"}=? [ F n=2 ]', backend=backend, **TIGHT)
+    assert answer.value == pytest.approx(0.5, rel=1e-9)
+
+
+@pytest.mark.parametrize("level", ["auto", "min-memory", "min-time", 0, 2, 4, 6])
+def test_every_level_gives_the_same_answer(level, backend, tmp_path):
+    model = load_text(tmp_path, QUEUE)
+    answer = hybrid.check(model, 'R{"length"}=? [ S ]', backend=backend, level=level, **TIGHT)
+    assert answer.value == pytest.approx(CASES[12][2], rel=1e-9)
+    if isinstance(level, int):
+        assert answer.statistics.level == level
+
+
+@pytest.mark.parametrize("method", ["auto", "jacobi", "jor", "power"])
+def test_every_method_gives_the_same_answer(method, backend, tmp_path):
+    model = load_text(tmp_path, GAMBLER)
+    answer = hybrid.check(model, "P=? [ F x=goal ]", backend=backend, method=method, **TIGHT)
+    assert answer.value == pytest.approx(float(gambler_wins(3)), rel=1e-9)
+    assert answer.statistics.method == ("jacobi" if method == "auto" else method)
+    assert answer.statistics.residual < 1e-9
+
+
+def test_exact_values_carry_bounds_and_others_none(tmp_path):
+    model = load_text(tmp_path, DIE)
+    sure = hybrid.check(model, "P=? [ F s=7 ]")
+    assert (sure.value, sure.lower, sure.upper) == (1.0, 1.0, 1.0)
+    assert sure.statistics.method is None
+    computed = hybrid.check(model, "P=? [ F d=1 ]")
+    assert computed.lower is None
+    assert computed.upper is None
+
+
+@pytest.mark.parametrize(
+    ("prop", "expected"),
+    [
+        ("P>=0.1 [ F d=1 ]", True),
+        ("P>0.2 [ F d=1 ]", False),
+        ("P<0.2 [ F d=1 ]", True),
+        ("P<=0.1 [ F d=1 ]", False),
+        ("P>=1 [ F s=7 ]", True),
+        ("P>0 [ F d=6 & s=0 ]", False),
+        ("S<=0.2 [ d=3 ]", True),
+        ('R{"flips"}<3 [ F s=7 ]', False),
+        ("s=0 & d=0", True),
+        ("s>3", False),
+    ],
+)
+def test_bounded_operators(prop, expected, tmp_path):
+    answer = hybrid.check(load_text(tmp_path, DIE), prop, **TIGHT)
+    assert answer.value is expected
+
+
+def test_a_value_too_close_to_its_bound_is_not_guessed(tmp_path):
+    answer = hybrid.check(load_text(tmp_path, DIE), "P>=1/6 [ F d=1 ]")
+    assert answer.value is None
+    assert "too close to the bound" in answer.error
+
+
+@pytest.mark.parametrize(
+    ("prop", "expected"),
+    [
+        ('filter(max, R=? [ F x=0 | x=4 ], "init")', 4.0),
+        ('filter(min, R=? [ F x=0 | x=4 ], "init")', 3.0),
+        ('filter(avg, P=? [ F x=4 ], "init")', 0.5),
+        ('filter(sum, P=? [ F x=4 ], "init")', 1.5),
+        ("filter(first, P=? [ F x=4 ], x=3)", 0.75),
+        ("filter(state, P=? [ F x=4 ], x=1)", 0.25),
+        ("filter(max, P=? [ F x=4 ])", 1.0),
+        ("filter(count, P>0.3 [ F x=4 ])", 3),
+        ('filter(forall, P>0.2 [ F x=4 ], "init")', True),
+        ('filter(exists, P>0.9 [ F x=4 ], "init")', False),
+        ("filter(max, x)", 4.0),
+        ("P=? [ F x=4 {x=2}{max} ]", 0.5),
+    ],
+)
+def test_filters(prop, expected, tmp_path):
+    answer = hybrid.check(load_text(tmp_path, MANY_STARTS), prop, **TIGHT)
+    assert answer.error is None
+    assert answer.value == pytest.approx(expected, rel=1e-9)
+    assert type(answer.value) is type(expected)
+
+
+def test_several_initial_states_with_different_values_ask_for_a_filter(tmp_path):
+    answer = hybrid.check(load_text(tmp_path, MANY_STARTS), "P=? [ F x=4 ]")
+    assert answer.value is None
+    assert "filter(min|max|avg" in answer.error
+    assert "(x=1)" in answer.error
+
+
+def test_a_filter_without_states_says_so(tmp_path):
+    answer = hybrid.check(load_text(tmp_path, DIE), "filter(max, P=? [ F d=1 ], s=3 & d=4)")
+    assert answer.value is None
+    assert "no reachable state" in answer.error
+
+
+def test_not_converged_is_no_number(backend, tmp_path):
+    model = load_text(tmp_path, GAMBLER)
+    answer = hybrid.check(model, "P=? [ F x=goal ]", backend=backend, max_iterations=3)
+    assert answer.value is None
+    assert answer.lower is None
+    assert "iteration limit" in answer.error
+    assert "--max-iters" in answer.error
+    assert answer.statistics.iterations == 3
+
+
+UNSUPPORTED = [
+    "P=? [ X d=1 ]",
+    "P=? [ G d=0 ]",
+    "P=? [ F<=3 d=1 ]",
+    "P=? [ s<4 W d=1 ]",
+    'R{"flips"}=? [ C<=3 ]',
+    'R{"flips"}=? [ I=3 ]',
+    "P=? [ F P>0.5 [ F d=1 ] ]",
+    "Pmax=? [ F d=1 ]",
+    "P>0.1 [ F d=1 ] & P>0.1 [ F d=2 ]",
+    "filter(range, P=? [ F d=1 ])",
+]
+
+
+@pytest.mark.parametrize("prop", UNSUPPORTED)
+def test_what_cannot_be_checked_is_refused_by_name(prop, tmp_path):
+    answers = hybrid.check_all(load_text(tmp_path, DIE), f"{prop}; P=? [ F d=1 ]")
+    assert answers[0].value is None
+    assert answers[0].error
+    assert answers[1].value == pytest.approx(1 / 6, rel=1e-6)
+
+
+def test_faulty_property_hides_no_other(tmp_path):
+    answers = hybrid.check_all(load_text(tmp_path, DIE), 'P=? [ F "nowhere" ]; P=? [ F d=1 ]')
+    assert "nowhere" in answers[0].error
+    assert answers[1].value == pytest.approx(1 / 6, rel=1e-6)
+
+
+def test_constants_of_properties(tmp_path):
+    model = load_text(tmp_path, DIE)
+    answer = hybrid.check(model, "const int k; P=? [ F d=k ]", {"k": 4})
+    assert answer.value == pytest.approx(1 / 6, rel=1e-6)
+
+
+def test_deadlocks_are_absorbing(tmp_path):
+    text = "dtmc module m s : [0..2]; [] s=0 -> 0.3 : (s'=1) + 0.7 : (s'=2); endmodule"
+    model = load_text(tmp_path, text)
+    assert "2 states have no outgoing transition" in model.warnings[0]
+    assert hybrid.check(model, "S=? [ s=1 ]").value == pytest.approx(0.3)
+    assert hybrid.check(model, 'P=? [ F "deadlock" ]').value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"engine": "explicit"}, "explicit"),
+        ({"backend": "gpu"}, "no GPU"),
+        ({"backend": "abacus"}, "abacus"),
+        ({"method": "magic"}, "magic"),
+        ({"omega": 3.0}, "between 0 and 2"),
+        ({"omega": 0.5, "method": "jacobi"}, "omega belongs to"),
+    ],
+)
+def test_wrong_options_are_refused(options, message, tmp_path):
+    model = load_text(tmp_path, DIE)
+    with pytest.raises(OptionError, match=message):
+        hybrid.check(model, "P=? [ F d=1 ]", **options)
+
+
+def test_check_wants_one_property(tmp_path):
+    model = load_text(tmp_path, DIE)
+    with pytest.raises(ValueError, match="expected one property, got 2"):
+        hybrid.check(model, "P=? [ F d=1 ]; P=? [ F d=2 ]")

@@ -1,0 +1,361 @@
+"""The command line: JSON contracts, exit statuses, messages, plots."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from hybrid.__main__ import main
+from tests.hybrid.checking.models import DIE, QUEUE
+
+RESULT_KEYS = {
+    "name",
+    "property",
+    "value",
+    "lower",
+    "upper",
+    "error",
+    "engine",
+    "backend",
+    "method",
+    "level",
+    "iterations",
+    "seconds",
+    "seconds_per_iteration",
+    "base_memory_bytes",
+    "representation_memory_bytes",
+}
+MODEL_KEYS = {
+    "file",
+    "type",
+    "constants",
+    "states",
+    "transitions",
+    "choices",
+    "build_seconds",
+    "mtbdd_nodes",
+    "terminals",
+    "peak_rss_mb",
+}
+LEVEL_KEYS = {
+    "level",
+    "nodes",
+    "paths",
+    "submatrix_nonzeros",
+    "instances_worst_case",
+    "bytes_worst_case",
+    "row_type_bytes",
+    "seconds_per_product",
+}
+
+
+@pytest.fixture
+def queue(tmp_path):
+    path = tmp_path / "queue.sm"
+    path.write_text(QUEUE)
+    return str(path)
+
+
+@pytest.fixture
+def die(tmp_path):
+    path = tmp_path / "die.pm"
+    path.write_text(DIE)
+    return str(path)
+
+
+def run(capsys, *arguments):
+    status = main(list(arguments))
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def run_json(capsys, *arguments):
+    status, out, err = run(capsys, *arguments, "--json")
+    return status, json.loads(out), err
+
+
+# ------------------------------------------------------------------ check
+
+
+def test_check_prints_one_json_object_as_agreed(capsys, queue):
+    status, record, err = run_json(capsys, "check", queue, "S=? [ n=0 ]")
+    assert status == 0
+    assert err == ""
+    assert set(record) == {"model", "results"}
+    assert set(record["model"]) == MODEL_KEYS
+    assert record["model"]["type"] == "ctmc"
+    assert record["model"]["states"] == 5
+    assert record["model"]["transitions"] == 8
+    (result,) = record["results"]
+    assert set(result) == RESULT_KEYS
+    assert result["value"] == pytest.approx(1 / sum((2 / 3) ** k for k in range(5)), rel=1e-6)
+    assert result["method"] == "jor"
+    assert result["engine"] == "hybrid"
+    assert result["base_memory_bytes"] == 3 * 8 * 5
+    assert result["representation_memory_bytes"] > 0
+    assert result["lower"] is None
+
+
+def test_check_of_a_file_with_names_constants_and_choice(capsys, die, tmp_path):
+    props = tmp_path / "die.props"
+    props.write_text('const int k; "first": P=? [ F d=k ]; "never": P=? [ F d=1 & d=2 ]; R=? [ F s=7 ]\n')
+    status, record, _ = run_json(capsys, "check", die, str(props), "--const", "k=2")
+    assert status == 0
+    assert [r["name"] for r in record["results"]] == ["first", "never", None]
+    assert record["results"][1]["value"] == 0.0
+    assert record["results"][1]["upper"] == 0.0
+    status, record, _ = run_json(
+        capsys, "check", die, str(props), "--const", "k=2", "--property", "never", "--property", "2"
+    )
+    assert [r["property"] for r in record["results"]] == ["P=? [ F d=1 & d=2 ]", "R=? [ F s=7 ]"]
+
+
+def test_infinity_is_a_string_in_json(capsys, die):
+    status, record, _ = run_json(capsys, "check", die, "R=? [ F d=1 ]")
+    assert status == 0
+    assert record["results"][0]["value"] == "Infinity"
+    assert record["results"][0]["lower"] == "Infinity"
+
+
+def test_an_unanswered_property_exits_with_1_and_keeps_the_others(capsys, die):
+    status, record, _ = run_json(capsys, "check", die, "P=? [ X d=1 ]; P=? [ F d=1 ]")
+    assert status == 1
+    assert record["results"][0]["value"] is None
+    assert "not checked by this version" in record["results"][0]["error"]
+    assert record["results"][1]["value"] == pytest.approx(1 / 6, rel=1e-6)
+
+
+def test_iteration_limit_exits_with_1(capsys, die):
+    status, record, _ = run_json(capsys, "check", die, "P=? [ F d=1 ]", "--max-iters", "2")
+    assert status == 1
+    assert record["results"][0]["value"] is None
+    assert "iteration limit" in record["results"][0]["error"]
+
+
+def test_check_without_property_builds(capsys, die):
+    status, record, _ = run_json(capsys, "check", die)
+    assert status == 0
+    assert record["results"] == []
+
+
+def test_plain_output_names_value_memory_and_method(capsys, queue):
+    status, out, err = run(capsys, "check", queue, 'R{"length"}=? [ S ]')
+    assert status == 0
+    assert "states       5" in out
+    assert "jor: converged, no error bound" in out
+    assert "matrix" in out
+    assert err == ""
+
+
+def test_deadlock_warning_and_refusal(capsys, tmp_path):
+    path = tmp_path / "dead.pm"
+    path.write_text("dtmc module m s:[0..1]; [] s=0 -> (s'=1); endmodule")
+    status, out, err = run(capsys, "check", str(path), "P=? [ F s=1 ]")
+    assert status == 0
+    assert "warning: 1 state has no outgoing transition and got a self-loop, for example (s=1)" in err
+    status, out, err = run(capsys, "check", str(path), "P=? [ F s=1 ]", "--quiet")
+    assert err == ""
+    status, out, err = run(capsys, "check", str(path), "P=? [ F s=1 ]", "--no-fix-deadlocks")
+    assert status == 2
+    assert "(s=1)" in err
+    assert out == ""
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference", "auto"])
+@pytest.mark.parametrize("level", ["min-memory", "min-time", "4"])
+def test_backends_and_levels(capsys, queue, backend, level):
+    status, record, _ = run_json(
+        capsys, "check", queue, "S=? [ n=4 ]", "--backend", backend, "--level", level
+    )
+    assert status == 0
+    result = record["results"][0]
+    assert result["backend"] == ("cpu" if backend == "auto" else backend)
+    if level == "4":
+        assert result["level"] == 4
+
+
+# ------------------------------------------------------------------ levels and info
+
+
+def test_levels_json_as_agreed(capsys, queue):
+    status, record, err = run_json(capsys, "levels", queue)
+    assert status == 0
+    assert set(record) == {"model", "base_memory_bytes", "levels", "min_memory", "min_time", "reason"}
+    assert [row["level"] for row in record["levels"]] == list(range(7))
+    assert all(set(row) == LEVEL_KEYS for row in record["levels"])
+    assert record["levels"][0]["paths"] == 1
+    assert record["levels"][0]["submatrix_nonzeros"] == 8
+    assert record["levels"][6]["paths"] == 8
+    assert record["base_memory_bytes"] == 3 * 8 * 5
+    sizes = {row["level"]: row["bytes_worst_case"] for row in record["levels"]}
+    assert sizes[record["min_memory"]] == min(sizes.values())
+
+
+def test_levels_measured(capsys, queue):
+    status, record, _ = run_json(capsys, "levels", queue, "--measure")
+    assert status == 0
+    seconds = {r["level"]: r["seconds_per_product"] for r in record["levels"] if r["seconds_per_product"]}
+    assert record["min_time"] == min(seconds, key=seconds.get)
+    assert "measured" in record["reason"]
+
+
+def test_levels_table_marks_the_choice(capsys, queue):
+    status, out, _ = run(capsys, "levels", queue)
+    assert status == 0
+    assert "<- min-memory" in out
+    assert "vectors (MemB) 120 B" in out
+
+
+@pytest.mark.parametrize("ending", ["png", "html"])
+def test_levels_plot(capsys, queue, tmp_path, ending):
+    target = tmp_path / f"curve.{ending}"
+    status, _, _ = run(capsys, "levels", queue, "--plot", str(target))
+    assert status == 0
+    content = target.read_bytes()
+    assert content.startswith(b"\x89PNG" if ending == "png" else b"<!doctype html>")
+    assert len(content) > 5000
+
+
+def test_info(capsys, queue):
+    status, record, _ = run_json(capsys, "info", queue)
+    assert status == 0
+    assert set(record) == {"model"}
+    assert set(record["model"]) >= MODEL_KEYS
+    status, out, _ = run(capsys, "info", queue)
+    assert "offset-labelled" in out
+
+
+# ------------------------------------------------------------------ wrong usage
+
+WRONG_MODELS = [
+    ("", "expected", ":1:1:"),
+    ("ctmc module m s:[0..2]; [] s=0 -> 1:(s'=3); endmodule", "outside its range [0..2]", ":1:38"),
+    ("dtmc module m s:[0..2]; [] s=0 -> 0.5:(s'=1); [] s>0 -> true; endmodule", "add up to 0.5", ":1:25"),
+    ("ctmc module m s:[0..2]; [] s<2 -> s-1:(s'=s+1); endmodule", "weight of an update is -1", ":1:35"),
+    ("ctmc module m s:[0..2]; [] s<2 -> 1/s:(s'=s+1); endmodule", "weight of an update is inf", ":1:35"),
+    ("ctmc module m s:[0..2]; [] t=0 -> 1:(s'=1); endmodule", "t", ":1:28"),
+    ("ctmc const int N; module m s:[0..N]; [] s=0 -> 1:(s'=1); endmodule", "--const", ":1:"),
+    ("ctmc module m s:[3..2]; endmodule", "[3..2]", ":1:"),
+    ("ctmc module m s:[0..2]; endmodule init s>2 endinit", "no initial state", ":1:40"),
+    ("mdp module m s:[0..2]; [] s=0 -> (s'=1); endmodule", "MDPs are parsed but cannot be built", ":1:1"),
+    ("ctmc module m s:[0..2] [] s=0 -> 1:(s'=1); endmodule", "expected", ":1:"),
+]
+
+
+@pytest.mark.parametrize(("text", "message", "place"), WRONG_MODELS)
+def test_wrong_models_exit_with_2_and_a_place(capsys, tmp_path, text, message, place):
+    path = tmp_path / "wrong.prism"
+    path.write_text(text)
+    status, out, err = run(capsys, "check", str(path), "P=? [ F s=1 ]")
+    assert status == 2
+    assert out == ""
+    assert message in err
+    assert f"wrong.prism{place}" in err
+    assert "Traceback" not in err
+
+
+def test_files_that_are_no_models(capsys, tmp_path):
+    binary = tmp_path / "binary.prism"
+    binary.write_bytes(bytes(range(256)))
+    for path in (tmp_path / "missing.prism", tmp_path, binary):
+        status, out, err = run(capsys, "check", str(path), "P=? [ F s=1 ]")
+        assert status == 2
+        assert err.startswith("error: ")
+        assert out == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["P=? [ F s=1"],
+        ["P=? [ F s=1 ]", "--const", "N"],
+        ["P=? [ F s=1 ]", "--const", "nowhere=3"],
+        ["P=? [ F s=1 ]", "--backend", "gpu"],
+        ["P=? [ F s=1 ]", "--engine", "explicit"],
+        ["P=? [ F s=1 ]", "--method", "bicgstab"],
+        ["P=? [ F s=1 ]", "--epsilon", "0"],
+        ["P=? [ F s=1 ]", "--max-iters", "0"],
+        ["P=? [ F s=1 ]", "--omega", "2.5"],
+        ["missing.props"],
+        ["--property", "first"],
+        ["P=? [ F s=1 ]", "--property", "first"],
+        ["P=? [ F s=1 ]", "--property", "7"],
+    ],
+)
+def test_wrong_usage_exits_with_2(capsys, die, arguments):
+    status, out, err = run(capsys, "check", die, *arguments)
+    assert status == 2
+    assert out == ""
+    assert err.startswith("error: ")
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["solve", "x"],
+        ["check"],
+        ["check", "m", "--level", "deep"],
+        ["check", "m", "--level", "-1"],
+        ["check", "m", "--omega", "much"],
+    ],
+)
+def test_argparse_exits_with_2(capsys, arguments):
+    with pytest.raises(SystemExit) as error:
+        main(arguments)
+    assert error.value.code == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_wrong_plot_ending_is_refused_before_any_work(capsys):
+    status, _, err = run(capsys, "levels", "missing.prism", "--plot", "curve.pdf")
+    assert status == 2
+    assert ".png or .html" in err
+
+
+def test_level_out_of_range(capsys, queue):
+    status, out, err = run(capsys, "levels", queue, "--level", "99")
+    assert status == 2
+    assert "0..6" in err
+    status, record, _ = run_json(capsys, "check", queue, "S=? [ n=0 ]", "--level", "99")
+    assert status == 1
+    assert "0..6" in record["results"][0]["error"]
+
+
+# ------------------------------------------------------------------ processes
+
+
+def test_interrupt_and_no_memory_are_messages(capsys, die, monkeypatch):
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hybrid.cli.check.load", interrupted)
+    status, _, err = run(capsys, "check", die)
+    assert (status, err) == (130, "error: interrupted\n")
+
+    def exhausted(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("hybrid.cli.check.load", exhausted)
+    status, _, err = run(capsys, "check", die)
+    assert status == 1
+    assert "out of memory" in err
+
+
+def test_module_and_version(die):
+    done = subprocess.run(
+        [sys.executable, "-m", "hybrid", "check", die, "P=? [ F s=7 ]", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["results"][0]["value"] == 1.0
+    assert done.stderr == ""
+    done = subprocess.run(
+        [sys.executable, "-m", "hybrid", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip()[0].isdigit()

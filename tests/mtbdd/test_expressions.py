@@ -1,0 +1,187 @@
+"""Expressions as sets and partitions, tabulated or split at their operators, against state-by-state values."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import pytest
+
+from mtbdd.encoding import Encoding
+from mtbdd.expressions import ExpressionTranslator
+from mtbdd.language import parse_model, resolve
+from mtbdd.language.syntax import Expression, ResolvedModel
+from tests.oracles import evaluate_exactly
+
+PACKAGES = ("cudd", "autoref")
+
+HEAD = "dtmc module m b : bool; c : bool; x : [0..4]; y : [-2..1]; z : [2..2]; endmodule\n"
+
+NUMBERS = [
+    "x",
+    "z",
+    "7",
+    "2.5",
+    "x + y",
+    "x - y*2",
+    "-x",
+    "x*y*z",
+    "x/2",
+    "(x + 1)/(y + 3)",
+    "min(x, y + 2, 3)",
+    "max(x, 2.5)",
+    "floor(x/3)",
+    "ceil(x/3)",
+    "round(x/2)",
+    "mod(x + y, 3)",
+    "pow(y, 2)",
+    "pow(2.0, y)",
+    "pow(2, x)",
+    "log(x + 1, 2)",
+    "b ? x : y",
+    "b ? x : 0.5",
+    "b & c ? (x > 2 ? 1 : x) : y/4",
+    "pow(b ? 2 : 0.5, y)",
+    "(b ? 1 : 0) + (c ? 1 : 0) + x",
+]
+
+CONDITIONS = [
+    "true",
+    "false",
+    "b",
+    "!b",
+    "b & c",
+    "b | !c | x=3",
+    "b => x>2",
+    "b <=> x>2",
+    "b <=> c",
+    "b = c",
+    "b != c",
+    "x = y",
+    "x != y + 1",
+    "x + y < 3",
+    "x >= y*y",
+    "x/2 <= 1.5",
+    "x > 2.5",
+    "(b ? x : y) > 0",
+    "b ? c : x=1",
+    "(b ? c : !c) & x<=2",
+    "mod(x, 2) = 0 <=> (b | c)",
+    "!(x>1 & (b | y<0)) => !(c <=> x=0)",
+    "z = 2",
+    "z != 2",
+]
+
+
+def model(definitions: str) -> ResolvedModel:
+    return resolve(parse_model(HEAD + definitions))
+
+
+def formula(text: str) -> tuple[ResolvedModel, Expression]:
+    source = model(f"formula f = {text};")
+    return source, source.formulas[0].expression
+
+
+def condition(text: str) -> tuple[ResolvedModel, Expression]:
+    source = model(f'label "l" = {text};')
+    return source, source.labels[0].expression
+
+
+def valuations(source: ResolvedModel) -> list[dict[str, bool | int]]:
+    every = product(*(range(v.low, v.high + 1) for v in source.variables))
+    return [
+        {
+            v.name: bool(value) if v.is_bool else value
+            for v, value in zip(source.variables, state, strict=True)
+        }
+        for state in every
+    ]
+
+
+def holds(encoding: Encoding, node: Any, values: dict[str, bool | int]) -> bool:
+    state = encoding.state({name: int(value) for name, value in values.items()})
+    return bool(state & node == state)
+
+
+@pytest.fixture(params=["tabulated", "split"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "split":
+        monkeypatch.setattr("mtbdd.expressions._GRID_BITS", 0)
+    return str(request.param)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_expressions_numbers_equal_their_values(package: str, way: str) -> None:
+    for text in NUMBERS:
+        source, expression = formula(text)
+        encoding = Encoding(source.variables, package)
+        partition = ExpressionTranslator(encoding).partition(expression, encoding.valid)
+        covered = encoding.manager.false
+        for _, piece in partition:
+            assert covered & piece == encoding.manager.false
+            covered = covered | piece
+        assert covered == encoding.valid, text
+        for values in valuations(source):
+            found = [value for value, piece in partition if holds(encoding, piece, values)]
+            expected = evaluate_exactly(expression, values)
+            assert len(found) == 1 and math.isclose(found[0], expected, rel_tol=1e-14), (text, values)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_expressions_conditions_equal_their_values(package: str, way: str) -> None:
+    for text in CONDITIONS:
+        source, expression = condition(text)
+        encoding = Encoding(source.variables, package)
+        translator = ExpressionTranslator(encoding)
+        states = translator.states(expression)
+        for values in valuations(source):
+            assert holds(encoding, states, values) == evaluate_exactly(expression, values), (text, values)
+        assert translator.states(expression) == states  # from the cache
+
+
+@pytest.mark.parametrize("long_chain", [2, 16])
+def test_expressions_long_chains_need_no_recursion(
+    long_chain: int, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands of operands, as generated models have them."""
+    monkeypatch.setattr("mtbdd.expressions._LONG_CHAIN", long_chain)
+    terms = [f"(x={i % 5} & y={i % 3 - 2})" for i in range(0, 3000, 15)] + ["x=9"] * 3000
+    for text, negated in ((" | ".join(terms), False), (" & ".join(f"!{t}" for t in terms), True)):
+        source, expression = condition(text.replace("!x=9", "x!=9"))
+        encoding = Encoding(source.variables)
+        states = ExpressionTranslator(encoding).states(expression)
+        for values in valuations(source):
+            met = any(values["x"] == i % 5 and values["y"] == i % 3 - 2 for i in range(0, 3000, 15))
+            assert holds(encoding, states, values) == (met != negated)
+
+
+def test_expressions_undefined_values_are_pieces_of_their_own(way: str) -> None:
+    source, expression = formula("1/x")
+    encoding = Encoding(source.variables)
+    partition = ExpressionTranslator(encoding).partition(expression)
+    zero = encoding.state({"b": 0, "c": 0, "x": 0, "y": 0, "z": 2})
+    assert partition.pieces[math.inf] & zero == zero
+    assert sorted(partition.pieces) == [0.25, pytest.approx(1 / 3), 0.5, 1.0, math.inf]
+
+
+def test_expressions_wide_sums_are_split() -> None:
+    """Forty bits: no table could hold them."""
+    names = [f"v{i}" for i in range(40)]
+    declared = " ".join(f"{n} : [0..1];" for n in names)
+    text = f'ctmc module m {declared} endmodule formula f = {" + ".join(names)}; label "l" = f = 3;'
+    source = resolve(parse_model(text))
+    encoding = Encoding(source.variables)
+    translator = ExpressionTranslator(encoding)
+    partition = translator.partition(source.formulas[0].expression)
+    assert sorted(partition.pieces) == list(range(41))
+    count = encoding.manager.bdd.count
+    for k, piece in partition:
+        assert count(piece, nvars=encoding.n_bits) == math.comb(40, k)
+    assert translator.states(source.labels[0].expression) == partition.pieces[3]
+
+
+def test_evaluate_exactly_knows_fractions() -> None:
+    _, expression = formula("0.1*x + 1/3")
+    assert evaluate_exactly(expression, {"x": 2}) == Fraction(1, 5) + Fraction(1, 3)
