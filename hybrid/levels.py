@@ -12,6 +12,8 @@ LEVEL_POLICIES = ("auto", "min-memory", "min-time")
 
 _REFERENCE_ENTRY_SECONDS = 12e-9
 _REFERENCE_BLOCK_SECONDS = 30e-6
+_EQUAL_TIMES = 1.04
+"""Times that differ by less than this factor are beyond what the prediction can tell apart."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,9 @@ def choose_level(
             fallback.level,
             f"level {fallback.level} needs the least memory; no level is compact enough to be timed{within}",
         )
-    seconds, best = min(timed, key=lambda t: (t[0], t[1].level))
+    least = min(seconds for seconds, _ in timed)
+    near = [(t, c) for t, c in timed if t <= _EQUAL_TIMES * least]
+    seconds, best = min(near, key=lambda t: (_size(t[1], backend), t[1].level))
     types = f"{best.row_types} row types and {best.groups} groups, " if backend == "cpu" else ""
     return LevelChoice(
         best.level,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +106,7 @@ def plot_memory_shares(reports: Sequence[LevelReport], path: str | Path, title: 
     """
     _check_ending(path)
     figure, axes = _figure(1.8 + 1.5 * len(reports), 4.5)
-    kinds = (
+    kinds: tuple[tuple[str, str, Callable[[LevelReport], int | None]], ...] = (
         ("MemR, level of minimum memory", _MEMORY, lambda r: r.curve[r.min_memory].bytes_worst_case),
         ("MemR, level of minimum time", _TIME, lambda r: r.curve[r.min_time].bytes_worst_case),
         ("row types, level of minimum time", "#7a9e1f", lambda r: r.curve[r.min_time].row_type_bytes),
@@ -147,8 +147,7 @@ def _save(figure: Any, path: str | Path, reports: Sequence[LevelReport]) -> None
 
 def _page(svg: str, reports: Sequence[LevelReport]) -> str:
     """Return a page with the drawing and a table for every report."""
-    columns = ("level", "nodes", "paths", "submatrix_nonzeros", "instances_worst_case", "bytes_worst_case")
-    columns += ("row_type_bytes", "seconds_per_product")
+    columns = list(reports[0].record()["levels"][0]) if reports else []
     parts = [
         "<!doctype html><meta charset='utf-8'><title>injection levels</title>",
         "<style>body{font-family:sans-serif;margin:2em;max-width:70em}svg{max-width:100%;height:auto}"

@@ -85,7 +85,8 @@ def _disjoint(parts: Sequence[_Part]) -> list[_Part]:
     result: list[_Part] = []
     for part in parts:
         false = part.rates.manager.false
-        apart, meeting = [], []
+        apart: list[_Part] = []
+        meeting: list[_Part] = []
         for other in result:
             (apart if other.support & part.support == false else meeting).append(other)
         for other in meeting:

@@ -111,7 +111,7 @@ def _read_walk(manager: Manager, u: Node) -> NodeTable:
     def reference(node: Node) -> int:
         if node.var is None:
             return TRUE if node == bdd.true else FALSE
-        return 2 * rows[abs(node.node)] + (node.node < 0)
+        return 2 * rows[abs(node.node)] + int(node.node < 0)
 
     level = np.full(len(order) + 2, np.iinfo(np.int64).max, dtype=np.int64)
     low_of = np.full(len(order) + 2, TRUE, dtype=np.int64)

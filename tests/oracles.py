@@ -63,7 +63,7 @@ class OracleFaultError(Exception):
 
 
 def evaluate_exactly(e: Expression, values: Mapping[str, bool | int]) -> Value:
-    """Return an expression's value; doubles are fractions, 0.1 meaning 1/10 and 0.3333333333333333 meaning 1/3.
+    """Return an expression's value; doubles are fractions: 0.1 is 1/10, 0.3333333333333333 is 1/3.
 
     Raises
     ------

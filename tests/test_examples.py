@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.properties import parse_properties
+import hybrid
+from hybrid.properties import load_properties, parse_properties, resolve_properties
 from mtbdd.language import load_model, resolve
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
@@ -153,3 +154,74 @@ def test_examples_parse(
 def test_examples_properties_parse(name: str) -> None:
     path = EXAMPLES / f"{name}.props"
     assert parse_properties(path.read_text(encoding="utf-8"), file=path.name)
+
+
+# name, constants, states, transitions, property, value (solved exactly or by a direct method elsewhere)
+ANSWERS = [
+    ("tandem", {"c": 7}, 120, 363, "customers", 7.7465621853360425),
+    ("kanban", {"t": 1}, 160, 616, "throughput", 0.0925846346333826),
+    ("kanban", {"t": 2}, 4600, 28120, "throughput", 0.1738717061778484),
+    ("fms", {"n": 1}, 54, 155, "productivity", 13.853128336222333),
+    ("fms", {"n": 2}, 810, 3699, "productivity", 29.154698799658348),
+    ("cluster", {"N": 2}, 276, 1120, "premium_steady", 0.9999615335623632),
+    ("cluster", {"N": 8}, 2772, 12832, "premium_steady", 0.9998330692674107),
+    ("brp", {"N": 16, "MAX": 2}, 677, 867, "p1", 0.00042333344377341756),
+    ("brp", {"N": 16, "MAX": 2}, 677, 867, "p2", 2.6453089120221618e-05),
+    ("brp", {"N": 16, "MAX": 2}, 677, 867, "p4", 8.000000000000001e-06),
+    ("polling", {}, 240, 800, "s1", 0.14492709367583562),
+    ("polling", {}, 240, 800, "s1_before_s2", 0.5357405856065433),
+    ("herman", {}, 32, 244, "steps", 3.2),
+]
+
+
+@pytest.mark.parametrize("level", ["min-memory", "min-time"])
+@pytest.mark.parametrize(("name", "constants", "states", "transitions", "prop", "value"), ANSWERS)
+def test_examples_answers(
+    name: str,
+    constants: dict[str, int],
+    states: int,
+    transitions: int,
+    prop: str,
+    value: float,
+    level: str,
+    backend: str,
+) -> None:
+    model = hybrid.load(EXAMPLES / f"{name}.prism", constants)
+    assert (model.n_states, model.n_transitions) == (states, transitions)
+    chosen = resolve_properties(load_properties(EXAMPLES / f"{name}.props"), model.source).select([prop])
+    (answer,) = hybrid.check_all(model, chosen, backend=backend, level=level, epsilon=1e-10)
+    assert answer.error is None
+    assert answer.value == pytest.approx(value, rel=1e-6)
+
+
+def test_explorer_draws_both_figures(tmp_path: Path) -> None:
+    curves, shares = tmp_path / "curves.png", tmp_path / "shares.html"
+    command = [sys.executable, str(EXAMPLES / "explore_levels.py"), str(EXAMPLES / "kanban.prism"), "t=2,10"]
+    result = subprocess.run(
+        [*command, "--curves", str(curves), "--shares", str(shares)],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "1,005,927,208 states  12,032,229,352 transitions" in result.stdout
+    assert curves.read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in shares.read_text(encoding="utf-8")
+
+
+def test_readme_snippet_prints_what_it_says() -> None:
+    text = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+    code, _, printed = text.split("```python\n", 1)[1].split("```")[:3]
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=120,
+        cwd=EXAMPLES.parent,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == printed.strip()

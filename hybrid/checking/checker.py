@@ -162,8 +162,8 @@ class Checker:
         close = np.abs(found.values - threshold) <= 1e-6 * max(abs(threshold), 1e-300)
         if found.exact is not None and (close & ~found.exact).any():
             raise UnsupportedError(
-                f"the value lies too close to the bound {threshold} to decide at this precision, in some state; "
-                "ask for the value with =?"
+                f"the value lies too close to the bound {threshold} to decide at this precision, "
+                "in some state; ask for the value with =?"
             )
         return StateValues(_COMPARE[formula.comparison](found.values, threshold), found.exact)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,38 +58,36 @@ def _apply(
 ) -> float | int | bool:
     """Reduce the values."""
     boolean = values.dtype == np.bool_
+    first: float | int | bool = values[0].item()
     if operator in ("initial", "state"):
         if boolean and operator == "initial":
             return bool(values.all())
         if (values == values[0]).all() and (operator == "initial" or indices.size == 1):
-            return values[0].item()
+            return first
         one, other = model.describe(indices[[int(values.argmin()), int(values.argmax())]])
         raise ValueError(
             f"the {indices.size} states that count have values from {values.min()} in {format_state(one)} to "
             f"{values.max()} in {format_state(other)}: say which is wanted with filter(min|max|avg|..., ...)"
         )
     if operator == "first":
-        return values[0].item()
-    if boolean:
-        truths = {
-            "forall": lambda: bool(values.all()),
-            "exists": lambda: bool(values.any()),
-            "count": lambda: int(values.sum()),
-        }
-        if operator not in truths:
-            raise ValueError(
-                f"filter({operator}, ...) does not apply to truth values; use forall, exists or count"
-            )
-        return truths[operator]()
-    numbers = {
-        "min": lambda: float(values.min()),
-        "max": lambda: float(values.max()),
-        "sum": lambda: float(values.sum()),
-        "avg": lambda: float(values.mean()),
-    }
-    if operator not in numbers:
-        offered = "min, max, sum, avg, first, state, forall, exists and count"
+        return first
+    table = _OF_TRUTH_VALUES if boolean else _OF_NUMBERS
+    if operator not in table:
+        kind, offered = "truth values" if boolean else "numbers", ", ".join([*table, "first", "state"])
         raise ValueError(
-            f"filter({operator}, ...) is not offered by this version for numbers; there are {offered}"
+            f"filter({operator}, ...) is not offered for {kind} by this version; there are {offered}"
         )
-    return numbers[operator]()
+    return table[operator](values)
+
+
+_OF_TRUTH_VALUES: dict[str, Callable[[NDArray[Any]], float | int | bool]] = {
+    "forall": lambda values: bool(values.all()),
+    "exists": lambda values: bool(values.any()),
+    "count": lambda values: int(values.sum()),
+}
+_OF_NUMBERS: dict[str, Callable[[NDArray[Any]], float | int | bool]] = {
+    "min": lambda values: float(values.min()),
+    "max": lambda values: float(values.max()),
+    "sum": lambda values: float(values.sum()),
+    "avg": lambda values: float(values.mean()),
+}

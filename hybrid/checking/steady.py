@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-from numpy.typing import NDArray
 
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
@@ -16,8 +17,6 @@ from mtbdd.rewards import reward_rates
 from mtbdd.states import StateIndex, index_states
 
 __all__ = ["steady_probabilities", "steady_rewards"]
-
-Vector = NDArray[np.float64]
 
 
 def steady_probabilities(
@@ -62,13 +61,13 @@ def steady_rewards(model: SymbolicModel, structure: int, options: CheckOptions, 
 
 def _over_components(
     model: SymbolicModel,
-    average: object,
+    average: Callable[[Node, StateIndex], tuple[float, bool]],
     options: CheckOptions,
     work: Work,
 ) -> StateValues:
     """Weigh every bottom component's average by the probability of ending in it."""
     components = bottom_components(model)
-    results = [average(c, index_states(model.manager, c)) for c in components]  # type: ignore[operator]
+    results = [average(c, index_states(model.manager, c)) for c in components]
     numbers = [value for value, _ in results]
     exact = all(sure for _, sure in results)
     if len(set(numbers)) == 1:

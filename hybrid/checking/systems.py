@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import Work
 from hybrid.operator import HybridMatrix, inject
+from hybrid.solvers import Solution
 from mtbdd.model import SymbolicModel
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.states import StateIndex
@@ -84,12 +85,13 @@ def solve_stationary(
     start = np.full(component.size, 1.0 / component.size)
     solution = solver.solve(matrix, diagonal, None, start, work.progress)
     _account(work, what, solution, solver.name, matrix, vectors=3)
-    return solution.values / solution.values.sum()
+    distribution: Vector = solution.values / solution.values.sum()
+    return distribution
 
 
 def _account(
-    work: Work, what: str, solution: object, method: str, matrix: HybridMatrix, vectors: int
+    work: Work, what: str, solution: Solution, method: str, matrix: HybridMatrix, vectors: int
 ) -> None:
     """Add one solution to the account."""
     base = 8 * vectors * matrix.shape[0]
-    work.add(what, solution, method, matrix.backend, matrix.level, base, matrix.nbytes)  # type: ignore[arg-type]
+    work.add(what, solution, method, matrix.backend, matrix.level, base, matrix.nbytes)

@@ -14,7 +14,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="hybrid",
         description="Numerical probabilistic model checking on compressed symbolic matrices.",
-        epilog="Exit status: 0 everything answered, 1 a property could not be answered, 2 wrong usage or model.",
+        epilog="Exit status: 0 all answered, 1 a property could not be answered, 2 wrong usage or model.",
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="{check,levels,info}")

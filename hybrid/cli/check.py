@@ -94,8 +94,8 @@ def _text(answer: Answer) -> str:
         per = seconds_text(work.seconds / work.iterations if work.iterations else None)
         lines.append(f"  iterations   {work.iterations} in {seconds_text(work.seconds)}, {per} each")
         lines.append(
-            f"  memory       vectors {bytes_text(work.base_bytes)}, matrix {bytes_text(work.representation_bytes)}"
-            f" at level {work.level} (backend {work.backend})"
+            f"  memory       vectors {bytes_text(work.base_bytes)}, "
+            f"matrix {bytes_text(work.representation_bytes)} at level {work.level} (backend {work.backend})"
         )
     return "\n".join(lines)
 

@@ -56,7 +56,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
 def _table(report: LevelReport) -> str:
     """Return the levels as a table, the chosen ones marked."""
     lines = [
-        f"{'level':>5} {'nodes':>9} {'paths':>15} {'instances ≤':>15} {'MemR ≤':>10} {'row types':>10} {'product':>9}"
+        f"{'level':>5} {'nodes':>9} {'paths':>15} {'instances ≤':>15} {'MemR ≤':>10} {'row types':>10} "
+        f"{'product':>9}"
     ]
     for c in report.curve.levels:
         marks = [

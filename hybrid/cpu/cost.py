@@ -6,7 +6,9 @@ reading of a term. The model counts terms as entries over a typical number of en
 - for every group and term: one load of x and one multiplication;
 - for every batch of four groups and term: the reading of the term, which is dearer the larger the tables are,
   because they are read again for every batch;
-- for every group, slot and slice: bookkeeping.
+- for every group, slot and slice: bookkeeping; a slot begins a new stream of x, and costs more where x
+exceeds
+  the fast caches.
 
 Its constants were fitted to measured products of the case studies at all levels. They need only rank levels.
 """
@@ -24,16 +26,19 @@ _ENTRIES_PER_TERM = 4.5
 _MEMBERS = 4
 _SECONDS_TERM = 0.95e-9
 _SECONDS_SCALE = 0.15e-9
-_SECONDS_SHARED_TERM = 0.9e-9
+_SECONDS_SHARED_TERM = 0.45e-9
 _SECONDS_SLICE = 2.0e-9
 _SECONDS_SHARED_SLICE = 8.0e-9
 _SECONDS_GROUP = 12e-9
-_SECONDS_SLOT = 1.5e-9
+_SECONDS_SLOT = 3e-9
+_SECONDS_FAR_SLOT = 10e-9
+_FAR_BYTES = 1 << 23
+"""Size of x from which a slot begins outside the fast caches, as a rule."""
 _TERM_BYTES = 12
 _DISTINCT_TERMS = 0.7
 """Share of the terms of all row types that remain when equal patterns are stored once."""
 _FAST_BYTES = 1 << 17
-_BUILD_SECONDS_ENTRY = 0.2e-6
+_BUILD_SECONDS_ENTRY = 0.05e-6
 _PRODUCTS = 1000
 """Products over which the time to build the tables is spread."""
 
@@ -71,11 +76,13 @@ def predict_seconds(types: RowTypes, k: int, nonzeros: NDArray[np.int64]) -> flo
     groups = level.groups.astype(np.float64)
     batches = np.ceil(groups / _MEMBERS)
     table = _DISTINCT_TERMS * _TERM_BYTES * float(terms.sum())
-    pressure = 1 + 0.5 * np.log2(1 + table / _FAST_BYTES)
+    pressure = 1 + 0.15 * np.log2(1 + table / _FAST_BYTES)
+    far = min(1.0, 8 * types.classes.matrix.n_columns / _FAR_BYTES)
+    slot = _SECONDS_SLOT + far * _SECONDS_FAR_SLOT
     each = groups * (
         terms * (_SECONDS_TERM + (_SECONDS_SCALE if types.classes.scaled else 0.0))
         + slices * _SECONDS_SLICE
-        + level.lengths * _SECONDS_SLOT
+        + level.lengths * slot
         + _SECONDS_GROUP
     )
     shared = batches * (terms * _SECONDS_SHARED_TERM * pressure + slices * _SECONDS_SHARED_SLICE)

@@ -20,7 +20,6 @@ from hybrid.cpu.vector_code import (
     multiply_2,
     multiply_4,
     multiply_checked,
-    prefetch,
     relax,
 )
 
@@ -131,11 +130,6 @@ def block_spmv(  # type: ignore[no-untyped-def]
         for p in range(chunk_ptr[chunk], chunk_ptr[chunk + 1]):
             first, members = piece_group[p], piece_count[p]
             kind = row_type[first]
-            if p + 1 < len(piece_group):
-                after = piece_group[p + 1]
-                for s in range(slot_ptr[after], slot_ptr[after + max(piece_count[p + 1], 1)]):
-                    prefetch(x, base[s])
-                    prefetch(x, base[s] + 8)
             begin, end = piece_begin[p], piece_end[p]
             n_rows = rows[kind]
             full = min(end, n_rows >> 3)

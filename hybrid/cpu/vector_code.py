@@ -15,7 +15,7 @@ from numba.core import cgutils as _untyped_cgutils
 from numba.core import types
 from numba.extending import intrinsic
 
-__all__ = ["fetch_add", "multiply_1", "multiply_2", "multiply_4", "multiply_checked", "prefetch", "relax"]
+__all__ = ["fetch_add", "multiply_1", "multiply_2", "multiply_4", "multiply_checked", "relax"]
 
 cgutils: Any = _untyped_cgutils
 import os
@@ -26,6 +26,9 @@ _I1, _I32, _I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 _DOUBLE = ir.DoubleType()
 _VECTOR = ir.VectorType(_DOUBLE, 8)
 _EIGHT = ir.Constant(_I64, 8)
+_AHEAD = 16
+"""Elements by which x is fetched ahead. A product reads some dozens of short streams of x at once, all by the
+same instruction, and hardware does not see the streams behind it."""
 
 
 def _multiply(members: int, checked: bool) -> Any:
@@ -154,19 +157,6 @@ class _Product:
             "llvm.masked.load.v8f64.p0v8f64",
         )
         return b.call(masked_load, [address, ir.Constant(_I32, 8), inside, ir.Constant(_VECTOR, [0.0] * 8)])
-
-
-@intrinsic
-def prefetch(typingctx, x, index):  # type: ignore[no-untyped-def]
-    """Ask for the cache line of ``x[index]``; any index will do, also one outside x."""
-    signature = types.void(x, types.int64)
-
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        data = context.make_array(sig.args[0])(context, builder, args[0]).data
-        _emit_prefetch(builder, builder.gep(data, [args[1]]))
-        return context.get_dummy_value()
-
-    return signature, generate
 
 
 multiply_1 = _multiply(1, checked=False)

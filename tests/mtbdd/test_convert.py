@@ -1,4 +1,4 @@
-"""Offset labelling against dense arrays: square and rectangular, with empty rows, one state, nothing at all."""
+"""Offset labelling against dense arrays: square and rectangular, empty rows, one state, nothing at all."""
 
 from __future__ import annotations
 

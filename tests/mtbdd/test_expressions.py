@@ -1,4 +1,4 @@
-"""Expressions as sets and partitions, tabulated or split at their operators, against state-by-state values."""
+"""Expressions as sets and partitions, tabulated or split at operators, against state-by-state values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrices as diagrams: round trip, node counts against an independent count, values a rounding error apart."""
+"""Matrices as diagrams: round trip, node counts against another count, values a rounding error apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small models built symbolically, against the explicit-state interpreter; and models that must be refused."""
+"""Small models built symbolically, against the explicit-state interpreter; models that must be refused."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ MODELS = {
         [] x<6 -> lambda*(6-x):(x'=x+1); [] x>0 -> 1.7*min(x, 2)/(y+1):(x'=x-1)&(y'=min(4, y+1));
         [] y>0 -> pow(y, 2):(y'=floor(y/2)); endmodule
         rewards "load" true : x*y; x>3 : 0.5; endrewards""",
-    "deadlocks": "dtmc module m x : [0..3]; [] x=0 -> 0.3:(x'=1) + 0.3:(x'=2) + 0.4:(x'=3); [] x=2 -> (x'=2); endmodule",
+    "deadlocks": """
+        dtmc module m x : [0..3]; [] x=0 -> 0.3:(x'=1) + 0.3:(x'=2) + 0.4:(x'=3); [] x=2 -> (x'=2); endmodule""",
     "tiny products are no transitions": """
         ctmc module m x : bool; [a] !x -> 1e-200:(x'=true); [] true -> 1:(x'=x); endmodule
         module n y : bool; [a] true -> 1e-200:(y'=!y); endmodule""",
@@ -70,7 +71,8 @@ MODELS = {
         ctmc module m x : [0..4] init 1; [] x<4 -> 1/x:(x'=x+1) + log(x, 2):(x'=1); endmodule
         rewards true : 1/x; endrewards""",
     "equivalence": """
-        ctmc module m x : [0..3]; b : bool; [] b <=> x>1 -> 1:(b'=!b); [] !(b <=> x>1) -> 2:(x'=mod(x+1, 4)); endmodule""",
+        ctmc module m x : [0..3]; b : bool; [] b <=> x>1 -> 1:(b'=!b);
+        [] !(b <=> x>1) -> 2:(x'=mod(x+1, 4)); endmodule""",
 }
 
 
