@@ -19,6 +19,7 @@ def load(
     *,
     fix_deadlocks: bool = True,
     package: str = "auto",
+    order: str = "model",
     ignore_unknown: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> SymbolicModel:
@@ -34,6 +35,8 @@ def load(
         Give states without successors a self-loop; otherwise they are an error.
     package : {"auto", "cudd", "autoref"}
         Back end of `dd`.
+    order : {"model", "force"}
+        Variable order: the text's, as PRISM has it, or a heuristic's that draws related variables together.
     ignore_unknown : bool
         Pass over constants that the model does not declare (they may belong to properties).
     progress : callable, optional
@@ -50,4 +53,4 @@ def load(
         The file cannot be read, parsed or built; lists every fault with its place.
     """
     resolved = resolve(load_model(path), constants, ignore_unknown=ignore_unknown)
-    return build_model(resolved, fix_deadlocks=fix_deadlocks, package=package, progress=progress)
+    return build_model(resolved, fix_deadlocks=fix_deadlocks, package=package, order=order, progress=progress)

@@ -26,7 +26,7 @@ Int64Array = NDArray[np.int64]
 Int32Array = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
 
-SLOT_LIMIT = 1 << 20
+SLOT_LIMIT = 1 << 19
 """Slots of one level beyond which the sweep stops: deeper levels have no compact row types to offer."""
 
 

@@ -7,11 +7,16 @@ forward and backward sets from one state at a time.
 
 from __future__ import annotations
 
+import numpy as np
+
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.reach import fixpoint, image, preimage
+from mtbdd.states import index_states
 
-__all__ = ["backward", "bottom_components", "forward", "prob0", "prob1"]
+__all__ = ["absorbing_states", "backward", "bottom_components", "forward", "prob0", "prob1"]
+
+_SEED = 20170  # any number: the same model takes the same course every time
 
 
 def backward(model: SymbolicModel, target: Node, through: Node | None = None) -> Node:
@@ -57,28 +62,56 @@ def bottom_components(model: SymbolicModel) -> list[Node]:
 
     Notes
     -----
-    From any state the search moves into a set of states reachable from it until that set
-    is strongly connected; everything that can reach it is then set aside.  Time: a few
-    forward and backward sets for every component found.
+    Absorbing states are components of their own and are found at once, with all that can
+    reach them.  From any other state the search moves into a set of states reachable from it
+    until that set is strongly connected; everything that can reach it is then set aside.
+    Moving on to a state drawn at random halves what lies ahead on a long path, where the
+    next state in line would shorten it by one.  Time: a few forward and backward sets for
+    every component that is not an absorbing state.
     """
-    manager = model.manager
-    false = manager.false
-    remaining, found = model.reachable, []
+    false = model.manager.false
+    rng = np.random.default_rng(_SEED)
+    absorbing = absorbing_states(model)
+    found = _singletons(model, absorbing)
+    remaining = model.reachable
+    if absorbing != false:
+        remaining = remaining & ~backward(model, absorbing)
     while remaining != false:
-        state = model.encoding.state(_stored(model, remaining))
+        state = _draw(model, remaining, rng)
         ahead = forward(model, state)
         while True:
             behind = backward(model, state)
             outside = ahead & ~behind
             if outside == false:
                 break
-            state = model.encoding.state(_stored(model, outside))
+            state = _draw(model, outside, rng)
             ahead = forward(model, state)
         found.append(ahead)
         remaining = remaining & ~behind
     return found
 
 
-def _stored(model: SymbolicModel, states: Node) -> dict[str, int]:
-    """Return one state of a set with every value as a number."""
-    return {name: int(value) for name, value in model.encoding.pick(states).items()}
+def absorbing_states(model: SymbolicModel) -> Node:
+    """Return the reachable states that no transition leaves.  Time: one quantification an event."""
+    manager = model.manager
+    leaving = (manager.exists(t.columns, t.relation & ~manager.equal_bits(t.bits)) for t in model.relations)
+    return model.reachable & ~manager.disjunction(leaving)
+
+
+def _singletons(model: SymbolicModel, states: Node) -> list[Node]:
+    """Return every state of a set as a set of its own, in index order."""
+    index = index_states(model.manager, states)
+    return [_cube(model, row) for row in index.bits_at(np.arange(index.size)).tolist()]
+
+
+def _draw(model: SymbolicModel, states: Node, rng: np.random.Generator) -> Node:
+    """Return one state of a set, all equally likely."""
+    index = index_states(model.manager, states)
+    return _cube(model, index.bits_at(rng.integers(index.size, size=1)).tolist()[0])
+
+
+def _cube(model: SymbolicModel, bits: list[bool]) -> Node:
+    """Return the set of one state, given its row bits."""
+    if not bits:
+        return model.manager.true
+    return model.manager.bdd.cube(dict(zip(model.manager.rows, bits, strict=True)))

@@ -26,6 +26,7 @@ from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.nodes import TRUE, NodeTable, read_nodes
 from mtbdd.offset import OffsetMTBDD
+from mtbdd.order import order_variables
 from mtbdd.partition import Partition
 from mtbdd.reach import Transition, fixpoint, image
 from mtbdd.states import StateIndex, expand_values, index_states
@@ -214,6 +215,7 @@ def build_model(
     *,
     fix_deadlocks: bool = True,
     package: str = "auto",
+    order: str = "model",
     progress: Callable[[str], None] | None = None,
 ) -> SymbolicModel:
     """Build the decision diagrams of a DTMC or CTMC.
@@ -226,6 +228,8 @@ def build_model(
         Give states without successors a self-loop (with a warning); otherwise they are an error.
     package : {"auto", "cudd", "autoref"}
         `dd` back end.
+    order : {"model", "force"}
+        Variable order, see `mtbdd.order.order_variables`.
     progress : callable, optional
         Called with a line of text at every stage.
 
@@ -241,7 +245,7 @@ def build_model(
         place in the text and a reachable state.  Also for models too large to be numbered.
     """
     try:
-        return _build(source, fix_deadlocks, package, progress or (lambda text: None))
+        return _build(source, fix_deadlocks, package, order, progress or (lambda text: None))
     except OverflowError as error:
         raise BuildError([_fault(source, str(error))]) from None
     except RecursionError:
@@ -250,7 +254,7 @@ def build_model(
 
 
 def _build(
-    source: ResolvedModel, fix_deadlocks: bool, package: str, say: Callable[[str], None]
+    source: ResolvedModel, fix_deadlocks: bool, package: str, order: str, say: Callable[[str], None]
 ) -> SymbolicModel:
     """Build the model, stage by stage."""
     started = time.perf_counter()
@@ -258,7 +262,7 @@ def _build(
         raise BuildError(
             [_fault(source, "MDPs are parsed but cannot be built yet: expected a dtmc or a ctmc")]
         )
-    encoding = Encoding(source.variables, package)
+    encoding = Encoding(order_variables(source, order), package)
     translator = ExpressionTranslator(encoding)
     say("translating commands")
     events = translate_events(source, translator)

@@ -82,6 +82,12 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
         "--const", default="", metavar="N=4,K=2", help="values of the constants that the files leave open"
     )
     parser.add_argument("--no-fix-deadlocks", action="store_true", help="refuse states without successors")
+    parser.add_argument(
+        "--order",
+        default="model",
+        choices=("model", "force"),
+        help="variable order: the text's (default), or one that draws related variables together",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object on standard output")
     parser.add_argument("--quiet", action="store_true", help="no progress, no warnings")
 

@@ -42,6 +42,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         options.model,
         {k: v for k, v in constants.items() if k not in known},
         fix_deadlocks=not options.no_fix_deadlocks,
+        order=options.order,
         progress=console.progress,
     )
     for warning in model.warnings:

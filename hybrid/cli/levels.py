@@ -29,6 +29,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         options.model,
         parse_constants(options.const),
         fix_deadlocks=not options.no_fix_deadlocks,
+        order=options.order,
         progress=console.progress,
     )
     for warning in model.warnings:

@@ -53,7 +53,7 @@ def _multiply(  # type: ignore[no-untyped-def]
     members, out, place, first, x, base, scale, own, slots, scaled, pattern, first_slice,
     begin, end, pattern_ptr, slot, shift, vector, coefficients, largest,
 ):  # fmt: skip
-    """Multiply the slices begin .. end of ``members`` groups; 0 members stand for one near the border of x."""
+    """Multiply slices begin .. end of ``members`` groups; 0 stands for one group near the border of x."""
     if members == 4:
         multiply_4(out, place, first, x, base, scale, own, slots, scaled, pattern, first_slice,
                    begin, end, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
@@ -143,8 +143,9 @@ def block_spmv(  # type: ignore[no-untyped-def]
                 # The last slice is not full: its dead lanes belong to other groups and must not be written.
                 for m in range(4):
                     tail_place[m] = 8 * (m - full)
-                _multiply(members, tail, tail_place, 0, x, base, scale, own, slots, scaled, pattern, first_slice,
-                          full, end, pattern_ptr, slot, shift, vector, coefficients, largest)  # fmt: skip
+                _multiply(members, tail, tail_place, 0, x, base, scale, own, slots, scaled, pattern,
+                          first_slice, full, end, pattern_ptr, slot, shift, vector, coefficients,
+                          largest)  # fmt: skip
                 for m in range(real):
                     at = row[first + m] + 8 * full
                     for lane in range(n_rows - 8 * full):

@@ -18,10 +18,6 @@ from numba.extending import intrinsic
 __all__ = ["fetch_add", "multiply_1", "multiply_2", "multiply_4", "multiply_checked", "relax"]
 
 cgutils: Any = _untyped_cgutils
-import os
-
-PF = int(os.environ.get("PF", "32"))
-
 _I1, _I32, _I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 _DOUBLE = ir.DoubleType()
 _VECTOR = ir.VectorType(_DOUBLE, 8)
@@ -126,7 +122,7 @@ class _Product:
         for m, total in enumerate(totals):
             start = b.add(b.load(b.gep(bases[m], [number])), distance)
             if not self.checked:
-                _emit_prefetch(b, b.gep(self.x, [b.add(start, ir.Constant(_I64, PF))]))
+                _emit_prefetch(b, b.gep(self.x, [b.add(start, ir.Constant(_I64, _AHEAD))]))
             elements = self._checked_load(start) if self.checked else _load(b, b.gep(self.x, [start]))
             factors = weights
             if scales:
@@ -203,7 +199,7 @@ def relax(typingctx, out, at, x, b, has_b, diagonal, omega, largest):  # type: i
             kept_at = builder.gep(greatest, [ir.Constant(_I64, slot)])
             kept = _load(builder, kept_at)
             # An ordered comparison is false for NaN, which leaves 0 / 0 out.
-            larger = builder.fcmp_ordered(">", value, kept)
+            larger = builder.fcmp_unordered(">", value, kept)
             _store(builder, builder.select(larger, value, kept), kept_at)
         finite_at = builder.gep(greatest, [ir.Constant(_I64, 16)])
         zero_or_nan = builder.fsub(new, new)
