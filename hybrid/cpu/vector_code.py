@@ -199,7 +199,7 @@ def relax(typingctx, out, at, x, b, has_b, diagonal, omega, largest):  # type: i
             kept_at = builder.gep(greatest, [ir.Constant(_I64, slot)])
             kept = _load(builder, kept_at)
             # An ordered comparison is false for NaN, which leaves 0 / 0 out.
-            larger = builder.fcmp_unordered(">", value, kept)
+            larger = builder.fcmp_ordered(">", value, kept)
             _store(builder, builder.select(larger, value, kept), kept_at)
         finite_at = builder.gep(greatest, [ir.Constant(_I64, 16)])
         zero_or_nan = builder.fsub(new, new)

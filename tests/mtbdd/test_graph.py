@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import networkx
 import numpy as np
 import pytest
 
-from mtbdd.graph import backward, bottom_components, forward, prob0, prob1
+from mtbdd.graph import absorbing_states, backward, bottom_components, forward, prob0, prob1
 from mtbdd.model import SymbolicModel
+from mtbdd.reach import fixpoint
 from tests import oracles
 from tests.model_checks import build, build_both, members, state_set
 from tests.oracles import ExplicitModel
@@ -106,8 +109,38 @@ def test_oracle_components_equal_networkx(pair: tuple[SymbolicModel, ExplicitMod
     assert oracles.bottom_components(explicit.rates) == expected
 
 
-def test_bottom_components_of_a_long_chain() -> None:
-    """Every state is a component of its own; only the last one is closed."""
-    model = build("dtmc module m x : [0..200]; [] x<200 -> (x'=x+1); endmodule")
+def test_absorbing_states_equal_their_definition(pair: tuple[SymbolicModel, ExplicitModel]) -> None:
+    model, explicit = pair
+    expected = {s for s, row in enumerate(explicit.rates) if set(row) <= {s}}
+    assert members(model, absorbing_states(model)) == expected
+
+
+def test_bottom_components_of_a_long_chain_take_few_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of states in a row before a cycle of two: a pivot at a time would search once a state."""
+    model = build("""dtmc module m x : [0..40]; y : [0..99]; [] y<99 -> (y'=y+1);
+        [] y=99 & x<40 -> (y'=0)&(x'=x+1); [] y=99 & x=40 -> (y'=98); endmodule""")
+    searches = []
+
+    def counted(*arguments: Any) -> Any:
+        searches.append(1)
+        return fixpoint(*arguments)
+
+    monkeypatch.setattr("mtbdd.graph.fixpoint", counted)
     (component,) = bottom_components(model)
-    assert members(model, component) == {200}
+    assert members(model, component) == {4098, 4099}
+    assert len(searches) < 120  # about 2 log2(4100) expected
+
+
+def test_bottom_components_of_many_absorbing_states_take_one_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    updates = " + ".join(f"1/500:(x'={i})" for i in range(1, 501))
+    model = build(f"dtmc module m x : [0..500]; [] x=0 -> {updates}; [] x=7 -> true; endmodule")
+    searches = []
+
+    def counted(*arguments: Any) -> Any:
+        searches.append(1)
+        return fixpoint(*arguments)
+
+    monkeypatch.setattr("mtbdd.graph.fixpoint", counted)
+    components = bottom_components(model)
+    assert [members(model, c) for c in components] == [{i} for i in range(1, 501)]
+    assert len(searches) == 1

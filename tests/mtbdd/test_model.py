@@ -22,7 +22,8 @@ MODELS = {
     "no variables, no commands": "ctmc module m endmodule",
     "single values": "ctmc module m x : [3..3]; y : [-1..-1]; [] true -> 2:(x'=3); endmodule",
     "single value among others": """
-        dtmc module m x : [3..3]; y : bool; z : [7..7]; [] true -> 0.5:(y'=!y) + 0.5:(x'=3)&(z'=x+4); endmodule""",
+        dtmc module m x : [3..3]; y : bool; z : [7..7]; 
+        [] true -> 0.5:(y'=!y) + 0.5:(x'=3)&(z'=x+4); endmodule""",
     "no commands": "dtmc module m x : bool; endmodule",
     "guards never true": "ctmc module m x : [0..2]; [] false -> 1:(x'=1); [] x>2 -> 1:(x'=0); endmodule",
     "globals": """
@@ -49,7 +50,8 @@ MODELS = {
         [] x=3 -> 1:(x'=0); endmodule
         rewards "all" x>0 : x; [] true : 1; [a] x=1 : 10; endrewards""",
     "dtmc with choices": """
-        dtmc module m x : [0..3]; [] x<3 -> 0.5:(x'=x+1) + 0.5:(x'=0); [] x=1 -> 1:(x'=3); [a] x>=1 -> 1:(x'=0);
+        dtmc module m x : [0..3]; [] x<3 -> 0.5:(x'=x+1) + 0.5:(x'=0); [] x=1 -> 1:(x'=3);
+        [a] x>=1 -> 1:(x'=0);
         [a] x=2 -> 0.25:(x'=3) + 0.75:(x'=1); endmodule
         module n y : bool; [a] true -> 1:(y'=!y); [a] y -> 1:(y'=false); endmodule
         rewards [] true : 3; [a] x=2 : y ? 1 : 2; true : 0.125; endrewards""",
@@ -63,7 +65,8 @@ MODELS = {
         [] y>0 -> pow(y, 2):(y'=floor(y/2)); endmodule
         rewards "load" true : x*y; x>3 : 0.5; endrewards""",
     "deadlocks": """
-        dtmc module m x : [0..3]; [] x=0 -> 0.3:(x'=1) + 0.3:(x'=2) + 0.4:(x'=3); [] x=2 -> (x'=2); endmodule""",
+        dtmc module m x : [0..3]; [] x=0 -> 0.3:(x'=1) + 0.3:(x'=2) + 0.4:(x'=3);
+        [] x=2 -> (x'=2); endmodule""",
     "tiny products are no transitions": """
         ctmc module m x : bool; [a] !x -> 1e-200:(x'=true); [] true -> 1:(x'=x); endmodule
         module n y : bool; [a] true -> 1e-200:(y'=!y); endmodule""",
