@@ -157,6 +157,17 @@ def test_expressions_long_chains_need_no_recursion(
             assert holds(encoding, states, values) == (met != negated)
 
 
+def test_expressions_values_outside_a_range_belong_to_no_set() -> None:
+    """Five values take three bits: the other assignments are covered by no piece."""
+    source, expression = formula("x + (b ? 1 : 0)")
+    encoding = Encoding(source.variables)
+    manager = encoding.manager
+    partition = ExpressionTranslator(encoding).partition(expression)
+    x = encoding.by_name["x"]
+    inside = manager.disjunction(manager.cube(encoding.row_names(x), k) for k in range(5))
+    assert partition.support == inside
+
+
 def test_expressions_undefined_values_are_pieces_of_their_own(way: str) -> None:
     source, expression = formula("1/x")
     encoding = Encoding(source.variables)

@@ -22,7 +22,7 @@ MODELS = {
     "no variables, no commands": "ctmc module m endmodule",
     "single values": "ctmc module m x : [3..3]; y : [-1..-1]; [] true -> 2:(x'=3); endmodule",
     "single value among others": """
-        dtmc module m x : [3..3]; y : bool; z : [7..7]; 
+        dtmc module m x : [3..3]; y : bool; z : [7..7];
         [] true -> 0.5:(y'=!y) + 0.5:(x'=3)&(z'=x+4); endmodule""",
     "no commands": "dtmc module m x : bool; endmodule",
     "guards never true": "ctmc module m x : [0..2]; [] false -> 1:(x'=1); [] x>2 -> 1:(x'=0); endmodule",
