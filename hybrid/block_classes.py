@@ -90,7 +90,8 @@ def find_block_classes(matrix: OffsetMTBDD, scaled: bool) -> BlockClasses:
         below = np.append(classes[0], np.int32(-1))
         values = np.append(leading[0], 0.0)
         own = np.where(level.low >= 0, values[level.low], values[level.high])
-        key = [below[level.low], below[level.high], level.offset, matrix.rows[k], matrix.columns[k]]
+        key: list[NDArray[np.integer]] = [below[level.low], below[level.high]]
+        key += [level.offset, matrix.rows[k], matrix.columns[k]]
         if scaled:
             both = (level.low >= 0) & (level.high >= 0)
             ratio = np.divide(values[level.high], own, out=np.ones(len(level)), where=both)
@@ -105,7 +106,8 @@ def find_block_classes(matrix: OffsetMTBDD, scaled: bool) -> BlockClasses:
 def _rounded_bits(values: Float64Array) -> Int64Array:
     """Numbers that agree exactly when the values agree in their leading mantissa bits, rounded to nearest."""
     drop = 52 - _RATIO_BITS
-    bits = values.view(np.int64)
+    bits: Int64Array = values.view(np.int64)
     rounded = (bits + (1 << (drop - 1))) >> drop
     # Ranks instead of bit patterns keep the packed keys of distinct_rows short.
-    return np.unique(rounded, return_inverse=True)[1].astype(np.int64)
+    ranks: Int64Array = np.unique(rounded, return_inverse=True)[1].astype(np.int64)
+    return ranks

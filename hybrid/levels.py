@@ -103,8 +103,8 @@ def choose_level(
             fallback.level,
             f"level {fallback.level} needs the least memory; no level is compact enough to be timed{within}",
         )
-    least = min(seconds for seconds, _ in timed)
-    near = [(t, c) for t, c in timed if t <= _EQUAL_TIMES * least]
+    shortest = min(seconds for seconds, _ in timed)
+    near = [(t, c) for t, c in timed if t <= _EQUAL_TIMES * shortest]
     seconds, best = min(near, key=lambda t: (_size(t[1], backend), t[1].level))
     types = f"{best.row_types} row types and {best.groups} groups, " if backend == "cpu" else ""
     return LevelChoice(

@@ -28,7 +28,10 @@ def pointers(counts: NDArray[np.integer]) -> Int64Array:
 def positions_in_lists(ptr: NDArray[np.integer]) -> Int64Array:
     """Return, for every item of all lists, its position within its list."""
     counts = np.diff(ptr)
-    return np.arange(int(ptr[-1]) - int(ptr[0]), dtype=np.int64) - np.repeat(ptr[:-1] - ptr[0], counts)
+    starts = (ptr[:-1] - ptr[0]).astype(np.int64)
+    positions = np.arange(int(ptr[-1]) - int(ptr[0]), dtype=np.int64)
+    positions -= np.repeat(starts, counts)
+    return positions
 
 
 def concatenated_ranges(starts: NDArray[np.integer], counts: NDArray[np.integer]) -> Int64Array:
@@ -39,7 +42,8 @@ def concatenated_ranges(starts: NDArray[np.integer], counts: NDArray[np.integer]
     counts = counts.astype(np.int64)
     total = int(counts.sum())
     ends = np.cumsum(counts)
-    return np.arange(total, dtype=np.int64) + np.repeat(starts.astype(np.int64) - (ends - counts), counts)
+    shift: Int64Array = starts.astype(np.int64) - (ends - counts)
+    return np.arange(total, dtype=np.int64) + np.repeat(shift, counts)
 
 
 def distinct_lists(

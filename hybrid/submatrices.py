@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.block_classes import BlockClasses
-from hybrid.ragged import concatenated_ranges, pointers
-from mtbdd.offset import OffsetMTBDD
+from hybrid.ragged import pointers
+from mtbdd.offset import OffsetMTBDD, distinct_rows
 
 __all__ = ["CooBlocks", "class_submatrices", "expand_nodes"]
 
@@ -69,10 +70,11 @@ def expand_nodes(matrix: OffsetMTBDD, k: int, nodes: NDArray[np.integer]) -> Coo
     Time: O(entries * (levels below k) + entries log entries), array sweeps only.
     """
     narrow = _fits_int32(matrix.rows[k]) and _fits_int32(matrix.columns[k])
-    index = np.int32 if narrow else np.int64
+    index: type[np.int32] | type[np.int64] = np.int32 if narrow else np.int64
     block = np.arange(len(nodes), dtype=np.int64)
     node = nodes.astype(np.int32)
-    row, column = np.zeros(len(nodes), index), np.zeros(len(nodes), index)
+    row: NDArray[Any] = np.zeros(len(nodes), index)
+    column: NDArray[Any] = np.zeros(len(nodes), index)
     for depth in range(k, matrix.n_levels):
         level = matrix.levels[depth]
         low, high = level.low[node], level.high[node]
@@ -118,21 +120,43 @@ def class_submatrices(classes: BlockClasses, k: int) -> CooBlocks | None:
 
     Notes
     -----
-    Time: O(entries of all nodes of the level * levels below it) with scaling, of one node a class without.
+    Time: O(entries of one node a class * levels below k), and the comparison of values with scaling.
     """
     chosen = classes.representative[k]
+    if classes.scaled and not _scales_are_accurate(classes, k):
+        return None
     blocks = expand_nodes(classes.matrix, k, chosen)
     if not classes.scaled:
         return blocks
-    counts = np.diff(blocks.ptr)
-    value = blocks.value / np.repeat(classes.leading[k][chosen], counts)
-    alone = np.ones(len(classes.classes[k]), bool)
-    alone[chosen] = False
-    others = np.flatnonzero(alone)
-    members = expand_nodes(classes.matrix, k, others)
-    twin = classes.classes[k][others]
-    rebuilt = value[concatenated_ranges(blocks.ptr[twin], counts[twin])]
-    rebuilt *= np.repeat(classes.leading[k][others], counts[twin])
-    if np.any(np.abs(rebuilt - members.value) > _MAX_ULP * np.spacing(np.abs(members.value))):
-        return None
+    value = blocks.value / np.repeat(classes.leading[k][chosen], np.diff(blocks.ptr))
     return CooBlocks(blocks.ptr, blocks.row, blocks.column, value, blocks.n_rows, blocks.n_columns)
+
+
+def _scales_are_accurate(classes: BlockClasses, k: int) -> bool:
+    """Compare every value of every member of a class of level k with the value that sharing would give.
+
+    Members are compared with their representatives on the diagram: pairs of nodes descend together, and
+    pairs that meet again under the same two leading values are followed once. No member is expanded.
+    """
+    matrix, leading = classes.matrix, classes.leading[k]
+    mine = np.arange(matrix.nodes[k], dtype=np.int64)
+    twin = classes.representative[k][classes.classes[k]]
+    others = np.flatnonzero(mine != twin)
+    mine, twin = mine[others], twin[others]
+    # A pair of leading values is all that its members' values depend on besides the two terminals.
+    number = np.unique(leading, return_inverse=True)[1]
+    first, pair = distinct_rows((number[mine], number[twin]))
+    own_leading, twin_leading = leading[mine[first]], leading[twin[first]]
+    for depth in range(k, matrix.n_levels + 1):
+        first, _ = distinct_rows((pair, mine, twin))
+        pair, mine, twin = pair[first], mine[first], twin[first]
+        if depth == matrix.n_levels:
+            break
+        level = matrix.levels[depth]
+        below = np.concatenate((level.low[mine], level.high[mine])).astype(np.int64)
+        there = np.flatnonzero(below >= 0)
+        twins = np.concatenate((level.low[twin], level.high[twin])).astype(np.int64)
+        pair, mine, twin = np.concatenate((pair, pair))[there], below[there], twins[there]
+    exact = matrix.terminals[mine]
+    rebuilt = own_leading[pair] * (matrix.terminals[twin] / twin_leading[pair])
+    return bool(np.all(np.abs(rebuilt - exact) <= _MAX_ULP * np.spacing(np.abs(exact))))

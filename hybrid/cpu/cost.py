@@ -38,7 +38,7 @@ _TERM_BYTES = 12
 _DISTINCT_TERMS = 0.7
 """Share of the terms of all row types that remain when equal patterns are stored once."""
 _FAST_BYTES = 1 << 17
-_BUILD_SECONDS_ENTRY = 0.05e-6
+_BUILD_SECONDS_ENTRY = 1e-6
 _PRODUCTS = 1000
 """Products over which the time to build the tables is spread."""
 
@@ -86,5 +86,7 @@ def predict_seconds(types: RowTypes, k: int, nonzeros: NDArray[np.int64]) -> flo
         + _SECONDS_GROUP
     )
     shared = batches * (terms * _SECONDS_SHARED_TERM * pressure + slices * _SECONDS_SHARED_SLICE)
-    build = float(entries.sum()) * _BUILD_SECONDS_ENTRY / _PRODUCTS
+    # Classes are cut into slices once, however many row types share them.
+    contents = float(nonzeros[types.classes.representative[k]].sum())
+    build = contents * _BUILD_SECONDS_ENTRY / _PRODUCTS
     return float((each + shared).sum()) + build

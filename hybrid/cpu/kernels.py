@@ -23,7 +23,11 @@ from hybrid.cpu.vector_code import (
     relax,
 )
 
-__all__ = ["block_spmv"]
+__all__ = ["VECTOR_CODE_DIGEST", "block_spmv"]
+
+VECTOR_CODE_DIGEST = "2d22b02765a97fee"
+"""Leading digits of the SHA-256 of vector_code.py. Numba's cache notices changes of this file only, so this
+must change whenever that file does; a test compares the two."""
 
 
 @njit(cache=True, nogil=True, boundscheck=False)

@@ -22,7 +22,7 @@ WINDOW_ROWS = 1 << 16
 """Groups of one type are multiplied together if they lie in the same window of rows, so that the parts of x
 and y in use stay in the cache."""
 
-_PIECE_SLICES = 1024
+_PIECE_SLICES = 256
 _CHUNKS = 96
 
 

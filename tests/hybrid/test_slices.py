@@ -89,6 +89,39 @@ def test_pieces_and_gaps_cover_every_row_once() -> None:
         assert layout.nbytes > 0
 
 
+def test_safe_groups_never_read_outside_x() -> None:
+    rng = np.random.default_rng(85)
+    dense = random_sparse(rng, 300, 200, 0.03)
+    matrix = from_dense(dense, random_codes(rng, 10, 300), random_codes(rng, 10, 200), 10)
+    unsafe = 0
+    for k in range(21):
+        layout = lay_out(matrix, k, scaled=False)
+        table = layout.table
+        for first, count in zip(layout.piece_group, layout.piece_count, strict=True):
+            unsafe += count == 0
+            for g in range(first, first + count):
+                kind, own = layout.row_type[g], layout.slot_ptr[g]
+                for q in range(table.ptr[kind + 1] - table.ptr[kind]):
+                    which = table.pattern[table.ptr[kind] + q]
+                    terms = slice(table.pattern_ptr[which], table.pattern_ptr[which + 1])
+                    start = layout.base[own + table.slot[terms]] + WIDTH * q + table.shift[terms]
+                    assert np.all(start >= 0)
+                    assert np.all(start + WIDTH <= 200)
+    assert unsafe > 0
+
+
+def test_compiled_code_is_cached_under_its_own_digest() -> None:
+    import hashlib
+    from pathlib import Path
+
+    from hybrid.cpu import kernels, vector_code
+
+    digest = hashlib.sha256(Path(vector_code.__file__).read_bytes()).hexdigest()
+    assert digest.startswith(kernels.VECTOR_CODE_DIGEST), (
+        f"vector_code.py has changed: set VECTOR_CODE_DIGEST of kernels.py to {digest[:16]!r}"
+    )
+
+
 def test_groups_of_one_type_are_multiplied_together() -> None:
     counter = np.eye(8, k=1) + 2 * np.eye(8, k=-1)
     dense = np.kron(np.eye(64), counter)
@@ -106,7 +139,7 @@ def test_large_row_types_are_cut_into_pieces() -> None:
     index, codes = np.arange(size), np.arange(size)
     matrix = from_coo(index, (index * 3) % size, values, codes, codes, 15)
     layout = lay_out(matrix, 0, scaled=False)
-    assert len(layout.piece_group) == 4
+    assert len(layout.piece_group) == 13
     x, out = np.random.default_rng(84).random(size), np.empty(size)
     CpuProduct(layout).multiply(x, out)
     np.testing.assert_array_equal(out, x[(index * 3) % size])
