@@ -7,11 +7,12 @@ variables that the event may change; all other variables keep their values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mtbdd.expressions import ExpressionTranslator
 from mtbdd.language.syntax import (
+    Assignment,
     Binary,
     Command,
     Expression,
@@ -168,20 +169,23 @@ def _relation(
 ) -> Node:
     """Return the relation "assigned variables take their new value, the other touched ones keep theirs"."""
     encoding = translator.encoding
-    manager = encoding.manager
     assigned = {a.variable for a in update.assignments}
-    relation = manager.equal_bits(encoding.bits_of(n for n in touched if n not in assigned))
+    relation = encoding.manager.equal_bits(encoding.bits_of(n for n in touched if n not in assigned))
     for assignment in update.assignments:
-        variable = encoding.by_name[assignment.variable]
-        moves = []
-        for value, piece in translator.partition(assignment.expression):
-            if variable.low <= value <= variable.high:
-                moves.append(piece & encoding.column_value(variable, int(value)))
-            elif (bad := piece & active) != manager.false:
-                text = f"sets {variable.name} to {value}, outside its range [{variable.low}..{variable.high}]"
-                suspects.append(Suspect(assignment.position, bad, f"the update {text}"))
-        relation = relation & manager.disjunction(moves)
+        moves, strays = translator.assignment(encoding.by_name[assignment.variable], assignment.expression)
+        if strays & active != encoding.manager.false:
+            suspects.extend(_strays(assignment, active, translator))
+        relation = relation & moves
     return relation
+
+
+def _strays(assignment: Assignment, active: Node, translator: ExpressionTranslator) -> Iterator[Suspect]:
+    """Yield where an assignment leaves its variable's range, value by value."""
+    variable = translator.encoding.by_name[assignment.variable]
+    for value, piece in translator.partition(assignment.expression, active):
+        if not variable.low <= value <= variable.high:
+            text = f"sets {variable.name} to {value}, outside its range [{variable.low}..{variable.high}]"
+            yield Suspect(assignment.position, piece, f"the update {text}")
 
 
 def total_weight(command: Command) -> Expression:

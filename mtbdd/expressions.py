@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mtbdd.encoding import Encoding
+from mtbdd.codes import spell, union_of_codes
+from mtbdd.encoding import EncodedVariable, Encoding
 from mtbdd.language.evaluate import evaluate, expression_variables
 from mtbdd.language.syntax import (
     Binary,
@@ -30,7 +32,9 @@ from mtbdd.partition import Partition, from_table
 
 __all__ = ["ExpressionTranslator"]
 
-_GRID_BITS = 16  # tables of up to 65,536 entries: about a millisecond in numpy
+_FEW_BITS = 4  # below, a set a value costs less than numpy's fixed costs
+_CODE_BITS = 62  # a code is one signed 64-bit number
+_GRID_BITS = 20  # tables of up to 10^6 entries: tens of milliseconds in numpy
 _LONG_CHAIN = 16  # from this many operands on, & and | are tabulated as a whole where possible
 _LOGIC = frozenset("& | => <=>".split())
 
@@ -163,6 +167,48 @@ class ExpressionTranslator:
             result = result.combine(part, step)
         return result
 
+    def assignment(self, variable: EncodedVariable, expression: Expression) -> tuple[Node, Node]:
+        """Return the relation "variable' = expression" and the states where the value is out of range.
+
+        Time: O(2^k) in numpy for an expression over few enough bits k, else one conjunction a value.
+        """
+        manager = self.encoding.manager
+        names = self._ordered(expression_variables(expression))
+        variables = [self.encoding.by_name[n] for n in names]
+        width = len(self.encoding.bits_of(names))
+        if not _FEW_BITS < width <= min(_GRID_BITS, _CODE_BITS - len(variable.bits)):
+            moves, strays = [], []
+            for value, piece in self.partition(expression):
+                if variable.low <= value <= variable.high:
+                    moves.append(piece & self.encoding.column_value(variable, int(value)))
+                else:
+                    strays.append(piece)
+            return manager.disjunction(moves), manager.disjunction(strays)
+        table, mask = self._table(expression, variables)
+        inside = (variable.low <= table) & (table <= variable.high)
+        sources = [(v, self.encoding.row_names(v)) for v in variables]
+        stored = [
+            (np.asarray(n), bits) for n, (_, bits) in zip(self._stored(variables), sources, strict=True)
+        ]
+        rows = [name for _, bits in sources for name in bits]
+        columns = self.encoding.column_names(variable)
+        order = sorted([*rows, *columns], key=manager.bdd.level_of_var)
+        kept = np.flatnonzero(mask & inside)
+        target = (table[kept] - variable.low).astype(np.int64)
+        numbers = [(values[kept], bits) for values, bits in stored]
+        moves_node = union_of_codes(manager, order, spell([*numbers, (target, columns)], order))
+        astray = np.flatnonzero(mask & ~inside)
+        if astray.size == 0:
+            return moves_node, manager.false
+        codes = spell([(values[astray], bits) for values, bits in stored], rows) if rows else astray
+        return moves_node, union_of_codes(manager, rows, codes)
+
+    @staticmethod
+    def _stored(variables: Sequence[EncodedVariable]) -> list[NDArray[np.int64]]:
+        """Return the stored number of every variable at every place of their grid, flat."""
+        shape = tuple(1 << len(v.bits) for v in variables)
+        return [axis.reshape(-1) for axis in np.indices(shape, dtype=np.int64)] if shape else []
+
     def _ordered(self, names: frozenset[str]) -> list[str]:
         """Return variable names in model order."""
         return [v.name for v in self.encoding.variables if v.name in names]
@@ -170,16 +216,21 @@ class ExpressionTranslator:
     def _tabulate(self, e: Expression, names: Sequence[str]) -> Partition:
         """Evaluate on the grid of all values of the named variables."""
         variables = [self.encoding.by_name[n] for n in names]
+        bits = [name for v in variables for name in self.encoding.row_names(v)]
+        return from_table(self.encoding.manager, bits, *self._table(e, variables))
+
+    def _table(
+        self, e: Expression, variables: Sequence[EncodedVariable]
+    ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return the values on the grid, flat, and where all variables are in range."""
         shape = tuple(1 << len(v.bits) for v in variables)
-        table = np.broadcast_to(np.asarray(evaluate(e, self.encoding.grid(names))), shape)
+        grid = self.encoding.grid([v.name for v in variables])
+        table = np.broadcast_to(np.asarray(evaluate(e, grid)), shape)
         mask = np.ones(shape, dtype=np.bool_)
         for axis, v in enumerate(variables):
             inside = np.arange(shape[axis]) < v.size
             mask &= inside.reshape([-1 if i == axis else 1 for i in range(len(shape))])
-        bits = [name for v in variables for name in self.encoding.row_names(v)]
-        return from_table(
-            self.encoding.manager, bits, np.ascontiguousarray(table).reshape(-1), mask.reshape(-1)
-        )
+        return np.ascontiguousarray(table).reshape(-1), mask.reshape(-1)
 
 
 def _union(manager: Any, parts: Sequence[Partition]) -> Partition:

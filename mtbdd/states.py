@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mtbdd.manager import Manager, Node
 from mtbdd.nodes import FALSE, NodeTable, read_nodes
 
-__all__ = ["MAX_COUNT", "StateIndex", "expand_values", "index_states"]
+__all__ = ["MAX_COUNT", "StateIndex", "expand_values", "index_states", "states_from"]
 
 MAX_COUNT = 2**62 - 1  # largest number of states or transitions; twice as many still fit 64 bits
 
@@ -125,6 +125,69 @@ def index_states(manager: Manager, states: Node) -> StateIndex:
             )
         counts.append(above)
     return StateIndex(states, tuple(low), tuple(high), tuple(reversed(counts)))
+
+
+def states_from(manager: Manager, index: StateIndex, mask: NDArray[np.bool_]) -> Node:
+    """Return the members of a set that a vector marks, as a set: the inverse of an indicator.
+
+    Parameters
+    ----------
+    manager : Manager
+    index : StateIndex
+        The set.
+    mask : ndarray of bool, shape (index.size,)
+        Which members to keep, in index order.
+
+    Raises
+    ------
+    ValueError
+        The mask has another shape.
+
+    Notes
+    -----
+    Prefixes of the members' bits are numbered bottom-up, level by level, equal subsets alike.  Time:
+    O(prefixes) in numpy for every level, then one package call for every distinct subset.
+    """
+    if mask.shape != (index.size,):
+        raise ValueError(f"mask: expected shape ({index.size},), got {mask.shape}")
+    if not mask.any():
+        return manager.false
+    if mask.all():
+        return index.states
+    # Downwards: which children every prefix has, packed to one bit a child.
+    shapes: list[tuple[NDArray[np.uint8], int]] = []
+    sequence = np.zeros(1, dtype=np.int32)
+    for low, high in zip(index.low, index.high, strict=True):
+        both = np.stack([low[sequence], high[sequence]], axis=1).reshape(-1)
+        present = both >= 0
+        shapes.append((np.packbits(present), both.size))
+        sequence = both[present]
+    # Upwards: number 0 is the empty subset; nodes of the package stand for the others.
+    numbers = mask.astype(np.int64)
+    nodes = [manager.false, manager.true]
+    for bit in reversed(range(index.n_bits)):
+        packed, size = shapes.pop()
+        children = np.zeros(size, dtype=np.int64)
+        children[np.unpackbits(packed, count=size).astype(np.bool_)] = numbers
+        width = len(nodes)
+        keys, numbers = _renumber(children[::2] * width + children[1::2], width)
+        variable = manager.bdd.var(manager.rows[bit])
+        nodes = [
+            nodes[low] if low == high else manager.bdd.ite(variable, nodes[high], nodes[low])
+            for low, high in zip((keys // width).tolist(), (keys % width).tolist(), strict=True)
+        ]
+    return nodes[int(numbers[0])]
+
+
+def _renumber(keys: NDArray[np.int64], width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the distinct keys below ``width ** 2``, 0 always among them, and every key's place."""
+    if width * width <= max(4 * keys.size, 1024):
+        seen = np.zeros(width * width, dtype=np.bool_)
+        seen[keys] = True
+        seen[0] = True
+        return np.flatnonzero(seen), (np.cumsum(seen) - 1)[keys]
+    distinct, places = np.unique(np.append(keys, 0), return_inverse=True)
+    return distinct, places.reshape(-1)[:-1]
 
 
 def expand_values(index: StateIndex, table: NodeTable, values: Any, dtype: Any = np.float64) -> NDArray[Any]:
