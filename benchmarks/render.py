@@ -1,0 +1,143 @@
+"""Render the records in benchmarks/results/ as docs/benchmarks.md.
+
+Usage: python benchmarks/render.py
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+PAGE = ROOT / "docs" / "benchmarks.md"
+
+HEAD = """# Benchmarks
+
+Rendered by `python benchmarks/render.py` from the records in `benchmarks/results/`; each record names commit,
+versions and processor.  Times of two programs are compared within one run; PRISM's figures were measured
+apart, on the same kind of machine, and stand beside for orientation.
+"""
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table, numbers to the right."""
+    lines = ["| " + " | ".join(columns) + " |"]
+    lines.append("| " + " | ".join(["---"] + ["---:"] * (len(columns) - 1)) + " |")
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def made(record: dict[str, Any]) -> str:
+    """Return where and when a record was made."""
+    e = record["environment"]
+    versions = ", ".join(f"{k} {v}" for k, v in e["packages"].items() if v)
+    machine = f"{e['processor']}, {e['cores']} cores, Python {e['python']}"
+    return f"{e['date'][:10]}, commit {e['commit']}, {machine}, {versions}."
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Return a number with few digits."""
+    return "" if value is None else f"{value:.{digits}g}"
+
+
+def cpu_iteration(record: dict[str, Any]) -> str:
+    """Return the section on products."""
+    rows = []
+    for r in record["results"]:
+        ns = r["ns_per_transition"]
+        prism = r.get("prism_ns_per_transition") or {}
+        rows.append(
+            [
+                r["model"].replace(":", " "),
+                f"{r['transitions']:,}",
+                f"{r['representation_memory_bytes'] / 1e6:.1f}",
+                f"{100 * r['representation_memory_bytes'] / r['csr_bytes']:.1f} %",
+                number(ns["scipy_csr"]),
+                number(ns["product_one_thread"]),
+                number(ns["product"]),
+                f"{r['speedup']:.2f}",
+                number(prism.get("hybrid")),
+                number(prism.get("sparse")),
+            ]
+        )
+    columns = ["model", "transitions", "MB", "of CSR", "SciPy CSR", "1 thread", "all threads", "gain"]
+    columns += ["PRISM hybrid", "PRISM sparse"]
+    return "\n\n".join(
+        [
+            "## A product on the CPU",
+            "Nanoseconds a transition of one product `M @ x` (medians); SciPy's CSR product uses one core, "
+            "PRISM's engines too.  Geometric mean of the gain over the models with more than 10⁶ transitions: "
+            f"{record['geometric_mean_speedup']:.2f}, least {record['least_speedup']:.2f}.",
+            table(columns, rows),
+            f"[`cpu_iteration.json`](../benchmarks/results/cpu_iteration.json), {made(record)}",
+        ]
+    )
+
+
+def symbolic_build(record: dict[str, Any]) -> str:
+    """Return the section on the symbolic build."""
+    rows = [
+        [
+            f"{r['model']} {r['constants']}",
+            f"{r['states']:,}",
+            f"{r['transitions']:,}",
+            f"{r['mtbdd_nodes']:,}",
+            f"{r['seconds']:.3f}",
+            number(r.get("prism_seconds")),
+        ]
+        for r in record["rows"]
+    ]
+    columns = ["model", "states", "transitions", "MTBDD nodes", "seconds", "PRISM's construction"]
+    same = all(r.get("same_sizes", True) for r in record["rows"])
+    return "\n\n".join(
+        [
+            "## The symbolic build",
+            "From text to offset-labelled matrix, medians of three builds in one process."
+            + ("  States, transitions and nodes equal PRISM's in every row." if same else ""),
+            table(columns, rows),
+            f"[`symbolic_build.json`](../benchmarks/results/symbolic_build.json), {made(record)}",
+        ]
+    )
+
+
+def agreement(record: dict[str, Any]) -> str:
+    """Return the section on values."""
+    rows = []
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for r in record["rows"]:
+        groups.setdefault((r["model"].split("/")[0], r["backend"]), []).append(r)
+    for (model, backend), members in groups.items():
+        worst = max((m["relative_error"] for m in members if m["relative_error"] is not None), default=None)
+        good = sum(m["agrees"] for m in members)
+        rows.append([model, backend, f"{good} of {len(members)}", number(worst, 2)])
+    return "\n\n".join(
+        [
+            "## Values",
+            f"Reference values obtained elsewhere, epsilon {record['epsilon']:g}, at the level of minimum memory "
+            "and at the level of minimum time: how many agree within their tolerance of 10⁻⁶, and the greatest "
+            "relative error.",
+            table(["model", "backend", "agree", "greatest error"], rows),
+            f"[`agreement.json`](../benchmarks/results/agreement.json), {made(record)}",
+        ]
+    )
+
+
+SECTIONS = {"cpu_iteration": cpu_iteration, "symbolic_build": symbolic_build, "agreement": agreement}
+
+
+def main() -> None:
+    """Write the page."""
+    parts = [HEAD.rstrip()]
+    for name, render in SECTIONS.items():
+        path = RESULTS / f"{name}.json"
+        if path.exists():
+            parts.append(render(json.loads(path.read_text())))
+    PAGE.write_text("\n\n".join(parts) + "\n")
+    print(f"wrote {PAGE.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
