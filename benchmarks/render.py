@@ -69,8 +69,8 @@ def cpu_iteration(record: dict[str, Any]) -> str:
         [
             "## A product on the CPU",
             "Nanoseconds a transition of one product `M @ x` (medians); SciPy's CSR product uses one core, "
-            "PRISM's engines too.  Geometric mean of the gain over the models with more than 10⁶ transitions: "
-            f"{record['geometric_mean_speedup']:.2f}, least {record['least_speedup']:.2f}.",
+            "PRISM's engines too.  Geometric mean of the gain over the models with more than 10⁶ "
+            f"transitions: {record['geometric_mean_speedup']:.2f}, least {record['least_speedup']:.2f}.",
             table(columns, rows),
             f"[`cpu_iteration.json`](../benchmarks/results/cpu_iteration.json), {made(record)}",
         ]
@@ -116,9 +116,9 @@ def agreement(record: dict[str, Any]) -> str:
     return "\n\n".join(
         [
             "## Values",
-            f"Reference values obtained elsewhere, epsilon {record['epsilon']:g}, at the level of minimum memory "
-            "and at the level of minimum time: how many agree within their tolerance of 10⁻⁶, and the greatest "
-            "relative error.",
+            f"Reference values obtained elsewhere, epsilon {record['epsilon']:g}, at the level of minimum "
+            "memory and at the level of minimum time: how many agree within their tolerance of 10⁻⁶, and the "
+            "greatest relative error.",
             table(["model", "backend", "agree", "greatest error"], rows),
             f"[`agreement.json`](../benchmarks/results/agreement.json), {made(record)}",
         ]

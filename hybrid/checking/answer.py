@@ -22,7 +22,8 @@ class Answer:
     property : str
         Its text.
     value : float, int, bool or None
-        None if it could not be answered; infinite rewards are ``math.inf``.
+        None if it could not be answered, or for a range, whose ends are the bounds; infinite rewards are
+        ``math.inf``.
     lower, upper : float, int, bool or None
         Bounds that hold for certain; None where the method gives none.
     error : str or None
@@ -32,6 +33,8 @@ class Answer:
     seconds : float
         Wall time of everything done for this property.
     engine : str
+    listing : tuple of (str, number or bool)
+        States and their values, for filters that show them.
     """
 
     name: str | None
@@ -43,6 +46,7 @@ class Answer:
     statistics: Work
     seconds: float
     engine: str
+    listing: tuple[tuple[str, float | int | bool], ...] = ()
 
     def record(self) -> dict[str, Any]:
         """Return the answer as plain JSON values."""

@@ -1,46 +1,70 @@
 """From the property tree to values: each operator is sent to its algorithm.
 
-A formula yields one value for every reachable state (`StateValues`); an answer is that value
-in the initial states, or what a filter makes of the values.
+A formula yields one number or truth value for every reachable state; an answer is that value in the
+initial states, or what a filter makes of the values.  Sets of states that operators define become
+decision diagrams again, so that operators nest to any depth.
 """
 
 from __future__ import annotations
 
-import operator
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hybrid.checking.answer import Answer
-from hybrid.checking.filters import Summary, summarise
+from hybrid.checking.bounded_rewards import cumulative_rewards, instantaneous_rewards
+from hybrid.checking.combine import (
+    apply_arithmetic,
+    apply_call,
+    apply_logic,
+    choose,
+    compare,
+    equivalent,
+    negate,
+)
+from hybrid.checking.errors import UnsupportedError
+from hybrid.checking.filters import Summary, selected, summarise
 from hybrid.checking.options import CheckOptions
-from hybrid.checking.quantities import NotConvergedError, StateValues, Work
-from hybrid.checking.rewards import reachability_rewards
+from hybrid.checking.paths import path_probabilities
+from hybrid.checking.quantities import NotConvergedError, StateTruth, StateValues, UnknownError, Work
+from hybrid.checking.rewards import reachability_rewards, total_rewards
 from hybrid.checking.steady import steady_probabilities, steady_rewards
-from hybrid.checking.until import until_probabilities
-from hybrid.properties.tree import Filter, LongRun, Path, Probability, Property, Reward, SteadyState
-from mtbdd.language import LanguageError
-from mtbdd.language.syntax import Binary, Conditional, Expression, LabelReference, Literal, Name, Unary
+from hybrid.properties.tree import (
+    Cumulative,
+    Filter,
+    Instantaneous,
+    LongRun,
+    Path,
+    Probability,
+    Property,
+    Reward,
+    SteadyState,
+)
+from mtbdd.language.errors import LanguageError
+from mtbdd.language.syntax import (
+    Binary,
+    Call,
+    Conditional,
+    Expression,
+    LabelReference,
+    Literal,
+    Name,
+    Unary,
+)
 from mtbdd.language.walk import walk
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.rewards import expression_values
+from mtbdd.states import states_from
 
 __all__ = ["Checker", "UnsupportedError"]
 
-_COMPARE: dict[str, Callable[..., NDArray[np.bool_]]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-_OPERATORS = (Probability, SteadyState, Reward, Filter)
-
-
-class UnsupportedError(NotImplementedError):
-    """A property that parses but that this version cannot check."""
+_OPERATORS = (Probability, SteadyState, Reward, Filter, Path)
+_LOGIC = ("&", "|", "=>", "<=>")
+_ARITHMETIC = ("+", "-", "*", "/")
+_FINE = 1e-12  # precision of the second attempt at a comparison that the first one left unknown
 
 
 class Checker:
@@ -64,108 +88,217 @@ class Checker:
         self.options = options
         self._progress = progress
         self._work = Work()
+        self._unproven = False
 
     def answer(self, prop: Property) -> Answer:
         """Return the answer to a resolved property; faults of the property are part of the answer.
 
-        Only failures that concern the property become its error; running out of memory,
-        interrupts and defects of the program pass through.
+        A comparison that bounds leave unknown is tried again with a smaller epsilon.  Only failures
+        that concern the property become its error; running out of memory, interrupts and defects of
+        the program pass through.
         """
         start = time.perf_counter()
-        self._work = work = Work(progress=self._progress)
+        self._work, self._unproven = Work(progress=self._progress), False
         summary, error = None, None
         try:
             if prop.error is not None:
                 raise prop.error
-            summary = self._summary(prop.formula)
-        except (NotConvergedError, UnsupportedError, LanguageError, ValueError) as fault:
+            summary = self._patient_summary(prop.formula)
+        except (NotConvergedError, UnknownError, UnsupportedError, LanguageError, ValueError) as fault:
             error = str(fault)
+        except RecursionError:
+            error = "expected a property nested less deeply; split it with labels"
         seconds = time.perf_counter() - start
+        engine, work = self.options.engine, self._work
         if summary is None:
-            return Answer(prop.name, prop.text, None, None, None, error, work, seconds, self.options.engine)
-        value, bound = summary.value, summary.value if summary.exact else None
-        return Answer(prop.name, prop.text, value, bound, bound, None, work, seconds, self.options.engine)
+            return Answer(prop.name, prop.text, None, None, None, error, work, seconds, engine)
+        bounds = (None, None) if self._unproven else (summary.lower, summary.upper)
+        return Answer(
+            prop.name, prop.text, summary.value, *bounds, None, work, seconds, engine, summary.listing
+        )
 
     # ------------------------------------------------------------------ top level
+
+    def _patient_summary(self, formula: Expression) -> Summary:
+        """Return the answer's value, from more precise bounds if the first ones decide nothing."""
+        try:
+            return self._summary(formula)
+        except UnknownError:
+            coarse = self.options
+            if coarse.enclosing() is None or coarse.criterion.epsilon <= _FINE:
+                raise
+            try:
+                self.options = replace(coarse, criterion=replace(coarse.criterion, epsilon=_FINE))
+                return self._summary(formula)
+            finally:
+                self.options = coarse
 
     def _summary(self, formula: Expression) -> Summary:
         """Return the answer's value: a filter's result, or the value in the initial states."""
         if isinstance(formula, Filter):
-            states = self.model.reachable if formula.states is None else self.states(formula.states)
-            return summarise(self.model, formula.operator, self.values(formula.operand), states)
-        return summarise(self.model, "initial", self.values(formula), self.model.initial)
+            found = self.evaluate(formula.operand)
+            return summarise(self.model, formula.operator, found, self._filtered(formula))
+        return summarise(self.model, "initial", self.evaluate(formula), self.model.initial)
+
+    def _filtered(self, formula: Filter) -> Node:
+        """Return the states that a filter looks at."""
+        return self.model.reachable if formula.states is None else self.states(formula.states)
 
     # ------------------------------------------------------------------ formulas
 
     def states(self, formula: Expression) -> Node:
-        """Return the states that satisfy a formula without operators."""
-        nested = [part for part in walk(formula) if isinstance(part, _OPERATORS)]
-        if nested:
-            kind = type(nested[0]).__name__
-            raise UnsupportedError(f"operators inside operators are not checked by this version: {kind}")
-        return self.model.states(formula)
+        """Return the states that satisfy a state formula.
 
-    def values(self, formula: Expression) -> StateValues:
-        """Return a formula's value in every state."""
-        if isinstance(formula, Probability):
-            return self._compared(formula, self._probability(formula))
-        if isinstance(formula, SteadyState):
-            found = steady_probabilities(self.model, self.states(formula.states), self.options, self._work)
-            return self._compared(formula, found)
-        if isinstance(formula, Reward):
-            return self._compared(formula, self._reward(formula))
-        if any(isinstance(part, _OPERATORS) for part in walk(formula)):
-            raise UnsupportedError(
-                "operators joined by boolean or arithmetic connectives are not checked by this version"
-            )
-        if _is_boolean(formula, self.model):
-            return StateValues(self.model.indicator(self.states(formula)))
-        return StateValues(expression_values(self.model, formula, self.model.index))
-
-    def _probability(self, formula: Probability) -> StateValues:
-        """Return the probabilities of an unbounded until or eventually."""
-        _refuse_optimum(formula.optimum, "P")
-        path = formula.path
-        if not isinstance(path, Path) or path.operator not in ("U", "F") or path.bound is not None:
-            shape = path.operator if isinstance(path, Path) else type(path).__name__
-            bounded = isinstance(path, Path) and path.bound is not None
-            what = f"{shape} with a bound" if bounded else shape
-            raise UnsupportedError(f"P [ {what} ] is not checked by this version: U and F without bounds are")
-        safe = self.model.reachable if path.left is None else self.states(path.left)
-        target = self.states(path.right)
-        return until_probabilities(self.model, safe, target, self.options, self._work)
-
-    def _reward(self, formula: Reward) -> StateValues:
-        """Return reachability or long-run rewards."""
-        _refuse_optimum(formula.optimum, "R")
-        if formula.index is None:
-            raise UnsupportedError("the model has no reward structure for this property")
-        target = formula.target
-        if isinstance(target, LongRun):
-            return steady_rewards(self.model, formula.index, self.options, self._work)
-        if isinstance(target, Path) and target.operator == "F" and target.bound is None:
-            states = self.states(target.right)
-            return reachability_rewards(self.model, formula.index, states, self.options, self._work)
-        raise UnsupportedError("rewards C, I= and bounded ones are not checked by this version: F and S are")
-
-    def _compared(self, formula: Probability | SteadyState | Reward, found: StateValues) -> StateValues:
-        """Apply the operator's bound, if it has one.
-
-        Values that carry no error bound and lie within the precision of the threshold decide
-        nothing; they are refused rather than guessed.
+        Raises
+        ------
+        UnknownError
+            In some state the bounds do not decide.
         """
+        model = self.model
+        if not _has_operators(formula):
+            return model.states(formula)
+        if isinstance(formula, Unary) and formula.operator == "!":
+            return model.reachable & ~self.states(formula.operand)
+        truth = self.evaluate(formula)
+        if not isinstance(truth, StateTruth):
+            raise UnsupportedError("expected a truth value to define a set, got a number: give it a bound")
+        self._unproven |= truth.unproven is not None
+        return states_from(model.manager, model.index, truth.decided())
+
+    def evaluate(self, formula: Expression) -> StateValues | StateTruth:
+        """Return a formula's value in every state."""
+        if isinstance(formula, (Probability, SteadyState, Reward)):
+            return self._operator(formula)
+        if isinstance(formula, Filter):
+            return self._nested_filter(formula)
+        if not _has_operators(formula):
+            if _is_boolean(formula, self.model):
+                return StateTruth(self.model.indicator(self.model.states(formula)))
+            return StateValues.exact(expression_values(self.model, formula, self.model.index))
+        if isinstance(formula, Unary):
+            operand = self.evaluate(formula.operand)
+            return operand.negated() if isinstance(operand, StateTruth) else negate(operand)
+        if isinstance(formula, Binary):
+            return self._binary(formula)
+        if isinstance(formula, Call):
+            arguments = [self._number(argument) for argument in formula.arguments]
+            return apply_call(formula.function, arguments, formula.position)
+        if isinstance(formula, Conditional):
+            return self._conditional(formula)
+        raise UnsupportedError(
+            "LTL is not checked by this version: a path operator stands outside of P, or inside another one"
+        )
+
+    def _binary(self, formula: Binary) -> StateValues | StateTruth:
+        """Join two operands of which one holds an operator."""
+        if formula.operator in _ARITHMETIC:
+            return apply_arithmetic(formula.operator, self._number(formula.left), self._number(formula.right))
+        left, right = self.evaluate(formula.left), self.evaluate(formula.right)
+        if isinstance(left, StateTruth) and isinstance(right, StateTruth):
+            if formula.operator in _LOGIC:
+                return apply_logic(formula.operator, left, right)
+            same = equivalent(left, right)
+            return same if formula.operator == "=" else same.negated()
+        if isinstance(left, StateTruth) or isinstance(right, StateTruth):
+            raise UnsupportedError(f"'{formula.operator}' joins a truth value and a number")
+        return compare(formula.operator, left, right, f"the comparison '{formula.operator}'")
+
+    def _conditional(self, formula: Conditional) -> StateValues | StateTruth:
+        """Return ``condition ? then : otherwise``."""
+        condition = self.evaluate(formula.condition)
+        then, otherwise = self.evaluate(formula.then), self.evaluate(formula.otherwise)
+        if not isinstance(condition, StateTruth):
+            raise UnsupportedError("the condition before '?' is a number")
+        if isinstance(then, StateValues) and isinstance(otherwise, StateValues):
+            return choose(condition, then, otherwise)
+        if isinstance(then, StateTruth) and isinstance(otherwise, StateTruth):
+            chosen = apply_logic("&", condition, then)
+            return apply_logic("|", chosen, apply_logic("&", condition.negated(), otherwise))
+        raise UnsupportedError("the branches of '? :' are a number and a truth value")
+
+    def _number(self, formula: Expression) -> StateValues:
+        found = self.evaluate(formula)
+        if isinstance(found, StateTruth):
+            raise UnsupportedError("expected a number, got a truth value")
+        return found
+
+    def _nested_filter(self, formula: Filter) -> StateValues | StateTruth:
+        """Return a filter's value where another formula uses it: the same in every state."""
+        found, states = self.evaluate(formula.operand), self._filtered(formula)
+        if formula.operator in ("argmin", "argmax") and isinstance(found, StateValues):
+            indices = np.flatnonzero(self.model.indicator(states))
+            if indices.size:
+                attained = selected(formula.operator, found, indices)
+                loose = np.isnan(found.lower)
+                return StateTruth(attained, None, loose if bool(loose.any()) else None)
+        if formula.operator in ("print", "printall"):
+            return found
+        summary = summarise(self.model, formula.operator, found, states)
+        if summary.value is None:
+            raise UnsupportedError("filter(range, ...) is an interval, which no formula around it can use")
+        size = self.model.n_states
+        if isinstance(summary.value, bool):
+            unproven = None if summary.lower is not None else np.ones(size, dtype=np.bool_)
+            return StateTruth(np.full(size, summary.value), None, unproven)
+        lower, upper = (np.nan if b is None else float(b) for b in (summary.lower, summary.upper))
+        return StateValues.constant(float(summary.value), lower, upper, size)
+
+    # ------------------------------------------------------------------ operators
+
+    def _operator(self, formula: Probability | SteadyState | Reward) -> StateValues | StateTruth:
+        """Return the values of P, S or R, compared with the operator's bound if it has one."""
+        model, options, work = self.model, self.options, self._work
+        if isinstance(formula, Probability):
+            letter = "P"
+            _refuse_optimum(formula.optimum, letter)
+            found = path_probabilities(model, formula.path, self.states, options, work)
+        elif isinstance(formula, SteadyState):
+            letter = "S"
+            found = steady_probabilities(model, self.states(formula.states), options, work)
+        else:
+            letter = "R"
+            _refuse_optimum(formula.optimum, letter)
+            found = self._reward(formula)
         if formula.comparison is None:
             return found
         if not isinstance(formula.threshold, Literal):
             raise UnsupportedError("the operator's bound is not a constant")
         threshold = float(formula.threshold.value)
-        close = np.abs(found.values - threshold) <= 1e-6 * max(abs(threshold), 1e-300)
-        if found.exact is not None and (close & ~found.exact).any():
-            raise UnsupportedError(
-                f"the value lies too close to the bound {threshold} to decide at this precision, "
-                "in some state; ask for the value with =?"
-            )
-        return StateValues(_COMPARE[formula.comparison](found.values, threshold), found.exact)
+        bound = StateValues.exact(np.broadcast_to(np.float64(threshold), found.values.shape))
+        return compare(formula.comparison, found, bound, f"{letter}{formula.comparison}{threshold!r}")
+
+    def _reward(self, formula: Reward) -> StateValues:
+        """Return the values of R."""
+        if formula.index is None:
+            raise UnsupportedError("the model has no reward structure for this property")
+        model, options, work, target = self.model, self.options, self._work, formula.target
+        if isinstance(target, LongRun):
+            return steady_rewards(model, formula.index, options, work)
+        if isinstance(target, Cumulative):
+            if target.time is None:
+                return total_rewards(model, formula.index, options, work)
+            return cumulative_rewards(model, formula.index, _time(target.time), options, work)
+        if isinstance(target, Instantaneous):
+            return instantaneous_rewards(model, formula.index, _time(target.time), options, work)
+        if isinstance(target, Path) and target.operator == "F" and target.bound is None:
+            return reachability_rewards(model, formula.index, self.states(target.right), options, work)
+        raise UnsupportedError(
+            "rewards are gathered until a set is reached (F without a bound), up to a time (C<=t), at a time "
+            "(I=t), in total (C) or in the long run (S); other paths are not checked by this version"
+        )
+
+
+def _time(expression: Expression) -> float:
+    """Return a resolved time."""
+    if not isinstance(expression, Literal):
+        raise UnsupportedError("the time is not a constant")
+    value = expression.value
+    return value if isinstance(value, int) else float(value)
+
+
+def _has_operators(formula: Expression) -> bool:
+    """Return whether a formula holds an operator of properties."""
+    return any(isinstance(part, _OPERATORS) for part in walk(formula))
 
 
 def _refuse_optimum(optimum: str | None, letter: str) -> None:
@@ -183,5 +316,5 @@ def _is_boolean(formula: Expression, model: SymbolicModel) -> bool:
     if isinstance(formula, Conditional):
         return _is_boolean(formula.then, model)
     if isinstance(formula, Binary):
-        return formula.operator not in ("+", "-", "*", "/")
+        return formula.operator not in _ARITHMETIC
     return isinstance(formula, LabelReference) or (isinstance(formula, Unary) and formula.operator == "!")

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from hybrid.backend import choose_backend
 from hybrid.options import OptionError
-from hybrid.solvers import Criterion, Jacobi, Power
+from hybrid.solvers import BiCGStab, Criterion, Gain, Interval, Jacobi, Optimistic, Power
 
 __all__ = ["ENGINES", "METHODS", "CheckOptions"]
 
-ENGINES = ("hybrid",)
-METHODS = ("auto", "jacobi", "jor", "power")
+ENGINES = ("hybrid", "explicit")
+METHODS = ("auto", "jacobi", "jor", "power", "bicgstab", "interval", "optimistic")
+_ENCLOSING = ("auto", "interval", "optimistic")
 _STEADY_OMEGA = 0.9  # breaks the period of jump chains, for which plain Jacobi never settles
 
 
@@ -21,16 +22,21 @@ class CheckOptions:
 
     Attributes
     ----------
-    engine : {"hybrid"}
+    engine : {"hybrid", "explicit"}
+        The matrix as a decision diagram above explicit blocks, or written out as CSR.
     backend : {"auto", "cpu", "reference"}
     level : {"auto", "min-memory", "min-time"} or int
         Injection level, see `hybrid.inject`.
-    method : {"auto", "jacobi", "jor", "power"}
-        "auto" is Jacobi for linear systems and JOR with omega 0.9 for steady states.
+    method : {"auto", "jacobi", "jor", "power", "bicgstab", "interval", "optimistic"}
+        "auto", "interval" and "optimistic" give bounds; "auto" is "optimistic" for linear systems.  With
+        all three, long-run averages come from bounds on the gain.  The others give estimates: JOR with
+        omega 0.9 is "jacobi" damped, which periodic chains need in the long run, and what "bicgstab" is
+        replaced by there.
     omega : float, optional
         Relaxation of JOR; default 0.9.
     criterion : Criterion
-        When iterations stop.
+        When iterations stop: `epsilon` bounds the distance of the bounds for methods that give them, and
+        the difference of two iterates for the others.
 
     Raises
     ------
@@ -48,15 +54,18 @@ class CheckOptions:
     def __post_init__(self) -> None:
         """Check the names."""
         if self.engine not in ENGINES:
-            raise OptionError(f"engine {self.engine!r} is not offered by this version; choose hybrid")
+            offered = " or ".join(ENGINES)
+            raise OptionError(f"engine {self.engine!r} is not offered by this version; choose {offered}")
         if self.method not in METHODS:
             raise OptionError(f"method {self.method!r} is not offered; choose one of {', '.join(METHODS)}")
         try:
             choose_backend(self.backend)
         except ValueError as error:
             raise OptionError(str(error)) from None
-        if self.omega is not None and self.method not in ("auto", "jor"):
-            raise OptionError(f"omega belongs to the method jor, not to {self.method}")
+        if self.engine == "explicit" and self.backend not in ("auto", "cpu"):
+            raise OptionError(f"the explicit engine runs on the cpu, not on {self.backend}")
+        if self.omega is not None and self.method != "jor":
+            raise OptionError(f"omega belongs to the method jor, not to {self.method}; choose --method jor")
         if self.omega is not None and not 0 < self.omega < 2:
             raise OptionError(f"omega must lie between 0 and 2, got {self.omega}")
 
@@ -79,12 +88,24 @@ class CheckOptions:
             raise OptionError(str(error)) from None
         return cls(engine, backend, level, method, omega, criterion)
 
-    def solver(self, steady: bool) -> Jacobi | Power:
-        """Return the method for a linear system or for a steady state."""
+    def enclosing(self) -> Interval | Optimistic | None:
+        """Return the method with bounds for linear systems; None if one without bounds was chosen."""
+        if self.method not in _ENCLOSING:
+            return None
+        return Interval(self.criterion) if self.method == "interval" else Optimistic(self.criterion)
+
+    def gain(self) -> Gain | None:
+        """Return the method with bounds for long-run averages; None if one without bounds was chosen."""
+        return Gain(self.criterion) if self.method in _ENCLOSING else None
+
+    def solver(self, steady: bool) -> Jacobi | Power | BiCGStab:
+        """Return a method without bounds, for a linear system or for a steady state."""
         if self.method == "power":
             return Power(self.criterion)
         if self.method == "jacobi":
             return Jacobi(self.criterion)
-        if self.method == "jor" or self.omega is not None:
+        if self.method == "bicgstab" and not steady:
+            return BiCGStab(self.criterion)
+        if self.method == "jor":
             return Jacobi(self.criterion, _STEADY_OMEGA if self.omega is None else self.omega)
         return Jacobi(self.criterion, _STEADY_OMEGA if steady else 1.0)

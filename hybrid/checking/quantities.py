@@ -1,4 +1,4 @@
-"""Values of a property in every state, and the account of the numerical work behind them."""
+"""A formula's values or truth in every state, what is known of them for certain, and the work it took."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 from hybrid.solvers import Solution, Status
 
-__all__ = ["NotConvergedError", "StateValues", "Work"]
+__all__ = ["NotConvergedError", "StateTruth", "StateValues", "UnknownError", "Work"]
+
+Vector = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 
 class NotConvergedError(ArithmeticError):
@@ -18,14 +21,18 @@ class NotConvergedError(ArithmeticError):
 
     Attributes
     ----------
-    solution : Solution
-        The last iterate, which is not an answer.
+    status : Status
+        How it ended.
     """
 
-    def __init__(self, what: str, solution: Solution) -> None:
-        self.solution = solution
-        detail = f"after {solution.iterations} iterations, last difference {solution.difference:.3g}"
-        super().__init__(f"{what}: {solution.status.value} ({detail})")
+    def __init__(self, what: str, status: Status, iterations: int, difference: float) -> None:
+        self.status = status
+        detail = f"after {iterations} iterations, last difference {difference:.3g}"
+        super().__init__(f"{what}: {status.value} ({detail})")
+
+
+class UnknownError(ArithmeticError):
+    """A comparison that the bounds of a value do not decide."""
 
 
 @dataclass
@@ -57,46 +64,139 @@ class Work:
     residual: float = 0.0
     progress: Callable[[int, float], None] | None = field(default=None, repr=False)
 
-    def add(
+    def note(
         self,
-        what: str,
-        solution: Solution,
         method: str,
         backend: str,
-        level: int,
+        level: int | None,
+        iterations: int,
+        seconds: float,
         base_bytes: int,
         representation_bytes: int,
     ) -> None:
-        """Account for one system; refuse one that did not converge.
+        """Account for one run of iterations."""
+        self.method, self.backend = method, backend
+        self.iterations += iterations
+        self.seconds += seconds
+        if base_bytes + representation_bytes >= self.base_bytes + self.representation_bytes:
+            self.level, self.base_bytes, self.representation_bytes = level, base_bytes, representation_bytes
+
+    def accept(self, what: str, solution: Solution) -> None:
+        """Keep the residual of a solution; refuse one that did not converge.
 
         Raises
         ------
         NotConvergedError
         """
-        self.method, self.backend = method, backend
-        self.iterations += solution.iterations
-        self.seconds += solution.seconds
-        if base_bytes + representation_bytes >= self.base_bytes + self.representation_bytes:
-            self.level, self.base_bytes, self.representation_bytes = level, base_bytes, representation_bytes
         if solution.status is not Status.CONVERGED:
-            raise NotConvergedError(what, solution)
+            raise NotConvergedError(what, solution.status, solution.iterations, solution.difference)
         self.residual = max(self.residual, solution.residual)
 
 
 @dataclass(frozen=True)
 class StateValues:
-    """One number (or truth value) for every reachable state, in index order.
+    """One number for every state of a set, in index order.
 
     Attributes
     ----------
-    values : ndarray of float64 or bool, shape (n_states,)
-    exact : ndarray of bool, shape (n_states,), or None
-        Where the value follows from the graph alone; None means everywhere.
+    values : ndarray of float64, shape (n,)
+    lower, upper : ndarray of float64, shape (n,)
+        The exact value lies between them.  NaN where the method gives no bounds; the same array as
+        `values` if all values are exact.
     """
 
-    values: NDArray[np.float64] | NDArray[np.bool_]
-    exact: NDArray[np.bool_] | None = None
+    values: Vector
+    lower: Vector
+    upper: Vector
 
-    def is_exact(self, indices: NDArray[np.int64]) -> bool:
-        """Whether all the named states have exact values."""
-        return self.exact is None or bool(self.exact[indices].all())
+    @classmethod
+    def exact(cls, values: Vector) -> StateValues:
+        """Return values that are their own bounds."""
+        return cls(values, values, values)
+
+    @classmethod
+    def constant(cls, value: float, lower: float, upper: float, size: int) -> StateValues:
+        """Return the same value for every state, without an array for it."""
+        return cls(*(np.broadcast_to(np.float64(v), (size,)) for v in (value, lower, upper)))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all values are known to be exact."""
+        return self.lower is self.values and self.upper is self.values
+
+    def at(self, indices: NDArray[np.int64] | Mask) -> StateValues:
+        """Return the values of some states."""
+        if self.is_exact:
+            return StateValues.exact(self.values[indices])
+        return StateValues(self.values[indices], self.lower[indices], self.upper[indices])
+
+    def spread(self, where: Mask, known: Vector) -> StateValues:
+        """Return values for all states: these in the states `where`, exact `known` ones in the others."""
+        parts = []
+        for part in (self.values,) if self.is_exact else (self.values, self.lower, self.upper):
+            full = known.copy()
+            full[where] = part
+            parts.append(full)
+        return StateValues.exact(parts[0]) if self.is_exact else StateValues(*parts)
+
+    def complement(self) -> StateValues:
+        """Return one minus the values."""
+        if self.is_exact:
+            return StateValues.exact(1.0 - self.values)
+        # 1 - x is rounded, too; one unit in the last place of 1 covers it where it is not exact.
+        lower, upper = 1.0 - self.upper, 1.0 - self.lower
+        lower = np.where((self.upper == 0) | (self.upper == 1), lower, np.maximum(lower - 2.0**-53, 0.0))
+        upper = np.where((self.lower == 0) | (self.lower == 1), upper, np.minimum(upper + 2.0**-53, 1.0))
+        return StateValues(1.0 - self.values, lower, upper)
+
+
+@dataclass(frozen=True)
+class StateTruth:
+    """Whether a formula holds in every state of a set, in index order.
+
+    Attributes
+    ----------
+    values : ndarray of bool, shape (n,)
+    unknown : ndarray of bool, shape (n,), or None
+        Where the bounds of some value do not decide; None is nowhere.
+    unproven : ndarray of bool, shape (n,), or None
+        Where the truth rests on values without bounds; None is nowhere.
+    reason : str
+        Which comparison is unknown, and why.
+    """
+
+    values: Mask
+    unknown: Mask | None = None
+    unproven: Mask | None = None
+    reason: str = ""
+
+    def at(self, indices: NDArray[np.int64]) -> StateTruth:
+        """Return the truth in some states."""
+        unknown, unproven = (None if m is None else m[indices] for m in (self.unknown, self.unproven))
+        return StateTruth(self.values[indices], unknown, unproven, self.reason)
+
+    def decided(self) -> Mask:
+        """Return the truth where all states are needed.
+
+        Raises
+        ------
+        UnknownError
+            The truth of some state is unknown.
+        """
+        if self.unknown is not None and bool(self.unknown.any()):
+            raise UnknownError(self.reason)
+        return self.values
+
+    @property
+    def possible(self) -> Mask:
+        """Where the formula may hold."""
+        return self.values if self.unknown is None else self.values | self.unknown
+
+    @property
+    def certain(self) -> Mask:
+        """Where the formula holds for certain."""
+        return self.values if self.unknown is None else self.values & ~self.unknown
+
+    def negated(self) -> StateTruth:
+        """Return the truth of the negation."""
+        return StateTruth(~self.values, self.unknown, self.unproven, self.reason)

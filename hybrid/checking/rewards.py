@@ -1,19 +1,24 @@
-"""Expected rewards until a set is reached."""
+"""Expected rewards until a set is reached, and in total."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
 from hybrid.checking.systems import solve_linear
-from mtbdd.graph import prob0, prob1
+from mtbdd.faults import BuildError, format_state
+from mtbdd.graph import backward, prob0, prob1
+from mtbdd.language.errors import Fault
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-from mtbdd.rewards import reward_rates
-from mtbdd.states import index_states
+from mtbdd.rewards import expression_values, reward_rates
+from mtbdd.states import index_states, states_from
 
-__all__ = ["reachability_rewards"]
+__all__ = ["reachability_rewards", "state_rewards", "total_rewards"]
+
+Vector = NDArray[np.float64]
 
 
 def reachability_rewards(
@@ -29,14 +34,66 @@ def reachability_rewards(
     """
     zero = prob0(model, model.reachable, target)
     sure = prob1(model, model.reachable, target, zero)
-    values = np.where(model.indicator(sure), 0.0, np.inf)
+    known = np.where(model.indicator(sure), 0.0, np.inf)
     maybe_states = sure & ~target
     if maybe_states == model.manager.false:
-        return StateValues(values)
+        return StateValues.exact(known)
     maybe = index_states(model.manager, maybe_states)
     rewards = reward_rates(model, structure, maybe)
-    unknown = model.indicator(maybe_states)
     if not rewards.any():
-        return StateValues(values)
-    values[unknown] = solve_linear(model, maybe, rewards, options, work, "reachability rewards")
-    return StateValues(values, ~unknown)
+        return StateValues.exact(known)
+    found = solve_linear(model, maybe, rewards, None, options, work, "reachability rewards")
+    return found.spread(model.indicator(maybe_states), known)
+
+
+def total_rewards(model: SymbolicModel, structure: int, options: CheckOptions, work: Work) -> StateValues:
+    """Return the expected reward earned in all time, from every state.
+
+    It is earned before the states from which nothing more can be earned, and infinite where these
+    are not reached almost surely.
+
+    Raises
+    ------
+    ValueError
+        Some total is infinite and some rewards are negative, so that the total need not exist.
+    NotConvergedError
+    """
+    rewards = reward_rates(model, structure, model.index)
+    earning = states_from(model.manager, model.index, rewards != 0)
+    if earning == model.manager.false:
+        return StateValues.exact(np.zeros(model.n_states))
+    over = model.reachable & ~backward(model, earning)
+    found = reachability_rewards(model, structure, over, options, work)
+    if bool((rewards < 0).any()) and bool(np.isinf(found.values).any()):
+        raise ValueError(
+            "R [ C ]: rewards of both signs, earned for ever, need not add up to anything: "
+            "give a time with C<=t, or ask for the long-run average with S"
+        )
+    return found
+
+
+def state_rewards(model: SymbolicModel, structure: int) -> Vector:
+    """Return the state rewards alone, shape (n_states,): what counts at one moment.
+
+    Raises
+    ------
+    BuildError
+        A reward is not a finite number.
+
+    Notes
+    -----
+    Time: O(n) for every item and variable in it.
+    """
+    total = np.zeros(model.n_states)
+    for item in model.source.rewards[structure].items:
+        if item.is_transition:
+            continue
+        inside = model.indicator(model.states(item.guard))
+        values = np.where(inside, expression_values(model, item.value, model.index), 0.0)
+        wrong = np.flatnonzero(~np.isfinite(values))
+        if wrong.size:
+            state = format_state(model.describe(wrong[:1])[0])
+            message = f"the reward is {values[wrong[0]]} in state {state}, expected a finite number"
+            raise BuildError([Fault(item.position, message)])
+        total += values
+    return total

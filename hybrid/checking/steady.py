@@ -1,15 +1,15 @@
-"""Long-run averages: stationary distributions of bottom components, weighted by reaching them."""
+"""Long-run averages: the gain of every bottom component, weighted by the probability of ending in it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
-from hybrid.checking.systems import solve_stationary
-from hybrid.checking.until import until_probabilities
+from hybrid.checking.systems import flow_into, solve_gain, solve_linear, solve_stationary
 from mtbdd.graph import bottom_components
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
@@ -17,6 +17,9 @@ from mtbdd.rewards import reward_rates
 from mtbdd.states import StateIndex, index_states
 
 __all__ = ["steady_probabilities", "steady_rewards"]
+
+Vector = NDArray[np.float64]
+Gains = tuple[float, float, float]  # value, lower, upper
 
 
 def steady_probabilities(
@@ -29,16 +32,16 @@ def steady_probabilities(
     NotConvergedError
     """
 
-    def average(component: Node, index: StateIndex) -> tuple[float, bool]:
+    def gains(component: Node, index: StateIndex) -> Gains:
         inside = component & states
         if inside == model.manager.false:
-            return 0.0, True
+            return 0.0, 0.0, 0.0
         if inside == component:
-            return 1.0, True
-        distribution = solve_stationary(model, index, options, work, "steady-state probabilities")
-        return float(distribution[model.indicator(inside, index)].sum()), index.size == 1
+            return 1.0, 1.0, 1.0
+        what = "steady-state probabilities"
+        return _average(model, index, model.indicator(inside, index).astype(np.float64), options, work, what)
 
-    return _over_components(model, average, options, work)
+    return _over_components(model, gains, options, work)
 
 
 def steady_rewards(model: SymbolicModel, structure: int, options: CheckOptions, work: Work) -> StateValues:
@@ -49,36 +52,62 @@ def steady_rewards(model: SymbolicModel, structure: int, options: CheckOptions, 
     NotConvergedError
     """
 
-    def average(component: Node, index: StateIndex) -> tuple[float, bool]:
+    def gains(component: Node, index: StateIndex) -> Gains:
         rewards = reward_rates(model, structure, index)
-        if (rewards == rewards[0]).all():
-            return float(rewards[0]), True
-        distribution = solve_stationary(model, index, options, work, "steady-state rewards")
-        return float(distribution @ rewards), False
+        if bool((rewards == rewards[0]).all()):
+            return (float(rewards[0]),) * 3
+        return _average(model, index, rewards, options, work, "steady-state rewards")
 
-    return _over_components(model, average, options, work)
+    return _over_components(model, gains, options, work)
+
+
+def _average(
+    model: SymbolicModel, index: StateIndex, rewards: Vector, options: CheckOptions, work: Work, what: str
+) -> Gains:
+    """Return one component's average, without bounds (NaN) if the method chosen gives none."""
+    method = options.gain()
+    if method is not None:
+        return solve_gain(model, index, rewards, method, options, work, what)
+    distribution = solve_stationary(model, index, options, work, what)
+    return float(distribution @ rewards), np.nan, np.nan
 
 
 def _over_components(
     model: SymbolicModel,
-    average: Callable[[Node, StateIndex], tuple[float, bool]],
+    gains: Callable[[Node, StateIndex], Gains],
     options: CheckOptions,
     work: Work,
 ) -> StateValues:
-    """Weigh every bottom component's average by the probability of ending in it."""
+    """Weigh every bottom component's gain by the probability of ending in it.
+
+    The gain of the component reached in the end is the reward for entering it, so that one system
+    serves all components.
+    """
     components = bottom_components(model)
-    results = [average(c, index_states(model.manager, c)) for c in components]
-    numbers = [value for value, _ in results]
-    exact = all(sure for _, sure in results)
-    if len(set(numbers)) == 1:
-        return StateValues(
-            np.full(model.n_states, numbers[0]), None if exact else np.zeros(model.n_states, dtype=np.bool_)
-        )
-    values = np.zeros(model.n_states)
-    decided = np.full(model.n_states, exact)
-    for component, number in zip(components, numbers, strict=True):
-        reached = until_probabilities(model, model.reachable, component, options, work)
-        values += number * reached.values
-        if reached.exact is not None:
-            decided &= reached.exact
-    return StateValues(values, decided)
+    found = [gains(c, index_states(model.manager, c)) for c in components]
+    if len(set(found)) == 1 or len(found) == 1:
+        return StateValues.constant(*found[0], model.n_states)
+    inside = np.zeros((3, model.n_states))
+    for component, numbers in zip(components, found, strict=True):
+        inside[:, model.indicator(component)] = np.array(numbers)[:, None]
+    bottom = model.manager.disjunction(components)
+    maybe_states = model.reachable & ~bottom
+    exact = bool((inside[1] == inside[2]).all())
+    if maybe_states == model.manager.false:
+        return StateValues.exact(inside[0]) if exact else StateValues(*inside)
+    maybe, entered = index_states(model.manager, maybe_states), index_states(model.manager, bottom)
+    member, unknown = model.indicator(bottom), model.indicator(maybe_states)
+    ceiling = float(np.abs(inside[0]).max())
+
+    def solved(numbers: Vector) -> StateValues:
+        b = flow_into(model, maybe, entered, options, numbers[member])
+        return solve_linear(model, maybe, b, ceiling, options, work, "probabilities of bottom components")
+
+    if exact or bool(np.isnan(inside[1]).any()):
+        once = solved(inside[0])
+        inside[:, unknown] = once.values, once.lower, once.upper
+    else:
+        ceiling = float(np.abs(inside).max())
+        low, high = solved(inside[1]), solved(inside[2])
+        inside[:, unknown] = 0.5 * (low.lower + high.upper), low.lower, high.upper
+    return StateValues(*inside)

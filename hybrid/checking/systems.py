@@ -1,40 +1,79 @@
-"""Linear systems over a set of states: injection, solution, accounting."""
+"""Linear systems over a set of states: injection, solution between bounds, accounting."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.checking.explicit import ExplicitMatrix
 from hybrid.checking.options import CheckOptions
-from hybrid.checking.quantities import Work
+from hybrid.checking.quantities import NotConvergedError, StateValues, Work
+from hybrid.checking.rounding import row_entries, step_slack
 from hybrid.operator import HybridMatrix, inject
-from hybrid.solvers import Solution
+from hybrid.solvers import Gain, Status
+from hybrid.solvers.enclosure import Enclosure
 from mtbdd.model import SymbolicModel
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.states import StateIndex
 
-__all__ = ["flow_into", "solve_linear", "solve_stationary"]
+__all__ = ["flow_into", "injected", "leaving_rates", "solve_gain", "solve_linear", "solve_stationary"]
 
 Vector = NDArray[np.float64]
+Matrix = HybridMatrix | ExplicitMatrix
 
 
-def _inject(matrix: OffsetMTBDD, options: CheckOptions) -> HybridMatrix:
+def injected(matrix: OffsetMTBDD, options: CheckOptions) -> Matrix:
     """Return the operator with its representation built, so that no set-up hides in the iterations' time."""
+    if options.engine == "explicit":
+        return ExplicitMatrix(matrix)
     operator = inject(matrix, level=options.level, backend=options.backend)
     _ = operator.product
     return operator
 
 
-def flow_into(model: SymbolicModel, rows: StateIndex, columns: StateIndex, options: CheckOptions) -> Vector:
-    """Return the total rate from every state of one set into another, shape (rows.size,)."""
+def flow_into(
+    model: SymbolicModel,
+    rows: StateIndex,
+    columns: StateIndex,
+    options: CheckOptions,
+    weights: Vector | None = None,
+) -> Vector:
+    """Return the total rate from every state of one set into another, shape (rows.size,).
+
+    Parameters
+    ----------
+    weights : ndarray of float64, shape (columns.size,), optional
+        Factors of the states that are entered; default 1.
+    """
     if columns.size == 0:
         return np.zeros(rows.size)
-    return _inject(model.submatrix(rows, columns), options).row_sums()
+    matrix = injected(model.submatrix(rows, columns), options)
+    return matrix.row_sums() if weights is None else matrix.multiply(weights)
+
+
+def leaving_rates(model: SymbolicModel, within: StateIndex, options: CheckOptions) -> Vector:
+    """Return the rate at which every state of a set is left for another state, shape (within.size,).
+
+    This is the row sum without the diagonal.  Where a self-loop is most of a row, subtracting it
+    would cancel the digits of the rest, so that the other entries are added up instead.
+    """
+    rates: Vector = model.exit_rates(within)
+    loops = model.self_loops(within)
+    if bool((loops > 0.5 * rates).any()):
+        return injected(model.submatrix(within, model.index, diagonal=False), options).row_sums()
+    rates -= loops
+    return rates
 
 
 def solve_linear(
-    model: SymbolicModel, maybe: StateIndex, b: Vector, options: CheckOptions, work: Work, what: str
-) -> Vector:
+    model: SymbolicModel,
+    maybe: StateIndex,
+    b: Vector,
+    ceiling: float | None,
+    options: CheckOptions,
+    work: Work,
+    what: str,
+) -> StateValues:
     """Solve ``x = P x + b`` over a set of states from each of which the set is left almost surely.
 
     For CTMCs rates take the place of probabilities: every row is scaled by its exit rate.
@@ -43,23 +82,79 @@ def solve_linear(
     ----------
     maybe : StateIndex
     b : ndarray of float64, shape (maybe.size,)
-        Right-hand side, scaled by the exit rate like the rows.
+        Right-hand side, scaled by the exit rate like the rows; of any sign.
+    ceiling : float, optional
+        A bound on x known beforehand.
 
     Returns
     -------
-    ndarray of float64, shape (maybe.size,)
+    StateValues
+        Over `maybe`; without bounds (NaN) if the method gives none.
 
     Raises
     ------
     NotConvergedError
     """
-    matrix = _inject(model.submatrix(maybe, maybe, diagonal=False), options)
-    diagonal = model.exit_rates(maybe)
-    diagonal -= model.self_loops(maybe)
-    solver = options.solver(steady=False)
-    solution = solver.solve(matrix, diagonal, b, np.zeros(maybe.size), work.progress)
-    _account(work, what, solution, solver.name, matrix, vectors=4)
-    return solution.values
+    matrix = injected(model.submatrix(maybe, maybe, diagonal=False), options)
+    diagonal = leaving_rates(model, maybe, options)
+    method = options.enclosing()
+    if method is None:
+        solver = options.solver(steady=False)
+        solution = solver.solve(matrix, diagonal, b, np.zeros(maybe.size), work.progress)
+        _note(work, solver.name, matrix, solution.iterations, solution.seconds, vectors=4)
+        work.accept(what, solution)
+        none = np.broadcast_to(np.float64(np.nan), b.shape)
+        return StateValues(solution.values, none, none)
+    slack = step_slack(matrix, row_entries(model.transitions))
+
+    def enclose(right: Vector) -> Enclosure:
+        found = method.solve(matrix, diagonal, right, slack, ceiling, work.progress)
+        _note(work, method.name, matrix, found.iterations, found.seconds, vectors=6)
+        work.accept(what, found)
+        return found
+
+    if not bool((b < 0).any()):
+        found = enclose(b)
+        return StateValues(found.values, found.lower, found.upper)
+    # Gains and losses apart: bounds from below and above need right-hand sides without negative elements.
+    gains, losses = enclose(np.maximum(b, 0.0)), enclose(np.maximum(-b, 0.0))
+    return StateValues(
+        gains.values - losses.values,
+        np.nextafter(gains.lower - losses.upper, -np.inf),
+        np.nextafter(gains.upper - losses.lower, np.inf),
+    )
+
+
+def solve_gain(
+    model: SymbolicModel,
+    component: StateIndex,
+    rewards: Vector,
+    method: Gain,
+    options: CheckOptions,
+    work: Work,
+    what: str,
+) -> tuple[float, float, float]:
+    """Return the long-run average of rewards in a bottom component, with its bounds.
+
+    Parameters
+    ----------
+    component : StateIndex
+        Of two states or more.
+    rewards : ndarray of float64, shape (component.size,)
+        Per step or unit of time.
+
+    Raises
+    ------
+    NotConvergedError
+    """
+    matrix = injected(model.submatrix(component, component, diagonal=False), options)
+    diagonal = leaving_rates(model, component, options)
+    slack = step_slack(matrix, row_entries(model.transitions))
+    found = method.solve(matrix, diagonal, rewards, slack, work.progress)
+    _note(work, method.name, matrix, found.iterations, found.seconds, vectors=8)
+    if found.status is not Status.CONVERGED:
+        raise NotConvergedError(what, found.status, found.iterations, found.difference)
+    return found.value, found.lower, found.upper
 
 
 def solve_stationary(
@@ -78,20 +173,25 @@ def solve_stationary(
     """
     if component.size == 1:
         return np.ones(1)
-    matrix = _inject(model.submatrix(component, component, diagonal=False).transpose(), options)
-    diagonal = model.exit_rates(component)
-    diagonal -= model.self_loops(component)
+    matrix = injected(model.submatrix(component, component, diagonal=False).transpose(), options)
+    diagonal = leaving_rates(model, component, options)
     solver = options.solver(steady=True)
     start = np.full(component.size, 1.0 / component.size)
     solution = solver.solve(matrix, diagonal, None, start, work.progress)
-    _account(work, what, solution, solver.name, matrix, vectors=3)
+    _note(work, solver.name, matrix, solution.iterations, solution.seconds, vectors=3)
+    work.accept(what, solution)
     distribution: Vector = solution.values / solution.values.sum()
     return distribution
 
 
-def _account(
-    work: Work, what: str, solution: Solution, method: str, matrix: HybridMatrix, vectors: int
+def _note(
+    work: Work,
+    method: str,
+    matrix: Matrix,
+    iterations: int,
+    seconds: float,
+    vectors: int,
 ) -> None:
-    """Add one solution to the account."""
+    """Add one run of iterations to the account."""
     base = 8 * vectors * matrix.shape[0]
-    work.add(what, solution, method, matrix.backend, matrix.level, base, matrix.nbytes)
+    work.note(method, matrix.backend, matrix.level, iterations, seconds, base, matrix.nbytes)

@@ -6,13 +6,15 @@ import numpy as np
 
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
+from hybrid.checking.rounding import row_entries
 from hybrid.checking.systems import flow_into, solve_linear
+from hybrid.solvers.enclosure import UNIT
 from mtbdd.graph import prob0, prob1
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import index_states
 
-__all__ = ["until_probabilities"]
+__all__ = ["next_probabilities", "until_probabilities"]
 
 
 def until_probabilities(
@@ -36,12 +38,29 @@ def until_probabilities(
     """
     zero = prob0(model, safe, target)
     one = prob1(model, safe, target, zero)
-    values = model.indicator(one).astype(np.float64)
+    known = model.indicator(one).astype(np.float64)
     maybe_states = model.reachable & ~zero & ~one
     if maybe_states == model.manager.false:
-        return StateValues(values)
+        return StateValues.exact(known)
     maybe = index_states(model.manager, maybe_states)
     b = flow_into(model, maybe, index_states(model.manager, one), options)
-    unknown = model.indicator(maybe_states)
-    values[unknown] = solve_linear(model, maybe, b, options, work, "until probabilities")
-    return StateValues(values, ~unknown)
+    found = solve_linear(model, maybe, b, 1.0, options, work, "until probabilities")
+    return found.spread(model.indicator(maybe_states), known)
+
+
+def next_probabilities(model: SymbolicModel, target: Node, options: CheckOptions) -> StateValues:
+    """Return the probability that the next state lies in a set, from every state.
+
+    Notes
+    -----
+    One product.  Exact 0 and 1 where the graph decides, else with the bounds of its rounding errors.
+    """
+    flow = flow_into(model, model.index, index_states(model.manager, target), options)
+    rest = model.reachable & ~target
+    staying = flow_into(model, model.index, index_states(model.manager, rest), options)
+    values = flow / (flow + staying)
+    slack = (row_entries(model.transitions) + 32) * UNIT
+    decided = (flow == 0) | (staying == 0)
+    lower = np.where(decided, values, values * (1.0 - slack))
+    upper = np.where(decided, values, np.minimum(values * (1.0 + slack), 1.0))
+    return StateValues(values, lower, upper)

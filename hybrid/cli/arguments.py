@@ -35,20 +35,21 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         metavar="NAME|INDEX",
         help="check only this property of the file: its name, or its place counted from 0; may be repeated",
     )
+    check.add_argument(
+        "--csv", metavar="FILE", help="also write a table of constants and answers, one line an answer"
+    )
     check.add_argument("--engine", default="hybrid", choices=("hybrid", "explicit", "symbolic"))
     _matrix_options(check)
     check.add_argument(
         "--method",
         default="auto",
         choices=_METHODS,
-        help="auto: jacobi for linear systems, jor for steady states",
+        help="auto, interval, optimistic: answers with bounds; jacobi, jor, power: estimates without",
     )
     check.add_argument("--omega", type=float, metavar="W", help="relaxation of jor (default 0.9)")
+    check.add_argument("--epsilon", type=float, default=1e-8, metavar="E", help="precision (default 1e-8)")
     check.add_argument(
-        "--epsilon", type=float, default=1e-8, metavar="E", help="stop below this difference (default 1e-8)"
-    )
-    check.add_argument(
-        "--absolute", action="store_true", help="compare differences absolutely, not relatively"
+        "--absolute", action="store_true", help="epsilon is absolute, not relative to the value"
     )
     check.add_argument(
         "--max-iters",
@@ -79,7 +80,10 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
     """Add what every command takes."""
     parser.add_argument("model", metavar="MODEL", help="a model in the PRISM language (dtmc or ctmc)")
     parser.add_argument(
-        "--const", default="", metavar="N=4,K=2", help="values of the constants that the files leave open"
+        "--const",
+        default="",
+        metavar="N=4,K=2",
+        help="values of the constants that the files leave open; for check also ranges, N=2:2:10",
     )
     parser.add_argument("--no-fix-deadlocks", action="store_true", help="refuse states without successors")
     parser.add_argument(

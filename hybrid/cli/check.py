@@ -5,18 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
+from hybrid.checking.filters import MAX_LISTED
 from hybrid.checking.options import CheckOptions
 from hybrid.cli.console import Console
+from hybrid.cli.experiments import expand_ranges, write_table
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.sizes import bytes_text, seconds_text
 from hybrid.loading import load
 from hybrid.options import OptionError
 from hybrid.properties import Properties, load_properties, parse_properties, resolve_properties
 from mtbdd.language import parse_constants
+from mtbdd.model import SymbolicModel
 
 __all__ = ["run"]
 
@@ -35,35 +40,68 @@ def run(options: argparse.Namespace, console: Console) -> int:
         options.absolute,
         options.max_iters,
     )
-    constants = parse_constants(options.const)
+    combinations = expand_ranges(options.const)
     properties = _read(options)
-    known = {c.name for c in properties.constants} if properties else set()
+    runs: list[dict[str, Any]] = []
+    model: SymbolicModel | None = None
+    built: dict[str, Any] = {}
+    for number, text in enumerate(combinations, start=1):
+        if len(combinations) > 1:
+            console.progress(f"run {number} of {len(combinations)}: {text}")
+        constants = parse_constants(text)
+        known = {c.name for c in properties.constants} if properties else set()
+        own = {k: v for k, v in constants.items() if k in known}
+        rest = {k: v for k, v in constants.items() if k not in known}
+        if model is None or rest != built:
+            model, built = _load(options, rest, console), rest
+        answers = _answers(model, properties, own, chosen, options, console)
+        record: dict[str, Any] = {"model": model_record(model), "results": [a.record() for a in answers]}
+        runs.append({"constants": constants, **record})
+        if not options.json:
+            if len(combinations) > 1:
+                print(f"{'' if number == 1 else chr(10)}# {text}")
+            print(model_text(record["model"]))
+            for answer in answers:
+                print()
+                print(_text(answer))
+    if options.csv is not None:
+        write_table(options.csv, runs)
+    if options.json:
+        single = {k: runs[0][k] for k in ("model", "results")}
+        print(json.dumps(single if len(combinations) == 1 else runs))
+    return 1 if any(result["error"] is not None for run in runs for result in run["results"]) else 0
+
+
+def _load(options: argparse.Namespace, constants: Mapping[str, Any], console: Console) -> SymbolicModel:
+    """Build the model and show its warnings."""
     model = load(
         options.model,
-        {k: v for k, v in constants.items() if k not in known},
+        constants,
         fix_deadlocks=not options.no_fix_deadlocks,
         order=options.order,
         progress=console.progress,
     )
     for warning in model.warnings:
         console.warn(warning)
-    answers = []
-    if properties is not None:
-        own = {k: v for k, v in constants.items() if k in known}
-        resolved = resolve_properties(properties, model.source, own, keep_faults=True)
-        if options.chosen:
-            resolved = resolved.select(options.chosen)
-        checker = Checker(model, chosen, console.iteration)
-        answers = [checker.answer(prop) for prop in resolved.properties]
-    if options.json:
-        record = {"model": model_record(model), "results": [a.record() for a in answers]}
-        print(json.dumps(record))
-    else:
-        print(model_text(model_record(model)))
-        for answer in answers:
-            print()
-            print(_text(answer))
-    return 1 if any(a.error is not None for a in answers) else 0
+    return model
+
+
+def _answers(
+    model: SymbolicModel,
+    properties: Properties | None,
+    constants: Mapping[str, Any],
+    chosen: CheckOptions,
+    options: argparse.Namespace,
+    console: Console,
+) -> list[Answer]:
+    """Check the properties that were asked for."""
+    if properties is None:
+        return []
+    resolved = resolve_properties(properties, model.source, constants, keep_faults=True)
+    if options.chosen:
+        resolved = resolved.select(options.chosen)
+    checker = Checker(model, chosen, console.iteration)
+    return [checker.answer(prop) for prop in resolved.properties]
 
 
 def _read(options: argparse.Namespace) -> Properties | None:
@@ -85,11 +123,7 @@ def _text(answer: Answer) -> str:
     if answer.error is not None:
         result = f"not answered: {answer.error}"
     else:
-        result = _value(answer.value)
-        if answer.lower is not None:
-            result += "  (exact: decided on the graph alone)"
-        elif work.method is not None:
-            result += f"  ({work.method}: converged, no error bound; residual {work.residual:.2g})"
+        result = _result(answer)
     lines = [title, f"  result       {result}"]
     if work.method is not None:
         per = seconds_text(work.seconds / work.iterations if work.iterations else None)
@@ -98,7 +132,25 @@ def _text(answer: Answer) -> str:
             f"  memory       vectors {bytes_text(work.base_bytes)}, "
             f"matrix {bytes_text(work.representation_bytes)} at level {work.level} (backend {work.backend})"
         )
+    lines += [f"    {state} = {_value(value)}" for state, value in answer.listing]
+    if len(answer.listing) == MAX_LISTED:
+        lines.append("    ... and possibly more")
     return "\n".join(lines)
+
+
+def _result(answer: Answer) -> str:
+    """Return a value with what is known about its error."""
+    if answer.value is None:
+        return f"[{_value(answer.lower)}, {_value(answer.upper)}]"
+    work, value = answer.statistics, _value(answer.value)
+    if answer.lower is None:
+        how = work.method or "estimated"
+        return f"{value}  ({how}: converged, no error bound; residual {work.residual:.2g})"
+    if isinstance(answer.value, bool):
+        return value
+    if answer.lower == answer.upper:
+        return f"{value}  (exact: decided on the graph alone)" if work.method is None else f"{value}  (exact)"
+    return f"{value}  (between {_value(answer.lower)} and {_value(answer.upper)})"
 
 
 def _value(value: float | int | bool | None) -> str:

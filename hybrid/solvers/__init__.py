@@ -1,7 +1,25 @@
 """Iterative methods, one a file, and the choice among them."""
 
 from hybrid.solvers.base import Criterion, Solution, Status, Sweeper
+from hybrid.solvers.bicgstab import BiCGStab
+from hybrid.solvers.enclosure import Enclosure
+from hybrid.solvers.gain import Gain, GainResult
+from hybrid.solvers.interval import Interval
 from hybrid.solvers.jacobi import Jacobi
+from hybrid.solvers.optimistic import Optimistic
 from hybrid.solvers.power import Power
 
-__all__ = ["Criterion", "Jacobi", "Power", "Solution", "Status", "Sweeper"]
+__all__ = [
+    "BiCGStab",
+    "Criterion",
+    "Enclosure",
+    "Gain",
+    "GainResult",
+    "Interval",
+    "Jacobi",
+    "Optimistic",
+    "Power",
+    "Solution",
+    "Status",
+    "Sweeper",
+]

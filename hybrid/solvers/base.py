@@ -31,6 +31,13 @@ class Status(Enum):
         "raise --max-iters, choose another --method, or a larger --epsilon"
     )
     DIVERGED = "the iterates are no longer finite numbers: choose another --method or a smaller --omega"
+    BREAKDOWN = (
+        "the method broke down, or no longer comes closer to a solution: choose --method optimistic or jacobi"
+    )
+    NO_BOUND = (
+        "no upper bound could be verified in double precision: "
+        "choose --method jacobi for an estimate without bounds"
+    )
 
 
 @dataclass(frozen=True)

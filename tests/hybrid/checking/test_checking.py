@@ -78,23 +78,41 @@ def test_every_level_gives_the_same_answer(level, backend, tmp_path):
         assert answer.statistics.level == level
 
 
-@pytest.mark.parametrize("method", ["auto", "jacobi", "jor", "power"])
+@pytest.mark.parametrize("method", ["auto", "jacobi", "jor", "power", "bicgstab", "interval", "optimistic"])
 def test_every_method_gives_the_same_answer(method, backend, tmp_path):
     model = load_text(tmp_path, GAMBLER)
     answer = hybrid.check(model, "P=? [ F x=goal ]", backend=backend, method=method, **TIGHT)
     assert answer.value == pytest.approx(float(gambler_wins(3)), rel=1e-9)
-    assert answer.statistics.method == ("jacobi" if method == "auto" else method)
+    assert answer.statistics.method == ("optimistic" if method == "auto" else method)
+    assert (answer.lower is None) is (method in ("jacobi", "jor", "power", "bicgstab"))
     assert answer.statistics.residual < 1e-9
 
 
-def test_exact_values_carry_bounds_and_others_none(tmp_path):
+def test_values_carry_bounds_and_exact_ones_are_their_own(tmp_path):
     model = load_text(tmp_path, DIE)
     sure = hybrid.check(model, "P=? [ F s=7 ]")
     assert (sure.value, sure.lower, sure.upper) == (1.0, 1.0, 1.0)
     assert sure.statistics.method is None
-    computed = hybrid.check(model, "P=? [ F d=1 ]")
-    assert computed.lower is None
-    assert computed.upper is None
+    computed = hybrid.check(model, "P=? [ F d=1 ]", epsilon=1e-6)
+    assert Fraction(computed.lower) < Fraction(1, 6) < Fraction(computed.upper)
+    assert computed.upper - computed.lower < 1e-6 * computed.upper
+    estimate = hybrid.check(model, "P=? [ F d=1 ]", method="jacobi")
+    assert (estimate.lower, estimate.upper) == (None, None)
+
+
+def test_tiny_probabilities_have_relative_precision(backend, tmp_path):
+    text = """
+        dtmc module m s : [0..40];
+        [] s<20 -> 1e-5 : (s'=s+1) + 0.5 : (s'=0) + 0.49999 : (s'=40);
+        [] s>=20 -> true;
+        endmodule
+    """
+    answer = hybrid.check(load_text(tmp_path, text), "P=? [ F s=20 ]", backend=backend)
+    # x_k = p x_{k+1} + x_0 / 2 and x_20 = 1 give x_0 (1 - (1 - p^20) / (2 (1 - p))) = p^20.
+    p = Fraction("1e-5")
+    exact = p**20 / (1 - (1 - p**20) / (2 * (1 - p)))
+    assert Fraction(answer.lower) <= exact <= Fraction(answer.upper)
+    assert 0 < answer.upper - answer.lower < 2e-8 * float(exact)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +138,17 @@ def test_bounded_operators(prop, expected, tmp_path):
 def test_a_value_too_close_to_its_bound_is_not_guessed(tmp_path):
     answer = hybrid.check(load_text(tmp_path, DIE), "P>=1/6 [ F d=1 ]")
     assert answer.value is None
-    assert "too close to the bound" in answer.error
+    assert "P>=0.16666666666666666 is unknown at this precision" in answer.error
+    assert "choose a smaller --epsilon" in answer.error
+    estimate = hybrid.check(load_text(tmp_path, DIE), "P>=1/6 [ F d=1 ]", method="jacobi")
+    assert "an estimate, without bounds" in estimate.error
+    assert hybrid.check(load_text(tmp_path, DIE), "P>=0.166 [ F d=1 ]", method="jacobi").lower is None
+
+
+def test_a_close_bound_is_decided_by_a_second_more_precise_attempt(tmp_path):
+    model = load_text(tmp_path, DIE)
+    answer = hybrid.check(model, "P<0.1666666667 [ F d=1 ]", epsilon=1e-6)
+    assert (answer.value, answer.lower) == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -171,16 +199,12 @@ def test_not_converged_is_no_number(backend, tmp_path):
 
 
 UNSUPPORTED = [
-    "P=? [ X d=1 ]",
-    "P=? [ G d=0 ]",
-    "P=? [ F<=3 d=1 ]",
-    "P=? [ s<4 W d=1 ]",
-    'R{"flips"}=? [ C<=3 ]',
-    'R{"flips"}=? [ I=3 ]',
-    "P=? [ F P>0.5 [ F d=1 ] ]",
+    "P=? [ F (G d=1) ]",
+    "P=? [ (F d=1) & (F d=2) ]",
     "Pmax=? [ F d=1 ]",
-    "P>0.1 [ F d=1 ] & P>0.1 [ F d=2 ]",
-    "filter(range, P=? [ F d=1 ])",
+    'R{"flips"}=? [ F<=3 d=1 ]',
+    "filter(min, P>0.1 [ F d=1 ])",
+    "filter(range, P=? [ F d=1 ]) > 0.5",
 ]
 
 
@@ -215,11 +239,12 @@ def test_deadlocks_are_absorbing(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"engine": "explicit"}, "explicit"),
-        ({"backend": "gpu"}, "no GPU"),
+        ({"engine": "symbolic"}, "choose hybrid or explicit"),
         ({"backend": "abacus"}, "abacus"),
+        ({"engine": "explicit", "backend": "reference"}, "runs on the cpu"),
         ({"method": "magic"}, "magic"),
-        ({"omega": 3.0}, "between 0 and 2"),
+        ({"omega": 3.0, "method": "jor"}, "between 0 and 2"),
+        ({"omega": 0.5}, "omega belongs to"),
         ({"omega": 0.5, "method": "jacobi"}, "omega belongs to"),
     ],
 )

@@ -92,11 +92,11 @@ def test_check_prints_one_json_object_as_agreed(capsys, queue):
     (result,) = record["results"]
     assert set(result) == RESULT_KEYS
     assert result["value"] == pytest.approx(1 / sum((2 / 3) ** k for k in range(5)), rel=1e-6)
-    assert result["method"] == "jor"
+    assert result["method"] == "gain"
     assert result["engine"] == "hybrid"
-    assert result["base_memory_bytes"] == 3 * 8 * 5
+    assert result["base_memory_bytes"] == 8 * 8 * 5
     assert result["representation_memory_bytes"] > 0
-    assert result["lower"] is None
+    assert result["lower"] <= result["value"] <= result["upper"]
 
 
 def test_check_of_a_file_with_names_constants_and_choice(capsys, die, tmp_path):
@@ -121,7 +121,7 @@ def test_infinity_is_a_string_in_json(capsys, die):
 
 
 def test_an_unanswered_property_exits_with_1_and_keeps_the_others(capsys, die):
-    status, record, _ = run_json(capsys, "check", die, "P=? [ X d=1 ]; P=? [ F d=1 ]")
+    status, record, _ = run_json(capsys, "check", die, "P=? [ F (G d=1) ]; P=? [ F d=1 ]")
     assert status == 1
     assert record["results"][0]["value"] is None
     assert "not checked by this version" in record["results"][0]["error"]
@@ -145,6 +145,8 @@ def test_plain_output_names_value_memory_and_method(capsys, queue):
     status, out, err = run(capsys, "check", queue, 'R{"length"}=? [ S ]')
     assert status == 0
     assert "states       5" in out
+    assert "(between 1." in out
+    _, out, _ = run(capsys, "check", queue, 'R{"length"}=? [ S ]', "--method", "jor")
     assert "jor: converged, no error bound" in out
     assert "matrix" in out
     assert err == ""
@@ -274,8 +276,8 @@ def test_files_that_are_no_models(capsys, tmp_path):
         ["P=? [ F s=1 ]", "--const", "N"],
         ["P=? [ F s=1 ]", "--const", "nowhere=3"],
         ["P=? [ F s=1 ]", "--backend", "gpu"],
-        ["P=? [ F s=1 ]", "--engine", "explicit"],
-        ["P=? [ F s=1 ]", "--method", "bicgstab"],
+        ["P=? [ F s=1 ]", "--engine", "symbolic"],
+        ["P=? [ F s=1 ]", "--method", "gauss-seidel"],
         ["P=? [ F s=1 ]", "--epsilon", "0"],
         ["P=? [ F s=1 ]", "--max-iters", "0"],
         ["P=? [ F s=1 ]", "--omega", "2.5"],
@@ -359,3 +361,38 @@ def test_module_and_version(die):
         [sys.executable, "-m", "hybrid", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip()[0].isdigit()
+
+
+# ------------------------------------------------------------------ experiments
+
+
+def test_ranges_run_all_combinations(capsys, die, tmp_path):
+    props = tmp_path / "die.props"
+    table = tmp_path / "table.csv"
+    props.write_text("const int k; const int n; P=? [ F<=n d=k ]\n")
+    status, record, err = run_json(
+        capsys, "check", die, str(props), "--const", "k=1:2,n=1:2:5", "--csv", str(table)
+    )
+    assert (status, err) == (0, "")
+    assert [r["constants"] for r in record] == [{"k": k, "n": n} for k in (1, 2) for n in (1, 3, 5)]
+    assert [r["results"][0]["value"] for r in record] == pytest.approx([0, 1 / 8, 5 / 32] * 2)
+    lines = table.read_text().splitlines()
+    assert lines[0] == "k,n,name,property,value,lower,upper,error"
+    assert lines[2].startswith("1,3,,P=? [ F<=n d=k ],0.125")
+    assert len(lines) == 7
+
+
+def test_ranges_of_the_models_constants_rebuild_it(capsys, tmp_path):
+    path = tmp_path / "m.prism"
+    path.write_text("dtmc const double p; module m s:[0..1]; [] s=0 -> p:(s'=1) + 1-p:(s'=0); endmodule")
+    status, out, _ = run(capsys, "check", str(path), "P=? [ X s=1 ]", "--const", "p=0.1:0.1:0.3", "--quiet")
+    assert status == 0
+    assert [line for line in out.splitlines() if line.startswith("#")] == ["# p=0.1", "# p=0.2", "# p=0.3"]
+    assert "0.3" in out.split("# p=0.3")[1]
+
+
+@pytest.mark.parametrize("text", ["k=1:", "k=3:1", "k=1:0:3", "k=1:2:3:4", "k=a:b", "k=1:inf", "k=0:1e-9:1"])
+def test_wrong_ranges_are_wrong_usage(capsys, die, text):
+    status, out, err = run(capsys, "check", die, "const int k; P=? [ F d=k ]", "--const", text)
+    assert (status, out) == (2, "")
+    assert "--const" in err

@@ -1,0 +1,192 @@
+"""Expressions over values with bounds: interval arithmetic, comparisons, and a logic with an unknown truth.
+
+Rounded results are moved outward by one double, so that bounds stay bounds.  Functions that are not
+monotone keep bounds only where their arguments are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.checking.quantities import StateTruth, StateValues
+from mtbdd.language.evaluate import evaluate
+from mtbdd.language.syntax import Call, Expression, Name, Position
+
+__all__ = ["apply_arithmetic", "apply_call", "apply_logic", "choose", "compare", "equivalent", "negate"]
+
+Vector = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+_CLOSE = 1e-6  # values without bounds decide nothing that is closer than this, relatively
+
+
+def negate(a: StateValues) -> StateValues:
+    """Return ``-a``."""
+    return StateValues.exact(-a.values) if a.is_exact else StateValues(-a.values, -a.upper, -a.lower)
+
+
+def apply_arithmetic(operator: str, a: StateValues, b: StateValues) -> StateValues:
+    """Return ``a operator b`` for + - * /."""
+    function: Callable[..., Any] = {
+        "+": np.add,
+        "-": np.subtract,
+        "*": np.multiply,
+        "/": np.divide,
+    }[operator]
+    with np.errstate(all="ignore"):
+        values = function(a.values, b.values)
+        if a.is_exact and b.is_exact:
+            return StateValues.exact(values)
+        if operator == "+":
+            corners = [a.lower + b.lower, a.upper + b.upper]
+        elif operator == "-":
+            corners = [a.lower - b.upper, a.upper - b.lower]
+        else:
+            corners = [function(x, y) for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
+        lower, upper = np.minimum.reduce(corners), np.maximum.reduce(corners)
+        if operator == "/":
+            around = (b.lower <= 0) & (b.upper >= 0) & (b.lower != b.upper)
+            lower, upper = np.where(around, np.nan, lower), np.where(around, np.nan, upper)
+        sure = (a.lower == a.upper) & (b.lower == b.upper)
+        lower = np.where(sure, values, np.nextafter(lower, -np.inf))
+        upper = np.where(sure, values, np.nextafter(upper, np.inf))
+    return StateValues(values, lower, upper)
+
+
+def apply_call(function: str, arguments: Sequence[StateValues], position: Position) -> StateValues:
+    """Return a function of the model language applied to values."""
+
+    def apply(parts: Sequence[Vector]) -> Vector:
+        names = [f"argument{i}" for i in range(len(parts))]
+        call: Expression = Call(position, function, tuple(Name(position, name) for name in names))
+        result = evaluate(call, dict(zip(names, map(np.ascontiguousarray, parts), strict=True)))
+        return np.asarray(result, dtype=np.float64)
+
+    values = apply([a.values for a in arguments])
+    if all(a.is_exact for a in arguments):
+        return StateValues.exact(values)
+    if function in ("min", "max", "floor", "ceil", "round"):
+        return StateValues(values, apply([a.lower for a in arguments]), apply([a.upper for a in arguments]))
+    sure = np.logical_and.reduce([a.lower == a.upper for a in arguments])
+    known = np.where(sure, values, np.nan)
+    return StateValues(values, known, known)
+
+
+def choose(condition: StateTruth, then: StateValues, otherwise: StateValues) -> StateValues:
+    """Return ``condition ? then : otherwise``; where the condition is unknown, bounds cover both."""
+    where = condition.values
+    values = np.where(where, then.values, otherwise.values)
+    lower = np.where(where, then.lower, otherwise.lower)
+    upper = np.where(where, then.upper, otherwise.upper)
+    if condition.unknown is not None:
+        lower = np.where(condition.unknown, np.minimum(then.lower, otherwise.lower), lower)
+        upper = np.where(condition.unknown, np.maximum(then.upper, otherwise.upper), upper)
+    if condition.unproven is not None:
+        lower, upper = (np.where(condition.unproven, np.nan, part) for part in (lower, upper))
+    return StateValues(values, lower, upper)
+
+
+# ------------------------------------------------------------------ comparisons
+
+
+def compare(operator: str, a: StateValues, b: StateValues, what: str) -> StateTruth:
+    """Return ``a operator b`` for < <= > >= = !=.
+
+    Values without bounds are compared as they are unless they are close to each other.
+
+    Parameters
+    ----------
+    what : str
+        The comparison in words, for the reason of an unknown truth.
+    """
+    if operator in (">", ">="):
+        return compare("<" if operator == ">" else "<=", b, a, what)
+    if operator == "!=":
+        return compare("=", a, b, what).negated()
+    function: Callable[..., Any] = {"<": np.less, "<=": np.less_equal, "=": np.equal}[operator]
+    values = np.asarray(function(a.values, b.values))
+    if a.is_exact and b.is_exact:
+        return StateTruth(values)
+    with np.errstate(invalid="ignore"):
+        loose = np.isnan(a.lower) | np.isnan(b.lower)
+        if operator == "=":
+            holds = (a.lower == a.upper) & (b.lower == b.upper) & (a.lower == b.lower)
+            fails = (a.upper < b.lower) | (b.upper < a.lower)
+        else:
+            holds = function(a.upper, b.lower)
+            fails = ~function(a.lower, b.upper)
+        size = np.maximum(np.abs(a.values), np.abs(b.values))
+        close = np.abs(a.values - b.values) <= _CLOSE * size
+    unknown = np.where(loose, close, ~(holds | fails))
+    if not unknown.any():
+        return StateTruth(np.where(loose, values, holds), None, loose if loose.any() else None)
+    at = int(np.flatnonzero(unknown)[0])
+    one, other = (_known(v, at) for v in (a, b))
+    reason = (
+        f"{what} is unknown at this precision: in some state {one} is compared with {other}; "
+        "choose a smaller --epsilon, or ask for the value with =?"
+    )
+    return StateTruth(np.where(loose, values, holds), unknown, loose if loose.any() else None, reason)
+
+
+def _known(values: StateValues, at: int) -> str:
+    """Return what is known of one value, in words."""
+    lower, upper = float(values.lower[at]), float(values.upper[at])
+    if lower == upper:
+        return f"{lower!r}"
+    if lower != lower:
+        return f"{float(values.values[at])!r} (an estimate, without bounds)"
+    return f"a value in [{lower!r}, {upper!r}]"
+
+
+# ------------------------------------------------------------------ logic
+
+
+def apply_logic(operator: str, a: StateTruth, b: StateTruth) -> StateTruth:
+    """Return ``a operator b`` for & | => <=>; a false operand settles a conjunction whatever the other is."""
+    if operator == "<=>":
+        return equivalent(a, b)
+    if operator == "=>":
+        return apply_logic("|", a.negated(), b)
+    if operator == "|":
+        return apply_logic("&", a.negated(), b.negated()).negated()
+    values = a.values & b.values
+    if a.unknown is None and b.unknown is None and a.unproven is None and b.unproven is None:
+        return StateTruth(values)
+    certain, possible = a.certain & b.certain, a.possible & b.possible
+    false_for_sure = _settled(a, False) | _settled(b, False)
+    unproven = _or(a.unproven, b.unproven)
+    if unproven is not None:
+        unproven = unproven & ~false_for_sure
+    return StateTruth(certain, _none_if_empty(certain ^ possible), _none_if_empty(unproven), _reason(a, b))
+
+
+def equivalent(a: StateTruth, b: StateTruth) -> StateTruth:
+    """Return whether two truths are the same."""
+    unknown, unproven = _or(a.unknown, b.unknown), _or(a.unproven, b.unproven)
+    return StateTruth(a.values == b.values, unknown, unproven, _reason(a, b))
+
+
+def _settled(a: StateTruth, value: bool) -> Mask:
+    """Return where a truth has a value for certain and with proof."""
+    found: Mask = a.values if value else ~a.values
+    for doubt in (a.unknown, a.unproven):
+        if doubt is not None:
+            found = found & ~doubt
+    return found
+
+
+def _or(a: Mask | None, b: Mask | None) -> Mask | None:
+    return b if a is None else a if b is None else a | b
+
+
+def _none_if_empty(mask: Mask | None) -> Mask | None:
+    return mask if mask is not None and bool(mask.any()) else None
+
+
+def _reason(a: StateTruth, b: StateTruth) -> str:
+    return a.reason or b.reason

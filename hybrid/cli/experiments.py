@@ -1,0 +1,102 @@
+"""Experiments: ranges of constants, and a table of the answers over all combinations."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from hybrid.options import OptionError
+
+__all__ = ["expand_ranges", "write_table"]
+
+_MOST = 100_000  # combinations; more are surely a slip
+
+
+def expand_ranges(text: str) -> list[str]:
+    """Return the combinations that constants with ranges stand for, each as constants without ranges.
+
+    Parameters
+    ----------
+    text : str
+        As `--const` takes it; ``N=2:10`` and ``N=2:2:10`` (from, step, to) are ranges.
+
+    Returns
+    -------
+    list of str
+        The last constant varies fastest; the text itself if it has no range.
+
+    Raises
+    ------
+    OptionError
+        A range that does not count upwards, or ends of it that are no numbers.
+
+    Notes
+    -----
+    Steps are decimal, so that ``T=0:0.1:1`` ends with 1 and meets 0.3.
+    """
+    if ":" not in text:
+        return [text]
+    choices = []
+    for item in text.split(","):
+        name, sign, values = item.partition("=")
+        choices.append([f"{name}={v}" for v in _range(name.strip(), values)] if ":" in values else [item])
+    if math.prod(map(len, choices)) > _MOST:
+        raise OptionError(f"--const: the ranges have more than {_MOST} combinations; choose larger steps")
+    return [",".join(combination) for combination in product(*choices)]
+
+
+def _range(name: str, text: str) -> list[str]:
+    """Return the values of one range as texts."""
+    parts = [part.strip() for part in text.split(":")]
+    wrong = OptionError(
+        f"--const: expected {name}=FROM:TO or {name}=FROM:STEP:TO with numbers, a positive step and "
+        f"FROM not above TO, got '{text.strip()}'"
+    )
+    try:
+        numbers = [Decimal(part) for part in parts]
+    except InvalidOperation:
+        raise wrong from None
+    if len(numbers) not in (2, 3) or not all(number.is_finite() for number in numbers):
+        raise wrong
+    first, last = numbers[0], numbers[-1]
+    step = numbers[1] if len(numbers) == 3 else Decimal(1)
+    if step <= 0 or first > last:
+        raise wrong
+    count = int((last - first) / step) + 1
+    if count > _MOST:
+        raise OptionError(f"--const: the range of {name} has more than {_MOST} values; choose a larger step")
+    return [f"{first + k * step:f}" for k in range(count)]
+
+
+def write_table(path: str, runs: Sequence[dict[str, Any]]) -> None:
+    """Write the answers of all runs as CSV: constants, name, property, value, bounds, error.
+
+    Parameters
+    ----------
+    path : str
+        The file; overwritten.
+    runs : sequence of dict
+        Records as the command prints them as JSON, each with its ``constants``.
+
+    Raises
+    ------
+    OptionError
+        The file cannot be written.
+    """
+    names = list(dict.fromkeys(name for run in runs for name in run["constants"]))
+    columns = ["name", "property", "value", "lower", "upper", "error"]
+    try:
+        with Path(path).open("w", newline="", encoding="utf-8") as lines:
+            writer = csv.writer(lines)
+            writer.writerow([*names, *columns])
+            for run in runs:
+                given = [run["constants"].get(name, "") for name in names]
+                for result in run["results"]:
+                    writer.writerow([*given, *(result[column] for column in columns)])
+    except OSError as error:
+        raise OptionError(f"--csv: cannot write {path}: {error.strerror}") from None

@@ -1,0 +1,100 @@
+"""Poisson probabilities for uniformisation, stable for any mean, with bounds on what is left out.
+
+Fox and Glynn (Computing Poisson probabilities, CACM 1988) compute weights proportional to the
+probabilities by recursion from the mode outwards, where nothing can underflow that matters, and
+normalise by their sum.  The tails are bounded by geometric series here, because beyond the mode the ratio of
+neighbouring probabilities only falls.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.solvers.enclosure import UNIT
+
+__all__ = ["PoissonWeights", "poisson_weights"]
+
+_TAIL = 1e-40  # so small that even tiny results keep their digits; a few standard deviations more
+
+
+@dataclass(frozen=True)
+class PoissonWeights:
+    """The probabilities of ``left .. right``.
+
+    Attributes
+    ----------
+    left, right : int
+    weights : ndarray of float64, shape (right - left + 1,)
+        Normalised to the sum 1: each is the true probability times a factor between 1 and
+        ``1 + left_tail + right_tail``, up to `slack`.
+    left_tail, right_tail : float
+        Bounds on the probability below `left` and above `right`.
+    excess : float
+        Bound on the mean of ``max(N - right - 1, 0)``, N the Poisson variable.
+    slack : float
+        Bound on the relative rounding error of the weights.
+    """
+
+    left: int
+    right: int
+    weights: NDArray[np.float64]
+    left_tail: float
+    right_tail: float
+    excess: float
+    slack: float
+
+    def above(self) -> NDArray[np.float64]:
+        """Return the probabilities of more than k, for k = left .. right, shape as `weights`.
+
+        Below `left` the probability is 1 up to `left_tail`.  Added up from the small ones.
+        """
+        sums = np.cumsum(self.weights[::-1])[::-1]
+        return np.append(sums[1:], 0.0)
+
+
+def poisson_weights(mean: float) -> PoissonWeights:
+    """Return the probabilities of a Poisson distribution that matter.
+
+    Parameters
+    ----------
+    mean : float
+        Not negative, at most 2^52.
+
+    Raises
+    ------
+    ValueError
+        The mean is out of range.
+
+    Notes
+    -----
+    Time and memory: O(sqrt(mean)).
+    """
+    if not 0 <= mean <= 2.0**52:
+        raise ValueError(
+            f"rate times time must lie between 0 and 2^52, got {mean:g}: choose a shorter time, "
+            "or a long-run operator"
+        )
+    if mean == 0:
+        return PoissonWeights(0, 0, np.ones(1), 0.0, 0.0, 0.0, 0.0)
+    mode = math.floor(mean)
+    reach = int(15.0 * math.sqrt(mean)) + 150
+    down = np.cumprod(np.arange(mode, max(mode - reach, 0), -1) / mean)
+    up = np.cumprod(mean / np.arange(mode + 1, mode + reach + 1, dtype=np.float64))
+    down, up = down[down > _TAIL], up[up > _TAIL]
+    weights = np.concatenate((down[::-1], [1.0], up))
+    left, right = mode - down.size, mode + up.size
+    total = float(weights.sum())
+    weights /= total
+    below = 0.0
+    if left > 0:
+        ratio = left / mean
+        below = float(weights[0]) * ratio / (1.0 - ratio)
+    ratio = mean / (right + 1)
+    above = float(weights[-1]) * ratio / (1.0 - ratio)
+    # Each step of a recursion rounds twice; cumulated sums and the total add as much again.
+    slack = (4 * weights.size + 256) * UNIT
+    return PoissonWeights(left, right, weights, below, above, above / (1.0 - ratio), slack)

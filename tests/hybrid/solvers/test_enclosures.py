@@ -1,0 +1,180 @@
+"""Methods with bounds against exact solutions; every way they can end."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import poisson
+
+from hybrid.solvers import BiCGStab, Criterion, Gain, Interval, Optimistic, Status
+from hybrid.solvers.enclosure import TINY, UNIT, settle_tiny, width_of
+from hybrid.solvers.poisson import poisson_weights
+from tests.hybrid.solvers.test_solvers import Dense, linear_system
+from tests.oracles import solve_exactly
+
+SLACK = 64 * UNIT
+METHODS = [Optimistic, Interval]
+
+
+def exact_solution(matrix, diagonal, b):
+    rows = [
+        [(Fraction(d) if i == j else Fraction(0)) - Fraction(x) for j, x in enumerate(row)]
+        for i, (d, row) in enumerate(zip(diagonal.tolist(), matrix.tolist(), strict=True))
+    ]
+    return solve_exactly(rows, [Fraction(x) for x in b.tolist()])
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("epsilon", [1e-3, 1e-8, 1e-12])
+def test_bounds_enclose_the_exact_solution(method, epsilon, rng):
+    matrix, diagonal, b = linear_system(rng, 12)
+    found = method(Criterion(epsilon)).solve(Dense(matrix), diagonal, b, SLACK, None)
+    assert found.status is Status.CONVERGED
+    for lower, exact, upper in zip(
+        found.lower.tolist(), exact_solution(matrix, diagonal, b), found.upper.tolist(), strict=True
+    ):
+        assert Fraction(lower) <= exact <= Fraction(upper)
+        assert upper - lower <= epsilon * upper
+        assert upper - lower > 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_long_walk_is_not_taken_for_solved(method):
+    # A fair walk between 0 and 60: neighbouring iterates are close long before they are right.
+    n = 59
+    matrix = np.diag(np.full(n - 1, 0.5), 1) + np.diag(np.full(n - 1, 0.5), -1)
+    b = np.zeros(n)
+    b[-1] = 0.5
+    found = method(Criterion(1e-4)).solve(Dense(matrix), np.ones(n), b, SLACK, 1.0)
+    exact = np.arange(1, n + 1) / 60
+    assert (found.lower <= exact).all()
+    assert (exact <= found.upper).all()
+    assert width_of(Criterion(1e-4), found.upper - found.lower, exact) <= 1.01e-4
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_precision_out_of_reach_gives_wider_bounds(method):
+    # 10^8 steps on average: rounding alone is 10^8 units.
+    matrix, diagonal = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1.0, 1.0 + 2.0**-26])
+    found = method(Criterion(1e-14, max_iterations=10)).solve(
+        Dense(matrix), diagonal, np.ones(2), SLACK, None
+    )
+    assert found.status is Status.MAX_ITERATIONS
+    fast = np.array([[0.0, 0.5], [0.5, 0.0]])
+    found = method(Criterion(1e-16)).solve(Dense(fast), np.ones(2), np.full(2, 0.1), SLACK, None)
+    assert found.status is Status.CONVERGED
+    assert (found.lower < 0.2).all()
+    assert (found.upper > 0.2).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_systems_without_solution_end_in_a_status(method):
+    growing = method(Criterion(max_iterations=5000)).solve(
+        Dense([[0.0, 2.0], [2.0, 0.0]]), np.ones(2), np.ones(2), SLACK, None
+    )
+    assert growing.status in (Status.DIVERGED, Status.MAX_ITERATIONS)
+
+
+def test_absolute_precision(rng):
+    matrix, diagonal, b = linear_system(rng, 12)
+    found = Optimistic(Criterion(1e-6, absolute=True)).solve(Dense(matrix), diagonal, b, SLACK, None)
+    assert (found.upper - found.lower).max() <= 1e-6
+    assert (found.upper - found.lower).max() > 0
+
+
+def test_tiny_values_keep_only_a_bound():
+    lower, upper = np.array([1e-300, 0.0, 0.5]), np.array([1e-299, 0.0, 0.6])
+    settle_tiny(lower, upper)
+    assert lower.tolist() == [0.0, 0.0, 0.5]
+    assert upper.tolist() == [TINY, TINY, 0.6]
+    lower, upper = np.array([0.0, 0.5]), np.array([0.0, 0.6])
+    settle_tiny(lower, upper)
+    assert upper.tolist() == [0.0, 0.6]
+
+
+# ------------------------------------------------------------------ gain
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e3])
+def test_gain_encloses_the_exact_average(spread, rng):
+    n = 8
+    rates = (
+        rng.random((n, n)) * (rng.random((n, n)) < 0.4) * np.exp(rng.uniform(0, np.log(spread), n))[:, None]
+    )
+    rates += np.diag(np.ones(n - 1), 1)
+    rates[-1, 0] += 1.0
+    np.fill_diagonal(rates, 0)
+    d, rewards = rates.sum(axis=1), rng.random(n)
+    system = [[Fraction(float(rates[j, i])) for j in range(n)] for i in range(n)]
+    for i in range(n):
+        system[i][i] -= sum(Fraction(float(x)) for x in rates[i])
+    system[0] = [Fraction(1)] * n
+    stationary = solve_exactly(system, [Fraction(1)] + [Fraction(0)] * (n - 1))
+    exact = sum(p * Fraction(float(r)) for p, r in zip(stationary, rewards, strict=True))
+    found = Gain(Criterion(1e-9)).solve(Dense(rates), d, rewards, SLACK)
+    assert found.status is Status.CONVERGED
+    assert Fraction(found.lower) <= exact <= Fraction(found.upper)
+    assert found.upper - found.lower <= 2e-9 * found.value
+
+
+def test_gain_of_a_cycle_settles():
+    n = 6
+    rates = np.roll(np.eye(n), 1, axis=1)
+    rewards = np.zeros(n)
+    rewards[2] = 1.0
+    found = Gain(Criterion(1e-10)).solve(Dense(rates), np.ones(n), rewards, SLACK)
+    assert found.value == pytest.approx(1 / n, rel=1e-10)
+    assert found.lower <= 1 / n <= found.upper
+    short = Gain(Criterion(1e-10, max_iterations=20)).solve(Dense(rates), np.ones(n), rewards, SLACK)
+    assert short.status is Status.MAX_ITERATIONS
+
+
+# ------------------------------------------------------------------ Poisson probabilities
+
+
+@pytest.mark.parametrize("mean", [1e-9, 0.3, 1.0, 17.5, 4e3])
+def test_poisson_weights_are_the_probabilities(mean):
+    found = poisson_weights(mean)
+    k = np.arange(found.left, found.right + 1)
+    expected = poisson.pmf(k, mean)
+    np.testing.assert_allclose(found.weights, expected, rtol=1e-10, atol=1e-45)
+    assert found.left_tail < 1e-38
+    assert found.right_tail < 1e-38
+    np.testing.assert_allclose(found.above(), poisson.sf(k, mean), rtol=1e-9, atol=1e-40)
+
+
+@pytest.mark.parametrize("mean", [1e6, 1e9])
+def test_poisson_weights_of_great_means_have_the_right_moments(mean):
+    found = poisson_weights(mean)
+    k = np.arange(found.left, found.right + 1) - mean
+    assert found.weights.sum() == pytest.approx(1.0, abs=1e-12)
+    assert float(found.weights @ k) == pytest.approx(0.0, abs=1e-6 * np.sqrt(mean))
+    assert float(found.weights @ k**2) == pytest.approx(mean, rel=1e-9)
+
+
+def test_poisson_weights_of_no_time_and_of_too_much():
+    assert poisson_weights(0.0).weights.tolist() == [1.0]
+    for mean in (-1.0, 1e16, float("inf")):
+        with pytest.raises(ValueError, match="rate times time"):
+            poisson_weights(mean)
+
+
+# ------------------------------------------------------------------ BiCGStab
+
+
+def test_bicgstab_agrees_with_lu(rng):
+    matrix, diagonal, b = linear_system(rng)
+    found = BiCGStab(Criterion(1e-13)).solve(Dense(matrix), diagonal, b, np.zeros(b.size))
+    assert found.status is Status.CONVERGED
+    np.testing.assert_allclose(found.values, np.linalg.solve(np.diag(diagonal) - matrix, b), rtol=1e-10)
+
+
+def test_bicgstab_that_stagnates_says_so():
+    # I - M is singular and b outside of its range.
+    matrix = np.array([[0.0, 1.0], [1.0, 0.0]])
+    found = BiCGStab(Criterion(1e-10)).solve(Dense(matrix), np.ones(2), np.array([1.0, 2.0]), np.zeros(2))
+    assert found.status in (Status.BREAKDOWN, Status.DIVERGED)
+    with pytest.raises(ValueError, match="right-hand side"):
+        BiCGStab().solve(Dense(matrix), np.ones(2), None, np.zeros(2))
