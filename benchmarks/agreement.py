@@ -54,7 +54,11 @@ def compare(
                     "policy": level,
                     "level": answer.statistics.level,
                     "value": answer.value,
+                    "lower": answer.lower,
+                    "upper": answer.upper,
+                    "method": answer.statistics.method,
                     "expected": expected,
+                    "inside": _inside(expected, answer.lower, answer.upper),
                     "relative_error": error,
                     "agrees": error is not None and error <= tolerance,
                     "error": answer.error,
@@ -63,6 +67,14 @@ def compare(
                 }
             )
     return results
+
+
+def _inside(expected: float, lower: Any, upper: Any) -> bool | None:
+    """Whether the expected value lies between the bounds, its own rounding allowed for; None without bounds."""
+    if lower is None or upper is None:
+        return None
+    slack = 1e-13 * abs(expected)
+    return bool(float(lower) - slack <= expected <= float(upper) + slack)
 
 
 def main() -> int:
@@ -97,7 +109,12 @@ def main() -> int:
                 flush=True,
             )
     wrong = sum(not r["agrees"] for r in results)
-    print(f"{len(results) - wrong} of {len(results)} values agree")
+    bounded = [r for r in results if r["inside"] is not None]
+    outside = sum(not r["inside"] for r in bounded)
+    print(
+        f"{len(results) - wrong} of {len(results)} values agree; "
+        f"{len(bounded) - outside} of {len(bounded)} lie between their bounds"
+    )
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         record = {"environment": environment(), "epsilon": options.epsilon, "rows": results}

@@ -112,14 +112,16 @@ def agreement(record: dict[str, Any]) -> str:
     for (model, backend), members in groups.items():
         worst = max((m["relative_error"] for m in members if m["relative_error"] is not None), default=None)
         good = sum(m["agrees"] for m in members)
-        rows.append([model, backend, f"{good} of {len(members)}", number(worst, 2)])
+        bounded = [m for m in members if m["inside"] is not None]
+        between = f"{sum(m['inside'] for m in bounded)} of {len(bounded)}"
+        rows.append([model, backend, f"{good} of {len(members)}", number(worst, 2), between])
     return "\n\n".join(
         [
             "## Values",
             f"Reference values obtained elsewhere, epsilon {record['epsilon']:g}, at the level of minimum "
             "memory and at the level of minimum time: how many agree within their tolerance of 10⁻⁶, and the "
             "greatest relative error.",
-            table(["model", "backend", "agree", "greatest error"], rows),
+            table(["model", "backend", "agree", "greatest error", "between the bounds"], rows),
             f"[`agreement.json`](../benchmarks/results/agreement.json), {made(record)}",
         ]
     )
