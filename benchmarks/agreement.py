@@ -70,7 +70,7 @@ def compare(
 
 
 def _inside(expected: float, lower: Any, upper: Any) -> bool | None:
-    """Whether the expected value lies between the bounds, its own rounding allowed for; None without bounds."""
+    """Whether the expected value lies between the bounds, give or take its rounding; None without bounds."""
     if lower is None or upper is None:
         return None
     slack = 1e-13 * abs(expected)

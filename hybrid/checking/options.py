@@ -81,7 +81,12 @@ class CheckOptions:
         absolute: bool = False,
         max_iterations: int = 100_000,
     ) -> CheckOptions:
-        """Return options from plain values; every senseless one is an `OptionError`."""
+        """Return options from plain values; every senseless one is an `OptionError`.
+
+        A relaxation without a method asks for JOR.
+        """
+        if omega is not None and method == "auto":
+            method = "jor"
         try:
             criterion = Criterion(epsilon, absolute, max_iterations)
         except ValueError as error:

@@ -244,7 +244,7 @@ def test_deadlocks_are_absorbing(tmp_path):
         ({"engine": "explicit", "backend": "reference"}, "runs on the cpu"),
         ({"method": "magic"}, "magic"),
         ({"omega": 3.0, "method": "jor"}, "between 0 and 2"),
-        ({"omega": 0.5}, "omega belongs to"),
+        ({"omega": 0.0}, "between 0 and 2"),
         ({"omega": 0.5, "method": "jacobi"}, "omega belongs to"),
     ],
 )
@@ -258,3 +258,9 @@ def test_check_wants_one_property(tmp_path):
     model = load_text(tmp_path, DIE)
     with pytest.raises(ValueError, match="expected one property, got 2"):
         hybrid.check(model, "P=? [ F d=1 ]; P=? [ F d=2 ]")
+
+
+def test_omega_alone_means_jor(tmp_path):
+    answer = hybrid.check(load_text(tmp_path, GAMBLER), "P=? [ F x=goal ]", omega=0.8)
+    assert answer.statistics.method == "jor"
+    assert answer.value == pytest.approx(float(gambler_wins(3)), rel=1e-6)
