@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 from dataclasses import dataclass
 
+from gpu_kernels import current_device, device_problem
+
 __all__ = ["BACKENDS", "BackendChoice", "choose_backend"]
 
 BACKENDS = ("auto", "cpu", "gpu", "reference")
@@ -29,7 +31,9 @@ def choose_backend(asked: str) -> BackendChoice:
     Returns
     -------
     BackendChoice
-        ``cpu`` or ``reference``, with a reason in words.
+        ``cpu``, ``gpu`` or ``reference``, with a reason in words. For ``auto`` it is ``gpu`` wherever a
+        device can be used; :func:`hybrid.inject` goes back to ``cpu`` for a matrix that is too small or too
+        large for it, and says so.
 
     Raises
     ------
@@ -46,11 +50,17 @@ def choose_backend(asked: str) -> BackendChoice:
             )
         return BackendChoice("cpu", "asked for")
     if asked == "gpu":
-        raise ValueError("backend: this version has no GPU backend; use 'cpu', or 'auto' for the fastest one")
-    if asked == "auto":
-        if has_numba:
-            return BackendChoice(
-                "cpu", "compiled kernels on all cores are the fastest backend of this version"
+        problem = device_problem()
+        if problem is not None:
+            raise ValueError(
+                f"backend: 'gpu' cannot run here: {problem}; or use 'cpu', or 'auto' for the fastest one"
             )
+        return BackendChoice("gpu", "asked for")
+    if asked == "auto":
+        problem = device_problem()
+        if problem is None:
+            return BackendChoice("gpu", f"a device is there, {current_device().name}")
+        if has_numba:
+            return BackendChoice("cpu", f"compiled kernels on all cores; no GPU: {problem}")
         return BackendChoice("reference", "the package numba is not installed, so only NumPy is left")
     raise ValueError(f"backend: expected one of {', '.join(BACKENDS)}, got {asked!r}")

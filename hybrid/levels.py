@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hybrid.curve import CandidateLevel, LevelCurve
 
-__all__ = ["LEVEL_POLICIES", "LevelChoice", "choose_level", "predicted_seconds"]
+__all__ = ["LEVEL_POLICIES", "LevelChoice", "choose_level", "predicted_seconds", "within_budget"]
 
 LEVEL_POLICIES = ("auto", "min-memory", "min-time")
 
@@ -35,6 +35,10 @@ def predicted_seconds(curve: LevelCurve, candidate: CandidateLevel, backend: str
         if candidate.submatrix_nonzeros > max(curve.nonzeros // 4, 1 << 16):
             return None
         return curve.nonzeros * _REFERENCE_ENTRY_SECONDS + candidate.nodes * _REFERENCE_BLOCK_SECONDS
+    if backend == "gpu":
+        from hybrid.gpu.cost import predicted_seconds as predicted_on_device
+
+        return predicted_on_device(curve, candidate.level)
     return candidate.seconds_predicted
 
 
@@ -55,10 +59,10 @@ def choose_level(
         least predicted time of a product on the backend. ``auto``: the same as ``min-time``. A number: that
         level.
     backend : str
-        ``cpu`` or ``reference``, for the prediction of time.
+        ``cpu``, ``gpu`` or ``reference``, for the prediction of time.
     memory_budget : int, optional
-        Bytes that the representation may take. Levels above it are not considered; the
-        size counted is the row-type form for ``cpu``, the worst case of the second form for ``reference``.
+        Bytes that the representation may take. Levels above it are not considered; the size counted is the
+        row-type form for ``cpu`` and ``gpu``, the worst case of the second form for ``reference``.
 
     Returns
     -------
@@ -72,7 +76,7 @@ def choose_level(
     """
     if isinstance(policy, bool) or not isinstance(policy, int | str):
         raise ValueError(f"level: expected a number or one of {', '.join(LEVEL_POLICIES)}, got {policy!r}")
-    allowed = [c for c in curve.levels if memory_budget is None or _size(c, backend) <= memory_budget]
+    allowed = [c for c in curve.levels if within_budget(c, backend, memory_budget)]
     if not allowed:
         least = min(curve.levels, key=lambda c: _size(c, backend))
         raise ValueError(
@@ -83,9 +87,11 @@ def choose_level(
     if isinstance(policy, int):
         return _fixed(curve, policy, allowed, memory_budget, backend)
     if policy == "min-memory":
-        usable = [c for c in allowed if predicted_seconds(curve, c, backend) is not None or backend != "cpu"]
+        usable = [
+            c for c in allowed if backend == "reference" or predicted_seconds(curve, c, backend) is not None
+        ]
         if not usable:
-            raise ValueError(_unusable(allowed[0].level))
+            raise ValueError(_unusable(allowed[0].level, backend))
         best = min(usable, key=lambda c: (c.bytes_worst_case, c.level))
         return LevelChoice(
             best.level,
@@ -97,8 +103,8 @@ def choose_level(
     timed = [(t, c) for c in allowed if (t := predicted_seconds(curve, c, backend)) is not None]
     if not timed:
         fallback = min(allowed, key=lambda c: (c.bytes_worst_case, c.level))
-        if backend == "cpu":
-            raise ValueError(_unusable(fallback.level))
+        if backend != "reference":
+            raise ValueError(_unusable(fallback.level, backend))
         return LevelChoice(
             fallback.level,
             f"level {fallback.level} needs the least memory; no level is compact enough to be timed{within}",
@@ -106,12 +112,18 @@ def choose_level(
     shortest = min(seconds for seconds, _ in timed)
     near = [(t, c) for t, c in timed if t <= _EQUAL_TIMES * shortest]
     seconds, best = min(near, key=lambda t: (_size(t[1], backend), t[1].level))
-    types = f"{best.row_types} row types and {best.groups} groups, " if backend == "cpu" else ""
+    where = " on one thread" if backend == "cpu" else ""
+    types = f"{best.row_types} row types and {best.groups} groups, " if backend != "reference" else ""
     return LevelChoice(
         best.level,
         f"level {best.level} has the least predicted time on the {backend} backend: {types}"
-        f"{seconds * 1e3:.3g} ms a product on one thread{within}",
+        f"{seconds * 1e3:.3g} ms a product{where}{within}",
     )
+
+
+def within_budget(candidate: CandidateLevel, backend: str, memory_budget: int | None) -> bool:
+    """Tell whether a level's representation on a backend keeps a budget of bytes; None is no budget."""
+    return memory_budget is None or _size(candidate, backend) <= memory_budget
 
 
 def _fixed(
@@ -124,19 +136,19 @@ def _fixed(
         raise ValueError(
             f"level: level {level} needs {_size(candidate, backend)} bytes, more than the budget of {budget}"
         )
-    if backend == "cpu" and candidate.seconds_predicted is None:
-        raise ValueError(_unusable(level))
+    if backend != "reference" and predicted_seconds(curve, candidate, backend) is None:
+        raise ValueError(_unusable(level, backend))
     return LevelChoice(level, f"level {level} was asked for")
 
 
-def _unusable(level: int) -> str:
+def _unusable(level: int, backend: str) -> str:
     return (
-        f"level: level {level} has too many row types for the cpu backend; "
+        f"level: level {level} has too many row types for the {backend} backend; "
         "choose another level, 'min-time', or the reference backend"
     )
 
 
 def _size(candidate: CandidateLevel, backend: str) -> int:
-    if backend == "cpu" and candidate.row_type_bytes is not None:
+    if backend != "reference" and candidate.row_type_bytes is not None:
         return candidate.row_type_bytes
     return candidate.bytes_worst_case

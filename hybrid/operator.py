@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hybrid.backend import choose_backend
+from hybrid.backend import BackendChoice, choose_backend
 from hybrid.curve import LevelCurve, level_curve
 from hybrid.injection import InjectedMatrix, inject_level
-from hybrid.levels import choose_level
+from hybrid.levels import LevelChoice, choose_level, within_budget
 from hybrid.tasks import TaskList, cut_tasks
 from mtbdd.offset import OffsetMTBDD
 
@@ -53,7 +53,7 @@ class MatrixStatistics:
     representation_memory_bytes : int
         MemR of the representation that the backend uses.
     scaled : bool
-        Whether blocks are shared up to a scale (cpu backend).
+        Whether blocks are shared up to a scale (cpu and gpu backends).
     """
 
     n_rows: int
@@ -138,8 +138,19 @@ class HybridMatrix:
             backend=self.backend,
             backend_reason=self.backend_reason,
             representation_memory_bytes=self.nbytes,
-            scaled=self.backend == "cpu" and self.curve[self.level].scaled,
+            scaled=self._is_scaled,
         )
+
+    def _is_on_device(self, x: object) -> bool:
+        return self.backend == "gpu" and hasattr(x, "__cuda_array_interface__")
+
+    @property
+    def _is_scaled(self) -> bool:
+        if self.backend == "gpu":
+            from hybrid.gpu.cost import types_of_level
+
+            return types_of_level(self.curve, self.level).classes.scaled
+        return self.backend == "cpu" and self.curve[self.level].scaled
 
     def __repr__(self) -> str:
         return (
@@ -164,6 +175,10 @@ class HybridMatrix:
             from hybrid.reference import ReferenceProduct
 
             return ReferenceProduct(self.injected)
+        if self.backend == "gpu":
+            from hybrid.gpu.build import build_product
+
+            return build_product(self.curve, self.level)
         from hybrid.cpu.layout import build_layout
         from hybrid.cpu.product import CpuProduct
 
@@ -186,7 +201,15 @@ class HybridMatrix:
         return transposed
 
     def __matmul__(self, x: ArrayLike) -> Float64Array:
-        """Return M x for a vector, shape (n_columns,), or for the columns of an array, (n_columns, k)."""
+        """Return M x for a vector, shape (n_columns,), or for the columns of an array, (n_columns, k).
+
+        On the gpu backend x may lie on the device, and the result then does too.
+        """
+        if self._is_on_device(x):
+            from hybrid.gpu.operands import multiply_any
+
+            product: Float64Array = multiply_any(self.product, x)
+            return product
         array = np.asarray(x)
         if array.ndim == 2:
             _check_real(array, "x")
@@ -222,6 +245,11 @@ class HybridMatrix:
         TypeError
             If x is not real.
         """
+        if self._is_on_device(x):
+            from hybrid.gpu.operands import multiply
+
+            product: Float64Array = multiply(self.product, x, out)
+            return product
         vector = _as_vector(x, self.shape[1], "x")
         result = np.empty(self.shape[0]) if out is None else _check_out(out, self.shape[0], vector)
         self.product.multiply(vector, result)
@@ -268,6 +296,8 @@ class HybridMatrix:
             If an array is not float64.
         """
         size = self._square("a relaxation step")
+        if self._is_on_device(x):
+            return self.product.relax(x, b, diagonal, float(omega), out)
         vector = _as_vector(x, size, "x")
         right_side = None if b is None else _as_vector(b, size, "b")
         divisor = _as_vector(diagonal, size, "diagonal")
@@ -355,14 +385,14 @@ def inject(
         ``auto``, ``min-memory``, ``min-time``, or a level number 0 .. 2n; see
         :func:`hybrid.levels.choose_level`.
     backend : str
-        ``auto``, ``cpu`` or ``reference``; see :func:`hybrid.backend.choose_backend`.
+        ``auto``, ``cpu``, ``gpu`` or ``reference``; see :func:`hybrid.backend.choose_backend`.
     memory_budget : int, optional
         Bytes that the representation may take.
 
     Returns
     -------
     HybridMatrix
-        The operator; its representation is built at the first product.
+        The operator; its representation is built at the first product, or here where levels are timed.
 
     Raises
     ------
@@ -378,10 +408,40 @@ def inject(
         )
     engine = choose_backend(backend)
     curve = level_curve(matrix)
+    if backend == "auto" and engine.name == "gpu":
+        engine = _confirm_gpu(curve, engine)
     choice = choose_level(curve, level, engine.name, memory_budget)
-    return HybridMatrix(
+    measured = _measure_on_device(curve, level, memory_budget) if engine.name == "gpu" else None
+    if measured is not None:
+        choice = measured[0]
+    operator = HybridMatrix(
         matrix, curve, choice.level, choice.reason, engine.name, engine.reason, level, memory_budget
     )
+    if measured is not None:
+        operator.__dict__["product"] = measured[1]
+    return operator
+
+
+def _confirm_gpu(curve: LevelCurve, engine: BackendChoice) -> BackendChoice:
+    """Return the CPU instead, with the reason, where the device would be slower or has no room."""
+    from gpu_kernels import current_device
+    from hybrid.gpu.choice import reason_for_cpu
+
+    reason = reason_for_cpu(current_device(), curve)
+    return engine if reason is None else BackendChoice("cpu", reason)
+
+
+def _measure_on_device(
+    curve: LevelCurve, policy: str | int, memory_budget: int | None
+) -> tuple[LevelChoice, Product] | None:
+    """Choose among the levels that look fastest by timing them, where the matrix is large enough for that."""
+    from gpu_kernels import current_device
+    from hybrid.gpu.probe import PROBE_ENTRIES, probe_levels
+
+    if policy not in ("auto", "min-time") or curve.nonzeros < PROBE_ENTRIES:
+        return None
+    allowed = frozenset(c.level for c in curve.levels if within_budget(c, "gpu", memory_budget))
+    return probe_levels(current_device(), curve, allowed)
 
 
 def _check_real(array: NDArray[Any], name: str) -> None:

@@ -63,8 +63,14 @@ class Jacobi:
 
         Notes
         -----
-        Two vectors besides the operands; nothing is allocated inside the loop.
+        Two vectors besides the operands; nothing is allocated inside the loop. A matrix of the gpu backend is
+        iterated on the device, see :mod:`hybrid.gpu.sweeps`.
         """
+        if getattr(matrix, "backend", None) == "gpu":
+            from hybrid.gpu.sweeps import solve_jacobi
+
+            product = matrix.product  # type: ignore[attr-defined]
+            return solve_jacobi(product, self.criterion, self.omega, diagonal, b, start, progress)
         x, y = start.copy(), np.empty_like(start)
         clock = Clock(progress)
         status, difference, iteration = Status.MAX_ITERATIONS, float("inf"), 0

@@ -37,8 +37,13 @@ class Power:
         progress: Progress | None = None,
     ) -> Solution:
         """Iterate from `start`; parameters as for `Jacobi.solve`."""
-        x, y = start.copy(), np.empty_like(start)
         scale = 1.02 * float(diagonal.max(initial=0.0)) or 1.0
+        if getattr(matrix, "backend", None) == "gpu":
+            from hybrid.gpu.sweeps import solve_power
+
+            product = matrix.product  # type: ignore[attr-defined]
+            return solve_power(product, self.criterion, scale, diagonal, b, start, progress)
+        x, y = start.copy(), np.empty_like(start)
         kept = 1.0 - diagonal / scale
         clock = Clock(progress)
         status, difference, iteration = Status.MAX_ITERATIONS, float("inf"), 0

@@ -1,0 +1,71 @@
+"""Launch arithmetic, typed scalars and operand checks, shared by all wrappers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpu_kernels.device import Device, Macros
+
+__all__ = ["GRID_LIMIT", "INDEX_LIMIT", "blocks_for", "check_vector", "index_bits", "index_type", "macros"]
+
+Array = Any
+
+INDEX_LIMIT = 2**31
+"""Counts from here on need 64-bit indices."""
+
+GRID_LIMIT = 2**31 - 1
+"""Blocks that one launch can have."""
+
+
+def index_bits(largest: int, wide: bool = False) -> int:
+    """Return 32 or 64, the index width for the largest of all flat counts; ``wide`` forces 64."""
+    return 64 if wide or largest >= INDEX_LIMIT else 32
+
+
+def index_type(bits: int) -> type[np.signedinteger[Any]]:
+    """Return the scalar and element type of an index width."""
+    return np.int64 if bits == 64 else np.int32
+
+
+def macros(**values: int) -> Macros:
+    """Return a specialisation, sorted by name."""
+    return tuple(sorted(values.items()))
+
+
+def blocks_for(count: int, threads: int) -> int:
+    """Return the blocks that ``count`` threads fill, at least one.
+
+    Raises
+    ------
+    ValueError
+        If one launch cannot have so many.
+    """
+    blocks = max(1, -(-count // threads))
+    if blocks > GRID_LIMIT:
+        raise ValueError(f"{count} threads make {blocks} blocks; a launch has at most {GRID_LIMIT}")
+    return blocks
+
+
+def check_vector(device: Device, array: Array, size: int, name: str, dtype: Any = np.float64) -> None:
+    """Refuse a vector that a kernel could not read.
+
+    Raises
+    ------
+    TypeError
+        If it is not an array of the device or has another element type.
+    ValueError
+        If it has another shape or is not contiguous.
+    """
+    if not isinstance(array, device.xp.ndarray):
+        raise TypeError(
+            f"{name}: expected an array on the device ({device.xp.__name__}.ndarray), got "
+            f"{type(array).__module__}.{type(array).__name__}"
+        )
+    if array.dtype != dtype:
+        raise TypeError(f"{name}: expected dtype {np.dtype(dtype)}, got {array.dtype}")
+    if array.shape != (size,):
+        raise ValueError(f"{name}: expected shape ({size},), got {array.shape}")
+    if not array.flags.c_contiguous:
+        raise ValueError(f"{name}: expected a contiguous array; copy it first")

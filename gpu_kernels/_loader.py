@@ -1,0 +1,101 @@
+"""Sources of the kernels: read, put together, specialised by macros, compiled once a device.
+
+The only module that touches ``RawModule``. Sources are real files in ``gpu_kernels/cuda``; their includes are
+put in place here, with ``#line`` directives so that compilers name the right file and line.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from importlib import resources
+from typing import Any
+
+from gpu_kernels.device import Kernel, Macros
+
+__all__ = ["COMPILE_OPTIONS", "SOURCES", "kernel_names", "raw_kernel", "source_text"]
+
+COMPILE_OPTIONS = ("-std=c++17",)
+
+SOURCES = ("block_spmv.cu", "csr_spmv.cu", "explicit.cu", "iteration.cu", "tiles.cu", "vector.cu")
+"""All files that are compiled."""
+
+_INCLUDE = re.compile(r'^#include "([\w.]+)"$')
+_KERNEL = re.compile(r'extern "C" __global__ void(?:\s+__launch_bounds__\([^)]*\))?\s+(\w+)\(')
+_PREAMBLE = """\
+#define BLOCK_SHARED __shared__
+"""
+
+
+@functools.cache
+def _file_text(name: str) -> str:
+    return resources.files("gpu_kernels").joinpath("cuda", name).read_text(encoding="utf-8")
+
+
+def source_text(name: str, macros: Macros, preamble: str = _PREAMBLE) -> str:
+    """Return a source ready to compile.
+
+    Parameters
+    ----------
+    name : str
+        A file of `SOURCES`.
+    macros : tuple of (str, int)
+        Macros to define.
+    preamble : str
+        Text that comes first.
+
+    Returns
+    -------
+    str
+        Preamble, macros, and the file with its includes in place, each file once.
+    """
+    lines = [preamble]
+    lines += [f"#define {macro} {value}" for macro, value in macros]
+    _append_file(name, lines, set())
+    return "\n".join(lines) + "\n"
+
+
+def _append_file(name: str, lines: list[str], seen: set[str]) -> None:
+    seen.add(name)
+    lines.append(f'#line 1 "{name}"')
+    for number, line in enumerate(_file_text(name).splitlines(), start=1):
+        found = _INCLUDE.match(line)
+        if found is not None:
+            if found[1] not in seen:
+                _append_file(found[1], lines, seen)
+            lines.append(f'#line {number + 1} "{name}"')
+        elif line.strip() != "#pragma once":
+            lines.append(line)
+
+
+def kernel_names(name: str) -> tuple[str, ...]:
+    """Return the names of the kernels of a source file."""
+    return tuple(_KERNEL.findall(_file_text(name)))
+
+
+@functools.cache
+def raw_kernel(device: int, source: str, name: str, macros: Macros) -> Kernel:
+    """Return a kernel compiled for a device.
+
+    Parameters
+    ----------
+    device : int
+        Number of the device, which must be the current one; part of the key only.
+    source, name : str
+        File and kernel.
+    macros : tuple of (str, int)
+        The specialisation, sorted by name.
+
+    Notes
+    -----
+    Compiled at the first call, some tenths of a second; CuPy keeps the binary on disk for later processes.
+    """
+    kernel: Any = _raw_module(device, source, macros).get_function(name)
+    return kernel  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _raw_module(device: int, source: str, macros: Macros) -> Any:
+    import cupy
+
+    return cupy.RawModule(code=source_text(source, macros), options=COMPILE_OPTIONS)

@@ -1,0 +1,99 @@
+"""Vectors held by dictionary: one or two bytes an element where a vector has few distinct values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpu_kernels.device import Device
+
+__all__ = ["CodedVector", "compress"]
+
+_CHUNK = 1 << 24
+"""Elements looked at together: bounds the temporary memory."""
+
+_LIMIT = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class CodedVector:
+    """A vector of doubles on the device, plain or by dictionary.
+
+    Attributes
+    ----------
+    size : int
+        Elements.
+    bits : int
+        0: all elements are zero and nothing is stored; 8 or 16: ``elements`` are numbers of values; 64: they
+        are the values.
+    elements : ndarray, shape (size,), uint8, uint16 or float64, or None
+    table : ndarray, shape (values,), float64, or None
+        The distinct values.
+    """
+
+    size: int
+    bits: int
+    elements: Any
+    table: Any
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device."""
+        return sum(int(array.nbytes) for array in (self.elements, self.table) if array is not None)
+
+    def expand(self, device: Device) -> Any:
+        """Return the plain vector, shape (size,), float64."""
+        if self.bits == 0:
+            return device.xp.zeros(self.size)
+        return self.elements if self.bits == 64 else self.table[self.elements]
+
+
+def compress(device: Device, vector: Any) -> CodedVector:
+    """Put a vector on the device, by dictionary if it has at most 65,536 distinct values.
+
+    Parameters
+    ----------
+    device : Device
+    vector : ndarray, shape (n,), float64, or None
+        On the host or on the device. None stands for zeros; the size of the result is then 0.
+
+    Returns
+    -------
+    CodedVector
+        Bit for bit the same numbers.
+
+    Notes
+    -----
+    Time: O(n log k) for k values; temporary memory for 16 million elements. A vector with more values is
+    recognised by a part of it. Synchronises: yes.
+    """
+    if vector is None:
+        return CodedVector(0, 0, None, None)
+    size = len(vector)
+    table = _values(device, vector)
+    if table is None:
+        return CodedVector(size, 64, device.xp.ascontiguousarray(device.xp.asarray(vector)), None)
+    bits = 8 if len(table) <= 256 else 16
+    elements = device.xp.empty(size, np.uint8 if bits == 8 else np.uint16)
+    keys = table.view(np.int64)
+    for begin in range(0, size, _CHUNK):
+        part = device.xp.asarray(vector[begin : begin + _CHUNK]).view(np.int64)
+        elements[begin : begin + _CHUNK] = device.xp.searchsorted(keys, part)
+    return CodedVector(size, bits, elements, table)
+
+
+def _values(device: Device, vector: Any) -> Any:
+    """Return the distinct values in the order of their bits, or None if they are too many to pay."""
+    xp = device.xp
+    found = xp.zeros(0, np.int64)
+    # A dictionary must be much shorter than the vector to be worth its indirection.
+    limit = min(_LIMIT, max(16, len(vector) // 8))
+    for begin in range(0, len(vector), _CHUNK):
+        # Bits instead of values: minus zero is not zero here, and equal values stay bit for bit the same.
+        bits = xp.asarray(vector[begin : begin + _CHUNK]).view(np.int64)
+        found = xp.unique(xp.concatenate((found, xp.unique(bits))))
+        if len(found) > limit:
+            return None
+    return found.view(np.float64)

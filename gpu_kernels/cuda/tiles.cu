@@ -1,0 +1,212 @@
+// Products and relaxation steps with row types cut into tiles.
+//
+// A tile is up to some hundreds of consecutive rows of a row type; its entries are numbers of terms (slot, shift,
+// value). An item is a tile with up to some dozens of groups of its type. A block works off one item:
+//
+//   1. for every term of the tile and every group of the item, it puts into shared memory where in x the term
+//      lies (column base of the slot plus shift) and what it weighs (value times the scale of the slot);
+//   2. every warp takes slices of 32 rows, a lane a row, for MEMBERS groups at once: it reads a term number,
+//      looks it up once and uses it for all MEMBERS groups. The frequent terms come first, so that most lanes
+//      of a warp have the same term at the same position and read neighbouring elements of x;
+//   3. each row is written once, relaxed on the way.
+//
+// Launch: one block of THREADS threads an item; shared memory as `shared_bytes` of gpu_kernels/tiles.py says.
+// No atomic additions: the result does not depend on the order of the blocks. In place: nothing but out and
+// the partial maxima of the change. x and out must not overlap.
+// Source: the algorithm is this project's; the injected submatrices are those of 003 section 4.4.
+//
+// Macros besides those of common.cuh, relax.cuh and tile_types.cuh:
+//   THREADS      threads of a block, a multiple of 32
+//   MIN_BLOCKS   blocks that registers must leave room for on a multiprocessor
+//   MEMBERS      groups of a type that a thread serves at once: 1, 2 or 4
+//   SCALED       0 or 1: whether every slot of a group carries a factor
+
+#include "common.cuh"
+#include "relax.cuh"
+#include "tile_types.cuh"
+
+struct alignas(sizeof(INDEX) * MEMBERS > 16 ? 16 : sizeof(INDEX) * MEMBERS) Places { INDEX of[MEMBERS]; };
+#if SCALED
+struct alignas(8 * MEMBERS > 16 ? 16 : 8 * MEMBERS) Weights { double of[MEMBERS]; };
+#else
+struct Weights { double of[1]; };
+#endif
+
+// Fill the block's tables. The term after the last one stands for no entry: it weighs nothing.
+__device__ inline void look_up_terms(const Item &item, const Term *terms, int count, const double *values,
+                                     const INDEX *base, const double *scale, Places *places, Weights *weights) {
+    const int chunks = (item.count + MEMBERS - 1) / MEMBERS;
+    const int stride = count + 1;
+#pragma unroll 1
+    for (int i = threadIdx.x; i < stride * MEMBERS; i += THREADS) {
+        const int t = i / MEMBERS, m = i % MEMBERS;
+        const bool live = t < count;
+        const Term term = live ? terms[t] : Term{};
+        const double value = live ? values[term.value] : 0.0;
+        const INDEX slot = item.first_slot + term.slot;
+#if !SCALED
+        if (m == 0) weights[t].of[0] = value;
+#endif
+#pragma unroll 1
+        for (int chunk = 0; chunk < chunks; ++chunk) {
+            // The last chunk may be short: its dead members repeat the last live one, so that they read valid elements.
+            const int member = min(chunk * MEMBERS + m, item.count - 1);
+            const INDEX at = slot + static_cast<INDEX>(member) * item.slots;
+            if (live) places[chunk * stride + t].of[m] = base[at] + term.shift;
+#if SCALED
+            weights[chunk * stride + t].of[m] = live ? scale[at] * value : 0.0;
+#endif
+        }
+    }
+}
+
+// A load under a condition that no branch serves, zero where it does not hold: branches would make each term's
+// loads wait for those of the term before.
+__device__ inline double load_if(bool live, const double *address) {
+#ifdef HOST_KERNELS
+    return live ? *address : 0.0;
+#else
+    double value;
+    asm("{.reg .pred p; setp.ne.s32 p, %2, 0; mov.f64 %0, 0d0000000000000000; @p ld.global.nc.f64 %0, [%1];}"
+        : "=d"(value) : "l"(address), "r"(static_cast<int>(live)));
+    return value;
+#endif
+}
+
+// Add the entries of one row, for MEMBERS groups; an entry reads element place + row of x. `ahead` is the first unit,
+// read beforehand.
+__device__ inline void add_entries(const Unit *units, int count, Unit ahead, int terms, const Places *places,
+                                   const Weights *weights, const double *__restrict__ x, INDEX row,
+                                   double *total, const double *zero) {
+#pragma unroll 1
+    for (int u = 0; u < count; ++u) {
+        const Unit now = ahead;
+        if (u + 1 < count) ahead = units[(u + 1) * LANES];
+        double value[UNIT][MEMBERS];
+        Weights weight[UNIT];
+#pragma unroll
+        for (int j = 0; j < UNIT; ++j) {
+            const int code = now.code[j];
+            const bool live = code < terms;
+            const int term = live ? code : terms;
+            const Places place = places[term];
+            weight[j] = weights[term];
+#pragma unroll
+            const double *source = live ? x : zero;
+#pragma unroll
+            for (int m = 0; m < MEMBERS; ++m) {
+                const INDEX at = live ? place.of[m] + row : 0;
+                value[j][m] = __ldg(source + at);
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < UNIT; ++j) {
+#pragma unroll
+            for (int m = 0; m < MEMBERS; ++m) total[m] += weight[j].of[SCALED ? m : 0] * value[j][m];
+        }
+    }
+}
+
+// First row of a member's group; a dead member repeats the last live one.
+__device__ inline INDEX row_of(const INDEX *group_row, const Item &item, int chunk, int m) {
+    return __ldg(group_row + item.first_group + min(chunk * MEMBERS + m, item.count - 1));
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
+step_tiles(const Item *items, const int *term_ptr, const int *round_cell, const Cell *cells, const Unit *units,
+           const Term *terms, const double *values, const INDEX *group_row, const INDEX *base, const double *scale,
+           const int place_words, STEP_PARAMETERS, const double *__restrict__ x, double *__restrict__ out) {
+    extern __shared__ double shared_words[];
+    const Item item = items[blockIdx.x];
+    const Step step = STEP;
+    if (ended(step)) return;
+    const int slices = (item.rows + LANES - 1) / LANES;
+    const int warp_units = slices * ((item.count + MEMBERS - 1) / MEMBERS);
+    const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+    Places *places = reinterpret_cast<Places *>(shared_words);
+    Weights *weights = reinterpret_cast<Weights *>(shared_words + place_words);
+    ChangeMaxima maxima;
+    int first_term = item.first_term, count = item.terms, first_cell = item.first_cell;
+    for (int round = 0; round < item.rounds; ++round) {
+        if (round > 0) {
+            __syncthreads();
+            first_term = term_ptr[item.first_round + round];
+            count = term_ptr[item.first_round + round + 1] - first_term;
+            first_cell = round_cell[item.first_round + round];
+        }
+        // Read before the barrier, so that the latencies overlap.
+        Cell cell = cells[first_cell + min(warp % slices, slices - 1)];
+        Unit ahead{};
+        if (cell.units > 0) ahead = units[static_cast<long long>(cell.first) * LANES + lane];
+        look_up_terms(item, terms + first_term, count, values, base, scale, places, weights);
+        __syncthreads();
+        for (int unit = warp; unit < warp_units; unit += THREADS / LANES) {
+            const int chunk = unit / slices, row = unit % slices * LANES + lane;
+            const INDEX first_row = item.begin + row;
+            double total[MEMBERS];
+#pragma unroll
+            for (int m = 0; m < MEMBERS; ++m) total[m] = 0.0;
+            if (round > 0 && row < item.rows) {
+#pragma unroll
+                for (int m = 0; m < MEMBERS; ++m) total[m] = out[row_of(group_row, item, chunk, m) + first_row];
+            }
+            const Unit *own = units + (static_cast<long long>(cell.first) * LANES + lane);
+            const int own_units = cell.units;
+            const Unit own_ahead = ahead;
+            const int next = unit + THREADS / LANES;
+            if (next < warp_units) cell = cells[first_cell + next % slices];
+            const Places *own_places = places + chunk * (count + 1);
+            const Weights *own_weights = weights + (SCALED ? chunk * (count + 1) : 0);
+            add_entries(own, own_units, own_ahead, count, own_places, own_weights, x, first_row, total, values);
+            if (next < warp_units && cell.units > 0) ahead = units[static_cast<long long>(cell.first) * LANES + lane];
+            if (row >= item.rows) continue;
+            // Not before the products: the registers are needed there.
+            INDEX at[MEMBERS];
+#pragma unroll
+            for (int m = 0; m < MEMBERS; ++m) at[m] = row_of(group_row, item, chunk, m) + first_row;
+            if (round + 1 < item.rounds) {
+#pragma unroll
+                for (int m = 0; m < MEMBERS; ++m) {
+                    if (chunk * MEMBERS + m < item.count) out[at[m]] = total[m];
+                }
+                continue;
+            }
+            Operands operands[MEMBERS];
+#pragma unroll
+            for (int m = 0; m < MEMBERS; ++m) operands[m].load(step, at[m], x);
+#pragma unroll
+            for (int m = 0; m < MEMBERS; ++m) {
+                if (chunk * MEMBERS + m < item.count) finish_row(step, operands[m], at[m], total[m], out, maxima);
+            }
+        }
+    }
+#if MODE != 0
+    maxima.combine(step.changes);
+#endif
+}
+
+// The same step for the rows that no group covers; their product is zero. Gap g has the rows begin[g], ..., and
+// ptr[g] rows lie in gaps before it. One thread a row.
+extern "C" __global__ void __launch_bounds__(THREADS)
+step_gaps(const INDEX *begin, const INDEX *ptr, const INDEX gaps, STEP_PARAMETERS, const double *__restrict__ x,
+          double *__restrict__ out) {
+    const Step step = STEP;
+    if (ended(step)) return;
+    const INDEX number = static_cast<INDEX>(blockIdx.x) * THREADS + threadIdx.x;
+    ChangeMaxima maxima;
+    if (number < ptr[gaps]) {
+        INDEX low = 0, high = gaps;  // ptr[low] <= number < ptr[high]
+        while (high - low > 1) {
+            const INDEX middle = low + (high - low) / 2;
+            if (ptr[middle] <= number) low = middle;
+            else high = middle;
+        }
+        const INDEX i = begin[low] + number - ptr[low];
+        Operands operands;
+        operands.load(step, i, x);
+        finish_row(step, operands, i, 0.0, out, maxima);
+    }
+#if MODE != 0
+    maxima.combine(step.changes);
+#endif
+}

@@ -1,0 +1,161 @@
+"""The device that kernels run on: array module, compiled kernels, memory; CuPy's current one unless set."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from gpu_kernels.availability import unavailable_reason
+
+__all__ = [
+    "CudaDevice",
+    "Device",
+    "Kernel",
+    "Macros",
+    "current_device",
+    "device_problem",
+    "use_device",
+]
+
+Macros = tuple[tuple[str, int], ...]
+"""Names and values of the macros of a specialisation, sorted by name."""
+
+Kernel = Callable[..., None]
+"""Called as ``kernel(grid, block, arguments, shared_mem=bytes)``, like a CuPy RawKernel."""
+
+
+_QUEUED = 8
+"""Calls between two events: the host queues the later ones while the device is at work on the first."""
+
+
+class Device(Protocol):
+    """What the wrappers need of a device; an emulator of kernels on the host offers the same."""
+
+    @property
+    def xp(self) -> Any:
+        """Array module: CuPy, or NumPy for an emulator."""
+
+    @property
+    def name(self) -> str:
+        """Name for people."""
+
+    def kernel(self, source: str, name: str, macros: Macros) -> Kernel:
+        """Return a kernel of a source file for one specialisation, compiled at the first call."""
+
+    def free_bytes(self) -> int:
+        """Return the memory that can still be allocated."""
+
+    def synchronise(self) -> None:
+        """Wait until all work queued so far is done."""
+
+    def record(self, work: Callable[[], None]) -> Callable[[], None]:
+        """Return a function that queues the launches of ``work`` again, with the same arguments."""
+
+    def seconds(self, work: Callable[[], None], repeats: int) -> float:
+        """Return the median time of ``work`` on the device, after a first call that is not counted."""
+
+
+class CudaDevice:
+    """The CUDA device that is current in CuPy.
+
+    Raises
+    ------
+    RuntimeError
+        If there is none; the message says why and what to do.
+    """
+
+    def __init__(self) -> None:
+        reason = unavailable_reason()
+        if reason is not None:
+            raise RuntimeError(reason)
+        import cupy
+
+        self._cupy = cupy
+
+    @property
+    def xp(self) -> Any:
+        """CuPy."""
+        return self._cupy
+
+    @property
+    def name(self) -> str:
+        """Name of the card."""
+        properties = self._cupy.cuda.runtime.getDeviceProperties(self._cupy.cuda.Device().id)
+        return str(properties["name"].decode())
+
+    def kernel(self, source: str, name: str, macros: Macros) -> Kernel:
+        """Return a compiled kernel; see :func:`gpu_kernels._loader.raw_kernel`."""
+        from gpu_kernels._loader import raw_kernel
+
+        return raw_kernel(self._cupy.cuda.Device().id, source, name, macros)
+
+    def free_bytes(self) -> int:
+        """Return the free memory of the card and what CuPy's pool holds unused."""
+        free, _ = self._cupy.cuda.runtime.memGetInfo()
+        return int(free) + int(self._cupy.get_default_memory_pool().free_bytes())
+
+    def synchronise(self) -> None:
+        """Wait for the current stream."""
+        self._cupy.cuda.get_current_stream().synchronize()
+
+    def record(self, work: Callable[[], None]) -> Callable[[], None]:
+        """Capture the launches of ``work`` in a CUDA graph, which replays them without the host's share.
+
+        The kernels must have been launched before, because loading a module cannot be captured, and the
+        arrays must live as long as the graph is used. Replays go to the stream that is current then.
+        Synchronises: yes, here; replays do not.
+        """
+        cupy = self._cupy
+        stream = cupy.cuda.Stream()
+        with stream:
+            stream.begin_capture()
+            work()
+            graph = stream.end_capture()
+        self.synchronise()
+        return lambda: graph.launch(cupy.cuda.get_current_stream())
+
+    def seconds(self, work: Callable[[], None], repeats: int) -> float:
+        """Return the median of event times over several queued calls; synchronises."""
+        work()
+        times = []
+        for _ in range(repeats):
+            begin, end = self._cupy.cuda.Event(), self._cupy.cuda.Event()
+            begin.record()
+            for _ in range(_QUEUED):
+                work()
+            end.record()
+            end.synchronize()
+            times.append(float(self._cupy.cuda.get_elapsed_time(begin, end)) / 1e3 / _QUEUED)
+        return statistics.median(times)
+
+
+_chosen: Device | None = None
+
+
+def current_device() -> Device:
+    """Return the device in use.
+
+    Raises
+    ------
+    RuntimeError
+        If no device can be used; the message says why and what to do.
+    """
+    return _chosen if _chosen is not None else CudaDevice()
+
+
+def device_problem() -> str | None:
+    """Say why no device can be used; None if one can."""
+    return None if _chosen is not None else unavailable_reason()
+
+
+@contextmanager
+def use_device(device: Device) -> Iterator[Device]:
+    """Make a device, such as an emulator, the one in use within a ``with`` block."""
+    global _chosen
+    before, _chosen = _chosen, device
+    try:
+        yield device
+    finally:
+        _chosen = before

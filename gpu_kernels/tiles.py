@@ -1,0 +1,260 @@
+"""Products with row types in tiles: the arrays that the kernel reads, and its launch (cuda/tiles.cu)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from gpu_kernels._launch import blocks_for, check_vector, index_type, macros
+from gpu_kernels.device import Device
+from gpu_kernels.steps import NULL, Step
+
+__all__ = [
+    "LANES",
+    "PAD",
+    "TileMatrix",
+    "Tuning",
+    "pack_columns",
+    "pack_items",
+    "pack_terms",
+    "run_tiles",
+]
+
+LANES = 32
+"""Rows of a slice: the lanes of a warp."""
+
+PAD = {1: 255, 2: 65535}
+"""Number that stands for no entry, by bytes of a number."""
+
+Array = Any
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Launch shape of the tile kernel; any choice gives the same result.
+
+    Attributes
+    ----------
+    threads : int
+        Threads of a block, a multiple of 32.
+    min_blocks : int
+        Blocks for which registers must be left on a multiprocessor.
+    members : int
+        Groups of a type that a thread serves at once: 1, 2 or 4.
+    """
+
+    threads: int = 128
+    min_blocks: int = 8
+    members: int = 4
+
+
+@dataclass(frozen=True, eq=False)
+class TileMatrix:
+    """A matrix in tiles, ready for :func:`run_tiles`; the records are those of cuda/tile_types.cuh.
+
+    A *tile* is up to some hundreds of consecutive rows of a row type. Its *terms* are the triples (slot,
+    shift, value) that occur in it, and an entry is the number of its term. A *round* is a part of the terms
+    of a tile, small enough for the numbers in use; a *cell* is a slice of 32 rows in a round, and an *item* a
+    tile with some groups of its type. Index arrays have 32 or 64 bits, see `index_bits`.
+
+    Attributes
+    ----------
+    n_rows, n_columns : int
+        Shape.
+    index_bits, code_bits, term_bits : int
+        Widths of indices (32, 64), term numbers (8, 16), and slots and value numbers of terms (16, 32).
+    unit : int
+        Term numbers that a lane reads at once, 2 or 4.
+    items : ndarray, shape (items, 12 or 16), int32
+        Packed by :func:`pack_items`.
+    term_ptr, round_cell : ndarray, shape (rounds + 1,), int32
+        First term and first cell of every round.
+    cells : ndarray, shape (cells, 2), int32
+        First unit and units of every cell; cells with equal contents share their units.
+    codes : ndarray, shape (units * 32 * unit,), uint8 or uint16
+        Term numbers, [unit][lane][unit]; the largest number stands for no entry.
+    terms : ndarray, shape (terms, 2 to 4), int32
+        Packed by :func:`pack_terms`.
+    values : ndarray, float64
+        The distinct values.
+    group_row : ndarray, shape (groups,), index
+        First row of every group; the groups of an item lie side by side.
+    base : ndarray, shape (slots,), index
+        Column at which the submatrix of every slot begins.
+    scale : ndarray, shape (slots,), float64, or None
+        Factor of every slot.
+    gap_begin : ndarray, shape (gaps,), index
+        First row of every range of rows without a group.
+    gap_ptr : ndarray, shape (gaps + 1,), index
+        Rows in the gaps before each.
+    gap_rows : int
+        Rows in all gaps.
+    place_words, weight_words : int
+        Doubles of shared memory that the largest item needs for the places of its terms and for their
+        weights; ``place_words`` is even.
+    tuning : Tuning
+        Launch shape; its ``members`` decide ``place_words``.
+    """
+
+    n_rows: int
+    n_columns: int
+    index_bits: int
+    code_bits: int
+    term_bits: int
+    unit: int
+    items: Array
+    term_ptr: Array
+    round_cell: Array
+    cells: Array
+    codes: Array
+    terms: Array
+    values: Array
+    group_row: Array
+    base: Array
+    scale: Array | None
+    gap_begin: Array
+    gap_ptr: Array
+    gap_rows: int
+    place_words: int
+    weight_words: int
+    tuning: Tuning
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays that a product reads (MemR)."""
+        arrays = (getattr(self, f.name) for f in fields(self))
+        return sum(int(a.nbytes) for a in arrays if isinstance(a, type(self.codes)))
+
+    @property
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory of a block."""
+        return 8 * (self.place_words + self.weight_words)
+
+    def macros(self) -> dict[str, int]:
+        """Return the macros of the records."""
+        return {
+            "INDEX_BITS": self.index_bits,
+            "CODE_BITS": self.code_bits,
+            "TERM_BITS": self.term_bits,
+            "UNIT": self.unit,
+        }
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Return the kernel arguments that stand for the matrix."""
+        return (
+            self.items, self.term_ptr, self.round_cell, self.cells, self.codes, self.terms, self.values,
+            self.group_row, self.base, NULL if self.scale is None else self.scale,
+        )  # fmt: skip
+
+
+def pack_columns(device: Device, columns: list[tuple[Array, int]]) -> Array:
+    """Return records as rows of int32 words.
+
+    Parameters
+    ----------
+    device : Device
+    columns : list of (ndarray, shape (n,), int64; int)
+        Members of the records with their widths, 32 or 64 bits.
+
+    Returns
+    -------
+    ndarray, shape (n, words), int32
+    """
+    xp = device.xp
+    words = []
+    for column, bits in columns:
+        wide = xp.ascontiguousarray(column.astype(np.int64)).view(np.int32).reshape(-1, 2)
+        words += [wide[:, 0]] if bits == 32 else [wide[:, 0], wide[:, 1]]
+    return xp.ascontiguousarray(xp.stack(words, axis=1))
+
+
+def pack_terms(device: Device, shift: Array, slot: Array, value: Array, index_bits: int) -> tuple[Array, int]:
+    """Return the packed terms and the width of their slots and value numbers.
+
+    Parameters
+    ----------
+    device : Device
+    shift, slot, value : ndarray, shape (terms,), int64
+        Local column minus local row, slot, number of the value.
+    index_bits : int
+        Width of a shift.
+
+    Notes
+    -----
+    Synchronises: yes.
+    """
+    largest = max((int(a.max()) for a in (slot, value) if len(a)), default=0)
+    if largest >= 2**16:
+        return pack_columns(device, [(shift, index_bits), (slot, 32), (value, 32)]), 32
+    both = slot + (value << 16)
+    padding = [(slot * 0, 32)] if index_bits == 64 else []
+    return pack_columns(device, [(shift, index_bits), (both, 32), *padding]), 16
+
+
+def pack_items(device: Device, index_bits: int, **members: Array) -> Array:
+    """Return the packed items.
+
+    Parameters
+    ----------
+    device : Device
+    index_bits : int
+        Width of indices.
+    **members
+        ``begin``, ``first_slot``, ``first_group``, ``count``, ``slots``, ``rows``, ``first_round``,
+        ``rounds``, ``first_term``, ``terms``, ``first_cell``: int64 arrays, shape (items,), each; see
+        cuda/tile_types.cuh.
+    """
+    names = (
+        "first_group", "count", "slots", "rows", "first_round", "rounds", "first_term", "terms", "first_cell",
+    )  # fmt: skip
+    wide = [(members["begin"], index_bits), (members["first_slot"], index_bits)]
+    unused = members["begin"] * 0
+    padding = [(unused, 32)] * (1 if index_bits == 32 else 3)
+    return pack_columns(device, [*wide, *((members[n], 32) for n in names), *padding])
+
+
+def run_tiles(device: Device, matrix: TileMatrix, step: Step, x: Array, out: Array) -> None:
+    """Queue a product or a relaxation step over all rows.
+
+    Parameters
+    ----------
+    device : Device
+    matrix : TileMatrix
+    step : Step
+        What becomes of the products.
+    x : ndarray, shape (n_columns,), float64
+        On the device.
+    out : ndarray, shape (n_rows,), float64
+        Overwritten; must not overlap x.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an operand has the wrong type or shape or lies elsewhere.
+
+    Notes
+    -----
+    Synchronises: no. One launch, and a second one if some rows belong to no group.
+    """
+    check_vector(device, x, matrix.n_columns, "x")
+    step.check(device, matrix.n_rows, x, out)
+    tuning = matrix.tuning
+    options = macros(
+        THREADS=tuning.threads,
+        MIN_BLOCKS=tuning.min_blocks,
+        MEMBERS=tuning.members,
+        SCALED=int(matrix.scale is not None),
+        **matrix.macros(),
+        **step.macros(),
+    )
+    if len(matrix.items):
+        kernel = device.kernel("tiles.cu", "step_tiles", options)
+        arguments = (*matrix.arguments(), np.int32(matrix.place_words), *step.arguments(), x, out)
+        kernel((len(matrix.items),), (tuning.threads,), arguments, shared_mem=matrix.shared_bytes)
+    if matrix.gap_rows:
+        kernel = device.kernel("tiles.cu", "step_gaps", options)
+        gaps = index_type(matrix.index_bits)(len(matrix.gap_begin))
+        arguments = (matrix.gap_begin, matrix.gap_ptr, gaps, *step.arguments(), x, out)
+        kernel((blocks_for(matrix.gap_rows, tuning.threads),), (tuning.threads,), arguments)

@@ -1,0 +1,121 @@
+"""Array sweeps that run alike on NumPy and CuPy arrays; the array module is always the first argument.
+
+CuPy offers a subset of NumPy: no ``repeat`` with an array of counts, no ``reduceat`` for all types, no
+``lexsort`` on lists of columns. What the GPU backend needs of these is written here once, from sorting,
+prefix sums and scattered additions alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["distinct", "owners", "pointers", "ranges", "stable_order", "to_host"]
+
+Array = Any
+"""A NumPy or CuPy array."""
+
+
+def pointers(xp: Any, counts: Array) -> Array:
+    """Return the list pointers, shape (n + 1,), int64, of n lists with the given lengths."""
+    ptr = xp.zeros(len(counts) + 1, xp.int64)
+    xp.cumsum(counts, out=ptr[1:])
+    return ptr
+
+
+def owners(xp: Any, ptr: Array, total: int) -> Array:
+    """Return, for each of ``total`` items, the number of the list that it lies in, shape (total,), int64.
+
+    Parameters
+    ----------
+    xp : module
+    ptr : ndarray, shape (n + 1,), int64
+        List pointers that begin with 0 and end with ``total``.
+    total : int
+        The last pointer, known to the caller so that nothing waits for the device.
+    """
+    marks = xp.zeros(total + 1, xp.int64)
+    # Lists may be empty: several begin at the same item.
+    xp.add.at(marks, ptr[1:-1], 1)
+    return xp.cumsum(marks[:total])
+
+
+def ranges(xp: Any, starts: Array, ptr: Array, total: int) -> tuple[Array, Array]:
+    """Return the numbers start[i], start[i] + 1, ... of range after range, and the range of each.
+
+    Parameters
+    ----------
+    xp : module
+    starts : ndarray, shape (n,), int64
+        First number of every range.
+    ptr : ndarray, shape (n + 1,), int64
+        Pointers of the ranges' lengths.
+    total : int
+        The last pointer.
+    """
+    owner = owners(xp, ptr, total)
+    return xp.arange(total, dtype=xp.int64) + (starts - ptr[:-1])[owner], owner
+
+
+def distinct(xp: Any, columns: Sequence[Array]) -> tuple[Array, Array]:
+    """Give every distinct tuple, formed by equally long columns of integers, a number.
+
+    Returns
+    -------
+    first : ndarray, shape (m,), int64
+        Position of the first occurrence of each distinct tuple, in lexicographic order of the tuples.
+    inverse : ndarray, shape (n,), int64
+        Number of every tuple.
+
+    Notes
+    -----
+    Time: O(c n log n) for c columns. Synchronises: yes, once a column.
+    """
+    size = len(columns[0])
+    if size == 0:
+        return xp.zeros(0, xp.int64), xp.zeros(0, xp.int64)
+    key = _packed(xp, columns)
+    order = xp.argsort(key, kind="stable")
+    key = key[order]
+    new = xp.ones(size, bool)
+    new[1:] = key[1:] != key[:-1]
+    inverse = xp.empty(size, xp.int64)
+    inverse[order] = xp.cumsum(new) - 1
+    return order[new].astype(xp.int64), inverse
+
+
+def stable_order(xp: Any, columns: Sequence[Array]) -> Array:
+    """Return the positions that sort the tuples formed by the columns, the first column leading."""
+    if len(columns[0]) == 0:
+        return xp.zeros(0, xp.int64)
+    return xp.argsort(_packed(xp, columns), kind="stable")
+
+
+def _packed(xp: Any, columns: Sequence[Array]) -> Array:
+    """Return one 62-bit key a tuple, in the order of the tuples."""
+    key = xp.zeros(len(columns[0]), xp.int64)
+    span = 1
+    for column in columns:
+        low, high = int(column.min()), int(column.max())
+        width = high - low + 1
+        if width == 1:
+            continue
+        values = column.astype(xp.int64) - low
+        if span * width >= 2**62:
+            key, span = _ranks(xp, key)
+        if span * width >= 2**62:
+            values, width = _ranks(xp, values)
+        key *= width
+        key += values
+        span *= width
+    return key
+
+
+def _ranks(xp: Any, key: Array) -> tuple[Array, int]:
+    values, inverse = xp.unique(key, return_inverse=True)
+    return inverse.astype(xp.int64), len(values)
+
+
+def to_host(array: Array) -> Any:
+    """Return an array as a NumPy array, copied from the device if it lies there."""
+    return array.get() if hasattr(array, "get") else array

@@ -1,0 +1,46 @@
+"""The published representation on the device: injected submatrices and tasks for the block kernel."""
+
+from __future__ import annotations
+
+from gpu_kernels import BlockTasks, Device
+from hybrid.injection import inject_level
+from hybrid.tasks import cut_tasks
+from mtbdd.offset import OffsetMTBDD
+
+__all__ = ["build_block_tasks"]
+
+
+def build_block_tasks(device: Device, matrix: OffsetMTBDD, k: int, wide: bool = False) -> BlockTasks:
+    """Inject level k, cut the instances at every 256 rows, and copy all to the device.
+
+    Parameters
+    ----------
+    device : Device
+    matrix : OffsetMTBDD
+    k : int
+        Injection level, 0 .. 2n.
+    wide : bool
+        Use 64-bit indices although 32 bits would do.
+
+    Returns
+    -------
+    BlockTasks
+        The second representation of 003 section 4.4.1.2.
+    """
+    tasks = cut_tasks(inject_level(matrix, k))
+    cut, blocks = tasks.instances, tasks.injected.blocks
+    return BlockTasks.on_device(
+        device,
+        matrix.shape,
+        wide,
+        task_ptr=tasks.task_ptr,
+        row=cut["row"],
+        column=cut["column"],
+        submatrix=cut["submatrix"],
+        offset_begin=cut["offset_begin"],
+        offset_end=cut["offset_end"],
+        entry_ptr=blocks.ptr,
+        entry_row=blocks.row,
+        entry_column=blocks.column,
+        entry_value=blocks.value,
+    )

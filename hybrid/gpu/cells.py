@@ -1,0 +1,84 @@
+"""Cells with equal contents stored once.
+
+Many row types differ in values and column bases only, which live in the terms; the numbers of the terms,
+slice by slice, are then the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpu_kernels.tiles import LANES
+from hybrid.gpu.arrays import Array, owners, pointers, ranges
+
+__all__ = ["share_cells"]
+
+_WORDS = {2: np.uint16, 4: np.uint32, 8: np.uint64}
+_SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
+
+
+def share_cells(xp: Any, cell_ptr: Array, codes: Array, unit: int) -> tuple[Array, Array, Array]:
+    """Keep one copy of cells with equal term numbers.
+
+    Parameters
+    ----------
+    xp : module
+    cell_ptr : ndarray, shape (cells + 1,), int64
+        Units of every cell.
+    codes : ndarray, shape (units * 32 * unit,), uint8 or uint16
+        Term numbers, [unit][lane][unit].
+    unit : int
+        Term numbers that a lane reads at once, 2 or 4.
+
+    Returns
+    -------
+    cell_unit, cell_units : ndarray, shape (cells,), int64
+        First unit and units of every cell, in the returned codes.
+    codes : ndarray
+        Units of the distinct cells, in the order of their first occurrence.
+
+    Notes
+    -----
+    Cells are compared by a 64-bit hash and each is then checked against the one it would share with; should a
+    hash collide, nothing is shared. Time: O(codes + cells log cells). Synchronises: yes.
+    """
+    cells, total = len(cell_ptr) - 1, len(codes) // (LANES * unit)
+    units = cell_ptr[1:] - cell_ptr[:-1]
+    if total == 0:
+        return cell_ptr[:-1], units, codes
+    owner = owners(xp, cell_ptr, total)
+    words = codes.view(_WORDS[codes.dtype.itemsize * unit]).reshape(total, LANES)
+    hashes = _hash_units(xp, words, xp.arange(total) - cell_ptr[owner])
+    running = xp.zeros(total + 1, xp.uint64)
+    xp.cumsum(hashes, out=running[1:])
+    keys = running[cell_ptr[1:]] - running[cell_ptr[:-1]]
+    _, first, inverse = xp.unique(keys, return_index=True, return_inverse=True)
+    twin = first[inverse]
+    source, of_cell = ranges(xp, cell_ptr[twin], cell_ptr, total)
+    same = bool((units == units[twin]).all())
+    if not same or not bool((words[source] == words).all()):
+        return cell_ptr[:-1], units, codes
+    chosen = xp.sort(first)
+    kept_ptr = pointers(xp, units[chosen])
+    kept = int(kept_ptr[-1])
+    source, _ = ranges(xp, cell_ptr[chosen], kept_ptr, kept)
+    place = xp.zeros(cells, xp.int64)
+    place[chosen] = kept_ptr[:-1]
+    return place[twin], units, words[source].reshape(-1).view(codes.dtype)
+
+
+def _hash_units(xp: Any, words: Array, position: Array) -> Array:
+    key = words.astype(xp.uint64)
+    lane = xp.arange(LANES, dtype=xp.uint64) * xp.uint64(_SEEDS[0])
+    key = _mix(xp, key ^ lane)
+    per_unit = key.sum(axis=1, dtype=xp.uint64)
+    return _mix(xp, per_unit + position.astype(xp.uint64) * xp.uint64(_SEEDS[1]))
+
+
+def _mix(xp: Any, key: Array) -> Array:
+    """Scramble 64-bit words (multiply-xorshift rounds) so that sums of them rarely agree by accident."""
+    key = (key ^ (key >> xp.uint64(30))) * xp.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> xp.uint64(27))) * xp.uint64(0x94D049BB133111EB)
+    return key ^ (key >> xp.uint64(31))

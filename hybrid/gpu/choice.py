@@ -1,0 +1,56 @@
+"""Whether a matrix belongs on the device, and whether it fits there; asked before anything is allocated."""
+
+from __future__ import annotations
+
+from gpu_kernels import Device
+from hybrid.counting import nonzeros_below
+from hybrid.curve import LevelCurve
+from hybrid.row_types import RowTypes
+
+__all__ = ["build_bytes", "check_memory", "reason_for_cpu"]
+
+SMALL_ENTRIES = 1 << 20
+"""Entries below which a product takes less time than launching it."""
+
+_BYTES_PER_ENTRY = 110
+"""What sorting the entries of the row types takes at its peak, an entry."""
+
+_BYTES_PER_SLOT = 60
+_VECTORS = 4
+"""Vectors of a solution: two iterates, diagonal, right-hand side."""
+
+
+def build_bytes(types: RowTypes, k: int) -> int:
+    """Return the most memory that building level k and solving with it takes, in bytes."""
+    classes, level = types.classes, types.levels[k]
+    below = nonzeros_below(classes.matrix)[k]
+    entries = int(below[classes.representative[k]][level.blocks].sum())
+    vectors = 8 * (_VECTORS - 1) * classes.matrix.n_rows + 8 * classes.matrix.n_columns
+    return vectors + _BYTES_PER_ENTRY * entries + _BYTES_PER_SLOT * (level.group_slots + level.n_groups)
+
+
+def check_memory(device: Device, types: RowTypes, k: int) -> None:
+    """Refuse a level that the device has no room for.
+
+    Raises
+    ------
+    MemoryError
+        With required and available bytes, and what to do.
+    """
+    required, available = build_bytes(types, k), device.free_bytes()
+    if required > available:
+        raise MemoryError(
+            f"level {k} needs up to {required} bytes on {device.name} to be built and solved with, "
+            f"{available} are free; choose another level or backend 'cpu'"
+        )
+
+
+def reason_for_cpu(device: Device, curve: LevelCurve) -> str | None:
+    """Say why a matrix is better multiplied on the CPU; None if the device is to be preferred."""
+    if curve.nonzeros < SMALL_ENTRIES:
+        return f"{curve.nonzeros} non-zeros are too few for the GPU to be faster"
+    vectors = 8 * _VECTORS * max(curve.shape)
+    available = device.free_bytes()
+    if vectors > available:
+        return f"the vectors of a solution need {vectors} bytes, and {available} are free on {device.name}"
+    return None

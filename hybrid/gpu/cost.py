@@ -1,0 +1,128 @@
+"""A cost model of the tile kernel, evaluated on row types without building anything.
+
+A product reads one element of x an entry, mostly from the caches; every row costs its share of the vectors;
+every item of the kernel costs a start; the entries of a row type are read once for the groups that share a
+block. The constants were fitted to products of the case studies measured at many levels on an NVIDIA H200.
+They need only rank levels; what they cannot know, the terms of a tile, :mod:`hybrid.gpu.probe` measures.
+"""
+
+from __future__ import annotations
+
+import weakref
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.counting import nonzeros_below
+from hybrid.curve import LevelCurve
+from hybrid.gpu.tuning import choose_tuning
+from hybrid.row_types import RowTypes
+
+__all__ = ["level_seconds", "predicted_seconds", "rank_levels", "types_of_level"]
+
+_SECONDS_ENTRY = 0.42e-12
+_SECONDS_SCALED_ENTRY = 0.3e-12
+_SECONDS_ROW = 2.2e-12
+_SECONDS_ITEM = 1.3e-9
+_SECONDS_SLOT = 6e-12
+_SECONDS_STORED_ENTRY = 1.1e-12
+_SECONDS_STORED_BYTE = 0.5e-12
+_SECONDS_START = 15e-6
+
+_BUILD_ENTRIES = 1 << 28
+"""Entries of all row types beyond which a level is not offered: building would need tens of gigabytes."""
+
+_LANES = 32
+_TILE_ROWS = 512
+
+_cache: weakref.WeakKeyDictionary[LevelCurve, dict[int, tuple[float, RowTypes]]] = weakref.WeakKeyDictionary()
+
+
+def level_seconds(types: RowTypes, k: int, nonzeros: NDArray[np.int64]) -> float | None:
+    """Predict the seconds of one product with the row types of level k.
+
+    Parameters
+    ----------
+    types : RowTypes
+        Row types of the matrix; level k must be among them.
+    k : int
+        Level.
+    nonzeros : ndarray, shape (nodes of level k,), int64
+        Non-zeros of every node's submatrix.
+
+    Returns
+    -------
+    float or None
+        None if the level has too many entries in its row types to be built.
+
+    Notes
+    -----
+    Time: O(slots of the row types).
+    """
+    level = types.levels[k]
+    if level.n_types == 0:
+        return _SECONDS_START
+    classes = types.classes
+    rows = types.rows_of_types(k).astype(np.float64)
+    own = nonzeros[classes.representative[k]][level.blocks].astype(np.float64)
+    entries = np.add.reduceat(own, level.ptr[:-1])
+    if entries.sum() > _BUILD_ENTRIES:
+        return None
+    members = choose_tuning(types, k).members
+    groups = level.groups.astype(np.float64)
+    tiles = np.ceil(rows / _TILE_ROWS)
+    # Short types share a block: as many groups as keep its four warps busy.
+    together = members * np.maximum(1, 4 // np.ceil(np.minimum(rows, _TILE_ROWS) / _LANES))
+    bundles = np.ceil(groups / together)
+    lanes = _LANES * np.ceil(rows / _LANES) / rows
+    dead = np.ceil(groups / members) * members / groups
+    each = _SECONDS_ENTRY + (_SECONDS_SCALED_ENTRY if classes.scaled else 0.0)
+    seconds = (
+        groups * entries * lanes * dead * each
+        + groups * rows * _SECONDS_ROW
+        + tiles * bundles * _SECONDS_ITEM
+        + bundles * entries * _SECONDS_STORED_ENTRY
+    )
+    stored = float(entries.sum()) + 12.0 * level.group_slots
+    slots = _SECONDS_SLOT * level.group_slots
+    return float(seconds.sum()) + slots + stored * _SECONDS_STORED_BYTE + _SECONDS_START
+
+
+def _levels(curve: LevelCurve) -> dict[int, tuple[float, RowTypes]]:
+    """Return the usable levels with their predicted seconds and the row types to use there."""
+    if curve not in _cache:
+        below = nonzeros_below(curve.plain.classes.matrix)
+        found: dict[int, tuple[float, RowTypes]] = {}
+        for k in range(len(curve)):
+            for types in (curve.plain, curve.scaled):
+                seconds = level_seconds(types, k, below[k]) if k < len(types) else None
+                if seconds is not None and (k not in found or seconds < found[k][0]):
+                    found[k] = seconds, types
+        _cache[curve] = found
+    return _cache[curve]
+
+
+def predicted_seconds(curve: LevelCurve, k: int) -> float | None:
+    """Predict the time of a product at level k; None if the GPU backend cannot use the level."""
+    found = _levels(curve).get(k)
+    return None if found is None else found[0]
+
+
+def types_of_level(curve: LevelCurve, k: int) -> RowTypes:
+    """Return the row types, plain or shared up to a scale, that the GPU backend uses at level k.
+
+    Raises
+    ------
+    ValueError
+        If it cannot use the level.
+    """
+    found = _levels(curve).get(k)
+    if found is None:
+        raise ValueError(f"level: level {k} has too many row types for the gpu backend; choose 'min-time'")
+    return found[1]
+
+
+def rank_levels(curve: LevelCurve) -> list[tuple[int, RowTypes, float]]:
+    """Return the usable levels with their row types and predicted seconds, fastest first."""
+    ranked = sorted((seconds, k) for k, (seconds, _) in _levels(curve).items())
+    return [(k, _levels(curve)[k][1], seconds) for seconds, k in ranked]

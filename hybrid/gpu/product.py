@@ -1,0 +1,105 @@
+"""The GPU backend's product: a matrix in tiles on the device, joined to the compiled kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpu_kernels import (
+    Device,
+    IterationState,
+    Mode,
+    Step,
+    TileMatrix,
+    coded_step,
+    finish_iteration,
+    product_step,
+    run_tiles,
+)
+from hybrid.gpu.arrays import Array, to_host
+
+__all__ = ["GpuProduct"]
+
+
+class GpuProduct:
+    """Multiplies vectors on the device by a matrix laid out there.
+
+    Parameters
+    ----------
+    device : Device
+    matrix : TileMatrix
+    """
+
+    def __init__(self, device: Device, matrix: TileMatrix) -> None:
+        self.device = device
+        self.matrix = matrix
+        self._product = product_step()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the representation on the device (MemR)."""
+        return self.matrix.nbytes
+
+    def run(self, step: Step, x: Array, out: Array) -> None:
+        """Queue a step over all rows; operands on the device. Synchronises: no."""
+        run_tiles(self.device, self.matrix, step, x, out)
+
+    def multiply(self, x: Any, out: Any) -> None:
+        """Write M x to ``out``; each of them lies on the device or on the host.
+
+        Notes
+        -----
+        Synchronises: only where a vector lies on the host.
+        """
+        xp = self.device.xp
+        source = xp.asarray(x)
+        target = out if isinstance(out, xp.ndarray) else xp.empty(self.matrix.n_rows)
+        self.run(self._product, source, target)
+        if target is not out:
+            out[:] = to_host(target)
+
+    def relax(self, x: Any, b: Any, diagonal: Any, omega: float, out: Any) -> tuple[float, float]:
+        """Write ``(1 - omega) x + omega (b + M x) / diagonal`` to ``out``.
+
+        Returns
+        -------
+        tuple of float, float
+            Greatest absolute change and greatest change relative to the new value.
+
+        Notes
+        -----
+        Synchronises: yes, for the two numbers. Iterations that leave them on the device are in
+        :mod:`hybrid.gpu.sweeps`.
+        """
+        xp = self.device.xp
+        state = IterationState.create(self.device)
+        step = coded_step(self.device, Mode.JACOBI, diagonal, b, omega, state)
+        target = out if isinstance(out, xp.ndarray) else xp.empty(self.matrix.n_rows)
+        self.run(step, xp.asarray(x), target)
+        finish_iteration(self.device, state, 0.0, False)
+        if target is not out:
+            out[:] = to_host(target)
+        absolute, relative = to_host(state.differences).tolist()
+        return absolute, relative
+
+    def residual(self, x: Array, step: Step, scratch: Array) -> float:
+        """Return ``max |M x + b - diagonal x|`` with the vectors of a step.
+
+        Parameters
+        ----------
+        x : ndarray, shape (n,), float64
+            On the device.
+        step : Step
+            Any step of these vectors.
+        scratch : ndarray, shape (n,), float64
+            On the device; may be overwritten.
+
+        Notes
+        -----
+        Synchronises: yes.
+        """
+        if self.matrix.n_rows == 0:
+            return 0.0
+        state = IterationState.create(self.device)
+        self.run(Step(Mode.RESIDUAL, step.diagonal, step.right, 1.0, state), x, scratch)
+        finish_iteration(self.device, state, 0.0, False)
+        return float(to_host(state.differences)[0])

@@ -1,0 +1,175 @@
+"""Tiles of row types: built from the entries of the classes by sorting, on the device or on the host.
+
+A *tile* is up to a fixed number of consecutive rows of a row type. The entries of a row type that agree in
+slot, in shift (local column minus local row) and in value form a *term*. A tile lists the terms that occur in
+it, the frequent ones first, and an entry is nothing but the number of its term: one or two bytes. Terms are
+looked up in fast memory, where the kernel puts them once a tile with the column bases of the groups added.
+
+Rows are stored thirty-two by thirty-two, a lane a row, as sliced ELL: position p of all lanes side by side.
+A tile with more terms than a number can name, or than fast memory holds, is worked off in *rounds*, each with
+its own part of the terms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpu_kernels.tiles import LANES, PAD
+from hybrid.gpu.arrays import Array, distinct, owners, pointers, ranges, stable_order
+from hybrid.gpu.cells import share_cells
+from hybrid.gpu.expansion import ClassEntries
+from hybrid.gpu.tile_table import TileTable
+from hybrid.row_types import RowTypes
+
+__all__ = ["TileShape", "build_tiles"]
+
+
+@dataclass(frozen=True)
+class TileShape:
+    """Sizes of tiles.
+
+    Attributes
+    ----------
+    slices : int
+        Slices of 32 rows of a tile at most.
+    terms : int, optional
+        Terms of a round at most; up to 255 make entries of one byte, up to 65,535 of two. If left out, it
+        is 255 if no tile has more, and 640 otherwise.
+    most_terms : int
+        Another bound of the terms of a round, set by the fast memory that they take.
+    unit : int
+        Entries of a row that are read at once, 2 or 4; the rows of a slice are filled up to a multiple.
+    """
+
+    slices: int = 16
+    terms: int | None = None
+    most_terms: int = 640
+    unit: int = 4
+
+    def limited(self, terms: int) -> TileShape:
+        """Return the sizes with no more than so many terms in a round."""
+        return replace(self, most_terms=min(self.most_terms if self.terms is None else self.terms, terms))
+
+    def terms_of_round(self, fullest: int) -> int:
+        """Return the terms of a round at most, given how many the fullest tile has."""
+        if self.terms is None and fullest <= PAD[1]:
+            return min(PAD[1], self.most_terms)
+        return min(self.terms or self.most_terms, self.most_terms)
+
+
+def build_tiles(xp: Any, types: RowTypes, k: int, entries: ClassEntries, shape: TileShape) -> TileTable:
+    """Cut the row types of level k into tiles.
+
+    Parameters
+    ----------
+    xp : module
+        Array module of ``entries`` and of the result.
+    types : RowTypes
+        Row types of the matrix.
+    k : int
+        Level.
+    entries : ClassEntries
+        Entries of one submatrix a class.
+    shape : TileShape
+        Sizes.
+
+    Returns
+    -------
+    TileTable
+        Tiles of the types one after the other.
+
+    Notes
+    -----
+    Time: O(E log E) for E entries of all row types. Synchronises: yes.
+    """
+    level = types.levels[k]
+    rows = xp.asarray(types.rows_of_types(k))
+    slice_counts = -(-rows // LANES)
+    tile_counts = -(-slice_counts // shape.slices)
+    type_tile = pointers(xp, tile_counts)
+    n_tiles = int(type_tile[-1])
+    tile_type = owners(xp, type_tile, n_tiles)
+    tile_begin = (xp.arange(n_tiles) - type_tile[tile_type]) * (shape.slices * LANES)
+    tile_rows = xp.minimum(rows[tile_type] - tile_begin, shape.slices * LANES)
+
+    # One item an entry of a type: its class's entries for every slot.
+    slot_ptr = xp.asarray(level.ptr)
+    n_slots = len(level.blocks)
+    slot_type = owners(xp, slot_ptr, n_slots)
+    slot = xp.arange(n_slots) - slot_ptr[slot_type]
+    block = xp.asarray(level.blocks).astype(xp.int64)
+    item_ptr = pointers(xp, (entries.ptr[1:] - entries.ptr[:-1])[block])
+    total = int(item_ptr[-1])
+    source, item_slot = ranges(xp, entries.ptr[block], item_ptr, total)
+    row = entries.row[source]
+    tile = type_tile[slot_type[item_slot]] + row // (shape.slices * LANES)
+    shift = entries.column[source] - row
+    values, number = _distinct_values(xp, entries.value)
+    first, term = distinct(xp, (tile, slot[item_slot], shift, number[source]))
+    n_terms = len(first)
+
+    # Frequent terms get small numbers, so that neighbouring rows list them at the same positions.
+    count = xp.bincount(term, minlength=max(n_terms, 1))[:n_terms]
+    term_tile = tile[first]
+    order = stable_order(xp, (term_tile, -count))
+    first, term_tile = first[order], term_tile[order]
+    per_tile = xp.bincount(term_tile, minlength=max(n_tiles, 1))[:n_tiles]
+    tile_term = pointers(xp, per_tile)
+    place = xp.empty(n_terms, xp.int64)
+    place[order] = xp.arange(n_terms) - tile_term[term_tile]
+    code = place[term]
+    del term, place
+
+    limit = shape.terms_of_round(int(per_tile.max()) if n_tiles else 0)
+    # Every tile has one round at least, so that rows without entries are written too.
+    round_counts = xp.maximum(-(-per_tile // limit), 1)
+    round_ptr = pointers(xp, round_counts)
+    n_rounds = int(round_ptr[-1])
+    round_tile = owners(xp, round_ptr, n_rounds)
+    step = (xp.arange(n_rounds) - round_ptr[round_tile]) * limit
+    round_begin = tile_term[round_tile] + xp.minimum(step, per_tile[round_tile])
+    term_ptr = xp.concatenate((round_begin, tile_term[-1:]))
+    tile_slices = -(-tile_rows // LANES)
+    round_cell = pointers(xp, tile_slices[round_tile])
+    n_cells = int(round_cell[-1])
+
+    # A cell is a slice in a round; position of an entry: how many of its row come before it in the round.
+    local = row - tile_begin[tile]
+    cell = round_cell[round_ptr[tile] + code // limit] + local // LANES
+    lane = cell * LANES + local % LANES
+    order = stable_order(xp, (lane, code))
+    lane, code = lane[order], code[order] % limit
+    in_lane = xp.bincount(lane, minlength=max(n_cells * LANES, 1))[: n_cells * LANES]
+    position = xp.arange(total) - pointers(xp, in_lane)[lane]
+    width = in_lane.reshape(n_cells, LANES).max(axis=1) if n_cells else xp.zeros(0, xp.int64)
+    unit = shape.unit
+    cell_ptr = pointers(xp, -(-width // unit))
+    code_type = xp.uint8 if limit <= PAD[1] else xp.uint16
+    codes = xp.full(int(cell_ptr[-1]) * LANES * unit, PAD[xp.dtype(code_type).itemsize], code_type)
+    place = (cell_ptr[lane // LANES] + position // unit) * LANES + lane % LANES
+    codes[place * unit + position % unit] = code.astype(code_type)
+    cell_unit, cell_units, codes = share_cells(xp, cell_ptr, codes, unit)
+    return TileTable(
+        type_tile=type_tile,
+        begin=tile_begin,
+        rows=tile_rows,
+        round_ptr=round_ptr,
+        term_ptr=term_ptr,
+        round_cell=round_cell,
+        cell_unit=cell_unit,
+        cell_units=cell_units,
+        unit=unit,
+        codes=codes,
+        term_slot=slot[item_slot[first]],
+        term_shift=shift[first],
+        term_value=number[source[first]],
+        values=values,
+    )
+
+
+def _distinct_values(xp: Any, values: Array) -> tuple[Array, Array]:
+    if len(values) == 0:
+        return values, xp.zeros(0, xp.int64)
+    table, number = xp.unique(values, return_inverse=True)
+    return table, number.astype(xp.int64)

@@ -1,0 +1,5 @@
+"""Kernel tests run on every device."""
+
+from tests.gpu_kernels.devices import device
+
+__all__ = ["device"]

@@ -1,0 +1,101 @@
+"""Sources: every file is there, includes are put in place once, and every specialisation compiles."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from gpu_kernels._launch import GRID_LIMIT, blocks_for, index_bits, macros
+from gpu_kernels._loader import COMPILE_OPTIONS, SOURCES, kernel_names, source_text
+from gpu_kernels.device import Macros
+
+ARCHITECTURES = ("sm_80", "sm_90")
+STEP = {"MODE": 1, "DIAGONAL_BITS": 8, "RIGHT_BITS": 64}
+RECORDS = {"CODE_BITS": 8, "TERM_BITS": 16, "UNIT": 4}
+LAUNCH = {"THREADS": 128, "MIN_BLOCKS": 8, "MEMBERS": 4, "SCALED": 1}
+VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
+    "block_spmv.cu": ({},),
+    "csr_spmv.cu": ({},),
+    "explicit.cu": (RECORDS, {"CODE_BITS": 16, "TERM_BITS": 32, "UNIT": 2}),
+    "iteration.cu": (STEP,),
+    "tiles.cu": (
+        RECORDS | LAUNCH | STEP,
+        RECORDS | LAUNCH | STEP | {"MODE": 0, "DIAGONAL_BITS": 0, "RIGHT_BITS": 0, "SCALED": 0},
+        RECORDS | LAUNCH | STEP | {"MODE": 2, "MEMBERS": 2, "DIAGONAL_BITS": 16, "RIGHT_BITS": 0},
+        RECORDS | LAUNCH | STEP | {"MODE": 3, "MEMBERS": 1, "DIAGONAL_BITS": 64, "RIGHT_BITS": 8},
+        {"CODE_BITS": 16, "TERM_BITS": 32, "UNIT": 2} | LAUNCH | STEP,
+    ),
+    "vector.cu": (STEP, STEP | {"MODE": 3, "RIGHT_BITS": 16}),
+}
+
+
+def variants() -> list[tuple[str, Macros]]:
+    return [
+        (source, macros(INDEX_BITS=bits, **values))
+        for source, all_values in VARIANTS.items()
+        for values in all_values
+        for bits in (32, 64)
+    ]
+
+
+def test_every_source_is_tested_and_has_kernels() -> None:
+    assert set(VARIANTS) == set(SOURCES)
+    names = [name for source in SOURCES for name in kernel_names(source)]
+    assert len(names) == len(set(names))
+    assert {"step_tiles", "step_gaps", "block_spmv", "finish_iteration", "relax_rows"} <= set(names)
+
+
+def test_includes_are_in_place_once_and_lines_keep_their_numbers() -> None:
+    text = source_text("tiles.cu", macros(INDEX_BITS=32), preamble="// first\n")
+    assert text.startswith("// first\n")
+    assert "#include" not in text
+    assert text.count('#line 1 "common.cuh"') == 1
+    assert text.count("typedef int INDEX;") == 1
+    assert "#define INDEX_BITS 32" in text
+    # A line of the file lies where the last #line directive before it says.
+    lines = text.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("step_tiles("))
+    start = max(i for i in range(at) if lines[i].startswith("#line") and lines[i].endswith('"tiles.cu"'))
+    number = int(lines[start].split()[1]) + at - start - 1
+    from gpu_kernels._loader import _file_text
+
+    assert _file_text("tiles.cu").splitlines()[number - 1] == lines[at]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize(("source", "options"), variants(), ids=lambda v: v if isinstance(v, str) else "")
+def test_compiles_for(source: str, options: Macros, architecture: str) -> None:
+    if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.bindings") is None:
+        pytest.skip("cuda-bindings is not installed (extra 'test')")
+    from cuda.bindings import nvrtc
+
+    def checked(answer: tuple) -> tuple:
+        assert answer[0] == nvrtc.nvrtcResult.NVRTC_SUCCESS, answer
+        return answer[1:]
+
+    try:
+        (program,) = checked(
+            nvrtc.nvrtcCreateProgram(source_text(source, options).encode(), source.encode(), 0, [], [])
+        )
+    except RuntimeError as error:
+        pytest.skip(f"the NVRTC library is not installed (extra 'test'): {error}")
+    flags = [option.encode() for option in COMPILE_OPTIONS] + [f"--gpu-architecture={architecture}".encode()]
+    answer = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
+    (size,) = checked(nvrtc.nvrtcGetProgramLogSize(program))
+    log = b" " * size
+    checked(nvrtc.nvrtcGetProgramLog(program, log))
+    assert answer[0] == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
+    assert b"warning" not in log, log.decode()
+    (size,) = checked(nvrtc.nvrtcGetCUBINSize(program))
+    assert size > 0
+    checked(nvrtc.nvrtcDestroyProgram(program))
+
+
+def test_launch_arithmetic() -> None:
+    assert [blocks_for(n, 128) for n in (0, 1, 128, 129)] == [1, 1, 1, 2]
+    with pytest.raises(ValueError, match="a launch has at most"):
+        blocks_for(32 * (GRID_LIMIT + 1), 32)
+    assert [index_bits(n) for n in (0, 2**31 - 1, 2**31)] == [32, 32, 64]
+    assert index_bits(5, wide=True) == 64
+    assert macros(B=2, A=1) == (("A", 1), ("B", 2))

@@ -1,0 +1,185 @@
+"""The backend by name: operators, solvers and checks on the device give what the CPU gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpu_kernels
+import hybrid
+from gpu_kernels import Device, use_device
+from hybrid.backend import choose_backend
+from hybrid.gpu.probe import candidate_levels
+from hybrid.operator import inject
+from hybrid.solvers import Criterion, Jacobi, Power, Status
+from tests.gpu_kernels.host_device import HostDevice
+from tests.helpers import from_dense
+from tests.hybrid.test_operator import banded
+
+
+def chain(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A contracting system: matrix without diagonal, diagonal, right-hand side."""
+    dense = banded(size)
+    np.fill_diagonal(dense, 0.0)
+    return dense, dense.sum(axis=1) + 0.2, np.linspace(0.5, 1.0, size)
+
+
+@pytest.mark.parametrize("solver", [Jacobi, lambda c: Jacobi(c, 0.8), Power], ids=["jacobi", "jor", "power"])
+@pytest.mark.parametrize("with_b", [False, True])
+def test_solvers_stop_where_the_cpu_stops(device: Device, solver: type, with_b: bool) -> None:
+    dense, diagonal, b = chain(150)
+    matrix = from_dense(dense)
+    right = b if with_b else None
+    method = solver(Criterion(epsilon=1e-9, absolute=not with_b))
+    start = np.ones(150)
+    expected = method.solve(inject(matrix, backend="cpu"), diagonal, right, start)
+    found = method.solve(inject(matrix, backend="gpu"), diagonal, right, start)
+    assert found.status is expected.status is Status.CONVERGED
+    assert found.iterations == expected.iterations
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-12, atol=1e-18)
+    assert found.difference == pytest.approx(expected.difference, rel=1e-6)
+    residual = np.abs(dense @ found.values + (b if with_b else 0.0) - diagonal * found.values).max()
+    assert found.residual == pytest.approx(residual, rel=1e-6, abs=1e-15)
+    np.testing.assert_array_equal(start, np.ones(150))
+
+
+@pytest.mark.parametrize("limit", [1, 7, 10, 23])
+def test_the_iteration_limit_is_kept(device: Device, limit: int) -> None:
+    dense, diagonal, b = chain(60)
+    operator = inject(from_dense(dense), backend="gpu")
+    found = Jacobi(Criterion(1e-14, max_iterations=limit)).solve(operator, diagonal, b, np.zeros(60))
+    assert found.status is Status.MAX_ITERATIONS
+    assert found.iterations == limit
+    x = np.zeros(60)
+    for _ in range(limit):
+        x = (dense @ x + b) / diagonal
+    np.testing.assert_allclose(found.values, x, rtol=1e-12)
+
+
+def test_divergence_is_a_status(device: Device) -> None:
+    dense, diagonal, b = chain(40)
+    operator = inject(from_dense(dense), backend="gpu")
+    found = Jacobi(Criterion(1e-9)).solve(operator, diagonal * 1e-30, b, np.ones(40))
+    assert found.status is Status.DIVERGED
+
+
+def test_the_host_looks_rarely() -> None:
+    dense, diagonal, b = chain(40)
+    looks = []
+
+    class Counting(HostDevice):
+        def record(self, work):  # type: ignore[no-untyped-def]
+            return lambda: (looks.append(len(self.launches)), work())[1]
+
+    with use_device(Counting()) as host:
+        operator = inject(from_dense(dense), backend="gpu")
+        found = Jacobi(Criterion(1e-12)).solve(operator, diagonal, b, np.ones(40))
+    assert found.status is Status.CONVERGED
+    # Two launches an iteration, ten iterations a replay of the recorded launches.
+    assert looks and np.all(np.diff(looks) == 20)
+    assert host.launches.count("finish_iteration") >= found.iterations
+
+
+def test_products_of_host_and_device_arrays(device: Device) -> None:
+    dense = banded(100)
+    operator = inject(from_dense(dense), backend="gpu")
+    x = np.random.default_rng(3).random((100, 2))
+    np.testing.assert_allclose(operator @ x[:, 0], dense @ x[:, 0], rtol=1e-13)
+    np.testing.assert_allclose(operator @ x, dense @ x, rtol=1e-13)
+    np.testing.assert_allclose(operator.rmatvec(x[:, 0]), dense.T @ x[:, 0], rtol=1e-13)
+    np.testing.assert_allclose(operator.row_sums(), dense.sum(axis=1), rtol=1e-13)
+    for operand in (device.xp.asarray(x), device.xp.asarray(x[:, 0].copy())):
+        found = operator @ operand
+        assert isinstance(found, device.xp.ndarray)
+        np.testing.assert_allclose(found.get() if hasattr(found, "get") else found, dense @ (
+            operand.get() if hasattr(operand, "get") else operand
+        ), rtol=1e-13)  # fmt: skip
+    statistics = operator.statistics
+    assert statistics.backend == "gpu"
+    assert statistics.representation_memory_bytes == operator.nbytes > 0
+
+
+@pytest.mark.parametrize("policy", ["auto", "min-memory", "min-time", 4])
+def test_level_policies(device: Device, policy: str | int) -> None:
+    dense = banded(100)
+    operator = inject(from_dense(dense), policy, "gpu")
+    np.testing.assert_allclose(operator @ np.ones(100), dense.sum(axis=1), rtol=1e-13)
+    assert operator.level_reason
+
+
+@pytest.mark.parametrize(
+    ("name", "constants"), [("kanban", {"t": 1}), ("tandem", {"c": 3}), ("brp", {"N": 4, "MAX": 2})]
+)
+def test_checks_agree_with_the_cpu(
+    device: Device, examples_folder: Path, name: str, constants: dict[str, int]
+) -> None:
+    model = hybrid.load(examples_folder / f"{name}.prism", constants=constants)
+    properties = examples_folder / f"{name}.props"
+    options = {"epsilon": 1e-10, "method": "jor"}
+    expected = hybrid.check_all(model, properties, backend="cpu", **options)
+    found = hybrid.check_all(model, properties, backend="gpu", **options)
+    for mine, theirs in zip(found, expected, strict=True):
+        assert mine.error is None, mine.error
+        assert mine.value == pytest.approx(theirs.value, rel=1e-7)
+
+
+def test_too_little_memory_is_refused_with_both_numbers() -> None:
+    matrix = from_dense(banded(100))
+    with (
+        use_device(HostDevice(free=1000)),
+        pytest.raises(MemoryError, match=r"needs up to \d+ bytes .* 1000 are free"),
+    ):
+        inject(matrix, backend="gpu").multiply(np.ones(100))
+
+
+def test_auto_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = from_dense(banded(100))
+    with use_device(HostDevice()):
+        assert choose_backend("auto").name == "gpu"
+        small = inject(matrix)
+        assert small.backend == "cpu"
+        assert "too few for the GPU" in small.backend_reason
+        monkeypatch.setattr("hybrid.gpu.choice.SMALL_ENTRIES", 0)
+        large = inject(matrix)
+        assert large.backend == "gpu"
+        assert "host" in large.backend_reason
+    with use_device(HostDevice(free=100)):
+        full = inject(matrix)
+        assert full.backend == "cpu"
+        assert "100 are free" in full.backend_reason
+
+
+def test_levels_are_timed_where_that_pays(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    dense = banded(100)
+    matrix = from_dense(dense)
+    monkeypatch.setattr("hybrid.gpu.probe.PROBE_ENTRIES", 0)
+    operator = inject(matrix, "min-time", "gpu")
+    assert "was measured to be the fastest" in operator.level_reason
+    assert "product" in operator.__dict__
+    np.testing.assert_allclose(operator @ np.ones(100), dense.sum(axis=1), rtol=1e-13)
+    assert operator.level in candidate_levels(operator.curve, frozenset(range(99)))
+    fixed = inject(matrix, 3, "gpu")
+    assert fixed.level == 3
+    assert "product" not in fixed.__dict__
+    tight = min(c.row_type_bytes for c in operator.curve.levels if c.row_type_bytes is not None)
+    budget = inject(matrix, "auto", "gpu", memory_budget=tight)
+    assert operator.curve[budget.level].row_type_bytes == tight
+    monkeypatch.setattr("hybrid.gpu.build.check_memory", _refuse)
+    assert "predicted" in inject(matrix, "auto", "gpu").level_reason
+
+
+def _refuse(*_: object) -> None:
+    raise MemoryError
+
+
+def test_asked_for_without_a_device_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hybrid.backend.device_problem", lambda: "there is none")
+    with pytest.raises(ValueError, match="'gpu' cannot run here: there is none"):
+        choose_backend("gpu")
+    assert choose_backend("auto").name == "cpu"
+    assert "there is none" in choose_backend("auto").reason
+    if gpu_kernels.unavailable_reason() is not None:
+        with pytest.raises(RuntimeError):
+            gpu_kernels.current_device()

@@ -1,0 +1,94 @@
+"""The building blocks on the device give what their host counterparts give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpu_kernels import Device
+from hybrid.block_classes import find_block_classes
+from hybrid.curve import level_curve
+from hybrid.gpu.arrays import distinct, owners, pointers, ranges, stable_order
+from hybrid.gpu.cells import share_cells
+from hybrid.gpu.cost import rank_levels
+from hybrid.gpu.expansion import expand_classes, expand_groups
+from hybrid.groups import enumerate_groups
+from hybrid.ragged import concatenated_ranges
+from hybrid.row_types import find_row_types
+from hybrid.submatrices import class_submatrices
+from mtbdd.offset import distinct_rows
+from tests.gpu_kernels.devices import to_numpy
+from tests.helpers import from_dense, random_sparse
+from tests.hybrid.test_operator import banded
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("level", [0, 3, 8, 14])
+def test_classes_and_groups_match_the_host(device: Device, scaled: bool, level: int) -> None:
+    for dense in (banded(100), random_sparse(np.random.default_rng(8), 90, 90, 0.1)):
+        classes = find_block_classes(from_dense(dense), scaled)
+        types = find_row_types(classes)
+        found, expected = expand_classes(device.xp, classes, level), class_submatrices(classes, level)
+        assert found is not None and expected is not None
+        for name in ("ptr", "row", "column", "value"):
+            np.testing.assert_array_equal(to_numpy(getattr(found, name)), getattr(expected, name))
+        groups, host = expand_groups(device.xp, types, level), enumerate_groups(types, level)
+        for name in ("row", "type", "ptr", "base", "node"):
+            np.testing.assert_array_equal(to_numpy(getattr(groups, name)), getattr(host, name))
+
+
+def test_scales_that_would_cost_accuracy_are_refused(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    classes = find_block_classes(from_dense(banded(100)), True)
+    monkeypatch.setattr("hybrid.gpu.expansion._MAX_ULP", -1)
+    assert any(expand_classes(device.xp, classes, level) is None for level in range(14))
+
+
+def test_array_sweeps(device: Device, rng: np.random.Generator) -> None:
+    xp = device.xp
+    counts = np.array([0, 3, 0, 0, 2, 1, 0])
+    ptr = pointers(xp, xp.asarray(counts))
+    assert to_numpy(owners(xp, ptr, 6)).tolist() == [1, 1, 1, 4, 4, 5]
+    starts = np.array([9, 5, 7, 1, 20, 3, 2])
+    numbers, _ = ranges(xp, xp.asarray(starts), ptr, 6)
+    np.testing.assert_array_equal(to_numpy(numbers), concatenated_ranges(starts, counts))
+    for span in (3, 2**40):
+        columns = [rng.integers(-span, span, 500) for _ in range(3)]
+        first, inverse = distinct(xp, [xp.asarray(c) for c in columns])
+        expected_first, expected_inverse = distinct_rows(columns)
+        np.testing.assert_array_equal(to_numpy(first), expected_first)
+        np.testing.assert_array_equal(to_numpy(inverse), expected_inverse)
+        order = to_numpy(stable_order(xp, [xp.asarray(c) for c in columns]))
+        np.testing.assert_array_equal(order, np.lexsort(columns[::-1]))
+    empty = xp.zeros(0, np.int64)
+    assert len(distinct(xp, [empty])[0]) == len(stable_order(xp, [empty])) == 0
+
+
+def test_equal_cells_are_stored_once(device: Device, rng: np.random.Generator) -> None:
+    xp = device.xp
+    contents = [rng.integers(0, 255, (n, 128)).astype(np.uint8) for n in (2, 1, 0, 3)]
+    chosen = [0, 1, 0, 2, 3, 1, 2, 3, 0]
+    codes = np.concatenate([contents[c] for c in chosen]).ravel()
+    ptr = np.concatenate(([0], np.cumsum([len(contents[c]) for c in chosen])))
+    first, units, kept = share_cells(xp, xp.asarray(ptr), xp.asarray(codes), 4)
+    assert len(kept) == 128 * 6
+    rows = to_numpy(kept).reshape(-1, 128)
+    for c, begin, count in zip(chosen, to_numpy(first), to_numpy(units), strict=True):
+        np.testing.assert_array_equal(rows[begin : begin + count], contents[c])
+
+
+def test_colliding_hashes_share_nothing(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    xp = device.xp
+    monkeypatch.setattr("hybrid.gpu.cells._mix", lambda xp, key: key * xp.uint64(0))
+    codes = xp.arange(256).astype(np.uint8)
+    first, units, kept = share_cells(xp, xp.asarray(np.array([0, 1, 2])), codes, 4)
+    assert to_numpy(first).tolist() == [0, 1]
+    assert to_numpy(units).tolist() == [1, 1]
+    np.testing.assert_array_equal(to_numpy(kept), to_numpy(codes))
+
+
+def test_levels_are_ranked_by_predicted_time() -> None:
+    curve = level_curve(from_dense(banded(500)))
+    ranked = rank_levels(curve)
+    assert [s for _, _, s in ranked] == sorted(s for _, _, s in ranked)
+    assert {k for k, _, _ in ranked} == set(range(len(curve)))
+    assert all(seconds > 0 for _, _, seconds in ranked)
