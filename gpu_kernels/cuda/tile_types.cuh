@@ -22,7 +22,14 @@ typedef int PART;
 constexpr int PAD = (1 << CODE_BITS) - 1;
 
 // Term numbers of one row that are read at once.
-struct alignas(sizeof(CODE) * UNIT) Unit { CODE code[UNIT]; };
+#if CODE_BITS * UNIT == 16
+typedef unsigned short WORD;
+#else
+typedef unsigned WORD;
+#endif
+constexpr int WORDS = CODE_BITS * UNIT / (8 * static_cast<int>(sizeof(WORD)));
+constexpr int CODES_PER_WORD = UNIT / WORDS;
+struct alignas(sizeof(WORD) * WORDS) Unit { WORD word[WORDS]; };
 
 // An item: a tile with groups of its type, whose slots lie side by side. Everything a block needs to begin is in it.
 struct alignas(16) Item {

@@ -77,7 +77,7 @@ __device__ inline double load_if(bool live, const double *address) {
 // read beforehand.
 __device__ inline void add_entries(const Unit *units, int count, Unit ahead, int terms, const Places *places,
                                    const Weights *weights, const double *__restrict__ x, INDEX row,
-                                   double *total, const double *zero) {
+                                   double *total) {
 #pragma unroll 1
     for (int u = 0; u < count; ++u) {
         const Unit now = ahead;
@@ -86,17 +86,16 @@ __device__ inline void add_entries(const Unit *units, int count, Unit ahead, int
         Weights weight[UNIT];
 #pragma unroll
         for (int j = 0; j < UNIT; ++j) {
-            const int code = now.code[j];
+            const int code = now.word[j / CODES_PER_WORD] >> (j % CODES_PER_WORD * CODE_BITS) & PAD;
             const bool live = code < terms;
             const int term = live ? code : terms;
             const Places place = places[term];
             weight[j] = weights[term];
 #pragma unroll
-            const double *source = live ? x : zero;
-#pragma unroll
             for (int m = 0; m < MEMBERS; ++m) {
-                const INDEX at = live ? place.of[m] + row : 0;
-                value[j][m] = __ldg(source + at);
+                // Added as indices, which takes half the instructions that adding to a pointer takes.
+                const INDEX at = place.of[m] + row;
+                value[j][m] = load_if(live, x + at);
             }
         }
 #pragma unroll
@@ -157,7 +156,7 @@ step_tiles(const Item *items, const int *term_ptr, const int *round_cell, const 
             if (next < warp_units) cell = cells[first_cell + next % slices];
             const Places *own_places = places + chunk * (count + 1);
             const Weights *own_weights = weights + (SCALED ? chunk * (count + 1) : 0);
-            add_entries(own, own_units, own_ahead, count, own_places, own_weights, x, first_row, total, values);
+            add_entries(own, own_units, own_ahead, count, own_places, own_weights, x, first_row, total);
             if (next < warp_units && cell.units > 0) ahead = units[static_cast<long long>(cell.first) * LANES + lane];
             if (row >= item.rows) continue;
             // Not before the products: the registers are needed there.

@@ -10,8 +10,12 @@ __all__ = ["FEW_TERMS", "LARGE_SLICES", "choose_shape", "choose_tuning"]
 
 _THREADS = 128
 _SLICES = 16
+
 _SHORT_ROWS = 2.5
-_FILLED = 0.4
+"""Entries of a row, on average, below which rows are read two entries at a time."""
+
+_FILLED = 0.55
+"""Share of the places for groups that must be taken for four places to be better than two."""
 
 FEW_TERMS = 16
 """Terms of a tile, on average, up to which a start costs next to nothing but its latency."""
