@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Clock", "Criterion", "Solution", "Status", "Sweeper", "true_residual"]
+__all__ = ["Clock", "Criterion", "Solution", "Status", "Sweeper", "iterate", "true_residual"]
 
 Vector = NDArray[np.float64]
 Progress = Callable[[int, float], None]
@@ -151,3 +151,41 @@ def true_residual(matrix: Sweeper, x: Vector, b: Vector | None, diagonal: Vector
         product += b
     product -= diagonal * x
     return float(np.abs(product, out=product).max())
+
+
+def iterate(
+    matrix: Sweeper,
+    criterion: Criterion,
+    step: Callable[[Vector, Vector], tuple[float, float]],
+    diagonal: Vector,
+    b: Vector | None,
+    start: Vector,
+    progress: Progress | None,
+) -> Solution:
+    """Repeat a step from `start` until two iterates are close; the one place that decides how it ended.
+
+    Parameters
+    ----------
+    step : callable
+        Writes the iterate after its first argument to its second and returns the greatest absolute and
+        relative differences; it may overwrite the first.
+    """
+    x, y = start.copy(), np.empty_like(start)
+    clock = Clock(progress)
+    status, difference, iteration = Status.MAX_ITERATIONS, float("inf"), 0
+    while iteration < criterion.max_iterations:
+        iteration += 1
+        absolute, relative = step(x, y)
+        difference = criterion.difference(absolute, relative)
+        x, y = y, x
+        # Asked first: infinity over infinity would pass for no difference.
+        if not np.isfinite(absolute):
+            status = Status.DIVERGED
+            break
+        if difference < criterion.epsilon:
+            status = Status.CONVERGED
+            break
+        clock.tick(iteration, difference)
+    seconds = clock.seconds
+    residual = true_residual(matrix, x, b, diagonal, y)
+    return Solution(x, status, iteration, seconds, difference, residual)

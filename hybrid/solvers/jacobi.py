@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status, Sweeper, Vector, true_residual
+from hybrid.solvers.base import Criterion, Progress, Solution, Sweeper, Vector, iterate
 
 __all__ = ["Jacobi"]
 
@@ -71,22 +69,8 @@ class Jacobi:
 
             product = matrix.product  # type: ignore[attr-defined]
             return solve_jacobi(product, self.criterion, self.omega, diagonal, b, start, progress)
-        x, y = start.copy(), np.empty_like(start)
-        clock = Clock(progress)
-        status, difference, iteration = Status.MAX_ITERATIONS, float("inf"), 0
-        while iteration < self.criterion.max_iterations:
-            iteration += 1
-            absolute, relative = matrix.jacobi_step(x, y, b, diagonal, self.omega)
-            difference = self.criterion.difference(absolute, relative)
-            x, y = y, x
-            # Asked first: infinity over infinity would pass for no difference.
-            if not np.isfinite(absolute):
-                status = Status.DIVERGED
-                break
-            if difference < self.criterion.epsilon:
-                status = Status.CONVERGED
-                break
-            clock.tick(iteration, difference)
-        seconds = clock.seconds
-        residual = true_residual(matrix, x, b, diagonal, y)
-        return Solution(x, status, iteration, seconds, difference, residual)
+
+        def step(x: Vector, out: Vector) -> tuple[float, float]:
+            return matrix.jacobi_step(x, out, b, diagonal, self.omega)
+
+        return iterate(matrix, self.criterion, step, diagonal, b, start, progress)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status, Sweeper, Vector, true_residual
+from hybrid.solvers.base import Criterion, Progress, Solution, Sweeper, Vector, iterate
 
 __all__ = ["Power"]
 
@@ -43,13 +43,10 @@ class Power:
 
             product = matrix.product  # type: ignore[attr-defined]
             return solve_power(product, self.criterion, scale, diagonal, b, start, progress)
-        x, y = start.copy(), np.empty_like(start)
         kept = 1.0 - diagonal / scale
-        clock = Clock(progress)
-        status, difference, iteration = Status.MAX_ITERATIONS, float("inf"), 0
-        while iteration < self.criterion.max_iterations:
-            iteration += 1
-            y = matrix.multiply(x, y)
+
+        def step(x: Vector, out: Vector) -> tuple[float, float]:
+            y = matrix.multiply(x, out)
             if b is not None:
                 y += b
             y /= scale
@@ -62,16 +59,6 @@ class Power:
             with np.errstate(divide="ignore", invalid="ignore"):
                 np.divide(x, np.abs(y), out=x)
             relative = float(np.nan_to_num(x, copy=False, nan=0.0, posinf=np.inf).max(initial=0.0))
-            difference = self.criterion.difference(absolute, relative)
-            x, y = y, x
-            # Asked first: infinity over infinity would pass for no difference.
-            if not np.isfinite(absolute):
-                status = Status.DIVERGED
-                break
-            if difference < self.criterion.epsilon:
-                status = Status.CONVERGED
-                break
-            clock.tick(iteration, difference)
-        seconds = clock.seconds
-        residual = true_residual(matrix, x, b, diagonal, y)
-        return Solution(x, status, iteration, seconds, difference, residual)
+            return absolute, relative
+
+        return iterate(matrix, self.criterion, step, diagonal, b, start, progress)
