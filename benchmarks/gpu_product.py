@@ -27,10 +27,10 @@ from record import environment
 
 import gpu_kernels
 from gpu_kernels import Mode, coded_step, finish_iteration
-from hybrid.curve import LevelCurve, level_curve
 from hybrid.gpu.baseline import build_block_tasks
 from hybrid.gpu.layout import build_layout
 from hybrid.gpu.product import GpuProduct
+from hybrid.levels.curve import LevelCurve, level_curve
 from hybrid.operator import inject
 from mtbdd.language import load_model, parse_constants, resolve
 from mtbdd.model import build_model

@@ -15,9 +15,9 @@ import argparse
 import sys
 
 from hybrid import LanguageError, load
-from hybrid.level_report import LevelReport, report_levels
+from hybrid.levels.plots import plot_level_curves, plot_memory_shares
+from hybrid.levels.report import LevelReport, report_levels
 from hybrid.options import OptionError
-from hybrid.plots import plot_level_curves, plot_memory_shares
 from mtbdd.language import parse_constants
 
 

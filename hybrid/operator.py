@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hybrid.backend import BackendChoice, choose_backend
-from hybrid.curve import LevelCurve, level_curve
-from hybrid.injection import InjectedMatrix, inject_level
-from hybrid.levels import LevelChoice, choose_level, within_budget
-from hybrid.tasks import TaskList, cut_tasks
+from hybrid.injection.injected import InjectedMatrix, inject_level
+from hybrid.injection.tasks import TaskList, cut_tasks
+from hybrid.levels.choice import LevelChoice, choose_level, within_budget
+from hybrid.levels.curve import LevelCurve, level_curve
 from mtbdd.offset import OffsetMTBDD
 
 if TYPE_CHECKING:
@@ -383,7 +383,7 @@ def inject(
         The matrix, for example ``model.transitions``.
     level : str or int
         ``auto``, ``min-memory``, ``min-time``, or a level number 0 .. 2n; see
-        :func:`hybrid.levels.choose_level`.
+        :func:`hybrid.levels.choice.choose_level`.
     backend : str
         ``auto``, ``cpu``, ``gpu`` or ``reference``; see :func:`hybrid.backend.choose_backend`.
     memory_budget : int, optional

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.injection import InjectedMatrix
-from hybrid.tasks import TaskList
+from hybrid.injection.injected import InjectedMatrix
+from hybrid.injection.tasks import TaskList
 
 __all__ = [
     "ReferenceProduct",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.injection import inject_level
+from hybrid.injection.injected import inject_level
 from hybrid.reference import relax_in_place
 from mtbdd.offset import OffsetMTBDD
 

@@ -9,7 +9,7 @@ from hybrid.backend import choose_backend
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.sizes import bytes_text, seconds_text
-from hybrid.level_report import LevelReport, measure_levels, report_levels
+from hybrid.levels.report import LevelReport, measure_levels, report_levels
 from hybrid.loading import load
 from hybrid.options import OptionError
 from mtbdd.language import parse_constants
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     except ValueError as error:
         raise OptionError(str(error)) from None
     if options.plot is not None:
-        from hybrid.plots import plot_level_curves
+        from hybrid.levels.plots import plot_level_curves
 
         plot_level_curves([report], options.plot, f"{model.source.file}  {options.const}")
     record = model_record(model)

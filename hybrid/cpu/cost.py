@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.row_types import RowTypes
+from hybrid.injection.row_types import RowTypes
 
 __all__ = ["predict_seconds"]
 
@@ -53,7 +53,7 @@ def predict_seconds(types: RowTypes, k: int, nonzeros: NDArray[np.int64]) -> flo
     k : int
         Level.
     nonzeros : ndarray, shape (nodes of level k,), int64
-        Non-zeros of the submatrix of every node, from :func:`hybrid.counting.nonzeros_below`.
+        Non-zeros of the submatrix of every node, from :func:`hybrid.levels.counting.nonzeros_below`.
 
     Returns
     -------

@@ -107,7 +107,7 @@ def block_spmv(  # type: ignore[no-untyped-def]
     base, scale : ndarray, int64 and float64
         Column base and factor of every slot; ``scale`` is not read unless ``scaled``.
     rows, slice_ptr, pattern, pattern_ptr, slot, shift, vector, coefficients
-        The slices of the row types, as in :class:`hybrid.slices.SliceTable`.
+        The slices of the row types, as in :class:`hybrid.injection.slices.SliceTable`.
     x : ndarray, shape (n_columns,), float64
         The vector.
     step : bool

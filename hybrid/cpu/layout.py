@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.groups import Groups, enumerate_groups
-from hybrid.ragged import concatenated_ranges, pointers
-from hybrid.row_types import RowTypes
-from hybrid.slices import SliceTable, build_slices
-from hybrid.submatrices import class_submatrices
+from hybrid.injection.groups import Groups, enumerate_groups
+from hybrid.injection.ragged import concatenated_ranges, pointers
+from hybrid.injection.row_types import RowTypes
+from hybrid.injection.slices import SliceTable, build_slices
+from hybrid.injection.submatrices import class_submatrices
 
 __all__ = ["CpuLayout", "build_layout"]
 
@@ -109,7 +109,7 @@ def build_layout(types: RowTypes, k: int) -> CpuLayout | None:
 
     Notes
     -----
-    Time: that of :func:`hybrid.slices.build_slices` and O(slots of all groups).
+    Time: that of :func:`hybrid.injection.slices.build_slices` and O(slots of all groups).
     """
     classes, level = types.classes, types.levels[k]
     blocks = class_submatrices(classes, k)

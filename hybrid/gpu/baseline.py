@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpu_kernels import BlockTasks, Device
-from hybrid.injection import inject_level
-from hybrid.tasks import cut_tasks
+from hybrid.injection.injected import inject_level
+from hybrid.injection.tasks import cut_tasks
 from mtbdd.offset import OffsetMTBDD
 
 __all__ = ["build_block_tasks"]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gpu_kernels import current_device
-from hybrid.curve import LevelCurve
 from hybrid.gpu.choice import check_memory
 from hybrid.gpu.cost import types_of_level
 from hybrid.gpu.layout import LayoutOptions, build_layout
 from hybrid.gpu.product import GpuProduct
+from hybrid.levels.curve import LevelCurve
 
 __all__ = ["build_product"]
 

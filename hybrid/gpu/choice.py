@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gpu_kernels import Device
-from hybrid.counting import nonzeros_below
-from hybrid.curve import LevelCurve
-from hybrid.row_types import RowTypes
+from hybrid.injection.row_types import RowTypes
+from hybrid.levels.counting import nonzeros_below
+from hybrid.levels.curve import LevelCurve
 
 __all__ = ["build_bytes", "check_memory", "reason_for_cpu"]
 

@@ -13,10 +13,10 @@ import weakref
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.counting import nonzeros_below
-from hybrid.curve import LevelCurve
 from hybrid.gpu.tuning import choose_tuning
-from hybrid.row_types import RowTypes
+from hybrid.injection.row_types import RowTypes
+from hybrid.levels.counting import nonzeros_below
+from hybrid.levels.curve import LevelCurve
 
 __all__ = ["level_seconds", "predicted_seconds", "rank_levels", "types_of_level"]
 

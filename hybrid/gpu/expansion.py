@@ -1,7 +1,7 @@
 """Submatrices of classes and groups of a level, expanded on the device by array sweeps over the levels.
 
-The same expansions as :mod:`hybrid.submatrices` and :mod:`hybrid.groups`, for arrays of any module; the
-diagram's levels are small and are copied to the device one at a time.
+The same expansions as :mod:`hybrid.injection.submatrices` and :mod:`hybrid.injection.groups`, for arrays
+of any module; the diagram's levels are small and are copied to the device one at a time.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hybrid.block_classes import BlockClasses
 from hybrid.gpu.arrays import Array, owners, pointers, ranges, stable_order
-from hybrid.row_types import RowTypes
+from hybrid.injection.block_classes import BlockClasses
+from hybrid.injection.row_types import RowTypes
 
 __all__ = ["ClassEntries", "DeviceGroups", "expand_classes", "expand_groups"]
 
@@ -41,7 +41,7 @@ class ClassEntries:
 
 @dataclass(frozen=True, eq=False)
 class DeviceGroups:
-    """The groups of a level in the order of their rows, like :class:`hybrid.groups.Groups`.
+    """The groups of a level in the order of their rows, like :class:`hybrid.injection.groups.Groups`.
 
     Attributes
     ----------

@@ -9,13 +9,13 @@ import numpy as np
 
 from gpu_kernels import Device, TileMatrix, Tuning, index_bits, index_type
 from gpu_kernels.tiles import LANES, pack_columns, pack_items, pack_terms
-from hybrid.counting import nonzeros_below
 from hybrid.gpu.arrays import Array, pointers, ranges, stable_order, to_host
 from hybrid.gpu.expansion import DeviceGroups, expand_classes, expand_groups
 from hybrid.gpu.tile_build import TileShape, build_tiles
 from hybrid.gpu.tile_table import TileTable
 from hybrid.gpu.tuning import FEW_TERMS, LARGE_SLICES, choose_shape, choose_tuning
-from hybrid.row_types import RowTypes
+from hybrid.injection.row_types import RowTypes
+from hybrid.levels.counting import nonzeros_below
 
 __all__ = ["LayoutOptions", "build_layout"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gpu_kernels import Device
-from hybrid.curve import LevelCurve
 from hybrid.gpu.build import build_product
 from hybrid.gpu.cost import rank_levels
 from hybrid.gpu.product import GpuProduct
-from hybrid.levels import LevelChoice
+from hybrid.levels.choice import LevelChoice
+from hybrid.levels.curve import LevelCurve
 
 __all__ = ["PROBE_ENTRIES", "candidate_levels", "probe_levels"]
 

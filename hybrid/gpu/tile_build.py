@@ -20,7 +20,7 @@ from hybrid.gpu.arrays import Array, distinct, owners, pointers, ranges, stable_
 from hybrid.gpu.cells import share_cells
 from hybrid.gpu.expansion import ClassEntries
 from hybrid.gpu.tile_table import TileTable
-from hybrid.row_types import RowTypes
+from hybrid.injection.row_types import RowTypes
 
 __all__ = ["TileShape", "build_tiles"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpu_kernels import Tuning
 from hybrid.gpu.tile_build import TileShape
-from hybrid.row_types import RowTypes
+from hybrid.injection.row_types import RowTypes
 
 __all__ = ["FEW_TERMS", "LARGE_SLICES", "choose_shape", "choose_tuning"]
 

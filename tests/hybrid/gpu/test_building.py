@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from gpu_kernels import Device
-from hybrid.block_classes import find_block_classes
-from hybrid.curve import level_curve
 from hybrid.gpu.arrays import distinct, owners, pointers, ranges, stable_order
 from hybrid.gpu.cells import share_cells
 from hybrid.gpu.cost import rank_levels
 from hybrid.gpu.expansion import expand_classes, expand_groups
-from hybrid.groups import enumerate_groups
-from hybrid.ragged import concatenated_ranges
-from hybrid.row_types import find_row_types
-from hybrid.submatrices import class_submatrices
+from hybrid.injection.block_classes import find_block_classes
+from hybrid.injection.groups import enumerate_groups
+from hybrid.injection.ragged import concatenated_ranges
+from hybrid.injection.row_types import find_row_types
+from hybrid.injection.submatrices import class_submatrices
+from hybrid.levels.curve import level_curve
 from mtbdd.offset import distinct_rows
 from tests.gpu_kernels.devices import to_numpy
 from tests.helpers import from_dense, random_sparse

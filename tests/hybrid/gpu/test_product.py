@@ -7,10 +7,10 @@ import pytest
 
 from gpu_kernels import Device, Mode, Tuning, coded_step, explicit_csr
 from gpu_kernels.steps import IterationState
-from hybrid.curve import level_curve
 from hybrid.gpu.layout import LayoutOptions, build_layout
 from hybrid.gpu.product import GpuProduct
 from hybrid.gpu.tile_build import TileShape
+from hybrid.levels.curve import level_curve
 from tests.gpu_kernels.devices import to_numpy
 from tests.helpers import from_dense, random_codes, random_sparse
 from tests.hybrid.test_operator import banded

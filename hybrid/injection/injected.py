@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.ragged import pointers
-from hybrid.submatrices import CooBlocks, expand_nodes
+from hybrid.injection.ragged import pointers
+from hybrid.injection.submatrices import CooBlocks, expand_nodes
 from mtbdd.offset import OffsetMTBDD
 
 __all__ = ["InjectedMatrix", "Instance", "Submatrix", "enumerate_paths", "inject_level"]
@@ -189,7 +189,8 @@ def inject_level(matrix: OffsetMTBDD, k: int) -> InjectedMatrix:
 
     Notes
     -----
-    Time: O(paths + entries) times the levels that each is carried through. :func:`hybrid.curve.level_curve`
+    Time: O(paths + entries) times the levels that each is carried through.
+    :func:`hybrid.levels.curve.level_curve`
     tells the memory beforehand.
     """
     if not 0 <= k <= matrix.n_levels:

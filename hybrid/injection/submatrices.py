@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.block_classes import BlockClasses
-from hybrid.ragged import pointers
+from hybrid.injection.block_classes import BlockClasses
+from hybrid.injection.ragged import pointers
 from mtbdd.offset import OffsetMTBDD, distinct_rows
 
 __all__ = ["CooBlocks", "class_submatrices", "expand_nodes"]

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.counting import nonzeros_below, paths_from_root
-from hybrid.curve import base_memory_bytes, level_curve
-from hybrid.injection import inject_level
-from hybrid.levels import choose_level
-from hybrid.tasks import cut_tasks
+from hybrid.injection.injected import inject_level
+from hybrid.injection.tasks import cut_tasks
+from hybrid.levels.choice import choose_level
+from hybrid.levels.counting import nonzeros_below, paths_from_root
+from hybrid.levels.curve import base_memory_bytes, level_curve
 from mtbdd.offset import Level, OffsetMTBDD
 from tests.helpers import from_dense, random_codes, random_sparse
 

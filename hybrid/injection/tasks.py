@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.injection import InjectedMatrix
-from hybrid.ragged import pointers
+from hybrid.injection.injected import InjectedMatrix
+from hybrid.injection.ragged import pointers
 
 __all__ = ["TASK_ROWS", "Task", "TaskList", "cut_tasks"]
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.block_classes import find_block_classes
-from hybrid.groups import enumerate_groups
-from hybrid.injection import enumerate_paths
-from hybrid.ragged import concatenated_ranges, distinct_lists, pointers, positions_in_lists
-from hybrid.row_types import find_row_types
-from hybrid.submatrices import class_submatrices, expand_nodes
+from hybrid.injection.block_classes import find_block_classes
+from hybrid.injection.groups import enumerate_groups
+from hybrid.injection.injected import enumerate_paths
+from hybrid.injection.ragged import concatenated_ranges, distinct_lists, pointers, positions_in_lists
+from hybrid.injection.row_types import find_row_types
+from hybrid.injection.submatrices import class_submatrices, expand_nodes
 from mtbdd.offset import OffsetMTBDD
 from tests.helpers import from_dense, random_codes, random_sparse
 

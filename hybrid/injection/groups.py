@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.ragged import concatenated_ranges, pointers
-from hybrid.row_types import RowTypes
+from hybrid.injection.ragged import concatenated_ranges, pointers
+from hybrid.injection.row_types import RowTypes
 
 __all__ = ["Groups", "enumerate_groups"]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from hybrid.curve import LevelCurve, base_memory_bytes, level_curve
-from hybrid.levels import choose_level
+from hybrid.levels.choice import choose_level
+from hybrid.levels.curve import LevelCurve, base_memory_bytes, level_curve
 from mtbdd.offset import OffsetMTBDD
 
 __all__ = ["LevelReport", "measure_levels", "report_levels"]

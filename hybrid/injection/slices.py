@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.ragged import concatenated_ranges, distinct_lists, pointers
-from hybrid.row_types import RowTypeLevel
-from hybrid.submatrices import CooBlocks
+from hybrid.injection.ragged import concatenated_ranges, distinct_lists, pointers
+from hybrid.injection.row_types import RowTypeLevel
+from hybrid.injection.submatrices import CooBlocks
 from mtbdd.offset import distinct_rows
 
 __all__ = ["WIDTH", "SliceTable", "build_slices"]

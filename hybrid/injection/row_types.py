@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.block_classes import BlockClasses
-from hybrid.ragged import concatenated_ranges, distinct_lists, pointers
+from hybrid.injection.block_classes import BlockClasses
+from hybrid.injection.ragged import concatenated_ranges, distinct_lists, pointers
 
 __all__ = ["RowTypeLevel", "RowTypes", "find_row_types"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hybrid.curve import CandidateLevel, LevelCurve
+from hybrid.levels.curve import CandidateLevel, LevelCurve
 
 __all__ = ["LEVEL_POLICIES", "LevelChoice", "choose_level", "predicted_seconds", "within_budget"]
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.block_classes import find_block_classes
 from hybrid.cpu.layout import CpuLayout, build_layout
 from hybrid.cpu.product import CpuProduct
-from hybrid.row_types import find_row_types
-from hybrid.slices import WIDTH
+from hybrid.injection.block_classes import find_block_classes
+from hybrid.injection.row_types import find_row_types
+from hybrid.injection.slices import WIDTH
 from mtbdd.offset import OffsetMTBDD
 from tests.helpers import from_dense, random_codes, random_sparse
 

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.block_classes import find_block_classes
-from hybrid.counting import nonzeros_below, paths_from_root
 from hybrid.cpu.cost import predict_seconds
-from hybrid.row_types import RowTypes, find_row_types
-from hybrid.tasks import TASK_ROWS
+from hybrid.injection.block_classes import find_block_classes
+from hybrid.injection.row_types import RowTypes, find_row_types
+from hybrid.injection.tasks import TASK_ROWS
+from hybrid.levels.counting import nonzeros_below, paths_from_root
 from mtbdd.offset import OffsetMTBDD
 
 __all__ = ["CandidateLevel", "LevelCurve", "base_memory_bytes", "level_curve"]
@@ -141,7 +141,8 @@ def level_curve(matrix: OffsetMTBDD) -> LevelCurve:
 
     Notes
     -----
-    Time: O(nodes log nodes) for the paths, and the sweep of :func:`hybrid.row_types.find_row_types` twice.
+    Time: O(nodes log nodes) for the paths, and the sweep of
+    :func:`hybrid.injection.row_types.find_row_types` twice.
     """
     below, above = nonzeros_below(matrix), paths_from_root(matrix)
     plain = find_row_types(find_block_classes(matrix, scaled=False))

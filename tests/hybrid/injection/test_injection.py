@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.injection import InjectedMatrix, inject_level
+from hybrid.injection.injected import InjectedMatrix, inject_level
+from hybrid.injection.tasks import cut_tasks
 from hybrid.reference import multiply_by_paths, multiply_by_tasks, multiply_transposed_by_paths
-from hybrid.tasks import cut_tasks
 from mtbdd.offset import OffsetMTBDD
 from tests.helpers import from_dense, random_codes, random_sparse
 

@@ -8,7 +8,8 @@ submatrices.
 
 Classes are found bottom-up, one sweep over a level. Two nodes belong to one class when their children do,
 their shapes and offsets agree and, with scaling, the ratio of the children's leading values is the same up
-to rounding. Rounding is settled afterwards: :func:`hybrid.submatrices.class_submatrices` compares every
+to rounding. Rounding is settled afterwards:
+:func:`hybrid.injection.submatrices.class_submatrices` compares every
 value that sharing would produce with the exact one.
 """
 

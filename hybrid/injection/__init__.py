@@ -1,0 +1,1 @@
+"""Injection: submatrices, instances and tasks of a level, and their compact form as shared row types."""

@@ -1,0 +1,1 @@
+"""Injection levels: path counting, the level curve, the choice of a level and its report."""
