@@ -1,7 +1,7 @@
 """Commands of the model as events: partitions by rate over the bits that they touch.
 
-An event is one unlabelled command, or one action over all modules that take part in it
-(rates multiply).  Its relation speaks of all row bits and of the column bits of the
+An event is one unlabelled command, or one action over the modules that take part in it
+(rates multiply), see `mtbdd.composition`.  Its relation speaks of all row bits and of the column bits of the
 variables that the event may change; all other variables keep their values.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from mtbdd.composition import Synchronisation, synchronisations
 from mtbdd.expressions import ExpressionTranslator
 from mtbdd.language.syntax import (
     Assignment,
@@ -17,7 +18,6 @@ from mtbdd.language.syntax import (
     Command,
     Expression,
     Literal,
-    Module,
     Position,
     ResolvedModel,
     Update,
@@ -25,7 +25,16 @@ from mtbdd.language.syntax import (
 from mtbdd.manager import Node
 from mtbdd.partition import Partition, canonical
 
-__all__ = ["Event", "Suspect", "probability_suspects", "translate_events"]
+__all__ = [
+    "Event",
+    "Suspect",
+    "Synchronisation",
+    "component",
+    "probability_suspects",
+    "synchronisations",
+    "synchronise",
+    "translate_events",
+]
 
 
 @dataclass(frozen=True)
@@ -66,32 +75,23 @@ class Event:
 
 
 def translate_events(model: ResolvedModel, translator: ExpressionTranslator) -> list[Event]:
-    """Return the events of a model: unlabelled commands in order, then the actions in order of appearance."""
-    events = [
-        _event(None, [(module, [command])], translator)
-        for module in model.modules
-        for command in module.commands
-        if command.action is None
-    ]
-    actions: dict[str, list[tuple[Module, list[Command]]]] = {}
-    for module in model.modules:
-        own: dict[str, list[Command]] = {}
-        for command in module.commands:
-            if command.action is not None:
-                own.setdefault(command.action, []).append(command)
-        for action, commands in own.items():
-            actions.setdefault(action, []).append((module, commands))
-    events.extend(_event(action, parts, translator) for action, parts in actions.items())
-    return events
+    """Return the events of a model, one a synchronisation."""
+    # A module's commands may take part in several synchronisations of an interleaved composition.
+    known: dict[int, Event] = {}
+
+    def offered(commands: tuple[Command, ...]) -> Event:
+        if id(commands) not in known:
+            known[id(commands)] = component(commands, translator)
+        return known[id(commands)]
+
+    together = synchronisations(model)  # kept, so that identities stay their own
+    return [synchronise(s.action, [offered(c) for c in s.parts], translator) for s in together]
 
 
-def _event(
-    action: str | None, parts: Sequence[tuple[Module, list[Command]]], translator: ExpressionTranslator
-) -> Event:
+def synchronise(action: str | None, components: Sequence[Event], translator: ExpressionTranslator) -> Event:
     """Multiply the components of all modules that take part in an event."""
     encoding = translator.encoding
     manager = encoding.manager
-    components = [_component(commands, translator) for _, commands in parts]
     assigned = frozenset[str]().union(*(c.touched for c in components))
     rates = Partition(manager, {1: manager.true})
     choices = exits = Partition(manager, {1: manager.true})
@@ -112,7 +112,7 @@ def _event(
     return Event(action, touched, rates.nonzero(), choices, exits.nonzero(), suspects)
 
 
-def _component(commands: Sequence[Command], translator: ExpressionTranslator) -> Event:
+def component(commands: Sequence[Command], translator: ExpressionTranslator) -> Event:
     """Sum the commands that one module offers for one event."""
     encoding = translator.encoding
     manager = encoding.manager
@@ -121,6 +121,10 @@ def _component(commands: Sequence[Command], translator: ExpressionTranslator) ->
     rates, choices, exits = Partition(manager), Partition(manager), Partition(manager)
     suspects: list[Suspect] = []
     for command in commands:
+        missing = translator.undefined(command.guard) & encoding.valid
+        if missing != manager.false:
+            message = "the guard of a command has no value (a modulus, exponent or logarithm out of range)"
+            suspects.append(Suspect(command.guard.position, missing, message))
         guard = translator.states(command.guard) & encoding.valid
         if guard == manager.false:
             continue

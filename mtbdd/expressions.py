@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 from mtbdd.codes import spell, union_of_codes
 from mtbdd.encoding import EncodedVariable, Encoding
+from mtbdd.faults import format_state
+from mtbdd.language.definedness import definedness
+from mtbdd.language.errors import EvaluationError, Fault
 from mtbdd.language.evaluate import evaluate, expression_variables
 from mtbdd.language.syntax import (
     Binary,
@@ -24,9 +27,11 @@ from mtbdd.language.syntax import (
     LabelReference,
     Literal,
     Name,
+    Position,
     Unary,
 )
 from mtbdd.language.types import is_double
+from mtbdd.language.walk import walk
 from mtbdd.manager import Node
 from mtbdd.partition import Partition, from_table
 
@@ -36,6 +41,7 @@ _FEW_BITS = 4  # below, a set a value costs less than numpy's fixed costs
 _CODE_BITS = 62  # a code is one signed 64-bit number
 _GRID_BITS = 20  # tables of up to 10^6 entries: tens of milliseconds in numpy
 _LONG_CHAIN = 16  # from this many operands on, & and | are tabulated as a whole where possible
+_TRUE = Literal(Position("", 1, 1), True)
 _LOGIC = frozenset("& | => <=>".split())
 
 
@@ -97,9 +103,13 @@ class ExpressionTranslator:
     def _long_chain(self, e: Binary) -> Node | None:
         """Tabulate a chain over few bits at once, not operand by operand."""
         names = self._ordered(expression_variables(e))
-        if len(self.encoding.bits_of(names)) > _GRID_BITS:
+        if len(self.encoding.bits_of(names)) > _GRID_BITS or self._has_labels(e):
             return None
         return self._tabulate(e, names).pieces.get(True, self.encoding.manager.false)
+
+    def _has_labels(self, e: Expression) -> bool:
+        """Return whether a built-in label occurs: it is a set, not a function of single values."""
+        return bool(self.labels) and any(isinstance(node, LabelReference) for node in walk(e))
 
     def _states(self, e: Expression) -> Node:
         manager = self.encoding.manager
@@ -113,6 +123,21 @@ class ExpressionTranslator:
         if isinstance(e, Conditional):
             return manager.bdd.ite(self.states(e.condition), self.states(e.then), self.states(e.otherwise))
         return self.partition(e).pieces.get(True, manager.false)
+
+    def undefined(self, expression: Expression) -> Node:
+        """Return the set of assignments where an expression has no value, see `definedness`."""
+        condition = definedness(expression)
+        return self.encoding.manager.false if condition == _TRUE else ~self.states(condition)
+
+    def require_value(self, expression: Expression, among: Node) -> None:
+        """Raise `EvaluationError` if an expression has no value in one of these assignments."""
+        missing = self.undefined(expression) & among
+        if missing != self.encoding.manager.false:
+            state = format_state(self.encoding.pick(missing))
+            message = f"expected a value in every state, got none in {state}: a modulus that is not positive"
+            advice = "a negative exponent of ints or the logarithm of a number that is not positive"
+            fault = Fault(expression.position, f"{message}, {advice}; guard it with a condition")
+            raise EvaluationError([fault])
 
     # ------------------------------------------------------------------ partitions
 
@@ -135,8 +160,12 @@ class ExpressionTranslator:
         manager = self.encoding.manager
         if isinstance(e, Literal):
             return Partition(manager, {e.value: manager.true})
+        if isinstance(e, LabelReference):
+            return Partition(manager, {True: self.labels[e.name], False: ~self.labels[e.name]})
         names = self._ordered(expression_variables(e))
-        if len(self.encoding.bits_of(names)) <= _GRID_BITS or isinstance(e, Name):
+        if isinstance(e, Name) or (
+            len(self.encoding.bits_of(names)) <= _GRID_BITS and not self._has_labels(e)
+        ):
             return self._tabulate(e, names)
         if isinstance(e, Conditional):
             condition = self.states(e.condition)

@@ -17,15 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.language.syntax import (
+    ActionRenaming,
     Binary,
     Call,
     Command,
+    Composition,
     Conditional,
     Expression,
+    Hiding,
     LabelReference,
     Literal,
     ModelType,
+    ModuleReference,
     Name,
+    Parallel,
     ResolvedModel,
     Unary,
 )
@@ -289,13 +294,12 @@ def explore(model: ResolvedModel, fix_deadlocks: bool = True) -> ExplicitModel:
     )
 
 
-def _row(model: ResolvedModel, state: State) -> tuple[dict[State, Fraction], dict[str | None, Fraction]]:
-    """Return the successors of a state with their rates, and the total rate of every action."""
-    values = _valuation(model, state)
-    enabled = [[c for c in m.commands if evaluate_exactly(c.guard, values)] for m in model.modules]
-    choices: list[tuple[str | None, tuple[Command, ...]]] = [
-        (None, (c,)) for commands in enabled for c in commands if c.action is None
-    ]
+Offer = tuple[str | None, tuple[Command, ...]]
+
+
+def _shared_actions(model: ResolvedModel, enabled: list[list[Command]]) -> list[Offer]:
+    """Return what can happen: unlabelled commands, and actions that all modules that have them take."""
+    choices: list[Offer] = [(None, (c,)) for commands in enabled for c in commands if c.action is None]
     for action in sorted({c.action for m in model.modules for c in m.commands if c.action is not None}):
         takes_part = [any(c.action == action for c in m.commands) for m in model.modules]
         offers = [
@@ -304,6 +308,57 @@ def _row(model: ResolvedModel, state: State) -> tuple[dict[State, Fraction], dic
             if joins
         ]
         choices += [(action, combination) for combination in product(*offers)]
+    return choices
+
+
+def _alphabet(node: Composition, model: ResolvedModel) -> set[str]:
+    """Return the actions that a composition may take or block."""
+    match node:
+        case ModuleReference():
+            (module,) = (m for m in model.modules if m.name == node.module)
+            return {c.action for c in module.commands if c.action is not None}
+        case Hiding():
+            return _alphabet(node.operand, model) - set(node.actions)
+        case ActionRenaming():
+            return {dict(node.pairs).get(a, a) for a in _alphabet(node.operand, model)}
+        case Parallel():
+            return set().union(*(_alphabet(operand, model) for operand in node.operands))
+    raise TypeError(type(node).__name__)
+
+
+def _offers(node: Composition, model: ResolvedModel, enabled: list[list[Command]]) -> list[Offer]:
+    """Return what can happen in a composition, by the rules of its operators."""
+    match node:
+        case ModuleReference():
+            (k,) = (i for i, m in enumerate(model.modules) if m.name == node.module)
+            return [(c.action, (c,)) for c in enabled[k]]
+        case Hiding():
+            inner = _offers(node.operand, model, enabled)
+            return [(None if a in node.actions else a, commands) for a, commands in inner]
+        case ActionRenaming():
+            new: dict[str | None, str] = dict(node.pairs)
+            return [(new.get(a, a), commands) for a, commands in _offers(node.operand, model, enabled)]
+        case Parallel():
+            first, *others = node.operands
+            left, known = _offers(first, model, enabled), _alphabet(first, model)
+            for operand in others:
+                right, theirs = _offers(operand, model, enabled), _alphabet(operand, model)
+                shared = {"||": known & theirs, "|||": set(), "|[]|": set(node.actions)}[node.operator]
+                together = [(a, x + y) for a, x in left for b, y in right if a == b and a in shared]
+                left = [(a, c) for a, c in left + right if a not in shared] + together
+                known |= theirs
+            return left
+    raise TypeError(type(node).__name__)
+
+
+def _row(model: ResolvedModel, state: State) -> tuple[dict[State, Fraction], dict[str | None, Fraction]]:
+    """Return the successors of a state with their rates, and the total rate of every action."""
+    values = _valuation(model, state)
+    enabled = [[c for c in m.commands if evaluate_exactly(c.guard, values)] for m in model.modules]
+    if model.system is None:
+        choices = _shared_actions(model, enabled)
+    else:
+        choices = _offers(model.system, model, enabled)
     if model.type is not ModelType.CTMC:
         for command in (c for commands in enabled for c in commands):
             _check_sum(command, values)

@@ -16,8 +16,9 @@ from hybrid.properties.tree import (
     Reward,
     SteadyState,
 )
+from mtbdd.language.errors import LanguageError
 from mtbdd.language.sources import read_source
-from mtbdd.language.syntax import Expression, Position
+from mtbdd.language.syntax import Expression, Literal, Position
 
 __all__ = ["load_properties", "parse_properties"]
 
@@ -53,6 +54,7 @@ class _PropertyParser(PathParser):
             name = self.quoted_name("a property's name")
             self.index += 1
         first, position = self.index, self.position()
+        self.refusals = []
         formula = self.expression()
         if self.at(":") and self.index == first + 1:
             self.fail_expected("a property", f'put the name in double quotes, "{self.tokens[first]}": ...')
@@ -60,7 +62,8 @@ class _PropertyParser(PathParser):
             self._refusepath()
         text = self.source(first, self.index)
         self.take(";")
-        return Property(name, formula, text, position)
+        error = LanguageError(self.refusals) if self.refusals else None
+        return Property(name, formula, text, position, error)
 
     # ------------------------------------------------------------------ operators
 
@@ -76,13 +79,49 @@ class _PropertyParser(PathParser):
             if token == "filter":
                 return self._nested(lambda: self._filter(position))
             if token in ("E", "A"):
-                instead = "P>0 [ path ]" if token == "E" else "P>=1 [ path ]"
-                self.fail(f"the CTL operator '{token}' is not supported; {instead} says nearly the same")
+                return self._nested(lambda: self._quantified(token, position))
             if token in PATH_UNARY or token in PATH_BINARY:
                 self._refusepath()
+            if token in ("<", "[") and self.peek() == token:
+                return self._strategy(token)
         elif token in ("P", "Pmin", "Pmax", "S", "R", "Rmin", "Rmax", "filter"):
             self.fail(f"expected a plain expression, got the operator '{token}'; use it in a property")
         return super().special_operand(token, position)
+
+    def _quantified(self, operator: str, position: Position) -> Expression:
+        """Read and refuse `E [ path ]` or `A [ path ]`."""
+        instead = "P>0 [ path ]" if operator == "E" else "P>=1 [ path ]"
+        self.refuse(f"the CTL operator '{operator}' is not supported; {instead} says nearly the same")
+        self.index += 1
+        self.expect("[", f"before the path formula of {operator}", f"write {operator} [ path ]")
+        path = self.path()
+        self.expect("]", f"to close the operator {operator}")
+        comparison, threshold = (">", 0) if operator == "E" else (">=", 1)
+        return Probability(position, None, comparison, Literal(position, threshold), path)
+
+    def _strategy(self, token: str) -> Expression:
+        """Read and refuse `<<players>> operator` or `[[players]] operator`."""
+        shown, closing = ("<<...>>", ">") if token == "<" else ("[[...]]", "]")
+        self.refuse(
+            f"the strategy operator {shown} is not supported; for an MDP write Pmax=?, Pmin=?, Rmax=? or "
+            "Rmin=?"
+        )
+        while not (self.at(closing) and self.peek() == closing):
+            if self.at(""):
+                self.fail_expected(f"'{closing * 2}' to close the strategy operator {shown}")
+            self.index += 1
+        self.index += 2
+        return self._nested(self.operand)
+
+    def operand(self) -> Expression:
+        """Read an operand of an expression; multi-objective properties are refused."""
+        if self.at("multi") and self.peek() == "(" and self.operators:
+            position = self.position()
+            self.refuse("multi-objective properties, multi(...), are not supported; ask for one at a time")
+            self.index += 1
+            self.skip_brackets()
+            return Literal(position, True)
+        return super().operand()
 
     def _optimum(self, given: str | None) -> str | None:
         """Read `min` or `max`, unless the operator's word said it."""
@@ -113,9 +152,19 @@ class _PropertyParser(PathParser):
         optimum = self._optimum(optimum)
         comparison, threshold = self._comparison("P")
         self.expect("[", "before the path formula of P", "write P=? [ path ]")
+        if self.at("HOA") and self.peek() == ":":
+            return self._automaton(position)
         path = self.path()
         result = Probability(position, optimum, comparison, threshold, path)
         return self._closed(result, comparison, "P")
+
+    def _automaton(self, position: Position) -> Expression:
+        """Refuse and step over `HOA: { "file", ... } ]`, the word `HOA` being next."""
+        self.refuse("automata in place of a path formula, HOA: {...}, are not supported; write PCTL or CSL")
+        self.index += 2
+        self.skip_brackets()
+        self.expect("]", "to close the operator P")
+        return Literal(position, True)
 
     def _steadystate(self, position: Position) -> Expression:
         self.index += 1
@@ -133,6 +182,10 @@ class _PropertyParser(PathParser):
             else:
                 structure = self.plain(self.expression)
             self.expect("}", "after the reward structure", 'write R{"name"}=? [ ... ]')
+            if self.at("/"):
+                self.refuse("the ratio of two rewards, R{...}/{...}, is not supported; ask for each of them")
+                self.index += 1
+                self.skip_brackets()
         optimum = self._optimum(optimum)
         comparison, threshold = self._comparison("R")
         self.expect(
@@ -149,6 +202,8 @@ class _PropertyParser(PathParser):
             self.index += 1
             return LongRun(position)
         if self.take("C"):
+            if self.at("{") and self.peek() == "discount" and self.peek(2) == "=":
+                self.skip_options()
             time = self.time() if self.take("<=") else None
             if time is None and not (self.at("]") or self.at("{")):
                 self.fail_expected("'<=' or ']' after 'C'", "write C<=t, or C for the total reward")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from hybrid.properties.tree import Path, TimeBound
+from mtbdd.language.errors import Fault
 from mtbdd.language.expression_parser import FUNCTIONS, PRECEDENCE
 from mtbdd.language.parser import DeclarationParser
 from mtbdd.language.syntax import Expression
@@ -16,6 +17,7 @@ COMPARISONS = frozenset(("<", "<=", ">", ">="))
 ADDITIVE = PRECEDENCE["+"]
 PATH_UNARY = frozenset("XFG")
 PATH_BINARY = frozenset("UWR")
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 Result = TypeVar("Result")
 
@@ -31,6 +33,8 @@ class PathParser(DeclarationParser):
         Whether path operators may stand here, in brackets.
     calls : bool
         Whether any name may be called as a function.
+    refusals : list of Fault
+        What the property being read asks for that is well-formed but not supported.
     """
 
     def __init__(self, text: str, file: str) -> None:
@@ -38,6 +42,28 @@ class PathParser(DeclarationParser):
         self.operators = True
         self.paths = False
         self.calls = True
+        self.refusals: list[Fault] = []
+
+    def refuse(self, message: str, index: int | None = None) -> None:
+        """Note that a property cannot be answered, and read on: other properties may be."""
+        self.refusals.append(Fault(self.position(index), message))
+
+    def skip_brackets(self) -> None:
+        """Step over a bracket of any kind and everything up to the one that closes it."""
+        if self.tokens[self.index] not in _CLOSING:
+            self.fail_expected("an opening bracket")
+        opened = []
+        while True:
+            token = self.tokens[self.index]
+            if token in _CLOSING:
+                opened.append(_CLOSING[token])
+            elif opened and token == opened[-1]:
+                opened.pop()
+            elif not token or token in _CLOSING.values():
+                self.fail_expected(f"'{opened[-1]}' to close a bracket")
+            self.index += 1
+            if not opened:
+                return
 
     # ------------------------------------------------------------------ what may stand where
 
@@ -67,13 +93,17 @@ class PathParser(DeclarationParser):
 
     def may_call(self, name: str) -> bool:
         """Return whether a bracket after this name opens its arguments: not in `F<=T (x=1)`."""
+        if name == "multi" and self.operators:
+            self.fail(
+                "multi-objective properties, multi(...), are not supported; ask for one value at a time"
+            )
         return self.calls or name in FUNCTIONS
 
     def _refusepath(self) -> None:
         token = self.tokens[self.index]
         self.fail(
-            f"expected a state formula, got the path operator '{token}'; "
-            "path formulas stand inside P=? [ ... ], and beside other operators in brackets"
+            f"expected a state formula, got the path operator '{token}'; path formulas stand inside "
+            "P=? [ ... ], and in brackets beside other operators (which makes them LTL)"
         )
 
     # ------------------------------------------------------------------ paths
@@ -107,6 +137,8 @@ class PathParser(DeclarationParser):
 
     def _bound(self) -> TimeBound | None:
         """Read the bound of a path operator, if there is one."""
+        if self.at("{"):
+            self.skip_options()
         position = self.position()
         token = self.tokens[self.index]
         if token == "[":
@@ -127,6 +159,14 @@ class PathParser(DeclarationParser):
         if token[0] == "<":
             return TimeBound(position, None, time, False, token == "<")
         return TimeBound(position, time, None, token == ">", False)
+
+    def skip_options(self) -> None:
+        """Refuse and step over what newer texts put in braces behind an operator."""
+        self.refuse(
+            f"options in braces after '{self.tokens[self.index - 1]}' (discounts, bounds on rewards) are not "
+            "supported; take them out"
+        )
+        self.skip_brackets()
 
     def time(self) -> Expression:
         """Read a time: numbers and names joined by + - * /; what follows without a sign is not part of it."""

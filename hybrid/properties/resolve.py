@@ -9,7 +9,6 @@ from typing import Any
 from hybrid.properties.fold import PropertyFolder
 from hybrid.properties.tree import Properties, Property
 from hybrid.properties.types import PropertyTypeChecker
-from mtbdd.language.check import resolve_labels
 from mtbdd.language.constants import check_given
 from mtbdd.language.definitions import Definitions, missing_message, work_out
 from mtbdd.language.errors import Fault, FaultCollector, LanguageError
@@ -91,9 +90,8 @@ class _Resolver:
         self.model = model
         self.faults = FaultCollector()
         self.definitions = _model_definitions(model)
-        self.labels: dict[str, Expression] = {label.name: label.expression for label in model.labels}
         self.label_names = dict.fromkeys(
-            [*BUILT_IN_LABELS, *self.labels, *(label.name for label in properties.labels)]
+            [*BUILT_IN_LABELS, *self.definitions.labels, *(label.name for label in properties.labels)]
         )
 
     def resolve(self, constants: Mapping[str, Any], keep_faults: bool) -> Properties:
@@ -138,9 +136,7 @@ class _Resolver:
             definitions.types.setdefault(constant.name, constant.type)
         for formula in properties.formulas:
             definitions.types.setdefault(formula.name, None)
-        work_out(properties.constants, properties.formulas, given, definitions, faults)
-        for label in resolve_labels(properties.labels, self.labels, definitions, faults):
-            self.labels[label.name] = label.expression
+        work_out(properties.constants, properties.formulas, properties.labels, given, definitions, faults)
 
     # ------------------------------------------------------------------ properties
 
@@ -183,6 +179,8 @@ class _Resolver:
         outcomes: Mapping[str, _Outcome],
     ) -> _Outcome:
         """Check and fold one property."""
+        if item.error is not None:
+            return _Outcome(item, None, item.error.faults)
         model, faults = self.model, FaultCollector()
         time = Type.DOUBLE if model.type is ModelType.CTMC else Type.INT
         structures = tuple(structure.name for structure in model.rewards)
@@ -197,7 +195,7 @@ class _Resolver:
         if missing:
             faults.add(item.position, missing_message(missing))
         if not len(faults):
-            labels = {**self.labels, **formulas}
+            labels = {**self.definitions.labels, **formulas}
             folder = PropertyFolder(
                 self.definitions.values, self.definitions.formulas, labels, structures, faults
             )
@@ -234,12 +232,13 @@ def _labels_of(expression: Expression) -> list[str]:
 def _model_definitions(model: ResolvedModel) -> Definitions:
     """Return what the names of a model stand for."""
     types: dict[str, Type | None] = {v.name: Type.BOOL if v.is_bool else Type.INT for v in model.variables}
-    # Formulas are resolved, so that they mention variables only.
-    checker = TypeChecker(dict(types), FaultCollector())
+    # Formulas are resolved, so that they mention variables and built-in labels only.
+    checker = TypeChecker(dict(types), FaultCollector(), dict.fromkeys(BUILT_IN_LABELS))
     types |= {name: type_of_value(value) for name, value in model.constants.items()}
     types |= {formula.name: checker.check(formula.expression) for formula in model.formulas}
     formulas = {formula.name: formula.expression for formula in model.formulas}
-    return Definitions(types, dict(model.constants), formulas)
+    labels = {label.name: label.expression for label in model.labels}
+    return Definitions(types, dict(model.constants), formulas, labels)
 
 
 def _report_clashes(

@@ -147,7 +147,8 @@ class Property:
     position : Position
         Where the formula begins.
     error : LanguageError or None
-        Why it cannot be resolved, if faults are kept.
+        Why it cannot be answered: it asks for what is not supported (set by the parser; the formula is then a
+        stand-in), or it cannot be resolved (if faults are kept).
     """
 
     name: str | None

@@ -7,16 +7,15 @@ from typing import Any
 
 from mtbdd.language.collector import paused_collector
 from mtbdd.language.command_check import CommandChecker
+from mtbdd.language.composition_check import resolve_system
 from mtbdd.language.constants import check_given
 from mtbdd.language.definitions import Definitions, missing_message, work_out
 from mtbdd.language.errors import EvaluationError, Fault, FaultCollector, LanguageError, suggestion
 from mtbdd.language.names import BUILT_IN_LABELS, check_names
-from mtbdd.language.order import dependency_order
 from mtbdd.language.syntax import (
     Expression,
     Formula,
     Label,
-    LabelReference,
     Literal,
     ModelSyntax,
     Position,
@@ -29,9 +28,9 @@ from mtbdd.language.syntax import (
 )
 from mtbdd.language.text import to_text
 from mtbdd.language.types import TypeChecker
-from mtbdd.language.walk import expression_variables, walk
+from mtbdd.language.walk import expression_variables
 
-__all__ = ["resolve", "resolve_labels"]
+__all__ = ["resolve"]
 
 
 def resolve(
@@ -82,13 +81,14 @@ class _Resolver:
         self.faults = FaultCollector()
         self.names = check_names(syntax, self.faults)
         self.definitions = Definitions(self.names.types)
-        self.checker = TypeChecker(self.definitions.types, self.faults)
-        self.folder = self.definitions.folder()
+        labels = dict.fromkeys([*BUILT_IN_LABELS, *(label.name for label in syntax.labels)])
+        self.checker = TypeChecker(self.definitions.types, self.faults, labels)
+        self.folder = self.definitions.state_folder()
 
     def resolve(self, constants: Mapping[str, Any], ignore_unknown: bool) -> ResolvedModel:
         syntax, faults, definitions = self.syntax, self.faults, self.definitions
         given = check_given(constants, syntax.constants, (), syntax.file, faults, ignore_unknown)
-        work_out(syntax.constants, syntax.formulas, given, definitions, faults)
+        work_out(syntax.constants, syntax.formulas, syntax.labels, given, definitions, faults)
         # A constant given with a wrong value is reported already.
         missing = [constant for constant in definitions.missing if constant.name not in constants]
         if missing:
@@ -99,12 +99,12 @@ class _Resolver:
         for module in syntax.modules:
             variables += [self._variable(v, module.name) for v in module.variables]
             modules.append(commands.module(module))
-        labels = resolve_labels(syntax.labels, {}, definitions, faults)
         rewards = tuple(self._rewards(structure) for structure in syntax.rewards)
         initial = None
         if syntax.initial is not None:
             what = "the predicate of init ... endinit"
             initial = self._folded(syntax.initial, Type.BOOL, what)
+        system = resolve_system(syntax, self.names.actions, faults)
         faults.raise_if_any()
         return ResolvedModel(
             file=syntax.file,
@@ -112,12 +112,15 @@ class _Resolver:
             constants={c.name: definitions.values[c.name] for c in syntax.constants},
             variables=tuple(v for v in variables if v is not None),
             modules=tuple(modules),
-            labels=tuple(labels),
+            labels=tuple(
+                Label(label.name, definitions.labels[label.name], label.position) for label in syntax.labels
+            ),
             rewards=rewards,
             formulas=tuple(
                 Formula(f.name, definitions.formulas[f.name], f.position) for f in syntax.formulas
             ),
             initial=initial,
+            system=system,
         )
 
     def _folded(self, expression: Expression, wanted: Type, what: str, advice: str = "") -> Expression:
@@ -199,55 +202,3 @@ class _Resolver:
             value = self._folded(item.value, Type.DOUBLE, "the value of a reward")
             items.append(RewardItem(item.is_transition, item.action, guard, value, item.position))
         return RewardStructure(structure.name, tuple(items), structure.position)
-
-
-def resolve_labels(
-    labels: tuple[Label, ...],
-    known: Mapping[str, Expression],
-    definitions: Definitions,
-    faults: FaultCollector,
-) -> list[Label]:
-    """Check and fold labels, which may mention one another.
-
-    Parameters
-    ----------
-    labels : tuple of Label
-        The declarations; of two with one name the first counts.
-    known : mapping of str to Expression
-        Labels worked out before.
-    definitions : Definitions
-        What names stand for.
-    faults : FaultCollector
-        Takes circles, unknown names and wrong types.
-
-    Returns
-    -------
-    list of Label
-        Those that could be folded, in the order of the text.
-    """
-    by_name: dict[str, Label] = {}
-    for label in labels:
-        by_name.setdefault(label.name, label)
-    graph = {
-        name: [node.name for node in walk(label.expression) if isinstance(node, LabelReference)]
-        for name, label in by_name.items()
-    }
-    order, cycles = dependency_order(graph)
-    for cycle in cycles:
-        circle = " -> ".join(f'"{name}"' for name in [*cycle, cycle[0]])
-        faults.add(by_name[cycle[0]].position, f"labels depend on one another: {circle}; break the circle")
-    mentionable = dict.fromkeys([*BUILT_IN_LABELS, *known, *by_name])
-    checker = TypeChecker(definitions.types, faults, mentionable)
-    folded: dict[str, Expression] = dict(known)
-    for name in order:
-        expression = by_name[name].expression
-        fits = checker.expect(expression, Type.BOOL, f'the label "{name}"')
-        if not fits or not definitions.can_fold(expression):
-            continue
-        if any(below in by_name and below not in folded for below in graph[name]):
-            continue
-        try:
-            folded[name] = definitions.folder(folded)(expression)
-        except EvaluationError as error:
-            faults.extend(error.faults)
-    return [Label(name, folded[name], label.position) for name, label in by_name.items() if name in folded]

@@ -29,7 +29,7 @@ class CommandChecker:
         self._checker = checker
         self._faults = checker.faults
         self._definitions = definitions
-        self._folder = definitions.folder()
+        self._folder = definitions.state_folder()
 
     def module(self, module: Module) -> Module:
         """Return a module with folded commands; what is at fault stays as it is."""

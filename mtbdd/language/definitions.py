@@ -1,20 +1,36 @@
-"""Constants and formulas, worked out in the order of their dependencies."""
+"""Constants, formulas and labels, worked out in the order of their dependencies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NoReturn
 
-from mtbdd.language.errors import EvaluationError, FaultCollector
+from mtbdd.language.errors import EvaluationError, Fault, FaultCollector
 from mtbdd.language.fold import Folder
+from mtbdd.language.names import BUILT_IN_LABELS
 from mtbdd.language.order import dependency_order
 from mtbdd.language.scalars import Scalar
-from mtbdd.language.syntax import Constant, Expression, Formula, Literal, Type
+from mtbdd.language.syntax import Constant, Expression, Formula, Label, LabelReference, Literal, Name, Type
 from mtbdd.language.text import to_text
 from mtbdd.language.types import TypeChecker
-from mtbdd.language.walk import expression_variables
+from mtbdd.language.walk import expression_variables, walk
 
 __all__ = ["Definitions", "missing_message", "work_out"]
+
+Definition = Constant | Formula | Label
+
+
+def _quoted(label: str) -> str:
+    """Return the key of a label among names: names have no quotes."""
+    return f'"{label}"'
+
+
+def _mentioned(expression: Expression) -> frozenset[str]:
+    """Return the names and, in quotes, the labels in an expression."""
+    nodes = list(walk(expression))
+    names = {node.name for node in nodes if isinstance(node, Name)}
+    return frozenset(names | {_quoted(node.name) for node in nodes if isinstance(node, LabelReference)})
 
 
 @dataclass
@@ -29,8 +45,13 @@ class Definitions:
         The constants.
     formulas : dict of str to Expression
         Folded definitions.
+    labels : dict of str to Expression
+        Folded labels, in which only the built-in ones are left.
+    late : set of str
+        Formulas, and labels in quotes, that hold a built-in label: without value before the model is built.
     unresolved : set of str
-        Names that have neither, since they or what they mention are missing or at fault.
+        Names, and labels in quotes, that have no meaning, since they or what they mention are missing or
+        at fault.
     missing : list of Constant
         Constants without a value, in the order of the text.
     """
@@ -38,30 +59,67 @@ class Definitions:
     types: dict[str, Type | None]
     values: dict[str, Scalar] = field(default_factory=dict)
     formulas: dict[str, Expression] = field(default_factory=dict)
+    labels: dict[str, Expression] = field(default_factory=dict)
+    late: set[str] = field(default_factory=set)
     unresolved: set[str] = field(default_factory=set)
     missing: list[Constant] = field(default_factory=list)
 
-    def folder(self, labels: Mapping[str, Expression] | None = None) -> Folder:
+    def folder(self) -> Folder:
         """Return the folder for these definitions."""
-        return Folder(self.values, self.formulas, labels)
+        return Folder(self.values, self.formulas, self.labels)
+
+    def state_folder(self) -> Folder:
+        """Return the folder for what the model is built from: no built-in label is known then."""
+        return _StateFolder(self)
 
     def can_fold(self, expression: Expression) -> bool:
         """Return whether everything that an expression mentions is worked out."""
-        return not self.unresolved or self.unresolved.isdisjoint(expression_variables(expression))
+        return not self.unresolved or self.unresolved.isdisjoint(_mentioned(expression))
+
+
+class _StateFolder(Folder):
+    """Folds what the model is built from, and refuses labels that are known only afterwards."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        super().__init__(definitions.values, definitions.formulas, definitions.labels)
+        self._late = definitions.late
+
+    def node(self, e: Expression) -> Expression:
+        """Return a folded node that is no binary operator."""
+        if isinstance(e, LabelReference):
+            if e.name not in self.labels or _quoted(e.name) in self._late:
+                self._refuse(e, _quoted(e.name))
+        elif isinstance(e, Name) and e.name in self._late:
+            self._refuse(e, f"'{e.name}'")
+        return super().node(e)
+
+    @staticmethod
+    def _refuse(e: Expression, shown: str) -> NoReturn:
+        built_in = " and ".join(_quoted(name) for name in sorted(BUILT_IN_LABELS))
+        raise EvaluationError(
+            [
+                Fault(
+                    e.position,
+                    f"{shown} has no value while the model is built, since {built_in} speak of the states "
+                    "found; use it in labels and properties only",
+                )
+            ]
+        )
 
 
 def work_out(
     constants: Sequence[Constant],
     formulas: Sequence[Formula],
+    labels: Sequence[Label],
     given: Mapping[str, Scalar],
     definitions: Definitions,
     faults: FaultCollector,
 ) -> None:
-    """Work out constants and formulas in any order of declaration.
+    """Work out constants, formulas and labels in any order of declaration.
 
     Parameters
     ----------
-    constants, formulas : sequence
+    constants, formulas, labels : sequence
         The declarations; of two with one name the first counts.
     given : mapping of str to bool, int or float
         Values for constants without one, of their types.
@@ -73,35 +131,44 @@ def work_out(
 
     Notes
     -----
+    Formulas and labels may mention one another; constants mention no labels.
     Time: O(size of the definitions).
     """
-    by_name: dict[str, Constant | Formula] = {}
-    items: list[Constant | Formula] = [*constants, *formulas]
-    for item in items:
-        by_name.setdefault(item.name, item)
+    by_name: dict[str, Definition] = {}
+    for constant in constants:
+        by_name.setdefault(constant.name, constant)
+    for formula in formulas:
+        by_name.setdefault(formula.name, formula)
+    for label in labels:
+        by_name.setdefault(_quoted(label.name), label)
     graph: dict[str, Iterable[str]] = {}
     for name, item in by_name.items():
         expression = _definition(item)
-        graph[name] = () if expression is None else sorted(expression_variables(expression))
+        graph[name] = () if expression is None else sorted(_mentioned(expression))
     order, cycles = dependency_order(graph)
     for cycle in cycles:
         circle = " -> ".join([*cycle, cycle[0]])
-        kind = "constants" if all(isinstance(by_name[name], Constant) for name in cycle) else "definitions"
+        kinds = {type(by_name[name]) for name in cycle}
+        kind = "constants" if kinds == {Constant} else "labels" if kinds == {Label} else "definitions"
         faults.add(by_name[cycle[0]].position, f"{kind} depend on one another: {circle}; break the circle")
     for name in by_name.keys() - set(order):
         definitions.unresolved.add(name)
         if isinstance(by_name[name], Formula):
             definitions.types[name] = None
+    known = dict.fromkeys([*BUILT_IN_LABELS, *definitions.labels, *(label.name for label in labels)])
+    checker = TypeChecker(definitions.types, faults, known)
     for name in order:
         item = by_name[name]
         if isinstance(item, Constant):
             _work_out_constant(item, given, definitions, faults)
+        elif isinstance(item, Formula):
+            _work_out_formula(item, checker, definitions)
         else:
-            _work_out_formula(item, definitions, faults)
+            _work_out_label(item, checker, definitions)
     definitions.missing.sort(key=lambda c: (c.position.line, c.position.column))
 
 
-def _definition(item: Constant | Formula) -> Expression | None:
+def _definition(item: Definition) -> Expression | None:
     return item.value if isinstance(item, Constant) else item.expression
 
 
@@ -129,26 +196,55 @@ def _work_out_constant(
                 number = folded.value
                 definitions.values[name] = float(number) if constant.type is Type.DOUBLE else number
                 return
-            names = ", ".join(f"'{n}'" for n in sorted(expression_variables(folded)))
+            variables = sorted(expression_variables(folded))
+            names = ", ".join(f"'{n}'" for n in variables)
+            depends = f"which depends on the variable {names}; make it a formula"
+            if not variables:
+                depends = "which depends on the states of the model; make it a formula"
             faults.add(
                 value.position,
-                f"the value of the constant '{name}' must be constant, got '{to_text(value)}', which depends "
-                f"on the variable {names}; make it a formula",
+                f"the value of the constant '{name}' must be constant, got '{to_text(value)}', {depends}",
             )
     definitions.unresolved.add(name)
 
 
-def _work_out_formula(formula: Formula, definitions: Definitions, faults: FaultCollector) -> None:
-    name, expression = formula.name, formula.expression
-    found = TypeChecker(definitions.types, faults).check(expression)
-    definitions.types[name] = found
-    if found is not None and definitions.can_fold(expression):
-        try:
-            definitions.formulas[name] = definitions.folder()(expression)
-            return
-        except EvaluationError as error:
-            faults.extend(error.faults)
-    definitions.unresolved.add(name)
+def _work_out_formula(formula: Formula, checker: TypeChecker, definitions: Definitions) -> None:
+    found = checker.check(formula.expression)
+    definitions.types[formula.name] = found
+    folded = None if found is None else _folded(formula.expression, checker.faults, definitions)
+    if folded is None:
+        definitions.unresolved.add(formula.name)
+    else:
+        definitions.formulas[formula.name] = folded
+        if _is_late(folded):
+            definitions.late.add(formula.name)
+
+
+def _work_out_label(label: Label, checker: TypeChecker, definitions: Definitions) -> None:
+    fits = checker.expect(label.expression, Type.BOOL, f'the label "{label.name}"')
+    folded = _folded(label.expression, checker.faults, definitions) if fits else None
+    if folded is None:
+        definitions.unresolved.add(_quoted(label.name))
+    else:
+        definitions.labels[label.name] = folded
+        if _is_late(folded):
+            definitions.late.add(_quoted(label.name))
+
+
+def _is_late(folded: Expression) -> bool:
+    """Return whether a built-in label is left in a folded definition."""
+    return any(isinstance(node, LabelReference) for node in walk(folded))
+
+
+def _folded(expression: Expression, faults: FaultCollector, definitions: Definitions) -> Expression | None:
+    """Fold a well-typed definition; None if that cannot be done."""
+    if not definitions.can_fold(expression):
+        return None
+    try:
+        return definitions.folder()(expression)
+    except EvaluationError as error:
+        faults.extend(error.faults)
+        return None
 
 
 def missing_message(missing: Sequence[Constant]) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from mtbdd.language.errors import EvaluationError, Fault
 from mtbdd.language.scalars import INT_LIMIT, Scalar, apply_binary, apply_call, apply_unary
-from mtbdd.language.syntax import Binary, Call, Conditional, Expression, Literal, Name, Unary
+from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
 from mtbdd.language.types import is_double
 from mtbdd.language.walk import expression_variables, substitute
 
@@ -33,9 +33,10 @@ def evaluate(expression: Expression, environment: Mapping[str, Any]) -> Value:
     Parameters
     ----------
     expression : Expression
-        Well-typed, without labels.
+        Well-typed.
     environment : mapping of str to bool, int, float or ndarray
-        The value of each name.  Arrays (bool, integer or float64) must have shapes that broadcast.
+        The value of each name; that of a label under its name in double quotes.  Arrays (bool, integer
+        or float64) must have shapes that broadcast.
 
     Returns
     -------
@@ -115,6 +116,8 @@ def _operand(e: Expression, values: Mapping[str, Value]) -> Value:
             return values[e.name]
         except KeyError:
             raise EvaluationError([Fault(e.position, f"expected a value for '{e.name}', got none")]) from None
+    if isinstance(e, LabelReference) and f'"{e.name}"' in values:
+        return values[f'"{e.name}"']
     if isinstance(e, Unary):
         value = _evaluate(e.operand, values)
         if not isinstance(value, np.ndarray):

@@ -1,7 +1,8 @@
 """Expressions of the PRISM language: operator precedence parsing.
 
-From weakest to strongest: `?:`, `=>`, `<=>`, `|`, `&`, `!`, `= !=`, `< <= >= >`, `+ -`, `* /`, unary `-`.
-Binary operators associate to the left, `?:` to the right.
+From weakest to strongest: `?:`, `=>`, `<=>`, `|`, `&`, `!`, `= !=`, `< <= >= >`, `+ -`, `* /`, unary `-`,
+`^`.
+Binary operators associate to the left, `?:` and `^` to the right; `a^b` is read as `pow(a, b)`.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ __all__ = ["FUNCTIONS", "PRECEDENCE", "ExpressionParser", "parse_expression"]
 
 # Function: least and greatest number of arguments.
 FUNCTIONS: dict[str, tuple[int, int | None]] = {
-    "min": (2, None),
-    "max": (2, None),
+    "min": (1, None),
+    "max": (1, None),
     "floor": (1, 1),
     "ceil": (1, 1),
     "round": (1, 1),
@@ -53,6 +54,7 @@ PRECEDENCE: dict[str, int] = {
     "-": 9,
     "*": 10,
     "/": 10,
+    "^": 12,
 }
 _CONDITIONAL, _NOT, _ADDITIVE, _NEGATION = 1, 6, 9, 11
 
@@ -97,6 +99,10 @@ class ExpressionParser(TokenReader):
             self.index += 1
             if operator in _DOUBLED and tokens[self.index] == operator:
                 self.fail_expected(f"an operand after '{operator}'", f"in this language {_DOUBLED[operator]}")
+            if operator == "^":
+                exponent = self._nested(lambda: self.expression(_NEGATION))
+                left = Call(left.position, "pow", (left, exponent))
+                continue
             left = Binary(left.position, operator, left, self.expression(strength + 1))
         if weakest <= _CONDITIONAL and tokens[self.index] == "?":
             return self._conditional(left)

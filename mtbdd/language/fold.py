@@ -43,7 +43,7 @@ class Folder:
     ) -> None:
         self.values = values
         self.definitions = definitions
-        self.labels = labels or {}
+        self.labels = {} if labels is None else labels  # an empty one may be filled later
 
     def __call__(self, expression: Expression) -> Expression:
         """Return the folded expression: literals, variables, operators and unknown labels.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from mtbdd.language.composition_walk import introduced_actions
 from mtbdd.language.errors import FaultCollector
 from mtbdd.language.syntax import ModelSyntax, Position, Type, Variable
 
@@ -24,7 +25,7 @@ class DeclaredNames:
     owners : dict of str to (str or None)
         The module of each variable; None for a global one.
     actions : frozenset of str
-        The actions of all commands.
+        The actions of all commands, and those that system blocks introduce by renaming.
     """
 
     types: dict[str, Type | None] = field(default_factory=dict)
@@ -87,7 +88,7 @@ def check_names(syntax: ModelSyntax, faults: FaultCollector) -> DeclaredNames:
             faults.add(label.position, f'the label "{label.name}" is built in; choose another name')
 
     names = DeclaredNames(
-        actions=frozenset(
+        actions=introduced_actions(syntax.systems).union(
             command.action
             for module in syntax.modules
             for command in module.commands

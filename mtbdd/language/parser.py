@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from mtbdd.language.collector import paused_collector
+from mtbdd.language.composition_parser import CompositionParser
 from mtbdd.language.expression_parser import ExpressionParser
 from mtbdd.language.module_parser import ModuleParser, Renaming
 from mtbdd.language.renaming import write_out
@@ -19,6 +20,7 @@ from mtbdd.language.syntax import (
     Module,
     RewardItem,
     RewardStructure,
+    SystemBlock,
     Type,
     Variable,
 )
@@ -49,8 +51,6 @@ _UNSUPPORTED_TYPES = {
     "lts": "labelled transition systems (lts)",
 }
 _UNSUPPORTED_BLOCKS = {
-    "system": "process-algebra composition, system ... endsystem, is not supported; "
-    "modules always run in full parallel",
     "observables": "observables belong to partially observable models, which are not supported",
     "observable": "observables belong to partially observable models, which are not supported",
     "player": "players belong to stochastic games, which are not supported",
@@ -100,7 +100,7 @@ class DeclarationParser(ExpressionParser):
         return Label(name, expression, position)
 
 
-class _ModelParser(ModuleParser, DeclarationParser):
+class _ModelParser(ModuleParser, CompositionParser, DeclarationParser):
     """Reads a whole model file."""
 
     def __init__(self, text: str, file: str) -> None:
@@ -113,6 +113,7 @@ class _ModelParser(ModuleParser, DeclarationParser):
         self.modules: list[Module | Renaming] = []
         self.rewards: list[RewardStructure] = []
         self.initial: Expression | None = None
+        self.systems: list[SystemBlock] = []
 
     def model(self) -> ModelSyntax:
         """Read all parts, then write out the renamed modules."""
@@ -133,6 +134,7 @@ class _ModelParser(ModuleParser, DeclarationParser):
             modules=write_out(self.modules, self.formulas),
             rewards=tuple(self.rewards),
             initial=self.initial,
+            systems=tuple(self.systems),
         )
 
     def _part(self, word: str) -> None:
@@ -151,6 +153,8 @@ class _ModelParser(ModuleParser, DeclarationParser):
             self.rewards.append(self._rewards())
         elif word == "init":
             self._initial()
+        elif word == "system":
+            self.systems.append(self.system())
         elif word in _MODEL_TYPES:
             if self.type is not None:
                 self.fail(f"expected one model type, got a second one, '{word}'; keep one of them")
@@ -164,9 +168,9 @@ class _ModelParser(ModuleParser, DeclarationParser):
             self.fail(f"{_UNSUPPORTED_TYPES[word]} are not supported; expected dtmc, ctmc or mdp")
         if word in _UNSUPPORTED_BLOCKS:
             self.fail(_UNSUPPORTED_BLOCKS[word])
-        begins = ["const", "formula", "label", "global", "module", "rewards", "init", *_MODEL_TYPES]
+        begins = ["const", "formula", "label", "global", "module", "rewards", "init", "system", *_MODEL_TYPES]
         self.fail_expected(
-            "a part of a model (const, formula, label, global, module, rewards or init)",
+            "a part of a model (const, formula, label, global, module, rewards, init or system)",
             self.spelling(begins).removeprefix("; "),
         )
 

@@ -110,7 +110,7 @@ class Call(Expression):
 
 @dataclass(frozen=True)
 class LabelReference(Expression):
-    """A label in quotes ("init" and "deadlock" are built in); only in properties and other labels."""
+    """A label in quotes ("init" and "deadlock" are built in, and known in properties and labels only)."""
 
     name: str
 
@@ -220,6 +220,68 @@ class RewardStructure:
     position: Position = field(compare=False, repr=False)
 
 
+# ------------------------------------------------------------------ composition of modules
+
+
+@dataclass(frozen=True)
+class Composition:
+    """Base of the expressions between `system` and `endsystem`."""
+
+    position: Position = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class ModuleReference(Composition):
+    """A module, by its name."""
+
+    module: str
+
+
+@dataclass(frozen=True)
+class SystemReference(Composition):
+    """Another system block, by its name in quotes; expanded in a resolved model."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Parallel(Composition):
+    """Operands side by side; `operator` says which actions they take together.
+
+    "||": those that both sides have; "|||": none; "|[]|": `actions`, and a side that does not have one
+    of them blocks it.
+    """
+
+    operator: str
+    operands: tuple[Composition, ...]
+    actions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Hiding(Composition):
+    """`operand / {a, b}`: commands with these actions become unlabelled."""
+
+    operand: Composition
+    actions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ActionRenaming(Composition):
+    """`operand {a<-b, c<-d}`: action a becomes b and c becomes d, all at once."""
+
+    operand: Composition
+    pairs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class SystemBlock:
+    """`system ... endsystem` or `system "name" ... endsystem`."""
+
+    name: str | None
+    composition: Composition
+    position: Position = field(compare=False, repr=False)
+
+
 @dataclass(frozen=True)
 class ModelSyntax:
     """A whole model file as written (renamed modules written out)."""
@@ -233,6 +295,7 @@ class ModelSyntax:
     modules: tuple[Module, ...]
     rewards: tuple[RewardStructure, ...]
     initial: Expression | None  # init ... endinit
+    systems: tuple[SystemBlock, ...] = ()
 
 
 # ------------------------------------------------------------------ after constants are known
@@ -256,7 +319,8 @@ class ResolvedModel:
     """A checked model: constants folded in, formulas expanded, every expression typed.
 
     In expressions only literals, variables and operators are left.  `variables` is in
-    model order: globals first, then the modules' in order.
+    model order: globals first, then the modules' in order.  `system` None stands for all modules
+    side by side, `m1 || m2 || ...`; references to other system blocks are expanded in it.
     """
 
     file: str
@@ -268,3 +332,4 @@ class ResolvedModel:
     rewards: tuple[RewardStructure, ...]
     formulas: tuple[Formula, ...]
     initial: Expression | None
+    system: Composition | None = None

@@ -28,7 +28,7 @@ _PIECE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SINGLE = frozenset("()[]{}<>=!&|+-*/?:;,'.\"")
+_SINGLE = frozenset("()[]{}<>=!&|+-*/^?:;,'.\"")
 
 
 class TokenReader:

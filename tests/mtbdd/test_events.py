@@ -98,3 +98,19 @@ def test_total_weight_of_many_updates_is_shallow() -> None:
         assert total(weight) == n * (n + 1) // 2
         assert depth(weight) == (n - 1).bit_length()
         assert isinstance(weight.position, Position)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_guards_without_a_value_are_suspect(package: str) -> None:
+    text = """ctmc module m x : [0..3];
+        [] mod(5, x) = 1 -> 1:(x'=0); [] x>0 & mod(5, x) = 1 -> 1:(x'=0); [] pow(2, x-2) > 1 -> 1:(x'=1);
+        endmodule"""
+    encoding, events = events_of(text, package)
+    index = index_states(encoding.manager, encoding.valid)
+    found = [
+        expand(SymbolicMatrix.from_partition(Partition(encoding.manager, {1.0: s.states})), index).tolist()
+        for event in events
+        for s in event.suspects
+    ]
+    assert found == [[1, 0, 0, 0], [1, 1, 0, 0]]
+    assert "the guard of a command has no value" in events[0].suspects[0].message

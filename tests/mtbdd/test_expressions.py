@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from mtbdd import expressions
 from mtbdd.encoding import Encoding
 from mtbdd.expressions import ExpressionTranslator
-from mtbdd.language import parse_model, resolve
+from mtbdd.language import EvaluationError, parse_model, resolve
 from mtbdd.language.syntax import Expression, ResolvedModel
 from tests.oracles import evaluate_exactly
 
@@ -196,3 +197,44 @@ def test_expressions_wide_sums_are_split() -> None:
 def test_evaluate_exactly_knows_fractions() -> None:
     _, expression = formula("0.1*x + 1/3")
     assert evaluate_exactly(expression, {"x": 2}) == Fraction(1, 5) + Fraction(1, 3)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_undefined_where_a_function_has_no_value(package: str) -> None:
+    source, expression = formula("x > 0 & mod(4, x) = 1 | pow(2, y) > 0")
+    encoding = Encoding(source.variables, package)
+    translator = ExpressionTranslator(encoding)
+    # Where the first operand holds, the second one is not looked at.
+    negative = translator.states(formula("y < 0")[1]) & encoding.valid
+    decided = translator.states(formula("x = 3")[1])
+    assert translator.undefined(expression) & encoding.valid == negative & ~decided
+    assert translator.undefined(formula("mod(4, 2 + x) = 1")[1]) & encoding.valid == encoding.manager.false
+
+
+def test_missing_values_are_reported_with_a_state() -> None:
+    source, expression = formula("mod(4, x) = 1")
+    encoding = Encoding(source.variables)
+    translator = ExpressionTranslator(encoding)
+    translator.require_value(expression, encoding.state({"b": 0, "c": 0, "x": 1, "y": 0, "z": 2}))
+    with pytest.raises(EvaluationError, match=r"got none in \(b=false, c=true, x=0, y=1, z=2\): a modulus"):
+        translator.require_value(expression, encoding.state({"b": 0, "c": 1, "x": 0, "y": 1, "z": 2}))
+
+
+@pytest.mark.parametrize("limit", [0, 20])
+@pytest.mark.parametrize("package", PACKAGES)
+def test_built_in_labels_are_sets_in_any_expression(
+    package: str, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expressions, "_GRID_BITS", limit)
+    many = " | ".join(f"x = {i % 5} & b & c" for i in range(30))
+    source = model(
+        f"""label "a" = "init" | b; label "b" = ("init" = true) | b; label "c" = ("init" ? 2 : 1) > 1 | b;
+        label "d" = "init" | ({many}) | b;"""
+    )
+    encoding = Encoding(source.variables, package)
+    translator = ExpressionTranslator(encoding)
+    start = encoding.state({"b": 0, "c": 0, "x": 1, "y": 0, "z": 2})
+    translator.labels.update(init=start, deadlock=~start)
+    wanted = (start | translator.states(formula("b")[1])) & encoding.valid
+    for label in source.labels:
+        assert translator.states(label.expression) & encoding.valid == wanted, label.name

@@ -256,3 +256,48 @@ def test_faults_may_be_kept_beside_the_sound_properties() -> None:
 def test_faults_of_declarations_are_not_kept() -> None:
     with pytest.raises(LanguageError, match='the label "l" must be a bool'):
         resolve_properties(parse_properties('label "l" = x; P=? [ F b ]'), MODEL, keep_faults=True)
+
+
+REFUSED = [
+    ("E [ F b ]", "1:1", "the CTL operator 'E' is not supported"),
+    ("A [ b U<=3 x=1 ]", "1:1", "the CTL operator 'A' is not supported; P>=1 [ path ]"),
+    (
+        "multi(R<=2 [ C ], P>=0.5 [ F (b) ])",
+        "1:1",
+        "multi-objective properties, multi(...), are not supported",
+    ),
+    ("<<m, n>> P>0.5 [ F b ]", "1:1", "the strategy operator <<...>> is not supported"),
+    ("[[m]] (b)", "1:1", "the strategy operator [[...]] is not supported"),
+    ('R{"moves"}/{1}=? [ S ]', "1:11", "the ratio of two rewards"),
+    ("R=? [ C{discount=0.9}<=5 ]", "1:8", "options in braces after 'C'"),
+    ("R=? [ F{discount=0.9} b ]", "1:8", "options in braces after 'F'"),
+    ('P=? [ b U{"moves"}<=5 x=1 ]', "1:10", "options in braces after 'U'"),
+    ('P=? [ HOA: {"file.hoa", "a" <- x=1} ]', "1:7", "automata in place of a path formula"),
+    ("b & P>0 [ F E [ X b ] ]", "1:13", "the CTL operator 'E' is not supported"),
+]
+
+
+@pytest.mark.parametrize(("text", "place", "message"), REFUSED, ids=[text for text, _, _ in REFUSED])
+def test_what_is_not_supported_is_refused_by_name(text: str, place: str, message: str) -> None:
+    with pytest.raises(LanguageError) as caught:
+        resolved(text)
+    (fault,) = caught.value.faults
+    assert f"{fault.position.line}:{fault.position.column}" == place
+    assert message in fault.message
+
+
+@pytest.mark.parametrize("text", [text for text, _, _ in REFUSED])
+def test_what_is_not_supported_hides_no_other_property(text: str) -> None:
+    properties = parse_properties(f'"x": {text}; "y": !"x" P=? [ F b ]')
+    kept = resolve_properties(properties, MODEL, {}, keep_faults=True).properties
+    assert [p.error is None for p in kept] == [False, False, True]
+    assert kept[0].text == text
+    assert kept[2].formula == parse_properties("P=? [ F b ]").properties[0].formula
+
+
+def test_formulas_and_labels_mention_one_another() -> None:
+    text = """formula near = "full" | x = gap; const int gap = 1; label "near" = near & !"far";
+        label "far" = "start" | dark; formula dark = b; filter(count, "near")"""
+    (found,) = resolved(text)
+    assert isinstance(found, Filter)
+    assert found.operand == e('(x = 4 | x = 1) & !("init" & x < 2.0 | b)')

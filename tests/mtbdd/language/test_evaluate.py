@@ -234,3 +234,18 @@ def test_partial_folding_keeps_the_value(expression: Expression, x: int, y: int,
     if not (isinstance(before, float) and math.isnan(before)):
         assert after == before
         assert type(after) is type(before)
+
+
+def test_extremes_of_one_number() -> None:
+    x = np.array([3, -1])
+    assert evaluate(parse_expression("min(4)"), {}) == 4
+    assert evaluate(parse_expression("max(2.5)"), {}) == 2.5
+    assert np.array_equal(evaluate(parse_expression("max(x)"), {"x": x}), x)
+
+
+def test_labels_have_values_under_their_quoted_names() -> None:
+    e = parse_expression('"l" ? x : 0')
+    found = evaluate(e, {"x": np.array([1, 2]), '"l"': np.array([True, False])})
+    assert np.array_equal(found, [1, 0])
+    with pytest.raises(EvaluationError, match="no value in a single state"):
+        evaluate(e, {"x": 1})

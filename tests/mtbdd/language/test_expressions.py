@@ -169,3 +169,20 @@ def test_long_chains_need_no_stack() -> None:
 def test_deep_nesting_is_a_fault(opening: str) -> None:
     with pytest.raises(LanguageError, match="levels of nesting"):
         parse_expression(opening * 50_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("a^b", "pow(a, b)"),
+        ("2^3^2", "pow(2, pow(3, 2))"),
+        ("-a^2", "-pow(a, 2)"),
+        ("2^-1.0*3", "pow(2, -1.0)*3"),
+        ("a*b^c/d", "a*pow(b, c)/d"),
+        ("(a+b)^(c-1)", "pow(a+b, c-1)"),
+        ("!x^2=4", "!(pow(x, 2)=4)"),
+        ("a^b=c^d", "pow(a, b)=pow(c, d)"),
+    ],
+)
+def test_powers_are_calls(text: str, same: str) -> None:
+    assert parse_expression(text) == parse_expression(same)

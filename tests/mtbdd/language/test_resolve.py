@@ -166,3 +166,41 @@ def test_order_is_complete_and_sound(graph: dict[str, list[str]]) -> None:
     left_out = {name for name in graph if name in on_circle or reach[name] & on_circle}
     assert set(graph) - set(order) == left_out
     assert bool(cycles) == bool(on_circle)
+
+
+LABELS = """
+dtmc
+label "top" = low & !"busy";
+formula low = "few" | x = 3;
+label "few" = x < n;
+label "busy" = b;
+label "begin" = "init" & low;
+formula begun = "begin";
+const int n = 2;
+module m
+  x : [0..3]; b : bool;
+  [] "top" -> (x'="few" ? 1 : 2);
+endmodule
+module k = m [x=y, b=c] endmodule
+rewards "r" "few" : low ? 1 : 2; endrewards
+init "top" | x=1 endinit
+"""
+
+
+def test_labels_stand_for_their_expressions_everywhere() -> None:
+    model = resolve(parse_model(LABELS))
+    e = parse_expression
+    few, low = "x < 2", "(x < 2 | x = 3)"
+    labels = {label.name: label.expression for label in model.labels}
+    assert labels["top"] == e(f"{low} & !b")
+    assert labels["begin"] == e(f'"init" & {low}')
+    assert model.initial == e(f"{low} & !b | x = 1")
+    first, second = (module.commands[0] for module in model.modules)
+    assert first.guard == labels["top"]
+    assert first.updates[0].assignments[0].expression == e(f"{few} ? 1 : 2")
+    # Renaming a module renames names, not what labels speak of.
+    assert second.guard == labels["top"]
+    assert second.updates[0].assignments[0].variable == "y"
+    item = model.rewards[0].items[0]
+    assert (item.guard, item.value) == (e(few), e(f"{low} ? 1 : 2"))
+    assert {f.name: to_text(f.expression) for f in model.formulas}["begun"] == f'"init" & {low}'
