@@ -28,7 +28,7 @@ def load(
     Parameters
     ----------
     path : path-like
-        Model file (dtmc or ctmc).
+        Model file (dtmc, ctmc or mdp).
     constants : mapping, optional
         Values of the constants that the file leaves open.
     fix_deadlocks : bool
@@ -45,7 +45,8 @@ def load(
     Returns
     -------
     SymbolicModel
-        ``model.transitions`` is the offset-labelled matrix; no explicit matrix is built.
+        ``model.transitions`` is the offset-labelled matrix, in an MDP ``model.layer_transitions(i)`` that of
+        a layer of choices; no explicit matrix is built.
 
     Raises
     ------

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mtbdd.choices import ChoiceLayer, ChoicePart
     from mtbdd.convert import offset_label
     from mtbdd.encoding import Encoding
     from mtbdd.faults import BuildError
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "BuildError": "faults",
+    "ChoiceLayer": "choices",
+    "ChoicePart": "choices",
     "Encoding": "encoding",
     "Level": "offset",
     "Manager": "manager",
@@ -33,6 +36,8 @@ _HOMES = {
 
 __all__ = [
     "BuildError",
+    "ChoiceLayer",
+    "ChoicePart",
     "Encoding",
     "Level",
     "Manager",

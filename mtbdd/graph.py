@@ -1,20 +1,36 @@
 """Graph questions answered on sets: who can reach what, who surely does, bottom components.
 
 All of them look only at which transitions exist.  Prob0 and Prob1 are the usual backward
-fixed points (thesis 003, section 2.3); bottom strongly connected components are found by
-forward and backward sets from one state at a time.
+fixed points (thesis 003, section 2.3; for MDPs, where a scheduler picks the choices, in Forejt et
+al., "Automated verification techniques for probabilistic systems", 2011, algorithms 1 to 4);
+bottom strongly connected components are found by forward and backward sets from one state
+at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from mtbdd.choices import ChoiceRelation
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.reach import fixpoint, image, preimage
 from mtbdd.states import index_states
 
-__all__ = ["absorbing_states", "backward", "bottom_components", "forward", "prob0", "prob1"]
+__all__ = [
+    "absorbing_states",
+    "backward",
+    "bottom_components",
+    "forward",
+    "prob0",
+    "prob0a",
+    "prob0e",
+    "prob1",
+    "prob1a",
+    "prob1e",
+]
 
 _SEED = 20170  # any number: the same model takes the same course every time
 
@@ -55,6 +71,112 @@ def prob1(model: SymbolicModel, safe: Node, target: Node, zero: Node) -> Node:
     These are the states that cannot reach `zero` (the result of `prob0`) before the target.
     """
     return model.reachable & ~backward(model, zero, safe & ~target)
+
+
+def prob0a(model: SymbolicModel, safe: Node, target: Node) -> Node:
+    """Return the states where `safe U target` has probability 0 under all schedulers: Pmax is 0.
+
+    Time: one relational product a choice relation and round.
+    """
+    if not model.is_mdp:
+        return prob0(model, safe, target)
+    through = safe & ~target
+    return model.reachable & ~_search(model, target, [(c, through) for c in model.choice_relations])
+
+
+def prob0e(model: SymbolicModel, safe: Node, target: Node) -> Node:
+    """Return the states where `safe U target` has probability 0 under some scheduler: Pmin is 0.
+
+    Notes
+    -----
+    The states outside the result are the least set that holds the target and all safe states each of
+    whose choices has a successor in the set.  For every choice relation the states known to have such
+    a successor are kept, so that a round looks only at what the last one found; states with a single
+    choice are followed at once.  Time: one relational product a choice relation and round.
+    """
+    if not model.is_mdp:
+        return prob0(model, safe, target)
+    encoding, false = model.encoding, model.manager.false
+    once, again = false, false
+    for c in model.choice_relations:
+        once, again = once | c.enabled, again | (once & c.enabled)
+    maybe = safe & ~target
+    single, several = maybe & ~again, maybe & again
+    positive = frontier = target
+    hits = [false for _ in model.choice_relations]
+    while frontier != false:
+        seen, found = frontier, false
+        for i, c in enumerate(model.choice_relations):
+            hit = preimage(encoding, c.transition, seen) & c.enabled
+            seen = seen | (hit & single)
+            hits[i] = hits[i] | (hit & several)
+            found = found | (hit & several)
+        # Only a state that has just been hit can have its last choice hit.
+        for c, hit in zip(model.choice_relations, hits, strict=True):
+            found = found & (~c.enabled | hit)
+        frontier = (seen | found) & ~positive
+        positive = positive | frontier
+    return model.reachable & ~positive
+
+
+def prob1e(model: SymbolicModel, safe: Node, target: Node) -> Node:
+    """Return the states where `safe U target` has probability 1 under some scheduler: Pmax is 1.
+
+    Notes
+    -----
+    The greatest set from whose states the target can be reached by choices that stay surely in the
+    set.  Time: one relational product a choice relation for every set tried and every round of the
+    search inside it.
+    """
+    if not model.is_mdp:
+        return prob1(model, safe, target, prob0(model, safe, target))
+    sure = model.reachable
+    while True:
+        outside = model.reachable & ~sure
+        through = safe & ~target & sure
+        steps = [
+            (c, through & ~preimage(model.encoding, c.transition, outside)) for c in model.choice_relations
+        ]
+        found = _search(model, target, steps)
+        if found == sure:
+            return sure
+        sure = found
+
+
+def prob1a(model: SymbolicModel, safe: Node, target: Node, zero: Node | None = None) -> Node:
+    """Return the states where `safe U target` has probability 1 under all schedulers: Pmin is 1.
+
+    These are the states from which no scheduler reaches, before the target, a state where some
+    scheduler has probability 0.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    safe, target : Node
+    zero : Node, optional
+        The result of `prob0e` if it is known.
+    """
+    if zero is None:
+        zero = prob0e(model, safe, target)
+    if not model.is_mdp:
+        return prob1(model, safe, target, zero)
+    through = safe & ~target
+    return model.reachable & ~_search(model, zero, [(c, through) for c in model.choice_relations])
+
+
+def _search(model: SymbolicModel, target: Node, steps: Sequence[tuple[ChoiceRelation, Node]]) -> Node:
+    """Return the states with a path to `target`, each step taken from within the set given with its choices.
+
+    Sets cut the results, not the relations, whose diagrams would grow; nor are relations closed.
+    """
+    found = frontier = target
+    while frontier != model.manager.false:
+        seen = frontier
+        for c, sources in steps:
+            seen = seen | (preimage(model.encoding, c.transition, seen) & c.enabled & sources)
+        frontier = seen & ~found
+        found = found | frontier
+    return found
 
 
 def bottom_components(model: SymbolicModel) -> list[Node]:

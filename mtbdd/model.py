@@ -1,7 +1,8 @@
-"""Building the symbolic model: events, reachable states, checks, transition matrix.
+"""Building the symbolic model: events, reachable states, checks, transition matrices.
 
 The result holds everything later stages ask for: the transition matrix as an MTBDD and as
-an offset-labelled MTBDD, sets of states for labels and expressions, reward vectors.
+an offset-labelled MTBDD (in an MDP one for every layer of choices), sets of states for
+labels and expressions.
 """
 
 from __future__ import annotations
@@ -15,13 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.assemble import assemble, enabled_choices
+from mtbdd.choices import (
+    ChoiceLayer,
+    ChoicePart,
+    ChoiceRelation,
+    choice_relations,
+    pack_choices,
+    translate_choices,
+)
 from mtbdd.convert import count_nonzeros, offset_label
 from mtbdd.encoding import Encoding
-from mtbdd.events import Event, Suspect, probability_suspects, translate_events
+from mtbdd.events import Event, translate_events
 from mtbdd.expressions import ExpressionTranslator
-from mtbdd.faults import BuildError, format_state
-from mtbdd.language.errors import Fault
-from mtbdd.language.syntax import Expression, ModelType, Position, ResolvedModel
+from mtbdd.faults import BuildError
+from mtbdd.language.syntax import Expression, ModelType, ResolvedModel
 from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.nodes import TRUE, NodeTable, read_nodes
@@ -29,6 +37,14 @@ from mtbdd.offset import OffsetMTBDD
 from mtbdd.order import order_variables
 from mtbdd.partition import Partition
 from mtbdd.reach import Transition, fixpoint, image
+from mtbdd.refusals import (
+    deadlock_warnings,
+    initial_states,
+    model_fault,
+    refuse,
+    refuse_infinite,
+    suspects_of,
+)
 from mtbdd.states import StateIndex, expand_values, index_states
 from mtbdd.vectors import expand, expand_sum
 
@@ -37,17 +53,22 @@ __all__ = ["SymbolicModel", "build_model"]
 
 @dataclass(frozen=True)
 class BuildStatistics:
-    """What the symbolic build cost and produced."""
+    """What the symbolic build cost and produced.
+
+    `choices` is None for chains; in an MDP `mtbdd_nodes` is the sum over the layers' diagrams and
+    `terminals` counts the distinct values of all layers.
+    """
 
     seconds: float
     states: int
+    choices: int | None
     transitions: int
     mtbdd_nodes: int
     terminals: int
 
 
 class SymbolicModel:
-    """A DTMC or CTMC as decision diagrams over its reachable states.
+    """A DTMC, CTMC or MDP as decision diagrams over its reachable states.
 
     Made by `build_model`.
 
@@ -59,10 +80,11 @@ class SymbolicModel:
         Variables, bits and the manager.
     initial, reachable, deadlocks : Node
         Sets over row bits; `deadlocks` are the states that were given a self-loop.
-    matrix : SymbolicMatrix
-        Rates (CTMC) or probabilities (DTMC) between reachable states.
+    layers : tuple of ChoiceLayer
+        Matrices between reachable states, each with at most one choice of every state; a chain
+        has one layer.
     events : tuple of Event
-        The commands as partitions by rate.
+        The commands as partitions by rate; in an MDP every event offers at most one choice.
     relations : tuple of Transition
         The same as relations between states.
     translator : ExpressionTranslator
@@ -82,7 +104,7 @@ class SymbolicModel:
         reachable_states: Node,
         deadlocks: Node,
         choices: Partition | None,
-        matrix: SymbolicMatrix,
+        layers: Sequence[ChoiceLayer],
         warnings: Sequence[str],
     ) -> None:
         self.source = source
@@ -91,12 +113,14 @@ class SymbolicModel:
         self.initial = initial
         self.reachable = reachable_states
         self.deadlocks = deadlocks
-        self.matrix = matrix
+        self.layers = tuple(layers)
         self.relations = tuple(relations)
         self.warnings = tuple(warnings)
         self.translator = translator
         self.events = tuple(events)
         self._choices = choices
+        self._offsets: dict[int, OffsetMTBDD] = {}
+        self._tables: dict[int, NodeTable] = {}
         self.build_seconds = 0.0
         translator.labels.update(init=initial, deadlock=deadlocks)
 
@@ -118,29 +142,116 @@ class SymbolicModel:
         return self.index.size
 
     @cached_property
-    def n_transitions(self) -> int:
-        """Number of non-zero matrix entries."""
-        return count_nonzeros(self.transitions)
+    def n_choices(self) -> int | None:
+        """Number of choices of all states together; None for chains."""
+        if not self.is_mdp:
+            return None
+        return sum(index_states(self.manager, layer.enabled).size for layer in self.layers)
 
     @cached_property
-    def _table(self) -> NodeTable:
-        """The matrix's nodes."""
-        return self.matrix.table()
+    def n_transitions(self) -> int:
+        """Number of non-zero matrix entries; in an MDP of all layers together."""
+        return sum(count_nonzeros(self.layer_transitions(i)) for i in range(len(self.layers)))
 
     @cached_property
     def statistics(self) -> BuildStatistics:
         """Sizes as PRISM counts them: nodes include terminals, terminals include zero."""
-        nodes, terminals = self.matrix.mtbdd_nodes(self._table)
-        return BuildStatistics(self.build_seconds, self.n_states, self.n_transitions, nodes, terminals)
+        nodes = 0
+        values: set[float] = set()
+        for i, layer in enumerate(self.layers):
+            own, terminals = layer.matrix.mtbdd_nodes(self._table(i))
+            present = set(self.layer_transitions(i).terminals.tolist())
+            nodes += own
+            values |= present | ({0.0} if terminals > len(present) else set())
+        return BuildStatistics(
+            self.build_seconds, self.n_states, self.n_choices, self.n_transitions, nodes, len(values)
+        )
+
+    def _table(self, layer: int) -> NodeTable:
+        """Return the nodes of a layer's matrix."""
+        if layer not in self._tables:
+            self._tables[layer] = self.layers[layer].matrix.table()
+        return self._tables[layer]
 
     # ------------------------------------------------------------------ matrices
 
-    @cached_property
-    def transitions(self) -> OffsetMTBDD:
-        """The whole transition matrix, offset-labelled; self-loops included."""
-        return offset_label(self.matrix, self.index, self.index, self._table)
+    @property
+    def is_mdp(self) -> bool:
+        """Whether states have choices."""
+        return self.type is ModelType.MDP
 
-    def submatrix(self, rows: StateIndex, columns: StateIndex, diagonal: bool = True) -> OffsetMTBDD:
+    @property
+    def matrix(self) -> SymbolicMatrix:
+        """A chain's rates or probabilities between reachable states.
+
+        Raises
+        ------
+        ValueError
+            The model is an MDP.
+        """
+        return self.layer(None).matrix
+
+    @property
+    def transitions(self) -> OffsetMTBDD:
+        """A chain's whole transition matrix, offset-labelled; self-loops included.
+
+        Raises
+        ------
+        ValueError
+            The model is an MDP.
+        """
+        self.layer(None)
+        return self.layer_transitions(0)
+
+    def layer(self, number: int | None) -> ChoiceLayer:
+        """Return a layer by its number; None stands for a chain's only one.
+
+        Raises
+        ------
+        ValueError
+            None for an MDP, or no layer has the number.
+        """
+        if number is None:
+            if self.is_mdp:
+                raise ValueError(
+                    f"an MDP has no single transition matrix but {len(self.layers)} layers of choices: "
+                    "name one, as in `layer_transitions(0)` or `layer=0`"
+                )
+            number = 0
+        if not 0 <= number < len(self.layers):
+            raise ValueError(f"layer: expected a number from 0 to {len(self.layers) - 1}, got {number}")
+        return self.layers[number]
+
+    def layer_transitions(self, layer: int) -> OffsetMTBDD:
+        """Return a layer's matrix over all reachable states, offset-labelled; kept for later calls.
+
+        Rows of states without a choice in the layer are empty.
+
+        Raises
+        ------
+        ValueError
+            No layer has the number.
+        """
+        matrix = self.layer(layer).matrix
+        if layer not in self._offsets:
+            self._offsets[layer] = offset_label(matrix, self.index, self.index, self._table(layer))
+        return self._offsets[layer]
+
+    def layer_relation(self, layer: int) -> Node:
+        """Return a layer's non-zero entries as a set over row and column bits."""
+        return self.layer(layer).matrix.support()
+
+    @cached_property
+    def choice_relations(self) -> tuple[ChoiceRelation, ...]:
+        """The choices as relations, each with at most one of every state, for fixed points on sets."""
+        if self.is_mdp:
+            return tuple(choice_relations(self.encoding, self.layers))
+        whole = Transition.over(self.encoding, range(self.encoding.n_bits), self.layer_relation(0))
+        return (ChoiceRelation(whole, self.reachable),)
+
+    def submatrix(
+        self, rows: StateIndex, columns: StateIndex, diagonal: bool = True, layer: int | None = None
+    ) -> OffsetMTBDD:
         """Return the transitions from one set of states to another, numbered within those sets.
 
         Parameters
@@ -149,31 +260,51 @@ class SymbolicModel:
             Subsets of the reachable states.
         diagonal : bool
             Whether to keep entries from a state to itself.
+        layer : int, optional
+            Which layer of an MDP.
+
+        Raises
+        ------
+        ValueError
+            No layer is given for an MDP.
         """
         entries = rows.states & self.manager.to_columns(columns.states)
         if not diagonal:
             entries = entries & ~self.manager.equal_bits(range(self.encoding.n_bits))
-        return offset_label(self.matrix.only(entries), rows, columns)
+        return offset_label(self.layer(layer).matrix.only(entries), rows, columns)
 
-    def self_loops(self, within: StateIndex) -> NDArray[np.float64]:
-        """Return the diagonal of the transition matrix over a set, shape (within.size,)."""
-        manager = self.manager
-        diagonal = self.matrix.node & within.states & manager.equal_bits(range(self.encoding.n_bits))
-        rows = SymbolicMatrix(manager, manager.exists(manager.columns, diagonal), self.matrix.terminals)
+    def self_loops(self, within: StateIndex, layer: int | None = None) -> NDArray[np.float64]:
+        """Return the diagonal of the transition matrix (of a layer) over a set, shape (within.size,)."""
+        manager, matrix = self.manager, self.layer(layer).matrix
+        diagonal = matrix.node & within.states & manager.equal_bits(range(self.encoding.n_bits))
+        rows = SymbolicMatrix(manager, manager.exists(manager.columns, diagonal), matrix.terminals)
         return expand(rows, within)
 
     def exit_rates(self, within: StateIndex) -> NDArray[np.float64]:
-        """Return the row sums of the transition matrix over a set, shape (within.size,).
+        """Return the row sums of a chain's transition matrix over a set, shape (within.size,).
 
         Summed symbolically over the events; self-loops count.
+
+        Raises
+        ------
+        ValueError
+            The model is an MDP.
         """
+        self.layer(None)
         parts = [self.event_exits(event) for event in self.events]
         return expand_sum([*parts, Partition(self.manager, {1.0: self.deadlocks})], within)
 
     # ------------------------------------------------------------------ states
 
     def states(self, expression: Expression) -> Node:
-        """Return the reachable states where a boolean expression holds."""
+        """Return the reachable states where a boolean expression holds.
+
+        Raises
+        ------
+        EvaluationError
+            The expression has no value in a reachable state.
+        """
+        self.translator.require_value(expression, self.reachable)
         return self.translator.states(expression) & self.reachable
 
     def indicator(self, states: Node, within: StateIndex | None = None) -> NDArray[np.bool_]:
@@ -218,7 +349,7 @@ def build_model(
     order: str = "model",
     progress: Callable[[str], None] | None = None,
 ) -> SymbolicModel:
-    """Build the decision diagrams of a DTMC or CTMC.
+    """Build the decision diagrams of a DTMC, CTMC or MDP.
 
     Parameters
     ----------
@@ -247,10 +378,10 @@ def build_model(
     try:
         return _build(source, fix_deadlocks, package, order, progress or (lambda text: None))
     except OverflowError as error:
-        raise BuildError([_fault(source, str(error))]) from None
+        raise BuildError([model_fault(source, str(error))]) from None
     except RecursionError:
         message = "expected expressions nested less deeply; split them with formulas"
-        raise BuildError([_fault(source, message)]) from None
+        raise BuildError([model_fault(source, message)]) from None
 
 
 def _build(
@@ -258,15 +389,12 @@ def _build(
 ) -> SymbolicModel:
     """Build the model, stage by stage."""
     started = time.perf_counter()
-    if source.type is ModelType.MDP:
-        raise BuildError(
-            [_fault(source, "MDPs are parsed but cannot be built yet: expected a dtmc or a ctmc")]
-        )
     encoding = Encoding(order_variables(source, order), package)
     translator = ExpressionTranslator(encoding)
     say("translating commands")
-    events = translate_events(source, translator)
-    initial = _initial_states(source, encoding, translator)
+    is_mdp = source.type is ModelType.MDP
+    events = translate_choices(source, translator) if is_mdp else translate_events(source, translator)
+    initial = initial_states(source, encoding, translator)
     say("reachable states")
     manager = encoding.manager
     relations = [Transition.of(encoding, e.touched, e.rates.support) for e in events]
@@ -278,13 +406,21 @@ def _build(
         image,
         progress=lambda rounds: say(f"reachable states, round {rounds}"),
     )
-    _refuse(encoding, found, _suspects(source, translator, events))
+    refuse(encoding, found, suspects_of(source, translator, events))
     choices = enabled_choices(events, found) if source.type is ModelType.DTMC and events else None
     deadlocks = found & ~manager.disjunction(e.exits.support for e in events)
-    warnings = _deadlock_warnings(source, encoding, deadlocks, fix_deadlocks)
+    warnings = deadlock_warnings(source, encoding, deadlocks, fix_deadlocks)
     say("transition matrix")
-    matrix = assemble(encoding, events, found, deadlocks, choices)
-    _refuse_infinite(source, encoding, matrix)
+    if is_mdp:
+        layers = pack_choices(encoding, events, found, deadlocks)
+    else:
+        matrix = assemble(encoding, events, found, deadlocks, choices)
+        parts = [ChoicePart(e.action, e.exits.support & found, e) for e in events]
+        parts.append(ChoicePart(None, deadlocks, None))
+        parts = [part for part in parts if part.states != manager.false]
+        layers = [ChoiceLayer(matrix, found, tuple(parts))]
+    for layer in layers:
+        refuse_infinite(source, encoding, layer.matrix)
     model = SymbolicModel(
         source,
         encoding,
@@ -295,71 +431,11 @@ def _build(
         found,
         deadlocks,
         choices,
-        matrix,
+        layers,
         warnings,
     )
     say("offset labels")
-    _ = model.transitions
+    for number in range(len(layers)):
+        model.layer_transitions(number)
     model.build_seconds = time.perf_counter() - started
     return model
-
-
-def _fault(source: ResolvedModel, message: str) -> Fault:
-    return Fault(Position(source.file, 1, 1), message)
-
-
-def _initial_states(source: ResolvedModel, encoding: Encoding, translator: ExpressionTranslator) -> Node:
-    """Return the set of initial states: the variables' initial values, or `init ... endinit`."""
-    if source.initial is None:
-        return encoding.state({v.name: int(v.initial) for v in source.variables})
-    states = translator.states(source.initial) & encoding.valid
-    if states == encoding.manager.false:
-        message = "no state satisfies init ... endinit: the model has no initial state"
-        raise BuildError([Fault(source.initial.position, message)])
-    return states
-
-
-def _suspects(
-    source: ResolvedModel, translator: ExpressionTranslator, events: Sequence[Event]
-) -> list[Suspect]:
-    """Gather everything that must not be reachable."""
-    suspects = [s for event in events for s in event.suspects]
-    if source.type is not ModelType.CTMC:
-        suspects += probability_suspects(source, translator)
-    return suspects
-
-
-def _refuse(encoding: Encoding, found: Node, suspects: Sequence[Suspect]) -> None:
-    """Raise for every suspect that is reachable, once a place and message."""
-    faults: dict[tuple[Position, str], Fault] = {}
-    for suspect in suspects:
-        hit = suspect.states & found
-        key = (suspect.position, suspect.message)
-        if hit != encoding.manager.false and key not in faults:
-            state = format_state(encoding.pick(hit))
-            faults[key] = Fault(suspect.position, f"{suspect.message}, in reachable state {state}")
-    if faults:
-        raise BuildError(sorted(faults.values(), key=lambda f: (f.position.line, f.position.column)))
-
-
-def _refuse_infinite(source: ResolvedModel, encoding: Encoding, matrix: SymbolicMatrix) -> None:
-    """Raise for an infinite entry: finite rates may multiply or add up to more than a double holds."""
-    for k in np.flatnonzero(~np.isfinite(matrix.terminals)).tolist():
-        entries = matrix.node & encoding.manager.cube(matrix.index_bits, k)
-        if entries != encoding.manager.false:
-            state = format_state(encoding.pick(entries))
-            message = "expected rates that multiply and add up to less than 1.79e308, the largest double"
-            raise BuildError([_fault(source, f"{message}, got more in reachable state {state}")])
-
-
-def _deadlock_warnings(source: ResolvedModel, encoding: Encoding, deadlocks: Node, fix: bool) -> list[str]:
-    """Name a deadlock state: as a warning if they were fixed, as an error otherwise."""
-    if deadlocks == encoding.manager.false:
-        return []
-    count = index_states(encoding.manager, deadlocks).size
-    text = format_state(encoding.pick(deadlocks))
-    many = f"{count} states have" if count > 1 else "1 state has"
-    if not fix:
-        hint = "give it a transition or build without --no-fix-deadlocks"
-        raise BuildError([_fault(source, f"{many} no outgoing transition, for example {text}: {hint}")])
-    return [f"{many} no outgoing transition and got a self-loop, for example {text}"]

@@ -1,7 +1,8 @@
 """Fixed points over events: reachable states forward, states that can reach a set backward.
 
-Chaining: each event's image is taken from everything found so far and added at once, so
-that one round follows whole chains of events.  An event's relation speaks only of the
+Chaining: a round starts from the states that the last one found (or from all, if that is the
+smaller diagram) and adds each event's image at once to what the next event starts from, so
+that it follows whole chains of events.  An event's relation speaks only of the
 variables it touches, and is replaced by its transitive closure where that stays small: a
 counter then fills in one step instead of one step a value.  A search that still needs many
 rounds (protocols with long runs) merges events into groups whose closures stay small.
@@ -103,9 +104,11 @@ def _group(encoding: Encoding, transitions: Sequence[Transition]) -> list[Transi
     groups: list[Transition] = []
     for transition in transitions:
         for i, group in enumerate(groups):
-            merged = close(encoding, _merge(encoding, group, transition), _GROUP_NODES)
-            if merged is not None:
-                groups[i] = merged
+            merged = _merge(encoding, group, transition)
+            small = encoding.manager.size(merged.relation) <= _GROUP_NODES
+            closed = close(encoding, merged, _GROUP_NODES) if small else None
+            if closed is not None:
+                groups[i] = closed
                 break
         else:
             groups.append(transition)
@@ -154,16 +157,18 @@ def fixpoint(
         transitions = [t for t in transitions if t.relation != manager.false]
     transitions = sorted(transitions, key=lambda t: -min(t.bits, default=0))
     transitions = [close(encoding, t) or t for t in transitions]
-    found, rounds = start, 0
-    while True:
-        before = found
+    found = frontier = start
+    rounds = 0
+    while frontier != manager.false:
+        seen = found if manager.size(found) < manager.size(frontier) else frontier
         for transition in transitions:
-            new = step(encoding, transition, found)
-            found = found | (new if inside is None else new & inside)
+            new = step(encoding, transition, seen)
+            seen = seen | (new if inside is None else new & inside)
+        frontier = seen & ~found
+        found = found | seen
         rounds += 1
         if progress is not None:
             progress(rounds)
-        if found == before:
-            return found
         if rounds == _PATIENCE:
             transitions = _group(encoding, transitions)
+    return found

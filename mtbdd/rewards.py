@@ -1,4 +1,4 @@
-"""Reward structures as vectors: what a state earns a step (DTMC) or a time unit (CTMC)."""
+"""Reward structures as vectors: what a state earns a step (DTMC), a time unit (CTMC) or a choice (MDP)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from mtbdd.faults import BuildError, format_state
 from mtbdd.language.errors import Fault
 from mtbdd.language.evaluate import evaluate, expression_variables
-from mtbdd.language.syntax import Expression, RewardItem
+from mtbdd.language.syntax import Expression, LabelReference, RewardItem
+from mtbdd.language.walk import walk
 from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.model import SymbolicModel
@@ -16,14 +17,16 @@ from mtbdd.partition import Partition
 from mtbdd.states import StateIndex
 from mtbdd.vectors import expand, expand_sum
 
-__all__ = ["expression_values", "reward_rates"]
+__all__ = ["action_rewards", "expression_values", "reward_rates", "state_rewards"]
 
 _SYMBOLIC_BITS = 12  # expressions over more bits take too many values to be worth a set each
 
 Vector = NDArray[np.float64]
 
 
-def reward_rates(model: SymbolicModel, structure: int, within: StateIndex) -> Vector:
+def reward_rates(
+    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None
+) -> Vector:
     """Return the expected reward that each state earns a step or a time unit.
 
     State rewards plus, for every transition reward, its value times the probability or
@@ -36,6 +39,9 @@ def reward_rates(model: SymbolicModel, structure: int, within: StateIndex) -> Ve
         Position among the model's reward structures.
     within : StateIndex
         Subset of the reachable states.
+    layer : int, optional
+        In an MDP, the layer of choices whose transition rewards count: those of a state's choice
+        in it, nothing where the layer has no choice.
 
     Returns
     -------
@@ -45,19 +51,76 @@ def reward_rates(model: SymbolicModel, structure: int, within: StateIndex) -> Ve
     ------
     BuildError
         A reward of one of these states is not a finite number.
+    ValueError
+        No layer is given for an MDP.
 
     Notes
     -----
     Time: O(n) for every item with a wide expression; items with few values are added as sets.
     """
+    return _rewards(model, structure, within, True, _carriers(model, layer))
+
+
+def state_rewards(model: SymbolicModel, structure: int, within: StateIndex) -> Vector:
+    """Return the state rewards alone, shape (within.size,).
+
+    Raises
+    ------
+    BuildError
+        A reward of one of these states is not a finite number.
+    """
+    return _rewards(model, structure, within, True, [])
+
+
+def action_rewards(
+    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None
+) -> Vector:
+    """Return the transition rewards alone, expected over a step or a time unit, shape (within.size,).
+
+    In an MDP the reward of the choice that a layer holds, zero where it holds none.
+
+    Raises
+    ------
+    BuildError
+        A reward of one of these states is not a finite number.
+    ValueError
+        No layer is given for an MDP.
+    """
+    return _rewards(model, structure, within, False, _carriers(model, layer))
+
+
+def _carriers(model: SymbolicModel, layer: int | None) -> list[tuple[str | None, Partition]]:
+    """Return what transition rewards are multiplied with: an action and how often it is taken, by state.
+
+    A choice of an MDP is taken once, whatever its probabilities add up to after rounding.
+    """
+    parts = model.layer(layer).parts
+    if not model.is_mdp:
+        return [(e.action, model.event_exits(e)) for e in model.events]
+    return [(p.action, Partition(model.manager, {1: p.states})) for p in parts if p.event is not None]
+
+
+def _rewards(
+    model: SymbolicModel,
+    structure: int,
+    within: StateIndex,
+    with_states: bool,
+    carriers: list[tuple[str | None, Partition]],
+) -> Vector:
+    """Add up the items of a reward structure, transition rewards over the given carriers."""
     faults: list[Fault] = []
     total = np.zeros(within.size)
     parts: list[Partition] = []
     for item in model.source.rewards[structure].items:
+        exits = [often for action, often in carriers if action == item.action]
+        if not (exits if item.is_transition else with_states):
+            continue
+        model.translator.require_value(item.guard, within.states)
         states = model.translator.states(item.guard) & within.states
+        if item.is_transition:
+            states = states & model.manager.disjunction(e.support for e in exits)
         if states == model.manager.false:
             continue
-        exits = [model.event_exits(e) for e in model.events if e.action == item.action]
         if len(model.encoding.bits_of(expression_variables(item.value))) > _SYMBOLIC_BITS:
             total += _wide(model, item, states, exits, within, faults)
             continue
@@ -107,6 +170,10 @@ def expression_values(model: SymbolicModel, expression: Expression, within: Stat
         environment[name] = (
             stored.astype(bool) if variable.is_bool else stored.astype(np.int64) + variable.low
         )
+    for node in walk(expression):
+        if isinstance(node, LabelReference):
+            states = model.translator.labels[node.name]
+            environment[f'"{node.name}"'] = model.indicator(states, within)
     values = np.asarray(evaluate(expression, environment), dtype=np.float64)
     return np.broadcast_to(values, (within.size,))
 

@@ -26,14 +26,17 @@ def run(options: argparse.Namespace, console: Console) -> int:
     for warning in model.warnings:
         console.warn(warning)
     record = model_record(model)
-    offset = model.transitions
-    record["offset_nodes"] = sum(offset.nodes)
-    record["offset_bytes"] = offset.nbytes
+    offsets = [model.layer_transitions(layer) for layer in range(len(model.layers))]
+    record["offset_nodes"] = sum(sum(offset.nodes) for offset in offsets)
+    record["offset_bytes"] = sum(offset.nbytes for offset in offsets)
+    record["layers"] = len(offsets)
     record["row_bits"] = model.encoding.n_bits
     if options.json:
         print(json.dumps({"model": record}))
     else:
         print(model_text(record))
+        if model.is_mdp:
+            print(f"layers       {record['layers']}, each with at most one choice of every state")
         print(
             f"offset-labelled {record['offset_nodes']:,} nodes on {2 * record['row_bits']} levels, "
             f"{bytes_text(record['offset_bytes'])}"

@@ -12,7 +12,9 @@ import pytest
 from mtbdd.language import load_model, parse_model, resolve
 from mtbdd.language.syntax import ResolvedModel
 from mtbdd.model import build_model
+from tests.mdp_oracles import explore_mdp
 from tests.model_checks import assert_same_model
+from tests.mtbdd.test_choices import assert_same_mdp
 from tests.oracles import explore
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -59,6 +61,46 @@ def test_examples_have_known_sizes(
     model.transitions.validate()
     if model.source.type.value == "dtmc":
         np.testing.assert_allclose(model.exit_rates(model.index), 1.0, rtol=1e-12)
+
+
+# name, size of generated ones, constants, states, choices, transitions, layers.  The coin's are those of the
+# published case study; the jobs': the start of a job 5 times on each machine, 8 ticks, of which 2 with both
+# machines busy, and the rest at the end.
+KNOWN_MDPS = [
+    ("coin", 2, {"K": 2}, 272, 400, 492, 2),
+    ("coin", 4, {"K": 4}, 43136, 115840, 144352, 4),
+    ("coin", 6, {"K": 2}, 1258240, 5008128, 6236736, 6),
+    ("jobs", None, {"N": 3}, 12, 10 + 8 + 1, 10 + 6 * 2 + 2 * 4 + 1, 3),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "constants", "states", "choices", "transitions", "layers"),
+    KNOWN_MDPS,
+    ids=[f"{row[0]}-{row[3]}" for row in KNOWN_MDPS],
+)
+def test_example_mdps_have_known_sizes(
+    name: str,
+    size: int | None,
+    constants: dict[str, Any],
+    states: int,
+    choices: int,
+    transitions: int,
+    layers: int,
+) -> None:
+    model = build_model(source_of(name, size, constants))
+    found = model.statistics
+    assert (found.states, found.choices, found.transitions) == (states, choices, transitions)
+    assert len(model.layers) == layers
+
+
+@pytest.mark.parametrize("package", ["cudd", "autoref"])
+@pytest.mark.parametrize(
+    ("name", "constants"), [("coin", {"K": 1}), ("jobs", {"N": 4}), ("relay", {"H": 3, "M": 2})]
+)
+def test_example_mdps_equal_explicit(name: str, constants: dict[str, Any], package: str) -> None:
+    source = source_of(name, None, constants)
+    assert_same_mdp(build_model(source, package=package), explore_mdp(source))
 
 
 SMALL: list[tuple[str, int | None, dict[str, Any], str]] = [

@@ -291,11 +291,6 @@ def test_model_refuses_no_initial_state(package: str) -> None:
         build("ctmc module m x : [0..4]; [] true -> 1:(x'=0); endmodule init !(x <= 4) endinit", package)
 
 
-def test_model_refuses_mdps() -> None:
-    with pytest.raises(BuildError, match="expected a dtmc or a ctmc"):
-        build("mdp module m x : bool; [] true -> (x'=!x); [] x -> 1:true; endmodule")
-
-
 @pytest.mark.parametrize("package", PACKAGES)
 def test_model_refuses_infinite_products(package: str) -> None:
     text = """ctmc module m x : bool; [a] {} -> 1e200:(x'=!x); [] !x -> 1:true; endmodule

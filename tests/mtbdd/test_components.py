@@ -1,0 +1,206 @@
+"""Strongly connected and maximal end components on sets, against their definitions and networkx."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, event, example, given, settings
+from hypothesis import strategies as st
+
+from mtbdd.components import (
+    EndComponents,
+    MaximalEndComponent,
+    decompose,
+    decompose_ends,
+    maximal_end_components,
+    model_components,
+    model_end_components,
+    strong_components,
+)
+from mtbdd.graph import bottom_components
+from mtbdd.manager import Manager, Node
+from mtbdd.peeling import ChoicePeeling, TransitionPeeling
+from mtbdd.states import index_states
+from tests import graph_oracles as oracles
+from tests.graph_oracles import Mdp
+from tests.model_checks import build, members, node_set
+
+SETTINGS = settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
+PACKAGES = st.sampled_from(("cudd", "cudd", "autoref"))
+MDPS = st.one_of(oracles.random_mdps(), oracles.cyclic_mdps())
+
+# A path, rings in a row, a ring that a coin leaves, rings held together by choices that leave, borders.
+PLANTED: dict[str, Mdp] = {
+    "path": [[frozenset({min(i + 1, 7)})] for i in range(8)],
+    "rings": [[frozenset({i ^ 1})] + [frozenset({i + 1})] * (i < 7) for i in range(8)],
+    "leaking ring": [[frozenset({1})], [frozenset({2})], [frozenset({0, 3})], [frozenset({3})]],
+    "nested": [
+        [frozenset({1, 4})],
+        [frozenset({2}), frozenset({0})],
+        [frozenset({1}), frozenset({3})],
+        [frozenset({3, 0})],
+        [frozenset({4})],
+    ],
+    "one state": [[frozenset({0})]],
+    "no choice": [[], []],
+}
+
+
+def numbers(manager: Manager, states: Node) -> frozenset[int]:
+    """Return the codes of the members of a set over row bits."""
+    index = index_states(manager, states)
+    bits = index.bits_at(np.arange(index.size))
+    return frozenset(int("0" + "".join("1" if b else "0" for b in row), 2) for row in bits)
+
+
+def as_ends(manager: Manager, found: Iterable[MaximalEndComponent]) -> set[oracles.End]:
+    return {
+        (
+            numbers(manager, c.states),
+            frozenset((s, i) for i, own in enumerate(c.choices) for s in numbers(manager, own)),
+        )
+        for c in found
+    }
+
+
+def restricted(mdp: Mdp, within: frozenset[int]) -> Mdp:
+    """Return the MDP without states outside a set and the choices that may leave it."""
+    return [[to for to in own if s in within and to <= within] for s, own in enumerate(mdp)]
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_definition_and_networkx_agree(name: str) -> None:
+    mdp = PLANTED[name]
+    assert oracles.end_components_by_definition(mdp) == oracles.end_components_by_networkx(mdp)
+    assert oracles.strong_components_by_definition(mdp) == oracles.strong_components_by_networkx(mdp)
+
+
+@SETTINGS
+@given(mdp=MDPS, package=PACKAGES)
+@example(mdp=PLANTED["path"], package="cudd")
+@example(mdp=PLANTED["rings"], package="cudd")
+@example(mdp=PLANTED["one state"], package="cudd")
+def test_strong_components_equal_their_definition(mdp: Mdp, package: str) -> None:
+    manager, relations, states = oracles.relations_of(mdp, package)
+    expected = oracles.strong_components_by_definition(mdp)
+    assert expected == oracles.strong_components_by_networkx(mdp)
+    found = decompose(manager, relations, states)
+    assert {numbers(manager, c) for c in found.components} == {c for c in expected if len(c) > 1}
+    assert numbers(manager, found.trivial) == {s for c in expected if len(c) == 1 for s in c}
+    assert found.count == len(expected)
+    assert sorted(found.sizes) == sorted(len(c) for c in expected if len(c) > 1)
+    event(f"components of several states: {len(found.components)}")
+
+
+@SETTINGS
+@given(mdp=oracles.cyclic_mdps(), data=st.data())
+def test_strong_components_of_a_part_leave_the_rest_out(mdp: Mdp, data: st.DataObject) -> None:
+    """Paths through states outside must not connect."""
+    n = len(mdp)
+    within = data.draw(st.frozensets(st.integers(0, n - 1)))
+    manager, relations, _ = oracles.relations_of(mdp)
+    states = node_set(manager, manager.rows, sorted(within))
+    part = [[to & within for to in own] if s in within else [] for s, own in enumerate(mdp)]
+    expected = {c for c in oracles.strong_components_by_definition(part) if len(c) > 1}
+    assert {numbers(manager, c) for c in strong_components(manager, relations, states)} == expected
+
+
+@SETTINGS
+@given(mdp=MDPS, package=PACKAGES, data=st.data())
+@example(mdp=PLANTED["leaking ring"], package="cudd", data=None)
+@example(mdp=PLANTED["nested"], package="cudd", data=None)
+@example(mdp=PLANTED["no choice"], package="cudd", data=None)
+def test_end_components_equal_their_definition(mdp: Mdp, package: str, data: st.DataObject | None) -> None:
+    manager, relations, states = oracles.relations_of(mdp, package)
+    if data is not None and data.draw(st.booleans()):
+        within = data.draw(st.frozensets(st.integers(0, len(mdp) - 1)))
+        states = node_set(manager, manager.rows, sorted(within))
+        expected = {
+            (part, frozenset((s, c) for s in part for c, to in enumerate(mdp[s]) if to <= part))
+            for part, _ in oracles.end_components_by_networkx(restricted(mdp, within))
+        }
+    else:
+        expected = oracles.end_components_by_networkx(mdp)
+        if len(mdp) <= 8:
+            assert expected == oracles.end_components_by_definition(mdp)
+    assert as_ends(manager, maximal_end_components(manager, relations, states)) == expected
+    found = decompose_ends(manager, relations, states)
+    assert as_ends(manager, found.components) == {e for e in expected if len(e[0]) > 1}
+    assert numbers(manager, found.single.states) == {s for e in expected if len(e[0]) == 1 for s in e[0]}
+    assert found.count == len(expected)
+    assert numbers(manager, found.states) == frozenset().union(*(part for part, _ in expected))
+    event(f"end components of several states: {len(found.components)}")
+
+
+@SETTINGS
+@given(mdp=MDPS)
+def test_peeling_leaves_the_greatest_set_with_a_way_on(mdp: Mdp) -> None:
+    manager, relations, states = oracles.relations_of(mdp)
+    diagonal = manager.equal_bits(range(manager.n_bits))
+    relations = [r & ~diagonal for r in relations]
+    for kind, enough in ((TransitionPeeling, any), (ChoicePeeling, all)):
+        left = set(range(len(mdp)))
+        while True:
+            staying = {
+                s for s in left if any(to != {s} and enough(t in left for t in to if t != s) for to in mdp[s])
+            }
+            if staying == left:
+                break
+            left = staying
+        assert numbers(manager, kind(manager, relations, states).left) == left
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dtmc module m x : [0..9]; [] x>0 & x<9 -> 0.3:(x'=x-1) + 0.7:(x'=x+1); endmodule",
+        """ctmc module m x : [0..3]; y : [0..3]; done : bool;
+           [] !done & x<3 -> 1:(x'=x+1); [] !done & y<3 -> 1:(y'=y+1); [] !done -> 1:(done'=true); [] done & x<2 -> 1:(x'=1-x); endmodule""",
+    ],
+)
+def test_end_components_of_a_chain_are_its_bottom_components(text: str) -> None:
+    model = build(text)
+    found = model_end_components(model)
+    every = [members(model, c.states) for c in found.components]
+    every += [{s} for s in members(model, found.single.states)]
+    assert sorted(every, key=min) == sorted((members(model, c) for c in bottom_components(model)), key=min)
+
+
+def test_model_components_have_a_set_for_every_layer() -> None:
+    """Two rings joined by a coin: the choice that throws it stays in neither, the others do."""
+    model = build("""mdp module m x : [0..4];
+        [] x<=1 -> (x'=1-x); [throw] x=0 -> 0.5:(x'=2) + 0.5:(x'=0);
+        [] x>=2 & x<=3 -> (x'=5-x); [end] x=3 -> (x'=4); [] x=4 -> true; endmodule""")
+    found = model_end_components(model)
+    assert isinstance(found, EndComponents)
+    assert len(model.layers) == 2
+    parts = {min(members(model, c.states)): c for c in found.components}
+    assert {k: members(model, c.states) for k, c in parts.items()} == {0: {0, 1}, 2: {2, 3}}
+    for c in parts.values():
+        # Only the silent moves stay, one in every state, whichever layer holds them.
+        assert sum(len(members(model, own)) for own in c.choices) == 2
+    assert members(model, found.single.states) == {4}
+    components = model_components(model)
+    assert sorted(components.sizes) == [2, 2]
+    assert components.n_trivial == 1
+    assert model_components(model, model.initial).count == 1
+
+
+def test_a_long_path_is_peeled_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of trivial components between two rings cost a few searches, not one each."""
+    model = build("""mdp module m x : [0..40]; y : [0..99]; [] y<99 -> (y'=y+1); [] x=0 & y=1 -> (y'=0);
+        [] y=99 & x<40 -> (y'=0)&(x'=x+1); [] y=99 & x=40 -> (y'=98); endmodule""")
+    searches: list[int] = []
+    forward = TransitionPeeling.forward
+
+    def counted(self: TransitionPeeling, *arguments: Node) -> tuple[Node, Node]:
+        searches.append(1)
+        return forward(self, *arguments)
+
+    monkeypatch.setattr(TransitionPeeling, "forward", counted)
+    found = model_components(model)
+    assert sorted(found.sizes) == [2, 2]
+    assert found.count == model.n_states - 2
+    assert len(searches) <= 6
