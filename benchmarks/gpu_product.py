@@ -9,6 +9,7 @@ queued launches, so that the host's launch overhead is hidden wherever a product
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import math
 import statistics
@@ -52,6 +53,9 @@ QUICK = (("tandem", "c=255"), ("polling", "N=11"), ("kanban", "t=4"), ("fms", "n
 EXPLICIT_LIMIT = 2_000_000_000
 """Entries beyond which no explicit form is made."""
 
+EXPLICIT = {"csr_warp": "msr-subwarp", "sell": "sell", "csell": "csell", "delta_csell": "delta-csell"}
+"""Explicit formats measured beside cuSPARSE, by their key in the record."""
+
 _BATCH_SECONDS = 0.004
 _BATCHES = 15
 _HOPELESS = 3.0
@@ -60,20 +64,20 @@ _ENTRY_LIMIT = 40_000_000
 
 
 def load_matrix(name: str, constants: str) -> OffsetMTBDD:
-    """Build the transition matrix of an example; polling is generated for its number of stations."""
-    if name != "polling":
+    """Build the transition matrix of an example; polling and herman are generated for their one constant."""
+    if name not in ("polling", "herman"):
         return build_model(
             resolve(load_model(EXAMPLES / f"{name}.prism"), parse_constants(constants))
         ).transitions
-    stations = constants.split("=")[1]
+    size = constants.split("=")[1]
     text = subprocess.run(
-        [sys.executable, str(EXAMPLES / "generate.py"), "polling", stations],
+        [sys.executable, str(EXAMPLES / "generate.py"), name, size],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "polling.prism"
+        path = Path(folder) / f"{name}.prism"
         path.write_text(text)
         return build_model(resolve(load_model(path), {})).transitions
 
@@ -158,17 +162,15 @@ def explicit_rows(cupy: Any, device: Any, product: GpuProduct, x: Any, y: Any) -
     """Measure the explicit formats; the matrix is made from the tiles on the device."""
     csr = gpu_kernels.explicit_csr(device, product.matrix)
     z = cupy.empty_like(y)
-    warp_seconds = best_seconds(cupy, lambda: gpu_kernels.csr_spmv(device, *csr, x, z))
-    difference = relative_difference(z, y)
-    sell = gpu_kernels.sell_from_csr(device, *csr)
-    sell_seconds = best_seconds(cupy, lambda: gpu_kernels.sell_spmv(device, sell, x, z))
-    difference = max(difference, relative_difference(z, y))
-    result = {
-        "csr_bytes": sum(int(a.nbytes) for a in csr),
-        "csr_warp_seconds": warp_seconds,
-        "sell_bytes": sell.nbytes,
-        "sell_seconds": sell_seconds,
-    }
+    result: dict[str, Any] = {"csr_bytes": sum(int(a.nbytes) for a in csr)}
+    difference = 0.0
+    for key, name in EXPLICIT.items():
+        matrix = gpu_kernels.FORMATS[name].from_csr(device, *csr, n_columns=len(x))
+        multiply = functools.partial(matrix.multiply, device, x, z)
+        result |= {f"{key}_bytes": matrix.nbytes, f"{key}_seconds": best_seconds(cupy, multiply)}
+        difference = max(difference, relative_difference(z, y))
+        # Before the next format is made: large matrices fit the card once or twice only.
+        del matrix, multiply
     result |= cusparse_rows(cupy, csr, x, y)
     result["difference"] = max(result["difference"], difference)
     return result
@@ -337,7 +339,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         )
     rows = [r for r in rows if "csr_bytes" in r]
     ratios = [r["cusparse_seconds"] / r["seconds"] for r in rows]
-    names = ("csr_warp_seconds", "sell_seconds", "cusparse_seconds")
+    names = [*(f"{key}_seconds" for key in EXPLICIT), "cusparse_seconds"]
     best = [min(r[name] for name in names) / r["seconds"] for r in rows]
     lines.append(
         f"geometric means: cuSPARSE CSR {statistics.geometric_mean(ratios):.2f}x, "

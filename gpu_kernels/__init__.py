@@ -10,29 +10,31 @@ from gpu_kernels._launch import check_vector, index_bits, index_type
 from gpu_kernels.availability import is_available, unavailable_reason
 from gpu_kernels.block_spmv import BlockTasks, block_spmv
 from gpu_kernels.coded import CodedVector, compress
-from gpu_kernels.csr_spmv import SellMatrix, csr_spmv, sell_from_csr, sell_spmv
 from gpu_kernels.device import CudaDevice, Device, current_device, device_problem, use_device
 from gpu_kernels.explicit import explicit_csr
+from gpu_kernels.formats import FORMATS, ExplicitMatrix
 from gpu_kernels.steps import IterationState, Mode, Step, coded_step, finish_iteration, product_step
 from gpu_kernels.tiles import TileMatrix, Tuning, run_tiles
-from gpu_kernels.vector import relax_rows
+from gpu_kernels.vector import add_scaled, compare_rows, relax_rows
 
 __all__ = [
+    "FORMATS",
     "BlockTasks",
     "CodedVector",
     "CudaDevice",
     "Device",
+    "ExplicitMatrix",
     "IterationState",
     "Mode",
-    "SellMatrix",
     "Step",
     "TileMatrix",
     "Tuning",
+    "add_scaled",
     "block_spmv",
     "check_vector",
     "coded_step",
+    "compare_rows",
     "compress",
-    "csr_spmv",
     "current_device",
     "device_problem",
     "explicit_csr",
@@ -43,8 +45,6 @@ __all__ = [
     "product_step",
     "relax_rows",
     "run_tiles",
-    "sell_from_csr",
-    "sell_spmv",
     "unavailable_reason",
     "use_device",
 ]

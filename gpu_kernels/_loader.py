@@ -17,10 +17,30 @@ __all__ = ["COMPILE_OPTIONS", "SOURCES", "kernel_names", "raw_kernel", "source_t
 
 COMPILE_OPTIONS = ("-std=c++17",)
 
-SOURCES = ("block_spmv.cu", "csr_spmv.cu", "explicit.cu", "iteration.cu", "tiles.cu", "vector.cu")
+SOURCES = (
+    "block_spmv.cu",
+    "delta_sell.cu",
+    "explicit.cu",
+    "graph/fbt_pivots.cu",
+    "graph/fbt_search.cu",
+    "graph/format.cu",
+    "graph/max_id.cu",
+    "graph/mec_attractor.cu",
+    "graph/mec_trim.cu",
+    "graph/reach.cu",
+    "graph/trim.cu",
+    "iteration.cu",
+    "msr.cu",
+    "scan.cu",
+    "segments.cu",
+    "sell.cu",
+    "stream.cu",
+    "tiles.cu",
+    "vector.cu",
+)
 """All files that are compiled."""
 
-_INCLUDE = re.compile(r'^#include "([\w.]+)"$')
+_INCLUDE = re.compile(r'^#include "([\w./]+)"$')
 _KERNEL = re.compile(r'extern "C" __global__ void(?:\s+__launch_bounds__\([^)]*\))?\s+(\w+)\(')
 _PREAMBLE = """\
 #define BLOCK_SHARED __shared__

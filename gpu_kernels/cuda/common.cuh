@@ -39,6 +39,12 @@ struct Coded<16> {
         return __ldg(table + __ldg(static_cast<const unsigned short *>(elements) + i));
     }
 };
+template <>
+struct Coded<32> {
+    static __device__ double at(const void *elements, const double *table, INDEX i) {
+        return __ldg(table + __ldg(static_cast<const unsigned *>(elements) + i));
+    }
+};
 
 __device__ inline BITS larger(BITS a, BITS b) { return a > b ? a : b; }
 

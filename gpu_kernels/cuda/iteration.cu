@@ -8,7 +8,8 @@
 // changes        2 * CHANGE_SLOTS partial maxima of absolute and relative changes; zero afterwards
 // status         {how the iteration ended (0 not yet, 1 converged, 2 diverged), iterations done}
 // differences    {greatest absolute, greatest relative change} of the last iteration done
-// is_absolute    which of the two is compared with epsilon; an epsilon of 0 never ends the iteration
+// is_absolute    which of the two is compared with epsilon; an epsilon of 0 lets only divergence end the iteration,
+//                a negative one nothing: the changes are measured and no more
 //
 // Launch: one block of CHANGE_SLOTS threads. Once status[0] is set nothing changes any more, so that iterations
 // queued beyond the last one do no harm. Source: 003 section 4.4.2.2.
@@ -37,6 +38,7 @@ finish_iteration(BITS *changes, long long *status, double *differences, const do
     differences[0] = greatest;
     differences[1] = proportion;
     status[1] += 1;
+    if (epsilon < 0.0) return;
     // Asked first: infinity over infinity would pass for no difference.
     if (!(greatest <= 1.7976931348623157e308)) status[0] = 2;
     else if ((is_absolute ? greatest : proportion) < epsilon) status[0] = 1;

@@ -1,12 +1,11 @@
-"""The published kernel and the explicit formats against dense products."""
+"""The published block kernel against dense products."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse
 
-from gpu_kernels import Device, block_spmv, csr_spmv, sell_from_csr, sell_spmv
+from gpu_kernels import Device, block_spmv
 from hybrid.gpu.baseline import build_block_tasks
 from tests.gpu_kernels.devices import to_numpy
 from tests.helpers import from_dense, random_sparse
@@ -33,20 +32,3 @@ def test_block_spmv_matches_dense(device: Device, rng: np.random.Generator, size
         block_spmv(device, tasks, device.xp.asarray(x), out)
         np.testing.assert_allclose(to_numpy(out), dense @ x, rtol=1e-12, atol=1e-12)
         assert tasks.nbytes > 0
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_csr_and_sell_match_dense(device: Device, rng: np.random.Generator, size: int) -> None:
-    dense = skewed(rng, size)
-    csr = scipy.sparse.csr_matrix(dense)
-    xp = device.xp
-    indptr, indices, data = (xp.asarray(a) for a in (csr.indptr, csr.indices, csr.data))
-    x, out = xp.asarray(rng.normal(size=size)), xp.full(size, np.nan)
-    expected = dense @ to_numpy(x)
-    csr_spmv(device, indptr, indices, data, x, out)
-    np.testing.assert_allclose(to_numpy(out), expected, rtol=1e-12, atol=1e-12)
-    sell = sell_from_csr(device, indptr, indices, data)
-    assert sell.nbytes >= data.nbytes
-    out[:] = np.nan
-    sell_spmv(device, sell, x, out)
-    np.testing.assert_allclose(to_numpy(out), expected, rtol=1e-12, atol=1e-12)

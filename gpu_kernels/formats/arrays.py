@@ -1,0 +1,176 @@
+"""Array sweeps that the conversions share; NumPy and CuPy alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpu_kernels._launch import INDEX_LIMIT, index_bits, index_type
+from gpu_kernels.device import Device
+
+__all__ = [
+    "INDEX_MARGIN",
+    "CsrArrays",
+    "array_module",
+    "longest_of",
+    "owners",
+    "pointers",
+    "read_csr",
+    "require_memory",
+]
+
+Array = Any
+
+INDEX_MARGIN = 1 << 15
+"""Rows and elements that threads of a launch may reach behind the end before they notice."""
+
+
+@dataclass(frozen=True, eq=False)
+class CsrArrays:
+    """A matrix in compressed sparse rows on the device, checked.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    row_starts : ndarray, shape (n_rows + 1,), int32 or int64
+    columns : ndarray, shape (entries,), int32
+    values : ndarray, shape (entries,), float64
+    wide : bool
+        Whether 64-bit indices were asked for.
+    """
+
+    shape: tuple[int, int]
+    row_starts: Array
+    columns: Array
+    values: Array
+    wide: bool
+
+    def index(self, elements: int = 0) -> type[np.signedinteger[Any]]:
+        """Return the type of indices where ``elements`` are stored, 32 bits if they are enough."""
+        largest = max(elements, len(self.columns), *self.shape) + INDEX_MARGIN
+        return index_type(index_bits(largest, self.wide))
+
+    def ranks(self) -> tuple[Array, Array]:
+        """Return row and position within the row of every entry, int64."""
+        xp = array_module(self.columns)
+        rows = owners(self.row_starts, len(self.columns))
+        return rows, xp.arange(len(self.columns), dtype=np.int64) - self.row_starts[rows]
+
+    def lengths(self) -> Array:
+        """Return the entries of every row, shape (n_rows,), int64."""
+        return (self.row_starts[1:] - self.row_starts[:-1]).astype(np.int64)
+
+
+def read_csr(
+    device: Device, row_starts: Array, columns: Array, values: Array, n_columns: int, wide: bool = False
+) -> CsrArrays:
+    """Copy a matrix to the device where it is not there yet, and check it.
+
+    Parameters
+    ----------
+    device : Device
+    row_starts : array_like, shape (n_rows + 1,), integers
+    columns : array_like, shape (entries,), integers
+    values : array_like, shape (entries,), float64
+        All three on the host or on the device.
+    n_columns : int
+    wide : bool
+        Use 64-bit row starts although 32 bits would do.
+
+    Raises
+    ------
+    ValueError
+        If the arrays are no matrix; the message says what is wrong.
+
+    Notes
+    -----
+    Synchronises: yes.
+    """
+    xp = device.xp
+    row_starts, columns = xp.asarray(row_starts), xp.asarray(columns)
+    values = xp.ascontiguousarray(xp.asarray(values, dtype=np.float64))
+    n_rows, entries = len(row_starts) - 1, len(columns)
+    if n_rows < 0 or row_starts.ndim != 1:
+        raise ValueError(f"row_starts: expected shape (n_rows + 1,), got {row_starts.shape}")
+    if len(values) != entries:
+        raise ValueError(f"values: expected one for each of {entries} columns, got {len(values)}")
+    first, last = int(row_starts[0]), int(row_starts[-1])
+    if first != 0 or last != entries or (n_rows and bool((row_starts[1:] < row_starts[:-1]).any())):
+        raise ValueError(
+            f"row_starts: expected numbers from 0 to {entries}, the entries, that never decrease; "
+            f"got first {first}, last {last}"
+        )
+    if n_columns >= INDEX_LIMIT:
+        raise ValueError(f"an explicit matrix has fewer than 2**31 columns, this one has {n_columns}")
+    if entries:
+        low, high = int(columns.min()), int(columns.max())
+        if low < 0 or high >= n_columns:
+            raise ValueError(f"columns: expected 0 to {n_columns - 1}, got {low} to {high}")
+    columns = xp.ascontiguousarray(columns.astype(np.int32, copy=False))
+    arrays = CsrArrays((n_rows, int(n_columns)), row_starts, columns, values, wide)
+    starts = xp.ascontiguousarray(row_starts.astype(arrays.index(), copy=False))
+    return CsrArrays(arrays.shape, starts, columns, values, wide)
+
+
+def array_module(array: Array) -> Any:
+    """Return NumPy, or CuPy for an array on the device."""
+    if isinstance(array, np.ndarray):
+        return np
+    import cupy
+
+    return cupy
+
+
+def owners(starts: Array, count: int) -> Array:
+    """Return in which of consecutive ranges each of ``count`` positions lies, int64.
+
+    Parameters
+    ----------
+    starts : ndarray, shape (ranges + 1,), integers
+        From 0 to ``count``; ranges may be empty.
+
+    Notes
+    -----
+    Time: O(count); on a device O(count log(ranges)), since CuPy repeats by arrays on the host only.
+    """
+    xp = array_module(starts)
+    if xp is np:
+        return np.repeat(np.arange(len(starts) - 1, dtype=np.int64), np.diff(starts))
+    return xp.searchsorted(starts, xp.arange(count, dtype=starts.dtype), side="right") - 1
+
+
+def pointers(sizes: Array, index: Any = np.int64) -> Array:
+    """Return the starts of consecutive ranges of given sizes, and their end; shape (ranges + 1,)."""
+    xp = array_module(sizes)
+    starts = xp.zeros(len(sizes) + 1, index)
+    if len(sizes):
+        starts[1:] = xp.cumsum(sizes)
+    return starts
+
+
+def longest_of(lengths: Array, group: int) -> Array:
+    """Return the greatest of every ``group`` consecutive lengths; the last group may be short."""
+    xp = array_module(lengths)
+    if not len(lengths):
+        return xp.zeros(0, np.int64)
+    padded = xp.zeros(-(-len(lengths) // group) * group, np.int64)
+    padded[: len(lengths)] = lengths
+    return padded.reshape(-1, group).max(axis=1)
+
+
+def require_memory(device: Device, needed: int, what: str) -> None:
+    """Refuse a conversion whose result does not fit.
+
+    Raises
+    ------
+    MemoryError
+        With the bytes needed and the bytes free.
+    """
+    free = device.free_bytes()
+    if needed > free:
+        raise MemoryError(
+            f"{what} needs {needed} bytes and {free} are free on {device.name}; use a format with fewer "
+            "bytes an entry, parts of the matrix, or the compressed matrix"
+        )

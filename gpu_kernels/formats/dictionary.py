@@ -1,0 +1,64 @@
+"""Values of a matrix, plain or by a dictionary of the distinct ones (000 section 5, "compact MSR")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpu_kernels.coded import CodedVector
+from gpu_kernels.device import Device
+
+__all__ = ["encode_values", "scatter_values"]
+
+Array = Any
+
+_CHUNK = 1 << 24
+"""Elements sorted together: bounds the temporary memory."""
+
+
+def encode_values(device: Device, values: Array) -> CodedVector:
+    """Put values on the device as numbers of the distinct ones, of the narrowest unsigned type.
+
+    Parameters
+    ----------
+    device : Device
+    values : ndarray, shape (entries,), float64
+        On the host or on the device.
+
+    Returns
+    -------
+    CodedVector
+        With 8, 16 or 32 bits an element. Bit for bit the same numbers: minus zero is kept.
+
+    Notes
+    -----
+    Time: O(n log k) for k distinct values. Synchronises: yes.
+    """
+    xp, size = device.xp, len(values)
+    keys = xp.zeros(0, np.int64)
+    for begin in range(0, size, _CHUNK):
+        part = xp.asarray(values[begin : begin + _CHUNK]).view(np.int64)
+        keys = xp.unique(xp.concatenate((keys, xp.unique(part))))
+    bits = 8 if len(keys) <= 1 << 8 else 16 if len(keys) <= 1 << 16 else 32
+    elements = xp.empty(size, f"uint{bits}")
+    for begin in range(0, size, _CHUNK):
+        part = xp.asarray(values[begin : begin + _CHUNK]).view(np.int64)
+        elements[begin : begin + _CHUNK] = xp.searchsorted(keys, part)
+    return CodedVector(size, bits, elements, keys.view(np.float64))
+
+
+def scatter_values(device: Device, values: CodedVector, places: Array, size: int) -> CodedVector:
+    """Return values moved to places in a longer vector; what lies between are zeros or number 0.
+
+    Parameters
+    ----------
+    device : Device
+    values : CodedVector
+    places : ndarray, shape (values.size,), integers
+    size : int
+        Elements of the result.
+    """
+    elements = device.xp.zeros(size, values.elements.dtype)
+    elements[places] = values.elements
+    return CodedVector(size, values.bits, elements, values.table)

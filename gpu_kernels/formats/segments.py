@@ -1,0 +1,137 @@
+"""Rows in segments whose entries lie side by side for the threads of a warp (000 sections 4.2 and 4.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from gpu_kernels._launch import blocks_for
+from gpu_kernels.device import Device
+from gpu_kernels.formats.arrays import CsrArrays, array_module, longest_of, owners, pointers
+from gpu_kernels.formats.matrix import THREADS, ExplicitMatrix
+
+__all__ = ["CmsrHalfWarp", "CmsrWarp", "HalfWarpSegments", "MsrHalfWarp", "MsrWarp", "WarpSegments"]
+
+Array = Any
+
+
+@dataclass(frozen=True, eq=False)
+class WarpSegments(ExplicitMatrix):
+    """Segments of as many rows as a warp has threads; the product takes a thread a row (000 Algorithm 2).
+
+    Within a segment come the first entries of all rows, then the second ones, and so on; shorter rows are
+    padded. The last segment has ``remainder`` rows and no padding for rows that do not exist.
+
+    Attributes
+    ----------
+    segment_starts : ndarray, shape (segments + 1,), int32 or int64
+    columns : ndarray, shape (elements,), int32
+        -1 for padding.
+    """
+
+    warp: ClassVar[int] = 32
+    """Threads of a warp, a power of two up to 32; the worked examples have 4."""
+    threads_a_row: ClassVar[int] = 1
+    kernel_name: ClassVar[str] = "multiply_warp_segments"
+
+    segment_starts: Array
+    columns: Array
+
+    @classmethod
+    def segment_rows(cls) -> int:
+        """Return the rows of a segment that is not the last."""
+        return cls.warp // cls.threads_a_row
+
+    @property
+    def remainder(self) -> int:
+        """Rows of the last segment (n_rem)."""
+        rows = self.segment_rows()
+        return (self.shape[0] - 1) % rows + 1 if self.shape[0] else 0
+
+    @classmethod
+    def _convert(cls, device: Device, csr: CsrArrays) -> Self:
+        rounds = -(-longest_of(csr.lengths(), cls.segment_rows()) // cls.threads_a_row)
+        starts = pointers(rounds * cls._skips(device.xp, csr.shape[0]))
+        elements = int(starts[-1])
+        cls._require(device, elements)
+        places = cls._places_from(csr, starts)
+        columns = device.xp.full(elements, -1, np.int32)
+        columns[places] = csr.columns
+        values = cls._store_values(device, csr, places, elements)
+        return cls(csr.shape, values, starts.astype(csr.index(elements)), columns)
+
+    @classmethod
+    def _skips(cls, xp: Any, n_rows: int) -> Array:
+        """Return the threads of every segment: the distance between elements of one thread."""
+        rows = cls.segment_rows()
+        segments = -(-n_rows // rows)
+        skips = xp.full(segments, cls.warp, np.int64)
+        skips[segments - 1 :] = (n_rows - (segments - 1) * rows) * cls.threads_a_row
+        return skips
+
+    @classmethod
+    def _places_from(cls, csr: CsrArrays, starts: Array) -> Array:
+        rows, ranks = csr.ranks()
+        segments = rows // cls.segment_rows()
+        skips = cls._skips(array_module(starts), csr.shape[0])
+        lanes = rows % cls.segment_rows() * cls.threads_a_row + ranks % cls.threads_a_row
+        return starts[segments] + ranks // cls.threads_a_row * skips[segments] + lanes
+
+    def _places(self, csr: CsrArrays) -> Array:
+        return self._places_from(csr, self.segment_starts.astype(np.int64))
+
+    def element_rows(self) -> Array:
+        """Return the row of every element, padding included."""
+        xp = array_module(self.columns)
+        starts = self.segment_starts.astype(np.int64)
+        segments = owners(starts, self.n_elements)
+        lanes = (xp.arange(self.n_elements) - starts[segments]) % self._skips(xp, self.shape[0])[segments]
+        return segments * self.segment_rows() + lanes // self.threads_a_row
+
+    def element_columns(self) -> Array:
+        """Return the columns as they are."""
+        return self.columns
+
+    def _launch(self, device: Device, x: Array, out: Array) -> None:
+        index = self.segment_starts.dtype
+        kernel = device.kernel("segments.cu", self.kernel_name, self._macros(index, WARP=self.warp))
+        scalars = (index.type(len(self.segment_starts) - 1), index.type(self.remainder))
+        arguments = (*scalars, self.segment_starts, self.columns, *self._value_arguments(), x, out)
+        kernel((blocks_for(self.shape[0] * self.threads_a_row, THREADS),), (THREADS,), arguments)
+
+
+@dataclass(frozen=True, eq=False)
+class HalfWarpSegments(WarpSegments):
+    """Segments of half as many rows; the product takes two threads a row (000 Algorithm 3).
+
+    Within a segment come the first two entries of all rows, then the next two, and so on.
+    """
+
+    threads_a_row: ClassVar[int] = 2
+    kernel_name: ClassVar[str] = "multiply_half_warp_segments"
+
+
+@dataclass(frozen=True, eq=False)
+class MsrWarp(WarpSegments):
+    """Full-warp segments over plain values."""
+
+
+@dataclass(frozen=True, eq=False)
+class CmsrWarp(WarpSegments):
+    """Full-warp segments over a dictionary of values."""
+
+    compact: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, eq=False)
+class MsrHalfWarp(HalfWarpSegments):
+    """Half-warp segments over plain values."""
+
+
+@dataclass(frozen=True, eq=False)
+class CmsrHalfWarp(HalfWarpSegments):
+    """Half-warp segments over a dictionary of values."""
+
+    compact: ClassVar[bool] = True
