@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,12 @@ class CodedVector:
     def nbytes(self) -> int:
         """Bytes on the device."""
         return sum(int(array.nbytes) for array in (self.elements, self.table) if array is not None)
+
+    def scaled(self, factor: float) -> CodedVector:
+        """Return the vector times a number; a dictionary's numbers are shared, only its values are new."""
+        if self.table is not None:
+            return replace(self, table=self.table * factor)
+        return self if self.bits == 0 else replace(self, elements=self.elements * factor)
 
     def expand(self, device: Device) -> Any:
         """Return the plain vector, shape (size,), float64."""

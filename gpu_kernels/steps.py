@@ -130,7 +130,8 @@ def finish_iteration(device: Device, state: IterationState, epsilon: float, abso
     state : IterationState
         Changed in place; see cuda/iteration.cu.
     epsilon : float
-        The iteration has converged once the difference is below; 0 for never.
+        The iteration has converged once the difference is below; at 0 only divergence ends it, and at a
+        negative number nothing does: changes are measured, steps go on.
     absolute : bool
         Compare the absolute instead of the relative difference.
 

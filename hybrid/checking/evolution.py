@@ -12,7 +12,9 @@ come is negligible they are left out, and counted as an error (a sound steady-st
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,7 @@ from hybrid.checking.systems import injected, leaving_rates
 from hybrid.solvers.base import Clock
 from hybrid.solvers.enclosure import UNIT
 from hybrid.solvers.poisson import poisson_weights
+from hybrid.solvers.workspace import Array, Pair, workspace_of
 from mtbdd.language.syntax import ModelType
 from mtbdd.model import SymbolicModel
 from mtbdd.states import StateIndex
@@ -33,8 +36,9 @@ __all__ = ["Evolution"]
 Vector = NDArray[np.float64]
 
 _ABOVE = 1.02  # q over the greatest exit rate, so that P has a diagonal and no period
-_CHECK_EVERY = 32
+_CHECK_EVERY = 32  # steps between questions whether the rest may be left out
 _NEGLIGIBLE = 0.01  # share of epsilon that may be left out of a settled course
+_PART = 1 << 20  # elements looked at together: bounds the temporary memory
 _TRUNCATED = 0.25  # share of epsilon that truncation may cost
 
 
@@ -86,25 +90,27 @@ class Evolution:
         self.continuous = model.type is ModelType.CTMC
         self._work, self._criterion = work, options.criterion
         self._matrix = injected(model.submatrix(within, within, diagonal=not self.continuous), options)
+        self._space = workspace_of(self._matrix)
+        # Where leaving the set is worth something, a value of a CTMC is a probability.
+        self._least_bound = 0.0 if b is None else 1.0
         entries = row_entries(model.transitions)
         self._slack = step_slack(self._matrix, 4)
         self._absolute = self._slack
         if self.continuous:
             rates = leaving_rates(model, within, options)
             self.rate = _ABOVE * float(rates.max(initial=0.0))
-            scale = self.rate or 1.0
-            self._kept = 1.0 - rates / scale
-            self._b = None if b is None else b / scale
-            # The rounding errors of exit rates count most where little of a state's own value is kept.
-            self._slack += (entries + 4) * UNIT * _ABOVE / (_ABOVE - 1.0)
-            self._absolute += (entries + 4) * UNIT
-            self._spare = np.empty(within.size)
+            system = self._space.system(rates, b)
+            self._steps = system.uniformised(self.rate or 1.0)
+            # The rounding errors of exit rates, of 1 / q and of their products count most where little of a
+            # state's own value is kept. Fused multiply-adds make fewer.
+            self._slack += (entries + 6) * UNIT * _ABOVE / (_ABOVE - 1.0)
+            self._absolute += (entries + 6) * UNIT
         else:
             self.rate = 1.0
             totals = model.exit_rates(within)
             near = bool((np.abs(totals - 1.0) <= 8.0 * UNIT).all())
-            self._divisor = np.ones(within.size) if near else totals
-            self._b = b
+            divisor = np.ones(within.size) if near else totals
+            self._steps = self._space.system(divisor, b).relaxation()
             self._slack += (entries + 8) * UNIT
             self._absolute = self._slack
 
@@ -114,16 +120,22 @@ class Evolution:
         """Return the values a number of steps before those of `start`, not negative."""
         course = _Course()
         clock = Clock(self._work.progress)
-        x, y, made = start.copy(), np.empty_like(start), 0
+        space, pair, made, looked = self._space, self._vectors(start), 0, 0
         while made < steps:
-            change = self._step(x, y, True)
-            x, y, made = y, x, made + 1
-            measured = change == 0.0 or made % _CHECK_EVERY == 0
-            if measured and self._may_stop(x, change, steps - made, course):
+            count = min(space.stride, steps - made)
+            self._steps.sweep(pair, made, count)
+            made += count
+            if made == steps:
                 break
+            change, _ = space.read(self._steps.changes)
+            if change == 0.0 or made - looked >= _CHECK_EVERY:
+                looked = made
+                if self._may_stop(pair[made % 2], change, steps - made, course):
+                    break
             clock.tick(made, change)
         self._account(made, clock.seconds)
         course.steps = made
+        x = space.to_host(pair[made % 2])
         return self._bounds(x, course, max(float(start.max(initial=0)), float(x.max(initial=0))), 0.0, 0.0)
 
     def after_time(self, start: Vector, time: float) -> StateValues:
@@ -149,22 +161,24 @@ class Evolution:
 
     # ------------------------------------------------------------------ steps
 
+    def _vectors(self, start: Vector) -> Pair:
+        """Return the start and room for the value after a step, in the workspace."""
+        return self._space.vector(start), self._space.xp.empty(start.size)
+
     def _weighted(self, start: Vector, first: int, weights: Vector) -> tuple[Vector, _Course, float]:
         """Return the sum of ``weights[k] * x_{first + k}``, and the greatest value met."""
-        course = _Course()
+        space, course = self._space, _Course()
         clock = Clock(self._work.progress)
         last = first + weights.size - 1
-        x, y = start.copy(), np.empty_like(start)
-        result = np.zeros_like(start)
-        # Where leaving the set is worth something, x is a probability.
-        greatest = max(float(start.max(initial=0.0)), 0.0 if self._b is None else 1.0)
+        pair, result = self._vectors(start), space.xp.zeros(start.size)
+        greatest = max(float(start.max(initial=0.0)), self._least_bound)
         rest = np.append(np.cumsum(weights[::-1])[::-1], 0.0)
         negligible = _TRUNCATED * self._criterion.epsilon * float(rest[0])
         made = 0
         while True:
+            x = pair[made % 2]
             if made >= first:
-                np.multiply(x, weights[made - first], out=y)
-                result += y
+                space.add_scaled(float(weights[made - first]), x, result)
                 left = float(rest[made - first + 1])
                 if left <= negligible and made < last:
                     if left * greatest <= self._tolerance(result):
@@ -173,42 +187,29 @@ class Evolution:
                     negligible *= 1e-3  # small results need more terms
             if made == last:
                 break
-            measured = made % _CHECK_EVERY == 0
-            change = self._step(x, y, measured)
-            x, y, made = y, x, made + 1
-            if measured and self._may_stop(x, change, last - made, course):
-                result += float(weights[max(made - first, 0) :].sum()) * x
-                break
-            clock.tick(made, change)
+            # One step at a time where every value is wanted, and otherwise up to the next question.
+            due = _CHECK_EVERY - made % _CHECK_EVERY
+            count = 1 if made >= first else min(due, first - made)
+            self._steps.sweep(pair, made, count)
+            made += count
+            if made % _CHECK_EVERY == 0:
+                change, _ = space.read(self._steps.changes)
+                if self._may_stop(pair[made % 2], change, last - made, course):
+                    space.add_scaled(float(weights[max(made - first, 0) :].sum()), pair[made % 2], result)
+                    break
+                clock.tick(made, change)
         self._account(made, clock.seconds)
         course.steps, course.terms = made, min(made + 1, weights.size)
-        return result, course, greatest
+        return space.to_host(result), course, greatest
 
-    def _step(self, x: Vector, out: Vector, measured: bool) -> float:
-        """Write ``P x + b`` to `out`; return the greatest change, infinite if it is not asked for."""
-        if not self.continuous:
-            return self._matrix.jacobi_step(x, out, self._b, self._divisor, 1.0)[0]
-        self._matrix.multiply(x, out)
-        out /= self.rate or 1.0
-        if self._b is not None:
-            out += self._b
-        np.multiply(self._kept, x, out=self._spare)
-        out += self._spare
-        if not measured:
-            return float("inf")
-        np.subtract(out, x, out=self._spare)
-        np.abs(self._spare, out=self._spare)
-        return float(self._spare.max(initial=0.0))
-
-    def _tolerance(self, result: Vector) -> float:
+    def _tolerance(self, result: Array) -> float:
         """Return the truncation error that a result may have everywhere."""
         if self._criterion.absolute:
             return _TRUNCATED * self._criterion.epsilon
-        positive = result[result > 0]
-        least = float(positive.min()) if positive.size else 0.0
-        return _TRUNCATED * self._criterion.epsilon * least
+        (least,) = self._space.read(_least_positive(self._space.xp, result))
+        return _TRUNCATED * self._criterion.epsilon * least if math.isfinite(least) else 0.0
 
-    def _may_stop(self, x: Vector, change: float, remaining: int, course: _Course) -> bool:
+    def _may_stop(self, x: Array, change: float, remaining: int, course: _Course) -> bool:
         """Return whether the steps still to come may be left out, and note the error if so."""
         if remaining == 0:
             return False
@@ -216,11 +217,12 @@ class Evolution:
         if change > 0.0:
             # Less than the rounding errors of the steps left out is negligible, too.
             limit = max(_NEGLIGIBLE * self._criterion.epsilon, remaining * self._absolute)
-            if error > limit * float(x.max(initial=0.0)):
+            (most,) = self._space.read(x.max())
+            if error > limit * most:
                 return False
             if not self._criterion.absolute:
-                positive = x[x > 0]
-                if error > limit * (float(positive.min()) if positive.size else 0.0):
+                (least,) = self._space.read(_least_positive(self._space.xp, x))
+                if error > limit * (least if math.isfinite(least) else 0.0):
                     return False
         course.left_out = error
         return True
@@ -259,4 +261,14 @@ class Evolution:
         matrix = self._matrix
         base = 8 * (5 if self.continuous else 3) * matrix.shape[0]
         method = "uniformisation" if self.continuous else "steps"
+        self._work.synchronisations += self._space.looks
         self._work.note(method, matrix.backend, matrix.level, steps, seconds, base, matrix.nbytes)
+
+
+def _least_positive(xp: Any, x: Array) -> Array:
+    """Return the least positive element, shape (); infinite if there is none."""
+    least = xp.full((), np.inf)
+    for begin in range(0, x.size, _PART):
+        part = x[begin : begin + _PART]
+        least = xp.minimum(least, xp.where(part > 0, part, np.inf).min())
+    return least

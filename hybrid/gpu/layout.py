@@ -22,6 +22,9 @@ __all__ = ["LayoutOptions", "build_layout"]
 _PLACES = 2048
 """Places of terms that an item of several chunks may have: bounds its shared memory."""
 
+_MOST_TABLE_BYTES = 16 * 1024
+"""Size of a block's tables from which two groups at once beat four: what tables take, the cache lacks."""
+
 _SHARED_BYTES = 48 * 1024
 """Shared memory that a block has on every card without being asked for more."""
 
@@ -90,6 +93,8 @@ def build_layout(
     if chosen.shape is None and len(table.term_slot) <= FEW_TERMS * len(table.begin):
         table = build_tiles(xp, types, k, entries, replace(shape, slices=LARGE_SLICES))
     del entries
+    if chosen.tuning is None and _table_bytes(table, tuning, bits, classes.scaled) > _MOST_TABLE_BYTES:
+        tuning = replace(tuning, members=2)
     groups = expand_groups(xp, types, k)
     index = index_type(bits)
     members = tuning.members
@@ -142,6 +147,12 @@ def _most_terms(table: TileTable) -> np.ndarray[Any, np.dtype[np.int64]]:
         np.maximum.reduceat(of_round, first) if len(first) else np.zeros(0, np.int64)
     )
     return most
+
+
+def _table_bytes(table: TileTable, tuning: Tuning, bits: int, scaled: bool) -> int:
+    """Return the shared memory that the fullest round takes."""
+    terms = int(_most_terms(table).max(initial=0)) + 1
+    return terms * tuning.members * bits // 8 + 8 * terms * (tuning.members if scaled else 1)
 
 
 def _chunks(

@@ -16,6 +16,7 @@ from gpu_kernels import (
     run_tiles,
 )
 from hybrid.gpu.arrays import Array, to_host
+from hybrid.gpu.workspace import DeviceWorkspace
 
 __all__ = ["GpuProduct"]
 
@@ -67,39 +68,19 @@ class GpuProduct:
 
         Notes
         -----
-        Synchronises: yes, for the two numbers. Iterations that leave them on the device are in
-        :mod:`hybrid.gpu.sweeps`.
+        Synchronises: yes, for the two numbers. Iterations that leave them on the device have a workspace.
         """
         xp = self.device.xp
         state = IterationState.create(self.device)
         step = coded_step(self.device, Mode.JACOBI, diagonal, b, omega, state)
         target = out if isinstance(out, xp.ndarray) else xp.empty(self.matrix.n_rows)
         self.run(step, xp.asarray(x), target)
-        finish_iteration(self.device, state, 0.0, False)
+        finish_iteration(self.device, state, -1.0, False)
         if target is not out:
             out[:] = to_host(target)
         absolute, relative = to_host(state.differences).tolist()
         return absolute, relative
 
-    def residual(self, x: Array, step: Step, scratch: Array) -> float:
-        """Return ``max |M x + b - diagonal x|`` with the vectors of a step.
-
-        Parameters
-        ----------
-        x : ndarray, shape (n,), float64
-            On the device.
-        step : Step
-            Any step of these vectors.
-        scratch : ndarray, shape (n,), float64
-            On the device; may be overwritten.
-
-        Notes
-        -----
-        Synchronises: yes.
-        """
-        if self.matrix.n_rows == 0:
-            return 0.0
-        state = IterationState.create(self.device)
-        self.run(Step(Mode.RESIDUAL, step.diagonal, step.right, 1.0, state), x, scratch)
-        finish_iteration(self.device, state, 0.0, False)
-        return float(to_host(state.differences)[0])
+    def workspace(self) -> DeviceWorkspace:
+        """Return memory and operations for a solution on the device."""
+        return DeviceWorkspace(self.device, self.run)

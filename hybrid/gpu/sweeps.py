@@ -1,127 +1,99 @@
-"""Iterations that stay on the device: vectors, differences and the stopping test.
-
-The host queues some iterations at a time and then looks at two numbers: how the iteration ended, if it did,
-and after how many steps. Steps queued beyond the end do nothing, so the result is that of stopping at once.
-From the second look on, the iterations between two looks are a recorded graph of launches, and looks become
-rarer until about a twentieth of a second lies between them. Source: 001 section II; 003 section 4.4.2.2.
-"""
+"""Repeated steps on the device: queued in one go, from a recorded graph of launches where they repeat."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from gpu_kernels import Device, IterationState, Step, add_scaled, finish_iteration
+from hybrid.gpu.arrays import Array
 
-from gpu_kernels import Device, IterationState, Mode, Step, coded_step, finish_iteration
-from hybrid.gpu.arrays import Array, to_host
-from hybrid.gpu.product import GpuProduct
-from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status
+__all__ = ["RECORDED", "DeviceSteps", "Run"]
 
-__all__ = ["CHECK_EVERY", "solve_jacobi", "solve_power"]
+RECORDED = 10
+"""Steps in a recording; an even number, so that the vectors are back in their places afterwards."""
 
-Vector = NDArray[np.float64]
+Run = Callable[[Step, Array, Array], None]
+"""Queues a step over all rows of a matrix."""
 
-CHECK_EVERY = 10
-"""Iterations between two looks of the host, at least; an even number."""
-
-_LOOK_SECONDS = 0.05
-_STATUS = (Status.MAX_ITERATIONS, Status.CONVERGED, Status.DIVERGED)
+_Vectors = tuple[Array, Array, Array | None]
 
 
-def solve_jacobi(
-    product: GpuProduct,
-    criterion: Criterion,
-    omega: float,
-    diagonal: Vector,
-    b: Vector | None,
-    start: Vector,
-    progress: Progress | None,
-) -> Solution:
-    """Iterate ``x <- (1 - omega) x + omega (M x + b) / diagonal`` on the device.
+class DeviceSteps:
+    """Steps of one kind on the device.
 
-    Parameters and result are those of :meth:`hybrid.solvers.Jacobi.solve`; vectors come from the host and the
-    solution goes back there.
+    Parameters
+    ----------
+    device : Device
+    run : callable
+        Queues a step over all rows.
+    step : Step
+        With an iteration state of its own.
+    epsilon, absolute
+        Stopping test, see :func:`gpu_kernels.finish_iteration`.
+    synchronises : callable
+        Called where the host waits.
     """
-    return _iterate(product, criterion, Mode.JACOBI, omega, diagonal, b, start, progress)
-
-
-def solve_power(
-    product: GpuProduct,
-    criterion: Criterion,
-    scale: float,
-    diagonal: Vector,
-    b: Vector | None,
-    start: Vector,
-    progress: Progress | None,
-) -> Solution:
-    """Iterate ``x <- x + (M x + b - diagonal x) / scale``, as :class:`hybrid.solvers.Power` says."""
-    return _iterate(product, criterion, Mode.POWER, 1.0 / scale, diagonal, b, start, progress)
-
-
-def _iterate(
-    product: GpuProduct,
-    criterion: Criterion,
-    mode: Mode,
-    weight: float,
-    diagonal: Vector,
-    b: Vector | None,
-    start: Vector,
-    progress: Progress | None,
-) -> Solution:
-    device = product.device
-    xp = device.xp
-    state = IterationState.create(device)
-    step = coded_step(device, mode, diagonal, b, weight, state)
-    buffers = (xp.array(start, dtype=float), xp.empty(len(start)))
-    sweeps = _Sweeps(product, step, criterion, buffers)
-    clock = Clock(progress)
-    ended, iterations, differences = 0, 0, np.full(2, np.inf)
-    while not ended and iterations < criterion.max_iterations:
-        sweeps.queue(iterations, criterion.max_iterations - iterations)
-        # The only place where the host waits for the device.
-        ended, iterations = to_host(state.status).tolist()
-        differences = to_host(state.differences)
-        clock.tick(iterations, criterion.difference(*differences.tolist()))
-    seconds = clock.seconds
-    x, scratch = buffers[iterations % 2], buffers[1 - iterations % 2]
-    residual = product.residual(x, step, scratch)
-    difference = criterion.difference(*differences.tolist())
-    return Solution(to_host(x), _STATUS[ended], iterations, seconds, difference, residual)
-
-
-class _Sweeps:
-    """Queues iterations, from a recorded graph where that is possible."""
 
     def __init__(
-        self, product: GpuProduct, step: Step, criterion: Criterion, buffers: tuple[Array, Array]
+        self,
+        device: Device,
+        run: Run,
+        step: Step,
+        epsilon: float,
+        absolute: bool,
+        synchronises: Callable[[], None],
     ) -> None:
-        self._product, self._step, self._criterion, self._buffers = product, step, criterion, buffers
-        self._device: Device = product.device
-        self._replay: Callable[[], None] | None = None
-        self._repeats = 1
-        self._last: float | None = None
+        if step.state is None:
+            raise ValueError("steps that are repeated need an iteration state")
+        self._device, self._run, self._step, self._state = device, run, step, step.state
+        self._epsilon, self._absolute = epsilon, absolute
+        self._synchronises = synchronises
+        # Recordings by the vectors' identities; the vectors are kept, so that no other can take their places.
+        self._recordings: dict[tuple[int, int, int], tuple[_Vectors, Callable[[], None] | None]] = {}
 
-    def queue(self, done: int, most: int) -> None:
-        """Queue iterations after the first ``done``, at most ``most``."""
-        now = time.perf_counter()
-        if self._last is not None and now - self._last < _LOOK_SECONDS / 2 and self._replay is not None:
-            self._repeats *= 2
-        self._last = now
-        if done == 0 or most < CHECK_EVERY * self._repeats or done % 2:
+    @property
+    def state(self) -> IterationState:
+        """Where the steps stand."""
+        return self._state
+
+    def sweep(self, pair: tuple[Array, Array], done: int, count: int, total: Array | None = None) -> None:
+        """Queue steps. Synchronises: only to record those that come for the second time."""
+        while count >= RECORDED and done % 2 == 0:
+            self._block(pair, total)
+            done, count = done + RECORDED, count - RECORDED
+        self._queue(pair, done, count, total)
+
+    def _block(self, pair: tuple[Array, Array], total: Array | None) -> None:
+        vectors = (*pair, total)
+        key = (id(vectors[0]), id(vectors[1]), id(vectors[2]))
+        known = self._recordings.get(key)
+        if known is None:
             # The first time kernels are compiled and loaded, which no recording can hold.
-            self._run(done, min(most, CHECK_EVERY))
+            self._recordings[key] = vectors, None
+            self._queue(pair, 0, RECORDED, total)
             return
-        if self._replay is None:
-            self._replay = self._device.record(lambda: self._run(0, CHECK_EVERY))
-        for _ in range(self._repeats):
-            self._replay()
+        replay = known[1]
+        if replay is None:
+            self._synchronises()
+            replay = self._device.record(lambda: self._queue(pair, 0, RECORDED, total))
+            self._recordings[key] = vectors, replay
+        replay()
 
-    def _run(self, done: int, count: int) -> None:
-        epsilon, absolute = self._criterion.epsilon, self._criterion.absolute
-        state: Any = self._step.state
-        for i in range(done, done + count):
-            self._product.run(self._step, self._buffers[i % 2], self._buffers[1 - i % 2])
-            finish_iteration(self._device, state, epsilon, absolute)
+    def _queue(self, pair: tuple[Array, Array], done: int, count: int, total: Array | None) -> None:
+        for k in range(done, done + count):
+            x, out = pair[k % 2], pair[1 - k % 2]
+            if total is not None:
+                add_scaled(self._device, 1.0, x, total)
+            self._run(self._step, x, out)
+            finish_iteration(self._device, self._state, self._epsilon, self._absolute)
+
+    @property
+    def changes(self) -> Array:
+        """Greatest absolute and relative change of the last step, on the device; a copy."""
+        return self._state.differences.copy()
+
+    @property
+    def course(self) -> Array:
+        """Steps made, and the changes of the last one, on the device."""
+        xp = self._device.xp
+        return xp.concatenate((self._state.status[1:].astype(self._state.differences.dtype), self.changes))

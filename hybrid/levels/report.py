@@ -7,13 +7,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hybrid.levels.choice import choose_level
+from hybrid.levels.choice import choose_level, predicted_seconds
 from hybrid.levels.curve import LevelCurve, base_memory_bytes, level_curve
 from mtbdd.offset import OffsetMTBDD
+
+if TYPE_CHECKING:
+    from hybrid.matrix import HybridMatrix
 
 __all__ = ["LevelReport", "measure_levels", "report_levels"]
 
@@ -88,7 +92,7 @@ def report_levels(
         Name in plots.
     policy : str or int
         Whose choice the reason explains.
-    backend : {"cpu", "reference"}
+    backend : {"cpu", "gpu", "reference"}
         For which "min-time" is predicted.
     seconds : dict, optional
         Measured times by level (`measure_levels`); "min-time" then is the fastest of these.
@@ -113,7 +117,9 @@ def report_levels(
 def measure_levels(
     matrix: OffsetMTBDD, backend: str = "cpu", progress: Callable[[str], None] | None = None
 ) -> dict[int, float]:
-    """Time a product at every level that fits in memory and is not hopelessly slow.
+    """Time a product at every level that fits in memory and is not hopelessly slow on the backend.
+
+    Vectors lie where the backend has them; on a device some products are queued between two looks.
 
     Returns
     -------
@@ -132,21 +138,40 @@ def measure_levels(
     if vectors > free:
         raise MemoryError(f"two vectors need {vectors} bytes, {free} are free")
     curve = level_curve(matrix)
-    predicted = [c.seconds_predicted for c in curve.levels if c.seconds_predicted is not None]
-    limit = _HOPELESS * min(predicted) if predicted else 0.0
+    predicted = [(predicted_seconds(curve, c, backend), c) for c in curve.levels]
+    limit = _HOPELESS * min((s for s, _ in predicted if s is not None), default=0.0)
     x = np.random.default_rng(20).random(matrix.n_columns)
-    y = np.empty(matrix.n_rows)
     found: dict[int, float] = {}
-    for candidate in curve.levels:
-        usable = candidate.seconds_predicted is not None and candidate.seconds_predicted <= limit
-        if not usable or vectors + 3 * candidate.bytes_worst_case > free:
+    for seconds, candidate in predicted:
+        if seconds is None or seconds > limit:
+            continue
+        # Without a device the submatrices are expanded in the host's memory.
+        if backend != "gpu" and vectors + 3 * candidate.bytes_worst_case > free:
             continue
         if progress is not None:
             progress(f"measuring level {candidate.level}")
-        product = inject(matrix, level=candidate.level, backend=backend)
-        product.multiply(x, y)
-        found[candidate.level] = _time(lambda product=product: product.multiply(x, y))  # type: ignore[misc]
+        try:
+            found[candidate.level] = _seconds_per_product(
+                inject(matrix, level=candidate.level, backend=backend), x
+            )
+        except MemoryError:
+            # The device has no room for this level; others may be smaller.
+            continue
     return found
+
+
+def _seconds_per_product(operator: HybridMatrix, x: NDArray[np.float64]) -> float:
+    """Return the median time of a product after a first one, which builds the representation."""
+    space = operator.workspace()
+    vector, out = space.vector(x), space.xp.empty(operator.shape[0])
+
+    def products() -> None:
+        for _ in range(space.stride):
+            space.multiply(vector, out)
+        space.read(out[:1])
+
+    products()
+    return _time(products) / space.stride
 
 
 def _time(call: Callable[[], object]) -> float:

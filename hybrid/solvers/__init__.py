@@ -4,10 +4,12 @@ from hybrid.solvers.base import Criterion, Solution, Status, Sweeper
 from hybrid.solvers.bicgstab import BiCGStab
 from hybrid.solvers.enclosure import Enclosure
 from hybrid.solvers.gain import Gain, GainResult
+from hybrid.solvers.gauss_seidel import GaussSeidel
 from hybrid.solvers.interval import Interval
 from hybrid.solvers.jacobi import Jacobi
 from hybrid.solvers.optimistic import Optimistic
 from hybrid.solvers.power import Power
+from hybrid.solvers.topological import Topological
 
 __all__ = [
     "BiCGStab",
@@ -15,6 +17,7 @@ __all__ = [
     "Enclosure",
     "Gain",
     "GainResult",
+    "GaussSeidel",
     "Interval",
     "Jacobi",
     "Optimistic",
@@ -22,4 +25,5 @@ __all__ = [
     "Solution",
     "Status",
     "Sweeper",
+    "Topological",
 ]

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Clock", "Criterion", "Solution", "Status", "Sweeper", "iterate", "true_residual"]
+__all__ = ["Clock", "Criterion", "Progress", "Solution", "Status", "Sweeper", "Vector", "true_residual"]
 
 Vector = NDArray[np.float64]
 Progress = Callable[[int, float], None]
@@ -32,7 +32,12 @@ class Status(Enum):
     )
     DIVERGED = "the iterates are no longer finite numbers: choose another --method or a smaller --omega"
     BREAKDOWN = (
-        "the method broke down, or no longer comes closer to a solution: choose --method optimistic or jacobi"
+        "the method broke down: a number to divide by became zero, again after starting anew; "
+        "choose --method optimistic or jacobi"
+    )
+    STAGNATED = (
+        "the method no longer comes closer to a solution, wherever it starts anew: "
+        "choose --method optimistic or jacobi, or a larger --epsilon"
     )
     NO_BOUND = (
         "no upper bound could be verified in double precision: "
@@ -86,6 +91,8 @@ class Solution:
         The last difference compared with epsilon.
     residual : float
         ``max |M x + b - diagonal x|`` of `values`, from a fresh product.
+    synchronisations : int
+        How often the host waited for a device while iterating; 0 where there is none.
     """
 
     values: Vector
@@ -94,6 +101,7 @@ class Solution:
     seconds: float
     difference: float
     residual: float
+    synchronisations: int = field(default=0, kw_only=True)
 
     @property
     def seconds_per_iteration(self) -> float | None:
@@ -102,7 +110,11 @@ class Solution:
 
 
 class Sweeper(Protocol):
-    """What a method needs of a matrix."""
+    """What a method needs of a matrix.
+
+    A matrix whose vectors had better live elsewhere offers ``workspace()`` besides, see
+    :mod:`hybrid.solvers.workspace`.
+    """
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -151,41 +163,3 @@ def true_residual(matrix: Sweeper, x: Vector, b: Vector | None, diagonal: Vector
         product += b
     product -= diagonal * x
     return float(np.abs(product, out=product).max())
-
-
-def iterate(
-    matrix: Sweeper,
-    criterion: Criterion,
-    step: Callable[[Vector, Vector], tuple[float, float]],
-    diagonal: Vector,
-    b: Vector | None,
-    start: Vector,
-    progress: Progress | None,
-) -> Solution:
-    """Repeat a step from `start` until two iterates are close; the one place that decides how it ended.
-
-    Parameters
-    ----------
-    step : callable
-        Writes the iterate after its first argument to its second and returns the greatest absolute and
-        relative differences; it may overwrite the first.
-    """
-    x, y = start.copy(), np.empty_like(start)
-    clock = Clock(progress)
-    status, difference, iteration = Status.MAX_ITERATIONS, float("inf"), 0
-    while iteration < criterion.max_iterations:
-        iteration += 1
-        absolute, relative = step(x, y)
-        difference = criterion.difference(absolute, relative)
-        x, y = y, x
-        # Asked first: infinity over infinity would pass for no difference.
-        if not np.isfinite(absolute):
-            status = Status.DIVERGED
-            break
-        if difference < criterion.epsilon:
-            status = Status.CONVERGED
-            break
-        clock.tick(iteration, difference)
-    seconds = clock.seconds
-    residual = true_residual(matrix, x, b, diagonal, y)
-    return Solution(x, status, iteration, seconds, difference, residual)

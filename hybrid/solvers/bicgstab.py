@@ -1,20 +1,31 @@
-"""BiCGStab, preconditioned with the diagonal (van der Vorst, SIAM J. Sci. Stat. Comput. 13, 1992).
+"""BiCGStab, preconditioned with the diagonal.
 
 Solves ``diagonal * x = M x + b`` as ``(I - M / diagonal) x = b / diagonal``.  Two products an iteration, no
-promise that the residual falls; a breakdown is met by starting again from the iterate, a few times.
+promise that the residual falls.  The numbers of the recurrence stay where the vectors are (002, section 5.2):
+on a device the host looks at them now and then, and a recurrence that has ended moves nothing any more.
+Source: van der Vorst, Bi-CGSTAB, SIAM J. Sci. Stat. Comput. 13, 1992; 002, section 3.2.
+
+Three ways to fail are told apart.  A *breakdown*: some number to divide by is zero.  *Stagnation*: the
+residual no longer falls, or the recurrence's falls and the true one does not follow.  *No convergence* within
+the iteration limit.  The first two are met by starting anew from the iterate, as long as that helps.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status, Sweeper, Vector, true_residual
+from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status, Sweeper, Vector
+from hybrid.solvers.workspace import Array, System, Workspace, workspace_of
 
 __all__ = ["BiCGStab"]
 
 _RESTARTS = 20
+_HELPED = 0.9  # of the residual may be left for a start to have helped
+_IN_VAIN = 2  # starts that do not help, one after the other, after which the method gives up
+_PLATEAU = 500  # iterations without a smaller residual that count as stagnation
 
 
 @dataclass(frozen=True)
@@ -45,56 +56,133 @@ class BiCGStab:
         ------
         ValueError
             There is no right-hand side: a singular system, for which the method is not made.
+
+        Notes
+        -----
+        Six vectors besides the operands, where the matrix has its workspace.
         """
         if b is None:
             raise ValueError("bicgstab solves systems with a right-hand side; choose jor for steady states")
-        right = b / diagonal
         clock = Clock(progress)
-        x, status, iteration = start.copy(), Status.MAX_ITERATIONS, 0
-        scale = 1.0 if self.criterion.absolute else float(np.linalg.norm(right)) or 1.0
-        difference = float("inf")
-        for _ in range(_RESTARTS + 1):
-            r = right - self._apply(matrix, diagonal, x)
-            shadow, p, best = r.copy(), r.copy(), float(np.linalg.norm(r))
-            rho = float(shadow @ r)
-            difference = best / scale
-            while difference >= self.criterion.epsilon and iteration < self.criterion.max_iterations:
-                iteration += 1
-                v = self._apply(matrix, diagonal, p)
-                denominator = float(shadow @ v)
-                if denominator == 0.0 or not np.isfinite(denominator):
-                    break
-                alpha = rho / denominator
-                s = r - alpha * v
-                t = self._apply(matrix, diagonal, s)
-                length = float(t @ t)
-                omega = float(t @ s) / length if length > 0 else 0.0
-                x += alpha * p + omega * s
-                r = s - omega * t
-                difference = float(np.linalg.norm(r)) / scale
-                before, rho = rho, float(shadow @ r)
-                if omega == 0.0 or rho == 0.0 or not np.isfinite(difference):
-                    break
-                p = r + (rho / before) * (alpha / omega) * (p - omega * v)
-                clock.tick(iteration, difference)
-            # The recurrence drifts away from the residual it stands for: only a fresh one counts.
-            difference = float(np.linalg.norm(right - self._apply(matrix, diagonal, x))) / scale
-            if not np.isfinite(difference):
-                status = Status.DIVERGED
-                break
-            if difference < 2.0 * self.criterion.epsilon:
-                status = Status.CONVERGED
-                break
-            if iteration >= self.criterion.max_iterations:
-                break
-            status = Status.BREAKDOWN
-        seconds = clock.seconds
-        residual = true_residual(matrix, x, b, diagonal, np.empty_like(x))
-        return Solution(x, status, iteration, seconds, difference, residual)
+        space = workspace_of(matrix)
+        system = space.system(diagonal, b)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            scale = 1.0 if self.criterion.absolute else float(np.linalg.norm(b / diagonal)) or 1.0
+            run = _Recurrence(space, system, start, scale, self.criterion.epsilon)
+            status = self._repeat(run, clock)
+        seconds, looks = clock.seconds, space.looks
+        (residual,) = space.read(system.residual(run.x, run.spare))
+        values = space.to_host(run.x)
+        return Solution(
+            values, status, run.iterations, seconds, run.difference, residual, synchronisations=looks
+        )
 
-    @staticmethod
-    def _apply(matrix: Sweeper, diagonal: Vector, x: Vector) -> Vector:
-        """Return ``(I - M / diagonal) x``."""
-        product = matrix.multiply(x)
-        product /= diagonal
-        return x - product
+    def _repeat(self, run: _Recurrence, clock: Clock) -> Status:
+        """Run the recurrence and start it anew until it is clear how it ends."""
+        before, in_vain, ended = math.inf, 0, Status.STAGNATED
+        for _ in range(_RESTARTS + 1):
+            # The recurrence drifts away from the residual it stands for: only a fresh one counts.
+            run.restart()
+            if not math.isfinite(run.difference):
+                return Status.DIVERGED
+            if run.difference < 2.0 * self.criterion.epsilon:
+                return Status.CONVERGED
+            if run.iterations >= self.criterion.max_iterations:
+                return Status.MAX_ITERATIONS
+            in_vain = 0 if run.difference <= _HELPED * before else in_vain + 1
+            if in_vain >= _IN_VAIN:
+                return ended
+            before = run.difference
+            ended = self._run(run, clock)
+        run.restart()
+        return Status.CONVERGED if run.difference < 2.0 * self.criterion.epsilon else ended
+
+    def _run(self, run: _Recurrence, clock: Clock) -> Status:
+        """Iterate until the recurrence stops; return what to call it if its result does not do."""
+        smallest, found_at = run.difference, run.iterations
+        while run.alive and run.iterations < self.criterion.max_iterations:
+            run.advance(self.criterion.max_iterations - run.iterations)
+            clock.tick(run.iterations, run.difference)
+            if run.difference < smallest:
+                smallest, found_at = run.difference, run.iterations
+            elif run.iterations - found_at >= _PLATEAU:
+                break
+        return Status.BREAKDOWN if run.broken else Status.STAGNATED
+
+
+class _Recurrence:
+    """Vectors and numbers of the method, in the workspace.
+
+    Once the residual is small or a number to divide by is zero, all factors are zero: x stays the same.
+    """
+
+    def __init__(self, space: Workspace, system: System, start: Vector, scale: float, epsilon: float) -> None:
+        xp = space.xp
+        self._space, self._scale, self._epsilon = space, scale, epsilon
+        self._system, self._fresh = system, system.relaxation()
+        self.x = space.vector(start)
+        self._r, self._shadow, self._p = (xp.empty(start.size) for _ in range(3))
+        self._v, self._t = (xp.empty(start.size) for _ in range(2))
+        self._rho = self._norm = self._live = self._ok = self._made = xp.zeros(())
+        self.iterations, self.difference, self.alive, self.broken = 0, math.inf, False, False
+
+    @property
+    def spare(self) -> Array:
+        """A vector that is free once all is over."""
+        return self._t
+
+    def restart(self) -> None:
+        """Start from the residual of x, and read how great it is."""
+        xp = self._space.xp
+        self._fresh.sweep((self.x, self._r), 0, 1)
+        self._r -= self.x
+        self._shadow[...] = self._r
+        self._p[...] = self._r
+        self._rho = xp.dot(self._shadow, self._r)
+        self._norm = xp.sqrt(self._rho)
+        self._live = self._ok = self._norm >= self._epsilon * self._scale
+        (norm,) = self._space.read(self._norm)
+        self.difference, self.alive, self.broken = norm / self._scale, True, False
+
+    def advance(self, most: int) -> None:
+        """Queue some iterations and look where they have led."""
+        self._made = self._space.xp.zeros(())
+        for _ in range(min(self._space.stride, most)):
+            self._iterate()
+        live, ok, made, norm = self._space.read(self._live, self._ok, self._made, self._norm)
+        self.iterations += int(made)
+        self.difference, self.alive, self.broken = norm / self._scale, live != 0.0, ok == 0.0
+
+    def _apply(self, x: Array, out: Array) -> None:
+        """Queue ``out = (I - M / diagonal) x``."""
+        self._system.scaled_product(x, out)
+        self._space.xp.subtract(x, out, out=out)
+
+    def _iterate(self) -> None:
+        """Queue one iteration."""
+        xp, add = self._space.xp, self._space.add_scaled
+        r, p, v, t, live = self._r, self._p, self._v, self._t, self._live
+        self._made = self._made + live
+        self._apply(p, v)
+        denominator = xp.dot(self._shadow, v)
+        ok = live & (denominator != 0.0) & xp.isfinite(denominator)
+        alpha = xp.where(ok, self._rho / denominator, 0.0)
+        add(-1.0, v, r, alpha)  # r is what van der Vorst calls s, for a while
+        self._apply(r, t)
+        length, along = xp.dot(t, t), xp.dot(t, r)
+        omega = xp.where(ok & (length > 0.0), along / length, 0.0)
+        add(1.0, p, self.x, alpha)
+        add(1.0, r, self.x, omega)
+        add(-1.0, t, r, omega)
+        norm = xp.sqrt(xp.dot(r, r))
+        before, self._rho = self._rho, xp.dot(self._shadow, r)
+        self._norm = xp.where(live, norm, self._norm)
+        small = norm < self._epsilon * self._scale
+        going = ok & (omega != 0.0) & (self._rho != 0.0) & xp.isfinite(norm)
+        # Having arrived is no breakdown, whatever else is zero by then.
+        self._ok = xp.where(live, going | small, self._ok)
+        self._live = live & going & ~small
+        beta = xp.where(self._live, (self._rho / before) * (alpha / omega), 0.0)
+        add(-1.0, v, p, omega)
+        p *= beta
+        p += r

@@ -4,18 +4,33 @@ All quantities here are sums of products of non-negative numbers, so one evaluat
 ``(M x + b) / diagonal`` in double precision has a relative error below some `slack` that depends on
 the number of terms alone.  Evaluating with the diagonal scaled by ``1 + slack`` therefore never gives
 too much, and by ``1 - slack`` never too little: rounding is directed without changing a kernel.
+
+The slack bounds every order of the additions, so that it holds for all kernels: row by row on the CPU, by
+tiles on a GPU, with atomic additions.  A fused multiply-add rounds once where two operations round twice,
+and is covered; so are divisions, which CUDA rounds correctly unless told otherwise, and the kernels are
+compiled without any option that tells it.  Greatest differences are found by comparisons, which are exact.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from hybrid.solvers.base import Criterion, Progress, Solution, Sweeper, Vector
+from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status, Sweeper, Vector
+from hybrid.solvers.workspace import Array, workspace_of
 
-__all__ = ["TINY", "UNIT", "EnclosingMethod", "Enclosure", "settle_tiny", "width_of"]
+__all__ = [
+    "TINY",
+    "UNIT",
+    "DirectedSystem",
+    "EnclosingMethod",
+    "Enclosure",
+    "Outcome",
+    "settle_tiny",
+    "width_of",
+]
 
 UNIT = 2.0**-53
 """Greatest relative error of one rounded operation."""
@@ -24,6 +39,7 @@ TINY = 1e-290
 """Values below this may have lost digits to underflow; of them only this bound is told."""
 
 _UNDERFLOW = 1e-140  # products of numbers above this do not underflow
+_PART = 1 << 20  # elements compared together: bounds the temporary memory
 
 
 @dataclass(frozen=True)
@@ -76,15 +92,102 @@ class EnclosingMethod(Protocol):
         ...
 
 
-def width_of(criterion: Criterion, gap: Vector, x: Vector) -> float:
-    """Return the greatest element of `gap`, relative to x unless the criterion is absolute."""
+@dataclass
+class Outcome:
+    """How far an enclosing method has come.
+
+    Attributes
+    ----------
+    status : Status
+    iterations : int
+    difference : float
+        The last difference compared with epsilon.
+    """
+
+    status: Status = Status.MAX_ITERATIONS
+    iterations: int = 0
+    difference: float = float("inf")
+
+
+class DirectedSystem:
+    """``x = (M x + b) / diagonal`` where the matrix has its workspace, rounded down and rounded up.
+
+    Parameters
+    ----------
+    matrix, diagonal, b, slack
+        As for `EnclosingMethod.solve`.
+
+    Attributes
+    ----------
+    space : Workspace
+    down, up : Steps
+        Steps whose results are never too great, and never too small.
+    """
+
+    def __init__(self, matrix: Sweeper, diagonal: Vector, b: Vector, slack: float) -> None:
+        self.space = workspace_of(matrix)
+        self.size, self.slack = b.size, slack
+        self._system = self.space.system(diagonal, b)
+        self.down = self._system.relaxation(factor=1.0 + slack)
+        self.up = self._system.relaxation(factor=1.0 - slack)
+
+    def zeros(self) -> Array:
+        """Return a vector of zeros."""
+        return self.space.xp.zeros(self.size)
+
+    def enclosure(
+        self, outcome: Outcome, clock: Clock, lower: Array, upper: Array | None, spare: tuple[Array, Array]
+    ) -> Enclosure:
+        """Return what has been found, brought to the host; both vectors of `spare` are overwritten."""
+        seconds, looks = clock.seconds, self.space.looks
+        middle, scratch = spare
+        if upper is None:
+            middle = lower
+        else:
+            self.space.xp.add(lower, upper, out=middle)
+            middle *= 0.5
+        (residual,) = self.space.read(self._system.residual(middle, scratch))
+        low = self.space.to_host(lower)
+        if upper is None:
+            values, high = low, np.full_like(low, np.inf)
+        else:
+            high = self.space.to_host(upper)
+            settle_tiny(low, high)
+            values = 0.5 * (low + high)
+        return Enclosure(
+            values, outcome.status, outcome.iterations, seconds, outcome.difference, residual, low, high,
+            synchronisations=looks,
+        )  # fmt: skip
+
+
+def width_of(criterion: Criterion, gap: Array, x: Array, xp: Any = np) -> Array:
+    """Return the greatest element of `gap`, relative to x unless the criterion is absolute.
+
+    Parameters
+    ----------
+    criterion : Criterion
+    gap, x : array, shape (n,), float64
+        Not negative; where both are zero nothing is missing.
+    xp : module
+        Array module of both.
+
+    Returns
+    -------
+    array, shape (), float64
+        Of the same module, so that nothing waits for it.
+    """
     if gap.size == 0:
-        return 0.0
+        return xp.zeros(())
     if criterion.absolute:
-        return float(gap.max())
+        return gap.max()
+    greatest = []
     with np.errstate(divide="ignore", invalid="ignore"):
-        relative = gap / x
-    return float(np.nan_to_num(relative, copy=False, nan=0.0, posinf=np.inf).max())
+        for begin in range(0, gap.size, _PART):
+            part = gap[begin : begin + _PART]
+            relative = part / x[begin : begin + _PART]
+            relative[part == 0.0] = 0.0
+            greatest.append(relative.max())
+    return xp.stack(greatest).max()
 
 
 def settle_tiny(lower: Vector, upper: Vector) -> None:

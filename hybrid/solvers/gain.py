@@ -14,15 +14,19 @@ is, h - g w goes on alone, and what g lacks is taken out of h with w now and the
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from hybrid.solvers.base import Clock, Criterion, Progress, Status, Sweeper, Vector
+from hybrid.solvers.workspace import Array, Workspace, workspace_of
 
 __all__ = ["Gain", "GainResult"]
 
-_CHECK_EVERY = 10  # iterations between measurements of rho, which cost as much as a small product
+_CHECK_EVERY = (
+    10  # even number of iterations between measurements of rho, which cost as much as a small product
+)
 _SETTLED = 1e-3  # relative spread of w's increments at which w is good enough
 
 
@@ -40,6 +44,8 @@ class GainResult:
         Wall time of the iterations.
     difference : float
         Distance of the bounds, relative to the value unless the criterion is absolute.
+    synchronisations : int
+        How often the host waited for a device while iterating; 0 where there is none.
     """
 
     value: float
@@ -49,6 +55,7 @@ class GainResult:
     iterations: int
     seconds: float
     difference: float
+    synchronisations: int = 0
 
 
 @dataclass(frozen=True)
@@ -90,52 +97,25 @@ class Gain:
 
         Notes
         -----
-        Six vectors besides the operands.  If rounding keeps the bounds further apart than epsilon, they
-        are returned as close as they come.
+        Six vectors besides the operands, where the matrix has its workspace; a look in ten products or more.
+        If rounding keeps the bounds further apart than epsilon, they are returned as close as they come.
         """
         clock = Clock(progress)
-        ones = np.ones_like(rewards)
-        h, w, spare = np.zeros_like(rewards), np.zeros_like(rewards), np.empty_like(rewards)
-        moved, paced = np.empty_like(rewards), np.ones_like(rewards)
-        offset, settled, products, checks = 0.0, False, 0, 0
-        right = rewards.copy()
+        space = workspace_of(matrix)
+        course = _Course(space, diagonal, rewards, self.omega)
         fastest = float(diagonal.max())
-        status, difference = Status.MAX_ITERATIONS, float("inf")
-        best = float("inf")
-        stale = 0
-        while products < self.criterion.max_iterations:
-            for step in range(_CHECK_EVERY):
-                _ = matrix.jacobi_step(h, spare, right, diagonal, self.omega)
-                products += 1
-                if step == _CHECK_EVERY - 1:
-                    np.subtract(spare, h, out=moved)
-                h, spare = spare, h
-                if not settled:
-                    _ = matrix.jacobi_step(w, spare, ones, diagonal, self.omega)
-                    products += 1
-                    if step == _CHECK_EVERY - 1:
-                        np.subtract(spare, w, out=paced)
-                    w, spare = spare, w
-            checks += 1
-            slowest, quickest = float(paced.max()), float(paced.min())
-            if not (np.isfinite(slowest) and np.isfinite(float(moved.max()))):
+        status, difference = Status.MAX_ITERATIONS, math.inf
+        best, stale = math.inf, 0
+        while course.products < self.criterion.max_iterations:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                course.advance(_CHECK_EVERY)
+                slowest, quickest, offset, low, high, least, most = space.read(*course.correct())
+            if not all(map(math.isfinite, (slowest, quickest, offset, low, high, least, most))):
                 status = Status.DIVERGED
                 break
-            if not settled:
-                settled = slowest - quickest <= _SETTLED * slowest
-                w -= 0.5 * (float(w.min()) + float(w.max()))
-            # Take what is missing in the average out of h, and measure what is left.
-            missing = (float(moved.min()) + float(moved.max())) / (slowest + quickest)
-            offset += missing
-            h -= missing * w
-            right = rewards - offset
-            moved -= missing * paced
-            np.multiply(moved, diagonal, out=moved)
-            moved /= self.omega
-            lowest, highest = offset + float(moved.min()), offset + float(moved.max())
-            middle, least, most = 0.5 * (lowest + highest), float(h.min()), float(h.max())
-            h -= 0.5 * (least + most)
-            width = highest - lowest
+            course.settled = course.settled or slowest - quickest <= _SETTLED * slowest
+            lowest, highest = offset + low, offset + high
+            width, middle = highest - lowest, 0.5 * (lowest + highest)
             difference = width if self.criterion.absolute else _relative(width, middle)
             floor = 4.0 * slack * (abs(offset) + fastest * (most - least))
             # A width that no longer shrinks is made of rounding errors.
@@ -144,30 +124,91 @@ class Gain:
             if difference <= self.criterion.epsilon or width <= floor and stale >= 5:
                 status = Status.CONVERGED
                 break
-            clock.tick(products, difference)
-        seconds = clock.seconds
-        lower, upper = _bounds(matrix, diagonal, rewards, h, slack)
+            clock.tick(course.products, difference)
+        seconds, looks = clock.seconds, space.looks
+        with np.errstate(over="ignore", invalid="ignore"):
+            lower, upper = space.read(*course.bounds(slack))
+        lower, upper = max(lower, float(rewards.min())), min(upper, float(rewards.max()))
         width, middle = upper - lower, 0.5 * (lower + upper)
         difference = width if self.criterion.absolute else _relative(width, middle)
-        return GainResult(middle, lower, upper, status, products, seconds, difference)
+        return GainResult(middle, lower, upper, status, course.products, seconds, difference, looks)
+
+
+class _Course:
+    """The two iterations; all vectors and numbers stay in the workspace."""
+
+    def __init__(self, space: Workspace, diagonal: Vector, rewards: Vector, omega: float) -> None:
+        xp, size = space.xp, rewards.size
+        self._space, self._omega = space, omega
+        self._diagonal, self._rewards = space.operand(diagonal), space.operand(rewards)
+        self._h, self._w, self._spare = xp.zeros(size), xp.zeros(size), xp.empty(size)
+        self._moved, self._paced = xp.empty(size), xp.ones(size)
+        self._right = space.vector(rewards)
+        system = space.system(diagonal, np.ones(size))
+        self._pacing = system.relaxation(omega)
+        self._moving = system.sharing(self._right).relaxation(omega)
+        self._offset = xp.zeros(())
+        self._paces: tuple[Array, Array] | None = None
+        self.settled, self.products = False, 0
+
+    def advance(self, count: int) -> None:
+        """Make an even number of steps of h, and of w unless it has settled; note the last increments."""
+        subtract = self._space.xp.subtract
+        self._moving.sweep((self._h, self._spare), 0, count)
+        subtract(self._h, self._spare, out=self._moved)
+        self.products += count
+        if self.settled:
+            return
+        self._pacing.sweep((self._w, self._spare), 0, count)
+        subtract(self._w, self._spare, out=self._paced)
+        self.products += count
+        self._paces = self._paced.max(), self._paced.min()
+        self._w -= 0.5 * (self._w.min() + self._w.max())
+
+    def correct(self) -> tuple[Array, ...]:
+        """Take what is missing in the average out of h, and measure what is left.
+
+        Returns
+        -------
+        tuple of arrays, shape ()
+            Greatest and least increment of w, average so far, its extreme errors, least and greatest h.
+        """
+        if self._paces is None:
+            raise RuntimeError("increments are corrected after the first steps")
+        xp, moved = self._space.xp, self._moved
+        slowest, quickest = self._paces
+        missing = (moved.min() + moved.max()) / (slowest + quickest)
+        self._offset = self._offset + missing
+        add = self._space.add_scaled
+        add(-1.0, self._w, self._h, missing)
+        xp.subtract(self._rewards, self._offset, out=self._right)
+        add(-1.0, self._paced, moved, missing)
+        moved *= self._diagonal
+        moved /= self._omega
+        least, most = self._h.min(), self._h.max()
+        self._h -= 0.5 * (least + most)
+        return slowest, quickest, self._offset, moved.min(), moved.max(), least, most
+
+    def bounds(self, slack: float) -> tuple[Array, Array]:
+        """Return the least and greatest rho, widened by the rounding errors of computing them."""
+        space, xp = self._space, self._space.xp
+        h, rho, error = self._h, self._moved, self._spare
+        space.multiply(h, rho)
+        rho += self._rewards
+        xp.multiply(self._diagonal, h, out=error)
+        rho -= error
+        xp.absolute(h, out=h)
+        space.multiply(h, error)
+        h *= self._diagonal
+        error += h
+        xp.absolute(self._rewards, out=h)
+        error += h
+        error *= slack
+        xp.subtract(rho, error, out=h)
+        rho += error
+        return h.min(), rho.max()
 
 
 def _relative(width: float, middle: float) -> float:
     """Return a width relative to a value."""
     return width / abs(middle) if middle else (0.0 if width == 0 else float("inf"))
-
-
-def _bounds(
-    matrix: Sweeper, diagonal: Vector, rewards: Vector, h: Vector, slack: float
-) -> tuple[float, float]:
-    """Return the least and greatest rho, widened by the rounding errors of computing them."""
-    rho = matrix.multiply(h)
-    rho += rewards
-    rho -= diagonal * h
-    size = np.abs(h)
-    error = matrix.multiply(size)
-    error += diagonal * size
-    error += np.abs(rewards)
-    error *= slack
-    lower, upper = float((rho - error).min()), float((rho + error).max())
-    return max(lower, float(rewards.min())), min(upper, float(rewards.max()))

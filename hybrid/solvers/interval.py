@@ -8,13 +8,13 @@ model checker, CAV 2017).  Rounding is directed as in `hybrid.solvers.enclosure`
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from hybrid.solvers.base import Clock, Criterion, Progress, Status, Sweeper, Vector, true_residual
-from hybrid.solvers.enclosure import Enclosure, settle_tiny, width_of
+from hybrid.solvers.base import Clock, Criterion, Progress, Status, Sweeper, Vector
+from hybrid.solvers.enclosure import DirectedSystem, Enclosure, Outcome
 from hybrid.solvers.optimistic import Optimistic
+from hybrid.solvers.pace import Pace
 
 __all__ = ["Interval"]
 
@@ -48,36 +48,49 @@ class Interval:
 
         Notes
         -----
-        Four vectors besides the operands.  Bounds that stand still short of epsilon are what double
-        precision allows for, and are returned.
+        Four vectors besides the operands, where the matrix has its workspace.  Bounds that stand still short
+        of epsilon are what double precision allows for, and are returned.
         """
         clock = Clock(progress)
-        low, high = diagonal * (1.0 + slack), diagonal * (1.0 - slack)
-        x, above, done = np.zeros_like(b), np.full_like(b, ceiling or 0.0), 0
+        system = DirectedSystem(matrix, diagonal, b, slack)
+        space, xp = system.space, system.space.xp
         if ceiling is None:
-            start = Optimistic(replace(self.criterion, epsilon=_COARSE, absolute=False)).solve(
-                matrix, diagonal, b, slack, None, progress
+            coarse = Optimistic(replace(self.criterion, epsilon=_COARSE, absolute=False))
+            found = coarse.bracket(system, clock)
+            if found.upper is None:
+                return system.enclosure(found.outcome, clock, found.lower, None, found.spare)
+            lows, highs = (found.lower, found.spare[0]), (found.upper, found.spare[1])
+            done = found.outcome.iterations
+        else:
+            above = system.zeros()
+            above += ceiling
+            lows, highs, done = (system.zeros(), xp.empty(b.size)), (above, xp.empty(b.size)), 0
+        outcome, pace = Outcome(iterations=done), Pace(space.stride)
+        made = measured = 0
+        while outcome.iterations < self.criterion.max_iterations:
+            count = pace.steps(self.criterion.max_iterations - outcome.iterations)
+            system.down.sweep(lows, made, count)
+            system.up.sweep(highs, made, count)
+            made += count
+            outcome.iterations += count
+            x, above = lows[made % 2], highs[made % 2]
+            due = made - measured >= _CHECK_EVERY
+            questions = (space.distance(x, above),) if due else ()
+            size, below_moves, _, above_moves, *distance = space.read(
+                system.down.changes, system.up.changes, *questions
             )
-            if start.status is not Status.CONVERGED:
-                return start
-            x, above, done = start.lower, start.upper, start.iterations
-        y, spare = np.empty_like(x), np.empty_like(x)
-        status, difference, iteration = Status.MAX_ITERATIONS, float("inf"), 0
-        while done + iteration < self.criterion.max_iterations:
-            iteration += 1
-            _, below_moves = matrix.jacobi_step(x, y, b, low, 1.0)
-            _, above_moves = matrix.jacobi_step(above, spare, b, high, 1.0)
-            x, y, above, spare = y, x, spare, above
+            if not math.isfinite(size):
+                outcome.status = Status.DIVERGED
+                break
             still = below_moves == 0.0 and above_moves == 0.0
-            if still or iteration % _CHECK_EVERY == 0:
-                np.subtract(above, x, out=y)
-                difference = width_of(self.criterion, y, x)
-                if still or difference <= self.criterion.epsilon:
-                    status = Status.CONVERGED
+            if still or due:
+                measured = made
+                absolute, relative = distance or space.read(space.distance(x, above))
+                outcome.difference = self.criterion.difference(absolute, relative)
+                if still or outcome.difference <= self.criterion.epsilon:
+                    outcome.status = Status.CONVERGED
                     break
-            clock.tick(iteration, difference)
-        seconds = clock.seconds
-        settle_tiny(x, above)
-        values = 0.5 * (x + above)
-        residual = true_residual(matrix, values, b, diagonal, y)
-        return Enclosure(values, status, done + iteration, seconds, difference, residual, x, above)
+                pace.look(made, outcome.difference, self.criterion.epsilon)
+            clock.tick(outcome.iterations, outcome.difference)
+        k = made % 2
+        return system.enclosure(outcome, clock, lows[k], highs[k], (lows[1 - k], highs[1 - k]))

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hybrid.solvers.base import Criterion, Progress, Solution, Sweeper, Vector, iterate
+from hybrid.solvers.base import Criterion, Progress, Solution, Sweeper, Vector
+from hybrid.solvers.iteration import iterate
+from hybrid.solvers.workspace import workspace_of
 
 __all__ = ["Jacobi"]
 
@@ -61,16 +63,10 @@ class Jacobi:
 
         Notes
         -----
-        Two vectors besides the operands; nothing is allocated inside the loop. A matrix of the gpu backend is
-        iterated on the device, see :mod:`hybrid.gpu.sweeps`.
+        Two vectors besides the operands, where the matrix has its workspace; nothing is allocated inside the
+        loop.
         """
-        if getattr(matrix, "backend", None) == "gpu":
-            from hybrid.gpu.sweeps import solve_jacobi
-
-            product = matrix.product  # type: ignore[attr-defined]
-            return solve_jacobi(product, self.criterion, self.omega, diagonal, b, start, progress)
-
-        def step(x: Vector, out: Vector) -> tuple[float, float]:
-            return matrix.jacobi_step(x, out, b, diagonal, self.omega)
-
-        return iterate(matrix, self.criterion, step, diagonal, b, start, progress)
+        space = workspace_of(matrix)
+        system = space.system(diagonal, b)
+        steps = system.relaxation(self.omega, criterion=self.criterion)
+        return iterate(space, system, steps, self.criterion, start, progress)

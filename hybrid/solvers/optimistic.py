@@ -17,16 +17,38 @@ and the verification ``diagonal * (1 - slack)``.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-import numpy as np
+from hybrid.solvers.base import Clock, Criterion, Progress, Status, Sweeper, Vector
+from hybrid.solvers.enclosure import DirectedSystem, Enclosure, Outcome, width_of
+from hybrid.solvers.pace import Pace
+from hybrid.solvers.workspace import Array, Pair
 
-from hybrid.solvers.base import Clock, Criterion, Progress, Status, Sweeper, Vector, true_residual
-from hybrid.solvers.enclosure import Enclosure, settle_tiny, width_of
-
-__all__ = ["Optimistic"]
+__all__ = ["Bracket", "Optimistic"]
 
 _GUESSES = 4  # tries with a doubled c before more iterations are made
+_LAST_GUESSES = 40  # the same where more iterations would change nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Bracket:
+    """Bounds in the workspace.
+
+    Attributes
+    ----------
+    outcome : Outcome
+    lower : array, shape (n,)
+    upper : array, shape (n,), or None
+        None if no bound was verified.
+    spare : tuple of two arrays, shape (n,)
+        Free for other uses.
+    """
+
+    outcome: Outcome
+    lower: Array
+    upper: Array | None
+    spare: Pair
 
 
 @dataclass(frozen=True)
@@ -57,77 +79,74 @@ class Optimistic:
 
         Notes
         -----
-        Three vectors besides the operands.  Status `NO_BOUND` if the iterates stand still and no
-        guess passes, which takes chains of some 10^13 steps.
+        Four vectors besides the operands, where the matrix has its workspace.  Status `NO_BOUND` if the
+        iterates stand still and no guess passes, which takes chains of some 10^13 steps.
         """
-        x, y, total = np.zeros_like(b), np.zeros_like(b), np.zeros_like(b)
-        low, high = diagonal * (1.0 + slack), diagonal * (1.0 - slack)
         clock = Clock(progress)
-        target = self.criterion.epsilon
-        status, difference, iteration = Status.MAX_ITERATIONS, float("inf"), 0
-        upper: Vector | None = None
-        while iteration < self.criterion.max_iterations:
-            with np.errstate(over="ignore"):
-                total += x
-            iteration += 1
-            absolute, difference = matrix.jacobi_step(x, y, b, low, 1.0)
-            x, y = y, x
-            if not np.isfinite(absolute):
-                status = Status.DIVERGED
-                break
-            if difference <= target:
-                total *= -1.0
-                total += iteration * x
-                np.maximum(total, 0.0, out=total)  # holds s now
-                upper, wanted = self._verified(matrix, x, y, total, b, high, slack, difference, iteration)
-                if upper is not None:
-                    status = Status.CONVERGED
-                    break
-                if difference == 0.0:
-                    status = Status.NO_BOUND
-                    break
-                total *= -1.0
-                total += iteration * x
-                target = min(wanted, 0.5 * target)
-            clock.tick(iteration, difference)
-        seconds = clock.seconds
-        residual = true_residual(matrix, x, b, diagonal, total)
-        if upper is None:
-            return Enclosure(x, status, iteration, seconds, difference, residual, x, np.full_like(x, np.inf))
-        if ceiling is not None:
-            np.minimum(upper, ceiling, out=upper)
-        settle_tiny(x, upper)
-        values = 0.5 * (x + upper)
-        return Enclosure(values, status, iteration, seconds, difference, residual, x, upper)
+        system = DirectedSystem(matrix, diagonal, b, slack)
+        found = self.bracket(system, clock)
+        if found.upper is not None and ceiling is not None:
+            system.space.xp.minimum(found.upper, ceiling, out=found.upper)
+        return system.enclosure(found.outcome, clock, found.lower, found.upper, found.spare)
 
-    def _verified(
-        self,
-        matrix: Sweeper,
-        x: Vector,
-        y: Vector,
-        s: Vector,
-        b: Vector,
-        high: Vector,
-        slack: float,
-        difference: float,
-        iteration: int,
-    ) -> tuple[Vector | None, float]:
-        """Return a verified upper bound near enough, or None and the difference to go on to."""
-        epsilon = self.criterion.epsilon
-        reach = width_of(self.criterion, s, x)
-        floor = 8.0 * slack
+    def bracket(self, system: DirectedSystem, clock: Clock) -> Bracket:
+        """Iterate in the workspace; vectors stay there."""
+        space = system.space
+        pair: Pair = (system.zeros(), system.zeros())
+        total, guess = system.zeros(), space.xp.empty(system.size)
+        target, outcome, pace = self.criterion.epsilon, Outcome(), Pace(space.stride)
+        while outcome.iterations < self.criterion.max_iterations:
+            count = pace.steps(self.criterion.max_iterations - outcome.iterations)
+            system.down.sweep(pair, outcome.iterations, count, total)
+            outcome.iterations += count
+            k = outcome.iterations
+            absolute, outcome.difference = space.read(system.down.changes)
+            if not math.isfinite(absolute):
+                outcome.status = Status.DIVERGED
+                break
+            pace.look(k, outcome.difference, target)
+            if outcome.difference <= target:
+                x, y = pair[k % 2], pair[1 - k % 2]
+                total *= -1.0
+                space.add_scaled(float(k), x, total)
+                space.xp.maximum(total, 0.0, out=total)  # holds s now
+                wanted = self._verify(system, x, y, total, guess, outcome)
+                if wanted is None:
+                    outcome.status = Status.CONVERGED
+                    return Bracket(outcome, x, y, (total, guess))
+                if outcome.difference == 0.0:
+                    outcome.status = Status.NO_BOUND
+                    break
+                total *= -1.0
+                space.add_scaled(float(k), x, total)
+                target = min(wanted, 0.5 * target)
+            clock.tick(k, outcome.difference)
+        k = outcome.iterations
+        return Bracket(outcome, pair[k % 2], None, (total, guess))
+
+    def _verify(
+        self, system: DirectedSystem, x: Array, y: Array, s: Array, guess: Array, outcome: Outcome
+    ) -> float | None:
+        """Leave a verified upper bound near enough in `y` and return None, or the difference to go on to."""
+        space, xp = system.space, system.space.xp
+        epsilon, difference, iteration = self.criterion.epsilon, outcome.difference, outcome.iterations
+        (reach,) = space.read(width_of(self.criterion, s, x, xp))
+        floor = 8.0 * system.slack
         wanted = max(0.5 * epsilon / reach - floor, 0.0) if reach > 0 else 0.0
         exhausted = difference == 0.0 or difference <= floor
         if iteration * difference > 0.5 and not exhausted:
-            return None, min(wanted, 0.25 / iteration)
+            return min(wanted, 0.25 / iteration)
         c = (difference + floor) / (1.0 - min(iteration * difference, 0.5))
         if c * reach > epsilon and not exhausted:
-            return None, max(wanted, floor)
-        for _ in range(_GUESSES if not exhausted else 40):
-            guess = x + c * s
-            _ = matrix.jacobi_step(guess, y, b, high, 1.0)
-            if bool((y <= guess).all()):
+            return max(wanted, floor)
+        for _ in range(_LAST_GUESSES if exhausted else _GUESSES):
+            xp.multiply(s, c, out=guess)
+            guess += x
+            system.up.sweep((guess, y), 0, 1)
+            (inductive,) = space.read((y <= guess).all())
+            if inductive:
                 # One more step from an inductive bound is a better bound.
-                return np.maximum(y, x), 0.0
+                xp.maximum(y, x, out=y)
+                return None
             c *= 2.0
-        return None, 0.25 * difference
+        return 0.25 * difference

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from hybrid.solvers.base import Criterion, Progress, Solution, Sweeper, Vector, iterate
+from hybrid.solvers.base import Criterion, Progress, Solution, Sweeper, Vector
+from hybrid.solvers.iteration import iterate
+from hybrid.solvers.workspace import workspace_of
 
 __all__ = ["Power"]
 
@@ -37,28 +37,8 @@ class Power:
         progress: Progress | None = None,
     ) -> Solution:
         """Iterate from `start`; parameters as for `Jacobi.solve`."""
-        scale = 1.02 * float(diagonal.max(initial=0.0)) or 1.0
-        if getattr(matrix, "backend", None) == "gpu":
-            from hybrid.gpu.sweeps import solve_power
-
-            product = matrix.product  # type: ignore[attr-defined]
-            return solve_power(product, self.criterion, scale, diagonal, b, start, progress)
-        kept = 1.0 - diagonal / scale
-
-        def step(x: Vector, out: Vector) -> tuple[float, float]:
-            y = matrix.multiply(x, out)
-            if b is not None:
-                y += b
-            y /= scale
-            x *= -1.0
-            # x now holds -x, so that the step and its difference need no third vector
-            y -= kept * x
-            x += y
-            np.abs(x, out=x)
-            absolute = float(x.max(initial=0.0))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                np.divide(x, np.abs(y), out=x)
-            relative = float(np.nan_to_num(x, copy=False, nan=0.0, posinf=np.inf).max(initial=0.0))
-            return absolute, relative
-
-        return iterate(matrix, self.criterion, step, diagonal, b, start, progress)
+        rate = 1.02 * float(diagonal.max(initial=0.0)) or 1.0
+        space = workspace_of(matrix)
+        system = space.system(diagonal, b)
+        steps = system.uniformised(rate, self.criterion)
+        return iterate(space, system, steps, self.criterion, start, progress)

@@ -81,6 +81,7 @@ T __shfl_xor_sync(unsigned, T value, int mask) {
     return other;
 }
 
+inline int __clz(int value) { return value == 0 ? 32 : __builtin_clz(static_cast<unsigned>(value)); }
 inline int min(int a, int b) { return a < b ? a : b; }
 
 template <class T>
@@ -97,9 +98,83 @@ inline double __longlong_as_double(long long bits) {
     return value;
 }
 
-inline void atomicMax(unsigned long long *address, unsigned long long value) {
-    unsigned long long seen = __atomic_load_n(address, __ATOMIC_RELAXED);
-    while (seen < value && !__atomic_compare_exchange_n(address, &seen, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+// Lanes of a warp that say true; every lane of the warp calls, as in all collectives of these kernels.
+inline unsigned __ballot_sync(unsigned, bool vote) {
+    Warp &warp = warps[threadIdx.x / 32];
+    warp.words[threadIdx.x % 32] = vote;
+    meet(warp.meeting);
+    unsigned votes = 0;
+    for (unsigned lane = 0; lane < 32; ++lane) {
+        const unsigned thread = threadIdx.x / 32 * 32 + lane;
+        if (thread < blockDim.x && !coroutines[thread].finished && warp.words[lane]) votes |= 1u << lane;
+    }
+    meet(warp.meeting);
+    return votes;
+}
+template <class T>
+T __shfl_sync(unsigned, T value, int source) {
+    static_assert(sizeof(T) <= 8);
+    Warp &warp = warps[threadIdx.x / 32];
+    std::memcpy(&warp.words[threadIdx.x % 32], &value, sizeof(T));
+    meet(warp.meeting);
+    T other;
+    std::memcpy(&other, &warp.words[source], sizeof(T));
+    meet(warp.meeting);
+    return other;
+}
+// As on the device, a lane without a right neighbour at this distance keeps its own value.
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, int distance) {
+    const int lane = threadIdx.x % 32;
+    return __shfl_sync(mask, value, lane + distance < 32 ? lane + distance : lane);
+}
+template <class T>
+unsigned __match_any_sync(unsigned mask, T value) {
+    unsigned peers = 0;
+    for (int lane = 0; lane < 32; ++lane) {
+        const T other = __shfl_sync(mask, value, lane);
+        if (other == value) peers |= 1u << lane;
+    }
+    return peers & __ballot_sync(mask, true);
+}
+inline void __syncwarp(unsigned = 0xffffffffu) { meet(warps[threadIdx.x / 32].meeting); }
+inline int __syncthreads_or(int value) {
+    static int any = 0;
+    any |= value != 0;
+    __syncthreads();
+    const int answer = any;
+    __syncthreads();
+    any = 0;
+    __syncthreads();
+    return answer;
+}
+inline void __threadfence() {}
+inline int __ffs(unsigned bits) { return __builtin_ffs(static_cast<int>(bits)); }
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+
+// Atomics return the value before, as on the device. Threads of a block change at meetings alone.
+template <class T>
+T exchange_word(T *address, T next) {
+    const T before = *address;
+    *address = next;
+    return before;
+}
+inline unsigned atomicAdd(unsigned *a, unsigned v) { return exchange_word(a, *a + v); }
+inline unsigned long long atomicAdd(unsigned long long *a, unsigned long long v) { return exchange_word(a, *a + v); }
+inline int atomicAdd(int *a, int v) { return exchange_word(a, *a + v); }
+inline unsigned atomicOr(unsigned *a, unsigned v) { return exchange_word(a, *a | v); }
+inline unsigned long long atomicOr(unsigned long long *a, unsigned long long v) { return exchange_word(a, *a | v); }
+inline unsigned atomicAnd(unsigned *a, unsigned v) { return exchange_word(a, *a & v); }
+inline unsigned long long atomicAnd(unsigned long long *a, unsigned long long v) { return exchange_word(a, *a & v); }
+inline unsigned atomicMax(unsigned *a, unsigned v) { return exchange_word(a, *a > v ? *a : v); }
+inline unsigned long long atomicMax(unsigned long long *a, unsigned long long v) { return exchange_word(a, *a > v ? *a : v); }
+inline unsigned atomicMin(unsigned *a, unsigned v) { return exchange_word(a, *a < v ? *a : v); }
+inline unsigned long long atomicMin(unsigned long long *a, unsigned long long v) { return exchange_word(a, *a < v ? *a : v); }
+inline unsigned atomicExch(unsigned *a, unsigned v) { return exchange_word(a, v); }
+inline unsigned long long atomicExch(unsigned long long *a, unsigned long long v) { return exchange_word(a, v); }
+inline unsigned atomicCAS(unsigned *a, unsigned seen, unsigned next) { return *a == seen ? exchange_word(a, next) : *a; }
+inline unsigned long long atomicCAS(unsigned long long *a, unsigned long long seen, unsigned long long next) {
+    return *a == seen ? exchange_word(a, next) : *a;
 }
 inline void atomicAdd(double *address, double value) {
     long long seen, next;

@@ -14,11 +14,25 @@ ARCHITECTURES = ("sm_80", "sm_90")
 STEP = {"MODE": 1, "DIAGONAL_BITS": 8, "RIGHT_BITS": 64}
 RECORDS = {"CODE_BITS": 8, "TERM_BITS": 16, "UNIT": 4}
 LAUNCH = {"THREADS": 128, "MIN_BLOCKS": 8, "MEMBERS": 4, "SCALED": 1}
+GRAPH = {"THREADS": 256}
 VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
     "block_spmv.cu": ({},),
-    "csr_spmv.cu": ({},),
+    "delta_sell.cu": ({"VALUE_BITS": 8, "SORTED": 1}, {"VALUE_BITS": 64, "SORTED": 0}),
     "explicit.cu": (RECORDS, {"CODE_BITS": 16, "TERM_BITS": 32, "UNIT": 2}),
+    "graph/fbt_pivots.cu": (GRAPH,),
+    "graph/fbt_search.cu": (GRAPH,),
+    "graph/format.cu": (GRAPH,),
+    "graph/max_id.cu": (GRAPH,),
+    "graph/mec_attractor.cu": (GRAPH,),
+    "graph/mec_trim.cu": (GRAPH,),
+    "graph/reach.cu": (GRAPH,),
+    "graph/trim.cu": (GRAPH,),
     "iteration.cu": (STEP,),
+    "msr.cu": ({"VALUE_BITS": 8, "SUBWARP": 8}, {"VALUE_BITS": 64, "SUBWARP": 32}),
+    "scan.cu": ({"VALUE_BITS": 16, "SCAN_THREADS": 256}, {"VALUE_BITS": 64, "SCAN_THREADS": 256}),
+    "segments.cu": ({"VALUE_BITS": 8, "WARP": 32}, {"VALUE_BITS": 32, "WARP": 4}),
+    "sell.cu": ({"VALUE_BITS": 16, "SORTED": 0}, {"VALUE_BITS": 64, "SORTED": 1}),
+    "stream.cu": ({"VALUE_BITS": 8}, {"VALUE_BITS": 64}),
     "tiles.cu": (
         RECORDS | LAUNCH | STEP,
         RECORDS | LAUNCH | STEP | {"MODE": 0, "DIAGONAL_BITS": 0, "RIGHT_BITS": 0, "SCALED": 0},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from hybrid.backend import choose_backend
 from hybrid.gpu.probe import candidate_levels
 from hybrid.operator import inject
 from hybrid.solvers import Criterion, Jacobi, Power, Status
+from tests.gpu_kernels.devices import DEVICES
 from tests.gpu_kernels.host_device import HostDevice
 from tests.helpers import from_dense
 from tests.hybrid.test_operator import banded
@@ -123,6 +125,61 @@ def test_checks_agree_with_the_cpu(
     for mine, theirs in zip(found, expected, strict=True):
         assert mine.error is None, mine.error
         assert mine.value == pytest.approx(theirs.value, rel=1e-7)
+
+
+COMPONENTS = """
+ctmc
+module m
+  s : [0..6] init 0;
+  [] s=0 -> 2:(s'=1) + 1:(s'=3) + 0.5:(s'=6);
+  [] s=1 -> 3:(s'=2) + 1:(s'=0);
+  [] s=2 -> 1:(s'=1) + 0.25:(s'=3);
+  [] s=3 -> 1.5:(s'=4);
+  [] s=4 -> 1:(s'=5) + 2:(s'=3);
+  [] s=5 -> 4:(s'=3);
+  [] s=6 -> 1:(s'=6);
+endmodule
+rewards s<3 : 2; s=4 : 3; s=6 : 0.5; endrewards
+"""
+
+PROPERTIES = (
+    "P=? [ F s=4 ]",
+    "R=? [ F s>=3 ]",
+    "S=? [ s=4 ]",
+    "R=? [ S ]",
+    "P=? [ F<=1.5 s=4 ]",
+    "P=? [ s<3 U[0.5,2] s>=3 ]",
+    "R=? [ C<=2 ]",
+    "R=? [ I=2 ]",
+)
+
+
+@pytest.fixture(params=["reference", *DEVICES])
+def any_backend(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Every backend besides the CPU; the GPU's on the emulator and, marked, on a card."""
+    if request.param == "reference":
+        yield "reference"
+    elif request.param == "host":
+        with use_device(HostDevice()):
+            yield "gpu"
+    else:
+        with use_device(gpu_kernels.CudaDevice()):
+            yield "gpu"
+
+
+def test_sound_answers_agree_with_the_cpu(any_backend: str, tmp_path: Path) -> None:
+    path = tmp_path / "components.prism"
+    path.write_text(COMPONENTS)
+    model = hybrid.load(path)
+    for text in PROPERTIES:
+        expected = hybrid.check(model, text, backend="cpu", epsilon=1e-7)
+        found = hybrid.check(model, text, backend=any_backend, epsilon=1e-7)
+        assert found.error is None, found.error
+        assert found.value == pytest.approx(expected.value, rel=1e-6)
+        assert found.lower <= expected.upper
+        assert expected.lower <= found.upper
+        assert found.upper - found.lower <= 2e-7 * max(found.value, 1.0)
+        assert found.statistics.backend in (any_backend, None)
 
 
 def test_too_little_memory_is_refused_with_both_numbers() -> None:

@@ -88,6 +88,16 @@ def test_a_full_row_takes_several_rounds(device: Device) -> None:
     assert many is not None and many.code_bits == 16
 
 
+def test_large_tables_serve_fewer_groups_at_once(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    curve = level_curve(from_dense(banded(512)))
+    usual = build_layout(device, curve.scaled, 14)
+    monkeypatch.setattr("hybrid.gpu.layout._MOST_TABLE_BYTES", 0)
+    small = build_layout(device, curve.scaled, 14)
+    assert usual is not None and small is not None
+    assert (usual.tuning.members, small.tuning.members) == (4, 2)
+    check(device, banded(512), 14, LayoutOptions())
+
+
 def test_zero_matrix(device: Device) -> None:
     curve = level_curve(from_dense(np.zeros((5, 5)), np.arange(5), np.arange(5), 3))
     layout = build_layout(device, curve.plain, 2)
@@ -123,7 +133,9 @@ def test_relaxation_matches_numpy(device: Device, options: LayoutOptions, with_b
     residual = dense @ x + (b if b is not None else 0.0) - diagonal * x
     np.testing.assert_allclose(to_numpy(result), x + 0.25 * residual, rtol=1e-13)
     scratch = xp.empty(size)
-    assert product.residual(xp.asarray(x), step, scratch) == pytest.approx(np.abs(residual).max(), rel=1e-12)
+    space = product.workspace()
+    (found,) = space.read(space.system(diagonal, b).residual(xp.asarray(x), scratch))
+    assert found == pytest.approx(np.abs(residual).max(), rel=1e-12)
 
 
 @pytest.mark.parametrize("bad", [np.inf, np.nan])

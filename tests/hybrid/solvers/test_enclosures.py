@@ -171,10 +171,26 @@ def test_bicgstab_agrees_with_lu(rng):
     np.testing.assert_allclose(found.values, np.linalg.solve(np.diag(diagonal) - matrix, b), rtol=1e-10)
 
 
-def test_bicgstab_that_stagnates_says_so():
-    # I - M is singular and b outside of its range.
+def test_bicgstab_tells_its_failures_apart(rng):
     matrix = np.array([[0.0, 1.0], [1.0, 0.0]])
+    # I - M is singular and b outside of its range: a step along its kernel has no length to divide by.
     found = BiCGStab(Criterion(1e-10)).solve(Dense(matrix), np.ones(2), np.array([1.0, 2.0]), np.zeros(2))
-    assert found.status in (Status.BREAKDOWN, Status.DIVERGED)
+    assert found.status is Status.BREAKDOWN
+    assert found.difference > 1e-3
+    # Nearly singular: the recurrence gets to the end, and rounding keeps the true residual from following.
+    ring = np.random.default_rng(9).random((9, 9)) + np.roll(np.eye(9), 1, axis=1)
+    np.fill_diagonal(ring, 0.0)
+    nearly = ring.sum(axis=1) * (1.0 + 1e-4)
+    found = BiCGStab(Criterion(1e-15)).solve(Dense(ring), nearly, np.ones(9), np.zeros(9))
+    assert found.status is Status.STAGNATED
+    assert found.difference > 1e-15
+    matrix, diagonal, b = linear_system(rng)
+    found = BiCGStab(Criterion(1e-12, max_iterations=2)).solve(Dense(matrix), diagonal, b, np.zeros(b.size))
+    assert found.status is Status.MAX_ITERATIONS
+    assert found.iterations == 2
+    assert found.difference > 1e-12
+    huge = np.array([[0.0, 1e200], [1e200, 0.0]])
+    found = BiCGStab(Criterion(1e-10)).solve(Dense(huge), np.full(2, 1e-200), np.ones(2), np.zeros(2))
+    assert found.status is Status.DIVERGED
     with pytest.raises(ValueError, match="right-hand side"):
         BiCGStab().solve(Dense(matrix), np.ones(2), None, np.zeros(2))

@@ -1,0 +1,99 @@
+"""What can be chosen in a decomposition: the variant, and the options of the published one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+__all__ = ["MecOptions", "MecVariant", "SccOptions", "SccVariant"]
+
+SccVariant = Literal["auto", "fbt", "max-id", "multistep"]
+MecVariant = Literal["auto", "attractor", "trim"]
+
+
+@dataclass(frozen=True)
+class SccOptions:
+    """How strongly connected components are found.
+
+    Attributes
+    ----------
+    variant : {"auto", "fbt", "max-id", "multistep"}
+        ``fbt`` is the published algorithm, forward-backward search with trimming (004 section 5), with the
+        options below. ``max-id`` trims by counting, then propagates greatest names over the edges that are
+        left. ``multistep`` trims by counting, takes the component of one pivot by a search both ways, and
+        goes on as ``max-id``. ``auto`` is ``multistep`` where at least ``search_share`` edges are left after
+        trimming, else ``max-id``.
+    trim : bool
+        Remove trivial components first, and in ``fbt`` before every search.
+    transpose : bool
+        ``fbt``: search backwards on the transposed graph; without it by scans of the graph. The other
+        variants always make the transposed graph, unless they do not trim and do not search.
+    bounded : bool
+        ``fbt``: the variant BFBT: once one direction is done, the other goes on inside its states only.
+    combined : bool
+        ``fbt``: one kernel for a step of both searches; else one for each.
+    segment_interval : int
+        ``fbt``: u of 004 section 5.1.1: transitions of states with at most so many of them are interleaved,
+        a warp's worth of states at a time; 0 leaves the graph as it is.
+    iterations : int
+        ``fbt``: NrIters of 004 section 5.2, the search steps in a launch; those after the first one work on
+        states that the block keeps in shared memory. At least 1, which uses no cache.
+    aggregate : bool
+        ``fbt``: one lane of a warp competes for each pivot (004 section 5.3.1).
+    look_every : int
+        Launches between two looks of the host at how far the device is.
+    rounds : int
+        Rounds within a launch in the variants with queues, and repetitions of a tile of edges.
+    search_share : int
+        Edges after trimming from which ``auto`` searches from a pivot.
+    """
+
+    variant: SccVariant = "auto"
+    trim: bool = True
+    transpose: bool = True
+    bounded: bool = False
+    combined: bool = True
+    segment_interval: int = 7
+    iterations: int = 1
+    aggregate: bool = True
+    look_every: int = 4
+    rounds: int = 128
+    search_share: int = 1 << 17
+
+    def __post_init__(self) -> None:
+        """Refuse values that mean nothing."""
+        if self.variant not in get_args(SccVariant):
+            raise ValueError(f"variant: expected one of {get_args(SccVariant)}, got {self.variant!r}")
+        for name, least in (("segment_interval", 0), ("iterations", 1), ("look_every", 1), ("rounds", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}: expected at least {least}, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class MecOptions:
+    """How maximal end components are found.
+
+    Attributes
+    ----------
+    variant : {"auto", "attractor", "trim"}
+        ``attractor`` is the published algorithm (004 section 6) on top of ``fbt``. ``trim`` removes choices
+        that leave, with the states that this removes in turn, by a queue, and decomposes what is left again
+        as a graph of its own. ``auto`` is ``trim``.
+    scc : SccOptions
+        How components are found inside; in ``attractor`` always by the variant ``fbt``.
+    join_sets : bool
+        ``attractor``: only states next to removed ones can become pivots (sets J, 004 section 5.3.2).
+    reuse_regions : bool
+        ``attractor``: the components of one iteration are the regions that the next one starts with, each
+        with a pivot of its own.
+    """
+
+    variant: MecVariant = "auto"
+    scc: SccOptions = field(default_factory=SccOptions)
+    join_sets: bool = False
+    reuse_regions: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse values that mean nothing."""
+        if self.variant not in get_args(MecVariant):
+            raise ValueError(f"variant: expected one of {get_args(MecVariant)}, got {self.variant!r}")

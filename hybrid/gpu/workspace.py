@@ -1,0 +1,201 @@
+"""Solutions on the device: vectors, operands, differences and the stopping test stay there.
+
+Source: 001 section II; 003 section 4.4.2.2.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gpu_kernels import (
+    CodedVector,
+    Device,
+    IterationState,
+    Mode,
+    Step,
+    add_scaled,
+    compare_rows,
+    compress,
+    finish_iteration,
+    product_step,
+    relax_rows,
+)
+from hybrid.gpu.arrays import Array, to_host
+from hybrid.gpu.sweeps import RECORDED, DeviceSteps, Run
+from hybrid.solvers.base import Criterion, Vector
+from hybrid.solvers.workspace import Workspace
+
+__all__ = ["DeviceSystem", "DeviceWorkspace", "unfused"]
+
+_STRIDE = 2 * RECORDED
+"""Steps between two looks. Half would do to look once in ten steps; the rest is left for other questions."""
+
+_LOOK_SECONDS = 0.05
+"""Looks at iterations that end by themselves become rarer until about so much time lies between them."""
+
+_MEASURE_ONLY = -1.0
+"""An epsilon with which nothing ends a sequence of steps."""
+
+
+class DeviceWorkspace(Workspace):
+    """The workspace of a matrix that lies on a device.
+
+    Parameters
+    ----------
+    device : Device
+    run : callable
+        Queues a step over all rows: ``run(step, x, out)``. Once the state of the step has ended it must leave
+        ``out`` as it is; :func:`unfused` makes one from a product.
+
+    Notes
+    -----
+    Synchronises: `read` and `to_host`, and the first repetition of a sweep, which is recorded; these are the
+    `looks`. Everything else is queued.
+    """
+
+    stride = _STRIDE
+
+    def __init__(self, device: Device, run: Run) -> None:
+        self.device = device
+        self.xp: Any = device.xp
+        self.looks = 0
+        self._run = run
+        self._product = product_step()
+        self._stretch = _STRIDE // 2
+        self._last: float | None = None
+
+    def vector(self, values: ArrayLike) -> Array:
+        """Return a copy on the device."""
+        return self.xp.array(values, dtype=np.float64, order="C")
+
+    def operand(self, values: Vector) -> Array:
+        """Return a vector on the device."""
+        return self.vector(values)
+
+    def multiply(self, x: Array, out: Array) -> None:
+        """Queue a product."""
+        self._run(self._product, x, out)
+
+    def system(self, diagonal: Vector, b: Vector | None) -> DeviceSystem:
+        """Return a system whose operands are put on the device, by dictionary where they have few values."""
+        return DeviceSystem(self, self._run, compress(self.device, diagonal), compress(self.device, b))
+
+    def add_scaled(self, weight: float, x: Array, total: Array, factor: Array | None = None) -> None:
+        """Queue ``total += weight * factor * x``."""
+        add_scaled(self.device, weight, x, total, None if factor is None else self.xp.asarray(factor))
+
+    def distance(self, x: Array, y: Array) -> Array:
+        """Queue the measurement; the result lies on the device, shape (2,)."""
+        state = IterationState.create(self.device)
+        compare_rows(self.device, state, x, y)
+        return state.differences
+
+    def stretch(self, most: int) -> int:
+        """Return a number of steps that doubles until a look a twentieth of a second is reached."""
+        now = time.perf_counter()
+        if self._last is None or now - self._last < _LOOK_SECONDS / 2:
+            self._stretch *= 2
+        self._last = now
+        return min(self._stretch, most)
+
+    def read(self, *arrays: Array) -> list[float]:
+        """Bring some small arrays to the host together."""
+        self.looks += 1
+        xp = self.xp
+        together = xp.concatenate([xp.asarray(a).ravel().astype(np.float64) for a in arrays])
+        numbers: list[float] = to_host(together).tolist()
+        return numbers
+
+    def to_host(self, array: Array) -> NDArray[Any]:
+        """Copy an array to the host."""
+        self.looks += 1
+        copied: NDArray[Any] = to_host(array)
+        return copied
+
+    def steps(self, step: Step, criterion: Criterion | None) -> DeviceSteps:
+        """Return the steps of a kind."""
+        epsilon, absolute = (
+            (_MEASURE_ONLY, False) if criterion is None else (criterion.epsilon, criterion.absolute)
+        )
+        return DeviceSteps(self.device, self._run, step, epsilon, absolute, self._note_look)
+
+    def _note_look(self) -> None:
+        self.looks += 1
+
+
+class DeviceSystem:
+    """``diagonal * x = M x + b``, the operands on the device."""
+
+    def __init__(self, space: DeviceWorkspace, run: Run, diagonal: CodedVector, right: CodedVector) -> None:
+        self._space, self._run, self._diagonal, self._right = space, run, diagonal, right
+        self._plain: Step | None = None
+
+    def relaxation(
+        self, omega: float = 1.0, factor: float = 1.0, criterion: Criterion | None = None
+    ) -> DeviceSteps:
+        """Return relaxation steps; a diagonal by dictionary is not copied for another factor."""
+        diagonal = self._diagonal if factor == 1.0 else self._diagonal.scaled(factor)
+        return self._steps(Mode.JACOBI, diagonal, omega, criterion)
+
+    def uniformised(self, rate: float, criterion: Criterion | None = None) -> DeviceSteps:
+        """Return steps of the uniformised chain."""
+        return self._steps(Mode.POWER, self._diagonal, 1.0 / rate, criterion)
+
+    def scaled_product(self, x: Array, out: Array) -> None:
+        """Queue a relaxation step without right-hand side."""
+        if self._plain is None:
+            nothing = CodedVector(0, 0, None, None)
+            state = IterationState.create(self._space.device)
+            self._plain = Step(Mode.JACOBI, self._diagonal, nothing, 1.0, state)
+        self._run(self._plain, x, out)
+
+    def sharing(self, b: Array) -> DeviceSystem:
+        """Return the system with another right-hand side, a vector on the device that is not copied."""
+        right = CodedVector(len(b), 64, b, None)
+        return DeviceSystem(self._space, self._run, self._diagonal, right)
+
+    def residual(self, x: Array, scratch: Array) -> Array:
+        """Queue the measurement of the residual."""
+        device = self._space.device
+        state = IterationState.create(device)
+        if len(x):
+            self._run(Step(Mode.RESIDUAL, self._diagonal, self._right, 1.0, state), x, scratch)
+            finish_iteration(device, state, _MEASURE_ONLY, False)
+        return state.differences[:1]
+
+    def _steps(
+        self, mode: Mode, diagonal: CodedVector, weight: float, criterion: Criterion | None
+    ) -> DeviceSteps:
+        state = IterationState.create(self._space.device)
+        return self._space.steps(Step(mode, diagonal, self._right, weight, state), criterion)
+
+
+def unfused(device: Device, multiply: Callable[[Array, Array], None], n_rows: int) -> Run:
+    """Return a way to run steps with a product that cannot relax rows on the way.
+
+    Parameters
+    ----------
+    device : Device
+    multiply : callable
+        Queues a product: ``multiply(x, out)``.
+    n_rows : int
+        Rows; a vector is allocated at the first step, so that products queued beyond the end of an iteration
+        harm nothing.
+    """
+    products: list[Array] = []
+
+    def run(step: Step, x: Array, out: Array) -> None:
+        if step.mode == Mode.PRODUCT:
+            multiply(x, out)
+            return
+        if not products:
+            products.append(device.xp.empty(n_rows))
+        multiply(x, products[0])
+        relax_rows(device, step, x, out, product=products[0])
+
+    return run

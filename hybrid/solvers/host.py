@@ -1,0 +1,202 @@
+"""Solutions on the host: NumPy vectors, and a matrix's own products and fused relaxation steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hybrid.solvers.base import Criterion, Sweeper, Vector, true_residual
+from hybrid.solvers.workspace import Pair, Steps, Workspace
+
+__all__ = ["HostWorkspace"]
+
+_PART = 1 << 14
+"""Elements worked on together: operands and temporary results stay in the first-level cache."""
+
+
+class HostWorkspace(Workspace):
+    """The workspace of a matrix whose vectors are NumPy arrays.
+
+    Parameters
+    ----------
+    matrix : Sweeper
+    """
+
+    xp: Any = np
+    stride = 1
+    looks = 0
+
+    def __init__(self, matrix: Sweeper) -> None:
+        self._matrix = matrix
+
+    def vector(self, values: ArrayLike) -> Vector:
+        """Return a copy."""
+        return np.array(values, dtype=np.float64, order="C")
+
+    def operand(self, values: Vector) -> Vector:
+        """Return the vector itself."""
+        return values
+
+    def multiply(self, x: Vector, out: Vector) -> None:
+        """Write ``M x`` to `out`."""
+        self._matrix.multiply(x, out)
+
+    def system(self, diagonal: Vector, b: Vector | None) -> HostSystem:
+        """Return a system of equations."""
+        return HostSystem(self._matrix, diagonal, b)
+
+    def add_scaled(self, weight: float, x: Vector, total: Vector, factor: Any | None = None) -> None:
+        """Add ``weight * factor * x`` to `total`."""
+        if factor is not None:
+            weight = weight * float(factor)
+        spare = np.empty(min(_PART, x.size))
+        for part in _parts(x.size):
+            term = np.multiply(x[part], weight, out=spare[: part.stop - part.start])
+            total[part] += term
+
+    def distance(self, x: Vector, y: Vector) -> Vector:
+        """Return the greatest ``|x - y|`` and ``|x - y| / |x|``."""
+        return _greatest_changes(x, y)
+
+    def stretch(self, most: int) -> int:
+        """Return 1: every step's changes are known when it is done."""
+        return min(1, most)
+
+    def read(self, *arrays: Any) -> list[float]:
+        """Return the elements."""
+        return [float(number) for array in arrays for number in np.ravel(array)]
+
+    def to_host(self, array: Any) -> NDArray[Any]:
+        """Return the array itself."""
+        own: NDArray[Any] = array
+        return own
+
+
+class HostSystem:
+    """``diagonal * x = M x + b``."""
+
+    def __init__(self, matrix: Sweeper, diagonal: Vector, b: Vector | None) -> None:
+        self._matrix, self._diagonal, self._b = matrix, diagonal, b
+
+    def relaxation(
+        self, omega: float = 1.0, factor: float = 1.0, criterion: Criterion | None = None
+    ) -> Steps:
+        """Return the fused relaxation steps of the matrix."""
+        diagonal = self._diagonal if factor == 1.0 else self._diagonal * factor
+        return _Relaxation(self._matrix, diagonal, self._b, omega)
+
+    def uniformised(self, rate: float, criterion: Criterion | None = None) -> Steps:
+        """Return steps of products and passes over parts of vectors."""
+        return _Uniformised(self._matrix, self._diagonal, self._b, 1.0 / rate)
+
+    def scaled_product(self, x: Vector, out: Vector) -> None:
+        """Write ``M x / diagonal`` to `out`."""
+        self._matrix.multiply(x, out)
+        out /= self._diagonal
+
+    def sharing(self, b: Vector) -> HostSystem:
+        """Return the system with another right-hand side."""
+        return HostSystem(self._matrix, self._diagonal, b)
+
+    def residual(self, x: Vector, scratch: Vector) -> Vector:
+        """Return the residual, shape (1,)."""
+        return np.array([true_residual(self._matrix, x, self._b, self._diagonal, scratch)])
+
+
+class _Relaxation:
+    """Jacobi and JOR steps; their changes come with them."""
+
+    def __init__(self, matrix: Sweeper, diagonal: Vector, b: Vector | None, omega: float) -> None:
+        self._matrix, self._diagonal, self._b, self._omega = matrix, diagonal, b, omega
+        self._made, self._absolute, self._relative = 0, float("inf"), float("inf")
+
+    def sweep(self, pair: Pair, done: int, count: int, total: Vector | None = None) -> None:
+        """Make the steps."""
+        step: Callable[..., tuple[float, float]] = self._matrix.jacobi_step
+        for k in range(done, done + count):
+            x, out = pair[k % 2], pair[1 - k % 2]
+            if total is not None:
+                with np.errstate(over="ignore"):
+                    total += x
+            self._absolute, self._relative = step(x, out, self._b, self._diagonal, self._omega)
+        self._made = done + count
+
+    @property
+    def changes(self) -> Vector:
+        """Changes of the last step."""
+        return np.array([self._absolute, self._relative])
+
+    @property
+    def course(self) -> Vector:
+        """Steps made and the changes of the last one."""
+        return np.array([self._made, self._absolute, self._relative])
+
+
+class _Uniformised:
+    """Steps of the uniformised chain; changes are measured when they are asked for."""
+
+    def __init__(self, matrix: Sweeper, diagonal: Vector, b: Vector | None, weight: float) -> None:
+        self._matrix, self._diagonal, self._b, self._weight = matrix, diagonal, b, weight
+        self._made = 0
+        self._last: tuple[Vector, Vector] | None = None
+
+    def sweep(self, pair: Pair, done: int, count: int, total: Vector | None = None) -> None:
+        """Make the steps."""
+        size = self._diagonal.size
+        spare = np.empty(min(_PART, size))
+        for k in range(done, done + count):
+            x, out = pair[k % 2], pair[1 - k % 2]
+            if total is not None:
+                total += x
+            self._matrix.multiply(x, out)
+            with np.errstate(over="ignore", invalid="ignore"):
+                for part in _parts(size):
+                    self._finish(x[part], out[part], part, spare[: part.stop - part.start])
+            self._last = x, out
+        self._made = done + count
+
+    def _finish(self, x: Vector, out: Vector, part: slice, kept: Vector) -> None:
+        """Turn products into ``(1 - diagonal / rate) x + (M x + b) / rate``."""
+        if self._b is not None:
+            out += self._b[part]
+        out *= self._weight
+        np.multiply(self._diagonal[part], -self._weight, out=kept)
+        kept += 1.0
+        kept *= x
+        out += kept
+
+    @property
+    def changes(self) -> Vector:
+        """Changes of the last step."""
+        if self._last is None:
+            return np.full(2, np.inf)
+        x, out = self._last
+        return _greatest_changes(out, x)
+
+    @property
+    def course(self) -> Vector:
+        """Steps made and the changes of the last one."""
+        return np.append(float(self._made), self.changes)
+
+
+def _parts(size: int) -> Iterator[slice]:
+    """Cut a vector into parts."""
+    return (slice(begin, min(begin + _PART, size)) for begin in range(0, size, _PART))
+
+
+def _greatest_changes(new: Vector, old: Vector) -> Vector:
+    """Return the greatest ``|new - old|`` and ``|new - old| / |new|``, shape (2,)."""
+    found = np.zeros(2)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        for part in _parts(new.size):
+            change = np.abs(new[part] - old[part])
+            greatest = change.max()
+            if greatest != 0.0:
+                change /= np.abs(new[part])
+                # Zero over zero is no change; an undefined change shows in the first number.
+                found[1] = max(found[1], np.fmax.reduce(change, initial=0.0))
+            found[0] = np.maximum(found[0], greatest)
+    return found

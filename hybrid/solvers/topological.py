@@ -1,0 +1,203 @@
+"""Topological solution: the strongly connected components of a system, one after another, between bounds.
+
+A component of the graph of M refers to itself and to components that can be solved before it.  A row that
+is a component of its own needs no iteration: it is the sum of solved values over its diagonal.  Larger
+components are iterated alone, with what flows into solved rows on the right-hand side.
+(P. Dai and J. Goldsmith, Topological value iteration, IJCAI 2007; F. Ciesinski et al., Reduction
+techniques for model checking Markov decision processes, QEST 2008.)
+
+Bounds.  With M and b non-negative the solution grows with the right-hand side, so lower bounds come from the
+lower bounds of what is solved already, and upper ones from the upper; rounding is directed as in
+`hybrid.solvers.enclosure`.  If the lower right-hand side is at least ``1 - delta`` times the upper one,
+so is the solution, and one iteration serves both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.cpu.csr import CsrMatrix
+from hybrid.solvers.base import Clock, Criterion, Progress, Status, Sweeper, Vector, true_residual
+from hybrid.solvers.enclosure import TINY, UNIT, Enclosure, width_of
+from hybrid.solvers.optimistic import Optimistic
+
+__all__ = ["Components", "Topological", "find_components"]
+
+Int64Array = NDArray[np.int64]
+
+_MAX_DEPTH = 200  # every level of components costs some set-up and a share of epsilon
+_MAX_SHARE = 0.8  # of all rows in one component: beyond it there is too little to gain
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """Rows in the order of their solution: for every level, single rows first, then larger components.
+
+    Attributes
+    ----------
+    single, joined : ndarray, int64
+        Rows that are components of their own, each after those it refers to; rows of larger components.
+    single_ptr, joined_ptr : ndarray, shape (levels + 1,), int64
+        Rows of each level.  A level refers to single rows up to its own and to larger components below it.
+    largest : int
+        Rows of the largest component.
+    depth : int
+        Levels that have larger components.
+    """
+
+    single: Int64Array
+    single_ptr: Int64Array
+    joined: Int64Array
+    joined_ptr: Int64Array
+    largest: int
+    depth: int
+
+    @property
+    def pay(self) -> bool:
+        """Whether solving them one after another promises to be quicker than all at once."""
+        rows = self.single.size + self.joined.size
+        return rows > 0 and self.depth <= _MAX_DEPTH and self.largest <= max(1, _MAX_SHARE * rows)
+
+
+def find_components(matrix: CsrMatrix) -> Components:
+    """Return the strongly connected components of a square matrix without diagonal, in order of solution.
+
+    Notes
+    -----
+    Time: O(rows log rows + non-zeros).
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    from hybrid.cpu.csr_kernels import component_levels
+
+    csr = matrix.csr
+    count, label = connected_components(csr, directed=True, connection="strong")
+    members = np.argsort(label, kind="stable").astype(np.int64)
+    sizes = np.bincount(label, minlength=count)
+    members_ptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+    heavy = sizes > 1
+    level, order = component_levels(csr.indptr, csr.indices, label, members_ptr, members, heavy)
+    levels = int(level.max(initial=-1)) + 1
+    alone = order[~heavy[order]]
+    alone = alone[np.argsort(level[alone], kind="stable")]
+    single = members[members_ptr[alone]]
+    joined = np.flatnonzero(heavy[label])
+    joined_level = level[label[joined]]
+    by_level = np.argsort(joined_level, kind="stable")
+    bounds = np.arange(levels + 1)
+    return Components(
+        single=single,
+        single_ptr=np.searchsorted(level[alone], bounds).astype(np.int64),
+        joined=joined[by_level].astype(np.int64),
+        joined_ptr=np.searchsorted(joined_level[by_level], bounds).astype(np.int64),
+        largest=int(sizes.max(initial=0)),
+        depth=int(np.unique(joined_level).size),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Topological:
+    """Optimistic value iteration, component by component.
+
+    Attributes
+    ----------
+    criterion : Criterion
+        Here `epsilon` bounds the distance of the bounds, relative to the value unless `absolute`.
+    components : Components
+        Of the matrix that `solve` is given.
+    """
+
+    criterion: Criterion
+    components: Components
+    name = "topological"
+
+    @classmethod
+    def where_it_pays(cls, matrix: CsrMatrix, criterion: Criterion) -> Topological | None:
+        """Return the method for a matrix; None if its components promise no gain."""
+        components = find_components(matrix)
+        return cls(criterion, components) if components.pay else None
+
+    def solve(
+        self,
+        matrix: Sweeper,
+        diagonal: Vector,
+        b: Vector,
+        slack: float,
+        ceiling: float | None,
+        progress: Progress | None = None,
+    ) -> Enclosure:
+        """Solve level by level; parameters as in `EnclosingMethod`.
+
+        Raises
+        ------
+        TypeError
+            The matrix is not in compressed sparse rows.
+
+        Notes
+        -----
+        Iterations are those of all larger components, and one for all single rows.  Two vectors besides
+        the operands, and those of the largest level.  On very long chains of rows the rounding errors of all
+        of them count, and bounds come out wider than epsilon.
+        """
+        from hybrid.cpu.csr_kernels import substitute_csr
+
+        if not isinstance(matrix, CsrMatrix):
+            raise TypeError(
+                f"matrix: expected compressed sparse rows (CsrMatrix), got {type(matrix).__name__}; "
+                "use Optimistic or Interval for it"
+            )
+        found, csr = self.components, matrix.csr
+        low, high = diagonal * (1.0 + slack), diagonal * (1.0 - slack)
+        lower, upper = np.zeros_like(b), np.zeros_like(b)
+        most = np.inf if ceiling is None else ceiling
+        operands = (csr.indptr, csr.indices, csr.data, b, low, high, TINY, most, lower, upper)
+        substitute_csr(found.single[:0], *operands)  # compiled before the clock starts
+        clock = Clock(progress)
+        status, iterations = Status.CONVERGED, int(found.single.size > 0)
+        # A level may take two solutions, each with an error of its own.
+        share = 0.45 / max(found.depth, 1)
+        inner = Optimistic(replace(self.criterion, epsilon=share * self.criterion.epsilon))
+        for level in range(len(found.single_ptr) - 1):
+            rows = found.single[found.single_ptr[level] : found.single_ptr[level + 1]]
+            substitute_csr(rows, *operands)
+            rows = found.joined[found.joined_ptr[level] : found.joined_ptr[level + 1]]
+            if rows.size == 0:
+                continue
+            strip = csr[rows]
+            part = CsrMatrix(strip[:, rows])
+            # Rows not solved yet, these among them, are still zero.
+            below, above = b[rows] + strip @ lower, b[rows] + strip @ upper
+            if not above.any():
+                continue
+            delta = float((1.0 - np.divide(below, above, out=np.ones_like(above), where=above > 0)).max())
+            solved = inner.solve(part, diagonal[rows], above, slack, ceiling, progress)
+            iterations += solved.iterations
+            status, upper[rows] = solved.status, solved.upper
+            if delta <= 0.0:
+                lower[rows] = solved.lower
+            elif self._covers(delta, solved.upper, inner.criterion.epsilon):
+                lower[rows] = solved.lower * (1.0 - (delta + 8.0 * UNIT))
+            elif status is Status.CONVERGED:
+                second = inner.solve(part, diagonal[rows], below, slack, ceiling, progress)
+                iterations += second.iterations
+                status, lower[rows] = second.status, second.lower
+            if status is not Status.CONVERGED:
+                break
+        seconds = clock.seconds
+        if status is not Status.CONVERGED:
+            upper[:] = np.inf
+            values = lower
+        else:
+            values = 0.5 * (lower + upper)
+        residual = true_residual(matrix, values, b, diagonal, np.empty_like(b))
+        difference = width_of(self.criterion, upper - lower, lower)
+        return Enclosure(values, status, iterations, seconds, difference, residual, lower, upper)
+
+    def _covers(self, delta: float, upper: Vector, inner: float) -> bool:
+        """Whether taking a share `delta` off a solution costs no more than solving once more would."""
+        if self.criterion.absolute:
+            return delta * float(upper.max()) <= inner
+        return delta <= self.criterion.epsilon

@@ -1,0 +1,136 @@
+"""Where the vectors of a solution live: a method is written once, for the host and for a device.
+
+A method asks the matrix for a workspace, puts its vectors there, queues steps, and looks at numbers now and
+then.  Nothing but `Workspace.read` waits, so that on a device the host may run ahead by as many steps as a
+method can do without knowing where it stands.  Arrays of a workspace belong to its array module `xp`, which
+is NumPy on the host; a method uses of it what NumPy and CuPy have in common, and writes to arrays it has.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from numpy.typing import ArrayLike, NDArray
+
+from hybrid.solvers.base import Criterion, Sweeper, Vector
+
+__all__ = ["Array", "Pair", "Steps", "System", "Workspace", "workspace_of"]
+
+Array = Any
+"""An array of the workspace's module `xp`."""
+
+Pair = tuple[Array, Array]
+"""Two vectors that take turns: the iterate after k steps lies in number ``k % 2``."""
+
+
+class Steps(Protocol):
+    """Steps of one kind, ``x <- f(x)``, with their changes measured."""
+
+    def sweep(self, pair: Pair, done: int, count: int, total: Array | None = None) -> None:
+        """Queue steps number ``done + 1 .. done + count``; waits for nothing.
+
+        Parameters
+        ----------
+        pair : tuple of two arrays, shape (n,), float64
+            The iterate after `done` steps lies in number ``done % 2``.
+        total : array, shape (n,), float64, optional
+            Every iterate that a step starts from is added to it.
+        """
+
+    @property
+    def changes(self) -> Array:
+        """Greatest absolute and relative change of the last step, shape (2,).
+
+        An element that does not change counts as zero, one that becomes zero as infinite relative to itself.
+        To be asked for before the vectors of the last step are written to by others.
+        """
+
+    @property
+    def course(self) -> Array:
+        """Steps made until the criterion ended them, then `changes`; shape (3,)."""
+
+
+class System(Protocol):
+    """The equation ``diagonal * x = M x + b`` with its operands where the vectors are."""
+
+    def relaxation(
+        self, omega: float = 1.0, factor: float = 1.0, criterion: Criterion | None = None
+    ) -> Steps:
+        """Return the steps ``(1 - omega) x + omega (M x + b) / (factor * diagonal)``.
+
+        Parameters
+        ----------
+        criterion : Criterion, optional
+            Steps queued after convergence or divergence leave all vectors as they are.
+        """
+
+    def uniformised(self, rate: float, criterion: Criterion | None = None) -> Steps:
+        """Return the steps ``x + (M x + b - diagonal * x) / rate``."""
+
+    def scaled_product(self, x: Array, out: Array) -> None:
+        """Queue ``out = M x / diagonal``."""
+
+    def sharing(self, b: Array) -> System:
+        """Return the system with another right-hand side, a vector of the workspace.
+
+        It is not copied, so that steps see its later changes.
+        """
+
+    def residual(self, x: Array, scratch: Array) -> Array:
+        """Return ``max |M x + b - diagonal * x|``, shape (1,), from a fresh product written to `scratch`."""
+
+
+class Workspace(Protocol):
+    """Memory, array module and operations where the vectors of a solution live.
+
+    Attributes
+    ----------
+    xp : module
+        NumPy or CuPy.
+    stride : int
+        Steps to queue between two looks, at least: 1 where a look costs nothing.
+    looks : int
+        How often the host has waited for a device; 0 where there is none.
+    """
+
+    xp: Any
+    stride: int
+    looks: int
+
+    def vector(self, values: ArrayLike) -> Array:
+        """Return a copy of a vector, float64, contiguous."""
+
+    def operand(self, values: Vector) -> Array:
+        """Return a vector in the workspace that nobody will write to; on the host the same one."""
+
+    def multiply(self, x: Array, out: Array) -> None:
+        """Queue ``out = M x``."""
+
+    def system(self, diagonal: Vector, b: Vector | None) -> System:
+        """Return a system of equations; b None is zero."""
+
+    def add_scaled(self, weight: float, x: Array, total: Array, factor: Array | None = None) -> None:
+        """Queue ``total += weight * factor * x``; the factor, shape (), lies in the workspace, or is 1."""
+
+    def distance(self, x: Array, y: Array) -> Array:
+        """Return the greatest ``|x - y|`` and ``|x - y| / |x|``, shape (2,), as `Steps.changes` counts."""
+
+    def stretch(self, most: int) -> int:
+        """Return how many steps of a kind that ends by itself to queue before the next look."""
+
+    def read(self, *arrays: Array) -> list[float]:
+        """Return all elements of some small arrays; one look, however many they are."""
+
+    def to_host(self, array: Array) -> NDArray[Any]:
+        """Return a whole array as a NumPy array."""
+
+
+def workspace_of(matrix: Sweeper) -> Workspace:
+    """Return the workspace that a matrix offers by a method of this name, or else one on the host."""
+    own = getattr(matrix, "workspace", None)
+    if own is not None:
+        offered: Workspace = own()
+        return offered
+    from hybrid.solvers.host import HostWorkspace
+
+    return HostWorkspace(matrix)

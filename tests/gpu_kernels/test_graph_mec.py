@@ -1,0 +1,183 @@
+"""Maximal end components: the examples of paper 004, the definition, every variant on random processes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gpu_kernels import Device
+from gpu_kernels.graph import (
+    MecOptions,
+    MecResult,
+    SccOptions,
+    attractor,
+    mec,
+    reference_mec,
+    reference_scc,
+)
+from tests.gpu_kernels.devices import to_numpy
+from tests.gpu_kernels.graph_cases import BORDERS, RUNNING_EXAMPLE, Lists, from_choices, random_process
+
+PUBLISHED = MecOptions(variant="attractor", scc=SccOptions(variant="fbt", look_every=2))
+OPTIONS = {
+    "auto": MecOptions(scc=SccOptions(look_every=2)),
+    "trim, max-id": MecOptions(variant="trim", scc=SccOptions(variant="max-id", look_every=1, rounds=2)),
+    "trim, multistep": MecOptions(variant="trim", scc=SccOptions(variant="multistep", look_every=2)),
+    "trim, fbt": MecOptions(variant="trim", scc=PUBLISHED.scc),
+    "attractor": PUBLISHED,
+    "attractor, no regions": replace(PUBLISHED, reuse_regions=False),
+    "attractor, joins": replace(PUBLISHED, join_sets=True),
+    "attractor, joins, no regions": replace(PUBLISHED, join_sets=True, reuse_regions=False),
+    "attractor, no transposed graph": replace(PUBLISHED, scc=replace(PUBLISHED.scc, transpose=False)),
+    "attractor, bounded, no segments": replace(
+        PUBLISHED, scc=replace(PUBLISHED.scc, bounded=True, segment_interval=0)
+    ),
+}
+# Both states reach each other only by a choice that may leave them: no end component holds both.
+LEAVING_LINK = from_choices([[[0], [1, 2]], [[1], [0]], [[2]]])
+
+
+def choice_states(lists: Lists) -> np.ndarray:
+    return np.searchsorted(lists.offsets, lists.choice_offsets[:-1], side="right") - 1
+
+
+def check_definition(lists: Lists, labels: np.ndarray, kept: np.ndarray) -> None:
+    """Every component is an end component, kept choices are those that stay, and nothing can be added."""
+    n, states = lists.n_states, choice_states(lists)
+    source = np.repeat(states, np.diff(lists.choice_offsets))
+    choice = np.repeat(np.arange(len(states)), np.diff(lists.choice_offsets))
+    inside = (labels[source] >= 0) & (labels[source] == labels[lists.targets])
+    stays = np.bincount(choice, minlength=len(states)) == np.bincount(choice[inside], minlength=len(states))
+    np.testing.assert_array_equal(kept, stays)
+    has_choice = np.bincount(states[kept], minlength=n) > 0
+    assert (has_choice == (labels >= 0)).all()
+    live = kept[choice]
+    counts = np.bincount(source[live], minlength=n)
+    connected = reference_scc(np.concatenate([[0], np.cumsum(counts)]), lists.targets[live])
+    np.testing.assert_array_equal(connected[labels >= 0], labels[labels >= 0])
+
+
+def end_components(lists: Lists) -> list[int]:
+    """Every end component of a small process, as a set of bits."""
+    n, states = lists.n_states, choice_states(lists)
+    targets = np.split(lists.targets, lists.choice_offsets[1:-1]) if len(states) else []
+    bits = [sum(1 << int(t) for t in set(choice.tolist())) for choice in targets]
+    found = []
+    for members in range(1, 1 << n):
+        step = [0] * n
+        for state, goal in zip(states.tolist(), bits, strict=True):
+            if members >> state & 1 and goal & ~members == 0:
+                step[state] |= goal
+        if all(step[s] for s in range(n) if members >> s & 1) and all(
+            reached(step, s) == members for s in range(n) if members >> s & 1
+        ):
+            found.append(members)
+    return found
+
+
+def reached(step: list[int], start: int) -> int:
+    """What can be reached by at least one step."""
+    known, front = 0, step[start]
+    while front & ~known:
+        known |= front
+        front = 0
+        for state, goals in enumerate(step):
+            if known >> state & 1:
+                front |= goals
+    return known
+
+
+def check(device: Device, lists: Lists, name: str, wide: bool = False) -> MecResult:
+    labels, kept = reference_mec(lists.offsets, lists.targets, lists.choice_offsets)
+    result = mec(device, lists.graph(device, wide), OPTIONS[name])
+    np.testing.assert_array_equal(to_numpy(result.labels), labels)
+    np.testing.assert_array_equal(to_numpy(result.choice_kept), kept)
+    assert result.count == len(set(labels.tolist()) - {-1})
+    return result
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_running_example(device: Device, name: str) -> None:
+    result = check(device, RUNNING_EXAMPLE, name)
+    assert to_numpy(result.labels).tolist() == [-1, -1, 2, 3, 4, 4, 4, -1]
+    assert result.count == 3
+    assert to_numpy(result.choice_kept).tolist() == [False] * 4 + [True] * 6 + [False] * 2
+    assert check(device, LEAVING_LINK, name).count == 3
+
+
+def test_attractors_of_the_running_example(device: Device) -> None:
+    graph, xp = RUNNING_EXAMPLE.graph(device), device.xp
+
+    def attracted(*states: int) -> list[int]:
+        inside = xp.zeros(8, np.bool_)
+        inside[list(states)] = True
+        return np.flatnonzero(to_numpy(attractor(device, graph, inside))).tolist()
+
+    assert attracted(3) == [1, 3]
+    assert attracted(2) == [0, 1, 2]
+    # Both choices of s6 hit {s4, s5}, and s4 has but one choice.
+    assert attracted(5) == [4, 5, 6]
+    # In two steps: s1 by s3, then s0 by s1 and s4; s7 by s4 and s3. s5 and s6 wait for each other.
+    assert attracted(3, 4) == [0, 1, 3, 4, 7]
+    with pytest.raises(ValueError, match="states: expected shape"):
+        attractor(device, graph, xp.zeros(7, np.bool_))
+
+
+@pytest.mark.parametrize("case", BORDERS)
+@pytest.mark.parametrize("name", ["auto", "attractor"])
+def test_borders(device: Device, case: str, name: str) -> None:
+    check(device, BORDERS[case], name)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_random_processes_match_reference(device: Device, rng: np.random.Generator, name: str) -> None:
+    for n, wide in ((40, False), (90, True)):
+        lists = random_process(rng, n, 3, 2, 2)
+        result = check(device, lists, name, wide)
+        check_definition(lists, to_numpy(result.labels), to_numpy(result.choice_kept))
+
+
+@st.composite
+def processes(draw: st.DrawFn) -> Lists:
+    n = draw(st.integers(1, 5))
+    choice = st.lists(st.integers(0, n - 1), min_size=1, max_size=2)
+    return from_choices(draw(st.lists(st.lists(choice, max_size=3), min_size=n, max_size=n)))
+
+
+@given(lists=processes(), name=st.sampled_from(sorted(OPTIONS)))
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_small_processes_by_definition(device: Device, lists: Lists, name: str) -> None:
+    result = check(device, lists, name)
+    labels, kept = to_numpy(result.labels), to_numpy(result.choice_kept)
+    check_definition(lists, labels, kept)
+    members = [
+        sum(1 << s for s in range(lists.n_states) if labels[s] == name)
+        for name in set(labels.tolist()) - {-1}
+    ]
+    every = end_components(lists)
+    maximal = [one for one in every if not any(one != other and one & ~other == 0 for other in every)]
+    assert sorted(members) == sorted(maximal)
+
+
+def test_chains_have_bottom_components(device: Device) -> None:
+    result = check(device, BORDERS["two cycles and a bridge"], "auto")
+    assert to_numpy(result.labels).tolist() == [-1, -1, -1, -1, 4, 4]
+
+
+def test_choices_of_very_many_transitions(device: Device) -> None:
+    # One choice of state 0 leads to everything, and goes: a queue entry of its own, for all blocks.
+    n = 17_000
+    spread = [list(range(1, n)), [0]]
+    lists = from_choices([spread, [], *([[0]] for _ in range(n - 2))])
+    result = check(device, lists, "auto")
+    assert result.count == 1
+    assert "sweeps" not in result.rounds
+
+
+def test_options_refuse_nonsense() -> None:
+    with pytest.raises(ValueError, match="variant: expected one of"):
+        MecOptions(variant="lockstep")  # type: ignore[arg-type]

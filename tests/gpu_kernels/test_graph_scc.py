@@ -1,0 +1,129 @@
+"""Strongly connected components: every variant and option against SciPy's, on borders and random graphs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gpu_kernels import Device
+from gpu_kernels.graph import SccOptions, reference_scc, scc
+from gpu_kernels.graph.trimming import trim_components
+from tests.gpu_kernels.devices import to_numpy
+from tests.gpu_kernels.graph_cases import BORDERS, RUNNING_EXAMPLE, Lists, chain, random_process
+
+PUBLISHED = SccOptions(variant="fbt", look_every=2)
+OPTIONS = {
+    "auto": SccOptions(look_every=2),
+    "auto, searching": SccOptions(look_every=2, search_share=1),
+    "max-id": SccOptions(variant="max-id", look_every=2),
+    "max-id, one round": SccOptions(variant="max-id", look_every=1, rounds=1),
+    "max-id, untrimmed": SccOptions(variant="max-id", trim=False),
+    "multistep": SccOptions(variant="multistep", look_every=2),
+    "multistep, untrimmed": SccOptions(variant="multistep", trim=False, rounds=2),
+    "fbt": PUBLISHED,
+    "fbt, bounded": replace(PUBLISHED, bounded=True),
+    "fbt, separate kernels": replace(PUBLISHED, combined=False, look_every=1),
+    "fbt, bounded and separate": replace(PUBLISHED, combined=False, bounded=True),
+    "fbt, no transposed graph": replace(PUBLISHED, transpose=False),
+    "fbt, no transposed graph, bounded, no segments": replace(
+        PUBLISHED, transpose=False, bounded=True, segment_interval=0
+    ),
+    "fbt, no segments": replace(PUBLISHED, segment_interval=0),
+    "fbt, interval 2": replace(PUBLISHED, segment_interval=2),
+    "fbt, caches": replace(PUBLISHED, iterations=3),
+    "fbt, caches, bounded": replace(PUBLISHED, iterations=4, bounded=True),
+    "fbt, all lanes compete": replace(PUBLISHED, aggregate=False),
+    "fbt, untrimmed": replace(PUBLISHED, trim=False),
+}
+
+
+def check(device: Device, lists: Lists, options: SccOptions, wide: bool = False) -> dict[str, int]:
+    expected = reference_scc(lists.offsets, lists.targets)
+    result = scc(device, lists.graph(device, wide), options)
+    labels = to_numpy(result.labels)
+    assert labels.dtype == np.int64
+    np.testing.assert_array_equal(labels, expected)
+    assert result.count == len(np.unique(expected))
+    return result.rounds
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_running_example_and_pairs(device: Device, name: str) -> None:
+    check(device, RUNNING_EXAMPLE, OPTIONS[name])
+    labels = to_numpy(scc(device, RUNNING_EXAMPLE.graph(device), OPTIONS[name]).labels)
+    assert labels.tolist() == [0, 1, 2, 3, 4, 4, 4, 7]
+    check(device, BORDERS["chain of pairs"], OPTIONS[name])
+
+
+@pytest.mark.parametrize("case", BORDERS)
+@pytest.mark.parametrize("name", ["max-id", "auto, searching", "fbt", "fbt, no transposed graph"])
+def test_borders(device: Device, case: str, name: str) -> None:
+    check(device, BORDERS[case], OPTIONS[name])
+
+
+@pytest.mark.parametrize("case", ["cycle above a pair", "cycle below a pair"])
+@pytest.mark.parametrize("name", [name for name in OPTIONS if "bounded" in name])
+def test_bounded_searches_divide_no_cycle(device: Device, case: str, name: str) -> None:
+    check(device, BORDERS[case], OPTIONS[name])
+    check(device, BORDERS[case], replace(OPTIONS[name], trim=False))
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_random_graphs_match_reference(device: Device, rng: np.random.Generator, name: str) -> None:
+    for n, wide in ((33, False), (100, True)):
+        check(device, random_process(rng, n, 2, 2, 3), OPTIONS[name], wide)
+
+
+@given(
+    edges=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=14),
+    name=st.sampled_from(sorted(OPTIONS)),
+)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_small_graphs_match_reference(device: Device, edges: list[tuple[int, int]], name: str) -> None:
+    check(device, chain([[w for v, w in edges if v == u] for u in range(7)]), OPTIONS[name])
+
+
+def test_no_states(device: Device) -> None:
+    empty = Lists(np.zeros(1, int), np.zeros(0, int), np.zeros(1, int))
+    for name in ("auto", "multistep", "fbt"):
+        result = scc(device, empty.graph(device), OPTIONS[name])
+        assert (len(result.labels), result.count) == (0, 0)
+
+
+def test_long_chains_need_few_launches(device: Device) -> None:
+    path = BORDERS["path"]
+    many = check(device, path, SccOptions(look_every=1, rounds=1))["trim_launches"]
+    few = check(device, path, SccOptions(look_every=1, rounds=128))["trim_launches"]
+    assert few <= 4
+    assert many >= 149  # both ends at once
+
+
+def test_states_of_very_many_edges(device: Device) -> None:
+    # Only the hub's edges can remove the leaves, by all blocks together: each leads to the pair as well.
+    leaves = 17_000
+    lists = chain([list(range(3, leaves + 3)), [2], [1], *([1] for _ in range(leaves))])
+    graph = lists.graph(device).with_transpose(device)
+    component, counts = (device.xp.full(leaves + 3, 2**32 - 1, np.uint32) for _ in range(2))
+    trim_components(device, graph, component, counts, SccOptions(), None)
+    assert np.flatnonzero(to_numpy(component) == 2**32 - 1).tolist() == [1, 2]
+
+
+def test_a_decomposition_leaves_the_graph_as_it_was(device: Device, rng: np.random.Generator) -> None:
+    graph = random_process(rng, 60, 2, 2, 3).graph(device).with_transpose(device)
+    arrays = (graph.offsets, graph.trans, graph.back_offsets, graph.back_trans)
+    before = [to_numpy(a).copy() for a in arrays]
+    for name in ("auto", "fbt, no segments", "fbt"):
+        scc(device, graph, OPTIONS[name])
+    for array, copy in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(to_numpy(array), copy)
+
+
+def test_options_refuse_nonsense() -> None:
+    with pytest.raises(ValueError, match="variant: expected one of"):
+        SccOptions(variant="tarjan")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="iterations: expected at least 1, got 0"):
+        SccOptions(iterations=0)

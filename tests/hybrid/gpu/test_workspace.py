@@ -1,0 +1,181 @@
+"""Methods with bounds, BiCGStab and uniformisation on the device: the CPU's answers, and few looks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpu_kernels import Device, use_device
+from hybrid.gpu.workspace import DeviceWorkspace, unfused
+from hybrid.operator import inject
+from hybrid.solvers import BiCGStab, Criterion, Gain, Interval, Jacobi, Optimistic, Power, Status
+from hybrid.solvers.enclosure import UNIT
+from tests.gpu_kernels.devices import to_numpy
+from tests.gpu_kernels.host_device import HostDevice
+from tests.helpers import from_dense
+from tests.hybrid.test_operator import banded
+
+SLACK = 256 * UNIT
+SIZE = 40
+
+
+def system(lost: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A chain that is left with a small probability: matrix without diagonal, diagonal, right-hand side."""
+    dense = banded(SIZE)
+    np.fill_diagonal(dense, 0.0)
+    return dense, dense.sum(axis=1) * (1.0 + lost), np.linspace(0.5, 1.0, SIZE)
+
+
+def looks_rarely(found: Any) -> bool:
+    """Tell whether there was at most one look in ten iterations."""
+    return 0 < 10 * found.synchronisations <= found.iterations
+
+
+class Unfused:
+    """A matrix on the device whose products relax nothing, as explicit formats are."""
+
+    backend = "gpu"
+
+    def __init__(self, dense: np.ndarray, device: Device) -> None:
+        self.device, self.product, self.shape = device, inject(from_dense(dense), backend="gpu"), dense.shape
+
+    def workspace(self) -> DeviceWorkspace:
+        run = unfused(self.device, lambda x, out: self.product.multiply(x, out), self.shape[0])
+        return DeviceWorkspace(self.device, run)
+
+
+@pytest.mark.parametrize(
+    ("method", "ceiling", "fused"), [(Optimistic, None, True), (Interval, 1e4, True), (Interval, None, False)]
+)
+def test_enclosures_enclose_and_look_rarely(
+    device: Device, method: Any, ceiling: float | None, fused: bool
+) -> None:
+    dense, diagonal, b = system(0.2)
+    exact = np.linalg.solve(np.diag(diagonal) - dense, b)
+    matrix = inject(from_dense(dense), backend="gpu") if fused else Unfused(dense, device)
+    epsilon = 1e-9
+    found = method(Criterion(epsilon)).solve(matrix, diagonal, b, SLACK, ceiling)
+    assert found.status is Status.CONVERGED
+    assert np.all(found.lower <= exact * (1 + 1e-13))
+    assert np.all(exact * (1 - 1e-13) <= found.upper)
+    assert np.all(found.upper - found.lower <= epsilon * found.upper)
+    assert np.all(found.upper > found.lower)
+    residual = np.abs(dense @ found.values + b - diagonal * found.values).max()
+    assert found.residual == pytest.approx(residual, rel=1e-2, abs=1e-12)
+    assert looks_rarely(found)
+    expected = method(Criterion(epsilon)).solve(
+        inject(from_dense(dense), backend="cpu"), diagonal, b, SLACK, ceiling
+    )
+    np.testing.assert_allclose(found.values, expected.values, rtol=2e-9)
+    assert expected.synchronisations == 0
+
+
+@pytest.mark.parametrize("method", [Optimistic, Interval])
+def test_enclosures_that_are_not_reached_say_so(device: Device, method: Any) -> None:
+    dense, diagonal, b = system(1e-3)
+    matrix = inject(from_dense(dense), backend="gpu")
+    found = method(Criterion(1e-9, max_iterations=33)).solve(matrix, diagonal, b, SLACK, 1e6)
+    assert found.status is Status.MAX_ITERATIONS
+    assert found.iterations == 33
+    exact = np.linalg.solve(np.diag(diagonal) - dense, b)
+    assert np.all(found.lower <= exact)
+    assert np.all(exact <= found.upper)
+    growing = method(Criterion(1e-9)).solve(matrix, diagonal * 1e-9, b, SLACK, 1e6)
+    assert growing.status is Status.DIVERGED
+
+
+def test_the_gain_is_the_cpus(device: Device) -> None:
+    dense = np.random.default_rng(44).random((12, 12))
+    np.fill_diagonal(dense, 0.0)
+    diagonal, rewards = dense.sum(axis=1), np.linspace(-1.0, 2.0, 12)
+    method = Gain(Criterion(1e-8))
+    found = method.solve(inject(from_dense(dense), backend="gpu"), diagonal, rewards, SLACK)
+    expected = method.solve(inject(from_dense(dense), backend="cpu"), diagonal, rewards, SLACK)
+    assert found.status is expected.status is Status.CONVERGED
+    assert found.iterations == expected.iterations
+    assert found.lower <= expected.value <= found.upper
+    assert found.value == pytest.approx(expected.value, rel=1e-10)
+    assert looks_rarely(found)
+
+
+def test_bicgstab_is_the_cpus(device: Device) -> None:
+    dense, diagonal, b = system(1e-4)
+    method = BiCGStab(Criterion(1e-9))
+    found = method.solve(inject(from_dense(dense), backend="gpu"), diagonal, b, np.zeros(SIZE))
+    assert found.status is Status.CONVERGED
+    exact = np.linalg.solve(np.diag(diagonal) - dense, b)
+    np.testing.assert_allclose(found.values, exact, rtol=1e-5)
+    # One look at the start, one in twenty iterations, and one at the residual of what has been found.
+    assert 0 < found.synchronisations <= 2 + -(-found.iterations // 20)
+    short = BiCGStab(Criterion(1e-13, max_iterations=3))
+    found = short.solve(inject(from_dense(dense), backend="gpu"), diagonal, b, np.zeros(SIZE))
+    assert found.status is Status.MAX_ITERATIONS
+    assert found.iterations == 3
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("solver", [Jacobi, Power])
+def test_iterations_that_end_by_themselves_look_rarely(device: Device, solver: Any, fused: bool) -> None:
+    dense, diagonal, b = system(0.2)
+    matrix = inject(from_dense(dense), backend="gpu") if fused else Unfused(dense, device)
+    found = solver(Criterion(1e-10)).solve(matrix, diagonal, b, np.zeros(SIZE))
+    expected = solver(Criterion(1e-10)).solve(
+        inject(from_dense(dense), backend="cpu"), diagonal, b, np.zeros(SIZE)
+    )
+    assert found.iterations == expected.iterations > 60
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-12)
+    assert looks_rarely(found)
+
+
+def test_nothing_is_copied_while_iterating(monkeypatch: pytest.MonkeyPatch) -> None:
+    copies: list[int] = []
+
+    def counted(array: Any) -> Any:
+        copies.append(array.size)
+        return array
+
+    monkeypatch.setattr("hybrid.gpu.workspace.to_host", counted)
+    dense, diagonal, b = system(0.2)
+    with use_device(HostDevice()) as host:
+        found = Interval(Criterion(1e-8)).solve(
+            inject(from_dense(dense), backend="gpu"), diagonal, b, SLACK, 1e4
+        )
+        assert found.status is Status.CONVERGED
+        # Some numbers at a time, one for the residual, and in the end the two bounds.
+        assert max(copies[:-2]) <= 6
+        assert copies[-2:] == [SIZE, SIZE]
+        # One of the looks is a recording for each of the two sequences of steps.
+        assert len(copies) == found.synchronisations - 2 + 3
+        assert host.launches.count("compare_rows") == found.synchronisations - 2
+
+
+def test_sums_of_iterates_and_recorded_sweeps(device: Device) -> None:
+    dense, diagonal, b = system(0.3)
+    space = inject(from_dense(dense), backend="gpu").workspace()
+    steps = space.system(diagonal, b).relaxation()
+    xp = device.xp
+    pair, total = (xp.zeros(SIZE), xp.zeros(SIZE)), xp.zeros(SIZE)
+    x, expected, done = np.zeros(SIZE), np.zeros(SIZE), 0
+    for count in (10, 20, 3, 1, 25, 10):
+        steps.sweep(pair, done, count, total)
+        for _ in range(count):
+            expected += x
+            x = (dense @ x + b) / diagonal
+        done += count
+        np.testing.assert_allclose(to_numpy(pair[done % 2]), x, rtol=1e-12)
+        np.testing.assert_allclose(to_numpy(total), expected, rtol=1e-12)
+    made, absolute, _ = space.read(steps.course)
+    assert made == done
+    assert absolute == pytest.approx(0.0, abs=1e-4)
+
+
+@pytest.mark.parametrize("method", [Optimistic, Interval])
+def test_rounding_is_directed_on_the_device(device: Device, method: Any) -> None:
+    # Iterates stand still short of such a precision; what is left between the bounds is the slack.
+    matrix = inject(from_dense(np.array([[0.0, 0.5], [0.5, 0.0]])), backend="gpu")
+    found = method(Criterion(1e-16)).solve(matrix, np.ones(2), np.full(2, 0.1), SLACK, None)
+    assert found.status is Status.CONVERGED
+    assert np.all(found.lower < 0.2)
+    assert np.all(found.upper > 0.2)

@@ -1,0 +1,147 @@
+"""Solution component by component: order, bounds around exact solutions, when it is chosen."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import networkx
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from hybrid.cpu.csr import CsrMatrix
+from hybrid.solvers import Criterion, Optimistic, Status
+from hybrid.solvers.enclosure import TINY, UNIT
+from hybrid.solvers.topological import Topological, find_components
+from tests.hybrid.solvers.test_enclosures import exact_solution
+from tests.hybrid.solvers.test_solvers import Dense
+
+SLACK = 64 * UNIT
+
+
+def components_system(rng, n=24, groups=9):
+    """Return a substochastic system with a random order of components of random sizes; entries are dyadic."""
+    label = rng.integers(0, groups, n)
+    numbers = rng.permutation(n)
+    dense = np.zeros((n, n))
+    for i in range(n):
+        allowed = [j for j in range(n) if j != i and label[j] >= label[i]]
+        for j in rng.permutation(allowed)[: rng.integers(1, 4)] if allowed else []:
+            dense[numbers[i], numbers[j]] = rng.integers(1, 20) / 64
+    b = rng.integers(0, 4, n) / 64 * rng.integers(0, 2, n)
+    return dense, np.ones(n), b
+
+
+def topological(dense, epsilon=1e-8, absolute=False, iterations=100_000):
+    matrix = CsrMatrix(csr_matrix(dense))
+    return matrix, Topological(Criterion(epsilon, absolute, iterations), find_components(matrix))
+
+
+def test_components_come_after_those_they_refer_to(rng):
+    for _ in range(30):
+        dense, _, _ = components_system(rng)
+        found = find_components(CsrMatrix(csr_matrix(dense)))
+        graph = networkx.from_numpy_array(dense, create_using=networkx.DiGraph)
+        components = {s: c for c in map(frozenset, networkx.strongly_connected_components(graph)) for s in c}
+        assert sorted([*found.single, *found.joined]) == list(range(len(dense)))
+        assert all(len(components[s]) == 1 for s in found.single.tolist())
+        assert all(len(components[s]) > 1 for s in found.joined.tolist())
+        assert found.largest == max(map(len, components.values()))
+        solved: set[int] = set()
+        for level in range(len(found.single_ptr) - 1):
+            for s in found.single[found.single_ptr[level] : found.single_ptr[level + 1]].tolist():
+                assert set(np.flatnonzero(dense[s]).tolist()) <= solved
+                solved.add(s)
+            joined = found.joined[found.joined_ptr[level] : found.joined_ptr[level + 1]].tolist()
+            for s in joined:
+                assert set(np.flatnonzero(dense[s]).tolist()) <= solved | components[s]
+            solved |= set(joined)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1e-8, 1e-11])
+@pytest.mark.parametrize("absolute", [False, True])
+def test_bounds_enclose_the_exact_solution(epsilon, absolute, rng):
+    for _ in range(8):
+        dense, diagonal, b = components_system(rng)
+        matrix, method = topological(dense, epsilon, absolute)
+        found = method.solve(matrix, diagonal, b, SLACK, 1.0)
+        assert found.status is Status.CONVERGED
+        exact = exact_solution(dense, diagonal, b)
+        for lower, value, upper in zip(found.lower.tolist(), exact, found.upper.tolist(), strict=True):
+            assert Fraction(lower) <= value <= Fraction(upper)
+            assert upper - lower <= epsilon * (1 if absolute else upper)
+        assert found.residual <= 64 * epsilon
+
+
+def test_a_long_chain_needs_no_iteration():
+    n = 3000
+    dense = np.diag(np.full(n - 1, 0.5), 1)
+    b = np.zeros(n)
+    b[-1] = 1.0
+    matrix, method = topological(dense[::-1, ::-1])  # every row refers to the one before it
+    found = method.solve(matrix, np.ones(n), b[::-1].copy(), SLACK, 1.0)
+    exact = [Fraction(1, 2**k) for k in range(n)]
+    assert found.iterations == 1
+    assert method.components.depth == 0
+    for lower, value, upper in zip(found.lower.tolist(), exact, found.upper.tolist(), strict=True):
+        assert Fraction(lower) <= value <= Fraction(upper)
+        assert value < Fraction(TINY) or upper - lower < 1e-10 * upper
+    assert found.upper[-1] == TINY  # the exact value is smaller than any double
+
+
+def test_pairs_in_a_row_get_a_share_of_epsilon_each(rng):
+    # Ten pairs, each of which reaches the next one.
+    n = 20
+    dense = np.zeros((n, n))
+    for k in range(0, n, 2):
+        dense[k, k + 1] = dense[k + 1, k] = 0.875
+        if k + 2 < n:
+            dense[k + 1, k + 2] = 0.0625
+    b = np.zeros(n)
+    b[-1] = 0.0625
+    for absolute in (False, True):
+        matrix, method = topological(dense, 1e-9, absolute)
+        assert method.components.depth == 10
+        found = method.solve(matrix, np.ones(n), b, SLACK, 1.0)
+        exact = exact_solution(dense, np.ones(n), b)
+        for lower, value, upper in zip(found.lower.tolist(), exact, found.upper.tolist(), strict=True):
+            assert Fraction(lower) <= value <= Fraction(upper)
+            assert upper - lower <= 1e-9 * (1 if absolute else upper)
+
+
+def test_one_component_is_left_to_other_methods(rng):
+    ring = np.roll(np.eye(10), 1, axis=1) * 0.5
+    assert Topological.where_it_pays(CsrMatrix(csr_matrix(ring)), Criterion()) is None
+    assert Topological.where_it_pays(CsrMatrix(csr_matrix(np.triu(ring))), Criterion()) is not None
+    many = np.kron(np.eye(300, k=1), [[0, 0], [0.25, 0]]) + np.kron(np.eye(300), [[0, 0.5], [0.5, 0]])
+    assert Topological.where_it_pays(CsrMatrix(csr_matrix(many)), Criterion()) is None
+
+
+def test_no_states_and_nothing_to_gain():
+    matrix, method = topological(np.zeros((0, 0)))
+    assert method.solve(matrix, np.zeros(0), np.zeros(0), SLACK, 1.0).values.size == 0
+    matrix, method = topological(np.array([[0.0, 0.5], [0.5, 0.0]]))
+    found = method.solve(matrix, np.ones(2), np.zeros(2), SLACK, None)
+    assert (found.lower.tolist(), found.upper.tolist()) == ([0.0, 0.0], [0.0, 0.0])
+
+
+def test_a_component_that_does_not_converge_is_no_answer():
+    matrix, method = topological(np.array([[0.0, 0.999], [0.999, 0.0]]), 1e-12, iterations=5)
+    found = method.solve(matrix, np.ones(2), np.full(2, 0.001), SLACK, None)
+    assert found.status is Status.MAX_ITERATIONS
+    assert np.isinf(found.upper).all()
+
+
+def test_other_matrices_are_refused():
+    _, method = topological(np.zeros((2, 2)))
+    with pytest.raises(TypeError, match="compressed sparse rows"):
+        method.solve(Dense(np.zeros((2, 2))), np.ones(2), np.ones(2), SLACK, None)
+
+
+def test_agrees_with_all_at_once(rng):
+    dense, diagonal, b = components_system(rng, 200, 60)
+    matrix, method = topological(dense, 1e-10)
+    found = method.solve(matrix, diagonal, b, SLACK, None)
+    once = Optimistic(Criterion(1e-10)).solve(matrix, diagonal, b, SLACK, None)
+    assert (found.lower <= once.upper).all()
+    assert (once.lower <= found.upper).all()
