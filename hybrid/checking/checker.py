@@ -31,6 +31,8 @@ from hybrid.checking.paths import path_probabilities
 from hybrid.checking.quantities import NotConvergedError, StateTruth, StateValues, UnknownError, Work
 from hybrid.checking.rewards import reachability_rewards, total_rewards
 from hybrid.checking.steady import steady_probabilities, steady_rewards
+from hybrid.exact.formulas import ExactFormulas
+from hybrid.mdp.operators import optimal_values
 from hybrid.properties.tree import (
     Cumulative,
     Filter,
@@ -89,11 +91,13 @@ class Checker:
         self._progress = progress
         self._work = Work()
         self._unproven = False
+        self._exact: ExactFormulas | None = None
 
     def answer(self, prop: Property) -> Answer:
         """Return the answer to a resolved property; faults of the property are part of the answer.
 
-        A comparison that bounds leave unknown is tried again with a smaller epsilon.  Only failures
+        A comparison that bounds leave unknown is tried again with a smaller epsilon, and on small chains
+        decided in rational numbers if that does not help.  Only failures
         that concern the property become its error; running out of memory, interrupts and defects of
         the program pass through.
         """
@@ -120,18 +124,20 @@ class Checker:
     # ------------------------------------------------------------------ top level
 
     def _patient_summary(self, formula: Expression) -> Summary:
-        """Return the answer's value, from more precise bounds if the first ones decide nothing."""
+        """Return the answer's value, from better bounds or exact numbers if the first decide nothing."""
         try:
             return self._summary(formula)
         except UnknownError:
             coarse = self.options
-            if coarse.enclosing() is None or coarse.criterion.epsilon <= _FINE:
+            if coarse.enclosing() is None:
                 raise
             try:
-                self.options = replace(coarse, criterion=replace(coarse.criterion, epsilon=_FINE))
+                epsilon = min(coarse.criterion.epsilon, _FINE)
+                self.options = replace(coarse, criterion=replace(coarse.criterion, epsilon=epsilon))
+                self._exact = None if self.model.is_mdp else ExactFormulas(self.model, self.states)
                 return self._summary(formula)
             finally:
-                self.options = coarse
+                self.options, self._exact = coarse, None
 
     def _summary(self, formula: Expression) -> Summary:
         """Return the answer's value: a filter's result, or the value in the initial states."""
@@ -201,7 +207,8 @@ class Checker:
             return same if formula.operator == "=" else same.negated()
         if isinstance(left, StateTruth) or isinstance(right, StateTruth):
             raise UnsupportedError(f"'{formula.operator}' joins a truth value and a number")
-        return compare(formula.operator, left, right, f"the comparison '{formula.operator}'")
+        truth = compare(formula.operator, left, right, f"the comparison '{formula.operator}'")
+        return self._settled(truth, formula.operator, (formula.left, left), (formula.right, right))
 
     def _conditional(self, formula: Conditional) -> StateValues | StateTruth:
         """Return ``condition ? then : otherwise``."""
@@ -248,15 +255,15 @@ class Checker:
     def _operator(self, formula: Probability | SteadyState | Reward) -> StateValues | StateTruth:
         """Return the values of P, S or R, compared with the operator's bound if it has one."""
         model, options, work = self.model, self.options, self._work
-        if isinstance(formula, Probability):
-            letter = "P"
+        letter = "P" if isinstance(formula, Probability) else "R" if isinstance(formula, Reward) else "S"
+        if model.is_mdp:
+            found = optimal_values(model, formula, self.states, options, work)
+        elif isinstance(formula, Probability):
             _refuse_optimum(formula.optimum, letter)
             found = path_probabilities(model, formula.path, self.states, options, work)
         elif isinstance(formula, SteadyState):
-            letter = "S"
             found = steady_probabilities(model, self.states(formula.states), options, work)
         else:
-            letter = "R"
             _refuse_optimum(formula.optimum, letter)
             found = self._reward(formula)
         if formula.comparison is None:
@@ -265,7 +272,23 @@ class Checker:
             raise UnsupportedError("the operator's bound is not a constant")
         threshold = float(formula.threshold.value)
         bound = StateValues.exact(np.broadcast_to(np.float64(threshold), found.values.shape))
-        return compare(formula.comparison, found, bound, f"{letter}{formula.comparison}{threshold!r}")
+        truth = compare(formula.comparison, found, bound, f"{letter}{formula.comparison}{threshold!r}")
+        return self._settled(truth, formula.comparison, (formula, found), (formula.threshold, bound))
+
+    def _settled(
+        self,
+        truth: StateTruth,
+        operator: str,
+        left: tuple[Expression, StateValues],
+        right: tuple[Expression, StateValues],
+    ) -> StateTruth:
+        """Decide exactly, in the last attempt, where bounds do not."""
+        if self._exact is None or truth.unknown is None:
+            return truth
+        settled = self._exact.settle(truth, operator, left, right)
+        if settled is not truth:
+            self._work.method = "exact"
+        return settled
 
     def _reward(self, formula: Reward) -> StateValues:
         """Return the values of R."""

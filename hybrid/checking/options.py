@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from hybrid.backend import choose_backend
 from hybrid.options import OptionError
 from hybrid.solvers import BiCGStab, Criterion, Gain, Interval, Jacobi, Optimistic, Power
+from hybrid.solvers.gauss_seidel import GaussSeidel
 
 __all__ = ["ENGINES", "METHODS", "CheckOptions"]
 
 ENGINES = ("hybrid", "explicit")
-METHODS = ("auto", "jacobi", "jor", "power", "bicgstab", "interval", "optimistic")
+METHODS = ("auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic")
 _ENCLOSING = ("auto", "interval", "optimistic")
+_RELAXED = ("jor", "gauss-seidel")
 _STEADY_OMEGA = 0.9  # breaks the period of jump chains, for which plain Jacobi never settles
 
 
@@ -24,16 +26,17 @@ class CheckOptions:
     ----------
     engine : {"hybrid", "explicit"}
         The matrix as a decision diagram above explicit blocks, or written out as CSR.
-    backend : {"auto", "cpu", "reference"}
+    backend : {"auto", "cpu", "gpu", "reference"}
+        The method gauss-seidel does not run on the gpu; with it "auto" is the cpu.
     level : {"auto", "min-memory", "min-time"} or int
         Injection level, see `hybrid.inject`.
-    method : {"auto", "jacobi", "jor", "power", "bicgstab", "interval", "optimistic"}
-        "auto", "interval" and "optimistic" give bounds; "auto" is "optimistic" for linear systems.  With
-        all three, long-run averages come from bounds on the gain.  The others give estimates: JOR with
-        omega 0.9 is "jacobi" damped, which periodic chains need in the long run, and what "bicgstab" is
-        replaced by there.
+    method : {"auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic"}
+        "auto", "interval" and "optimistic" give bounds; "auto" is "optimistic" for linear systems, component
+        by component where the explicit engine finds that to pay.  With all three, long-run averages come from
+        bounds on the gain.  The others give estimates: JOR with omega 0.9 is "jacobi" damped, which
+        periodic chains need in the long run, and what "bicgstab" is replaced by there.
     omega : float, optional
-        Relaxation of JOR; default 0.9.
+        Relaxation of JOR (default 0.9) or of Gauss-Seidel (default 1, and 0.9 in the long run).
     criterion : Criterion
         When iterations stop: `epsilon` bounds the distance of the bounds for methods that give them, and
         the difference of two iterates for the others.
@@ -53,6 +56,11 @@ class CheckOptions:
 
     def __post_init__(self) -> None:
         """Check the names."""
+        if self.engine == "symbolic":
+            raise OptionError(
+                "engine 'symbolic' is not offered by this version: vectors as decision diagrams grow as "
+                "large as plain ones once their values differ; choose hybrid or explicit"
+            )
         if self.engine not in ENGINES:
             offered = " or ".join(ENGINES)
             raise OptionError(f"engine {self.engine!r} is not offered by this version; choose {offered}")
@@ -64,8 +72,15 @@ class CheckOptions:
             raise OptionError(str(error)) from None
         if self.engine == "explicit" and self.backend not in ("auto", "cpu"):
             raise OptionError(f"the explicit engine runs on the cpu, not on {self.backend}")
-        if self.omega is not None and self.method != "jor":
-            raise OptionError(f"omega belongs to the method jor, not to {self.method}; choose --method jor")
+        if self.method == "gauss-seidel" and self.backend == "gpu":
+            raise OptionError(
+                "the method gauss-seidel takes rows one after the other and does not run on the gpu; "
+                "choose --backend cpu, or another method"
+            )
+        if self.omega is not None and self.method not in _RELAXED:
+            raise OptionError(
+                f"omega belongs to the methods jor and gauss-seidel, not to {self.method}; choose one of them"
+            )
         if self.omega is not None and not 0 < self.omega < 2:
             raise OptionError(f"omega must lie between 0 and 2, got {self.omega}")
 
@@ -103,7 +118,11 @@ class CheckOptions:
         """Return the method with bounds for long-run averages; None if one without bounds was chosen."""
         return Gain(self.criterion) if self.method in _ENCLOSING else None
 
-    def solver(self, steady: bool) -> Jacobi | Power | BiCGStab:
+    def matrix_backend(self) -> str:
+        """Return the backend to ask for: a method that goes row by row keeps "auto" off the gpu."""
+        return "cpu" if self.method == "gauss-seidel" and self.backend == "auto" else self.backend
+
+    def solver(self, steady: bool) -> Jacobi | Power | BiCGStab | GaussSeidel:
         """Return a method without bounds, for a linear system or for a steady state."""
         if self.method == "power":
             return Power(self.criterion)
@@ -111,6 +130,9 @@ class CheckOptions:
             return Jacobi(self.criterion)
         if self.method == "bicgstab" and not steady:
             return BiCGStab(self.criterion)
+        if self.method == "gauss-seidel":
+            usual = _STEADY_OMEGA if steady else 1.0
+            return GaussSeidel(self.criterion, usual if self.omega is None else self.omega)
         if self.method == "jor":
             return Jacobi(self.criterion, _STEADY_OMEGA if self.omega is None else self.omega)
         return Jacobi(self.criterion, _STEADY_OMEGA if steady else 1.0)

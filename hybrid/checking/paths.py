@@ -14,14 +14,15 @@ from hybrid.checking.bounded import Window, window_probabilities
 from hybrid.checking.errors import UnsupportedError
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
-from hybrid.checking.until import next_probabilities
+from hybrid.checking.repeated import repeated_form, repeated_probabilities
+from hybrid.checking.until import next_probabilities, until_probabilities
 from hybrid.properties.tree import Filter, Path, Probability, Reward, SteadyState
 from mtbdd.language.syntax import Expression, ModelType, Unary
 from mtbdd.language.walk import children
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 
-__all__ = ["has_path", "path_probabilities"]
+__all__ = ["has_path", "path_probabilities", "refuse_ltl", "until_form"]
 
 _STATE_OPERATORS = (Probability, SteadyState, Reward, Filter)
 
@@ -57,38 +58,66 @@ def path_probabilities(
     Raises
     ------
     UnsupportedError
-        A formula of LTL: path operators inside path operators or joined with others.
+        A formula of LTL, other than ``G F a`` and ``F G a``: path operators inside path operators or joined
+        with others.
     NotConvergedError
     """
     if isinstance(path, Unary) and path.operator == "!" and has_path(path.operand):
         return path_probabilities(model, path.operand, states, options, work).complement()
     if not isinstance(path, Path):
-        _refuse_ltl(path)
+        refuse_ltl(path)
         # A state formula is a path formula about the first state.
         return StateValues.exact(model.indicator(states(path)).astype(np.float64))
+    repeated = repeated_form(path)
+    if repeated is not None:
+        refuse_ltl(repeated[0])
+
+        def reach(target: Node, largest: bool) -> StateValues:
+            return until_probabilities(model, model.reachable, target, options, work)
+
+        return repeated_probabilities(model, states(repeated[0]), repeated[1], True, reach)
     for operand in (path.left, path.right):
         if operand is not None:
-            _refuse_ltl(operand)
-    right = states(path.right)
+            refuse_ltl(operand)
     if path.operator == "X":
-        return next_probabilities(model, right, options)
-    every = model.reachable
-    left = every if path.left is None else states(path.left)
+        return next_probabilities(model, states(path.right), options)
+    safe, target, complement = until_form(model, path, states)
     window = Window.of(path.bound, model.type is ModelType.CTMC)
+    found = window_probabilities(model, safe, target, window, options, work)
+    return found.complement() if complement else found
+
+
+def until_form(
+    model: SymbolicModel, path: Path, states: Callable[[Expression], Node]
+) -> tuple[Node, Node, bool]:
+    """Return the safe and target states of a path operator as an until, and whether to take the complement.
+
+    Parameters
+    ----------
+    path : Path
+        Any operator but X, over state formulas.
+    states : callable
+        Returns the states that satisfy a state formula.
+    """
+    right, every = states(path.right), model.reachable
+    left = every if path.left is None else states(path.left)
     no_left, no_right = every & ~left, every & ~right
-    safe, target, complement = {
+    return {
         "U": (left, right, False),
         "F": (every, right, False),
         "G": (every, no_right, True),
         "W": (left & no_right, no_left & no_right, True),
         "R": (no_left, no_right, True),
     }[path.operator]
-    found = window_probabilities(model, safe, target, window, options, work)
-    return found.complement() if complement else found
 
 
-def _refuse_ltl(formula: Expression) -> None:
-    """Refuse path operators where only state formulas are checked."""
+def refuse_ltl(formula: Expression) -> None:
+    """Refuse path operators where only state formulas are checked.
+
+    Raises
+    ------
+    UnsupportedError
+    """
     if has_path(formula):
         raise UnsupportedError(
             "LTL is not checked by this version: path operators may not stand inside path operators or "

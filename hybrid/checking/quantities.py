@@ -52,6 +52,8 @@ class Work:
         Iteration vectors, diagonal and right-hand side; matrix (MemB and MemR of the largest system).
     residual : float
         Greatest residual of any system.
+    synchronisations : int
+        How often the host waited for a device in iterations; 0 on the CPU.
     """
 
     method: str | None = None
@@ -62,6 +64,7 @@ class Work:
     base_bytes: int = 0
     representation_bytes: int = 0
     residual: float = 0.0
+    synchronisations: int = 0
     progress: Callable[[int, float], None] | None = field(default=None, repr=False)
 
     def note(
@@ -82,7 +85,7 @@ class Work:
             self.level, self.base_bytes, self.representation_bytes = level, base_bytes, representation_bytes
 
     def accept(self, what: str, solution: Solution) -> None:
-        """Keep the residual of a solution; refuse one that did not converge.
+        """Keep a solution's residual and count of looks at a device; refuse one that did not converge.
 
         Raises
         ------
@@ -91,6 +94,7 @@ class Work:
         if solution.status is not Status.CONVERGED:
             raise NotConvergedError(what, solution.status, solution.iterations, solution.difference)
         self.residual = max(self.residual, solution.residual)
+        self.synchronisations += solution.synchronisations
 
 
 @dataclass(frozen=True)

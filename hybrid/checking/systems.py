@@ -11,7 +11,8 @@ from hybrid.checking.quantities import NotConvergedError, StateValues, Work
 from hybrid.checking.rounding import row_entries, step_slack
 from hybrid.operator import HybridMatrix, inject
 from hybrid.solvers import Gain, Status
-from hybrid.solvers.enclosure import Enclosure
+from hybrid.solvers.enclosure import EnclosingMethod, Enclosure
+from hybrid.solvers.topological import Topological
 from mtbdd.model import SymbolicModel
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.states import StateIndex
@@ -26,7 +27,7 @@ def injected(matrix: OffsetMTBDD, options: CheckOptions) -> Matrix:
     """Return the operator with its representation built, so that no set-up hides in the iterations' time."""
     if options.engine == "explicit":
         return ExplicitMatrix(matrix)
-    operator = inject(matrix, level=options.level, backend=options.backend)
+    operator = inject(matrix, level=options.level, backend=options.matrix_backend())
     _ = operator.product
     return operator
 
@@ -97,7 +98,7 @@ def solve_linear(
     """
     matrix = injected(model.submatrix(maybe, maybe, diagonal=False), options)
     diagonal = leaving_rates(model, maybe, options)
-    method = options.enclosing()
+    method: EnclosingMethod | None = options.enclosing()
     if method is None:
         solver = options.solver(steady=False)
         solution = solver.solve(matrix, diagonal, b, np.zeros(maybe.size), work.progress)
@@ -105,6 +106,8 @@ def solve_linear(
         work.accept(what, solution)
         none = np.broadcast_to(np.float64(np.nan), b.shape)
         return StateValues(solution.values, none, none)
+    if isinstance(matrix, ExplicitMatrix) and options.method == "auto":
+        method = Topological.where_it_pays(matrix, options.criterion) or method
     slack = step_slack(matrix, row_entries(model.transitions))
 
     def enclose(right: Vector) -> Enclosure:
@@ -151,6 +154,7 @@ def solve_gain(
     diagonal = leaving_rates(model, component, options)
     slack = step_slack(matrix, row_entries(model.transitions))
     found = method.solve(matrix, diagonal, rewards, slack, work.progress)
+    work.synchronisations += found.synchronisations
     _note(work, method.name, matrix, found.iterations, found.seconds, vectors=8)
     if found.status is not Status.CONVERGED:
         raise NotConvergedError(what, found.status, found.iterations, found.difference)

@@ -78,13 +78,15 @@ def test_every_level_gives_the_same_answer(level, backend, tmp_path):
         assert answer.statistics.level == level
 
 
-@pytest.mark.parametrize("method", ["auto", "jacobi", "jor", "power", "bicgstab", "interval", "optimistic"])
+@pytest.mark.parametrize(
+    "method", ["auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic"]
+)
 def test_every_method_gives_the_same_answer(method, backend, tmp_path):
     model = load_text(tmp_path, GAMBLER)
     answer = hybrid.check(model, "P=? [ F x=goal ]", backend=backend, method=method, **TIGHT)
     assert answer.value == pytest.approx(float(gambler_wins(3)), rel=1e-9)
     assert answer.statistics.method == ("optimistic" if method == "auto" else method)
-    assert (answer.lower is None) is (method in ("jacobi", "jor", "power", "bicgstab"))
+    assert (answer.lower is None) is (method in ("jacobi", "jor", "power", "gauss-seidel", "bicgstab"))
     assert answer.statistics.residual < 1e-9
 
 
@@ -135,7 +137,8 @@ def test_bounded_operators(prop, expected, tmp_path):
     assert answer.value is expected
 
 
-def test_a_value_too_close_to_its_bound_is_not_guessed(tmp_path):
+def test_a_value_too_close_to_its_bound_is_not_guessed(tmp_path, monkeypatch):
+    monkeypatch.setattr("hybrid.exact.chain.MAX_UNKNOWN", 0)
     answer = hybrid.check(load_text(tmp_path, DIE), "P>=1/6 [ F d=1 ]")
     assert answer.value is None
     assert "P>=0.16666666666666666 is unknown at this precision" in answer.error
@@ -246,6 +249,8 @@ def test_deadlocks_are_absorbing(tmp_path):
         ({"omega": 3.0, "method": "jor"}, "between 0 and 2"),
         ({"omega": 0.0}, "between 0 and 2"),
         ({"omega": 0.5, "method": "jacobi"}, "omega belongs to"),
+        ({"omega": 2.0, "method": "gauss-seidel"}, "between 0 and 2"),
+        ({"omega": 1.0, "method": "optimistic"}, "omega belongs to"),
     ],
 )
 def test_wrong_options_are_refused(options, message, tmp_path):

@@ -194,7 +194,8 @@ def test_truth_values_by_hand(prop, expected, tmp_path):
 @pytest.mark.parametrize(
     "prop", ["P>=1/6 [ F d=1 ]", "P=? [ F P>=1/3 [ F d=1 ] ]", "filter(count, P<1/3 [ F d=1 ])"]
 )
-def test_what_bounds_do_not_decide_is_unknown(prop, tmp_path):
+def test_what_bounds_do_not_decide_is_unknown(prop, tmp_path, monkeypatch):
+    monkeypatch.setattr("hybrid.exact.chain.MAX_UNKNOWN", 0)
     answer = hybrid.check(load_text(tmp_path, DIE), prop)
     assert answer.value is None
     assert "unknown at this precision" in answer.error
@@ -245,7 +246,7 @@ def test_engines_agree(text, prop, tmp_path):
     assert other.error is None
     assert other.record()["engine"] == "explicit"
     assert other.record()["level"] is None
-    assert other.value == pytest.approx(one.value, rel=1e-12)
+    assert other.value == pytest.approx(one.value, rel=2e-8)
     assert one.lower <= other.upper
     assert other.lower <= one.upper
 

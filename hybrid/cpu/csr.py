@@ -1,0 +1,86 @@
+"""A matrix in compressed sparse rows: what the explicit engine and the components of a system are held as.
+
+It offers what the solvers ask of a matrix, so that methods are those of the hybrid matrix.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.reference import relax_in_place
+
+__all__ = ["CsrMatrix"]
+
+Vector = NDArray[np.float64]
+
+
+class CsrMatrix:
+    """Products and relaxation steps of a SciPy CSR matrix.
+
+    Parameters
+    ----------
+    csr : scipy.sparse.csr_matrix
+        Of float64, without duplicate entries.
+
+    Attributes
+    ----------
+    backend : str
+        "cpu".
+    level : None
+        There is no injection level.
+    """
+
+    backend = "cpu"
+    level = None
+
+    def __init__(self, csr: Any) -> None:
+        self.csr = csr
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        rows, columns = self.csr.shape
+        return int(rows), int(columns)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the CSR arrays."""
+        return int(self.csr.data.nbytes + self.csr.indices.nbytes + self.csr.indptr.nbytes)
+
+    def multiply(self, x: Vector, out: Vector | None = None) -> Vector:
+        """Return ``M x``, written to `out` if given."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            product: Vector = self.csr @ x
+        if out is None:
+            return product
+        out[:] = product
+        return out
+
+    def jacobi_step(
+        self, x: Vector, out: Vector, b: Vector | None, diagonal: Vector, omega: float
+    ) -> tuple[float, float]:
+        """Write ``(1 - omega) x + omega (M x + b) / diagonal`` to `out`; return greatest differences."""
+        self.multiply(x, out)
+        return relax_in_place(x, b, diagonal, omega, out)
+
+    def gauss_seidel_step(
+        self, x: Vector, b: Vector | None, diagonal: Vector, omega: float
+    ) -> tuple[float, float]:
+        """Relax x row by row, in place and with the newest values; return greatest differences.
+
+        Time: O(non-zeros), one thread, compiled.
+        """
+        from hybrid.cpu.csr_kernels import gauss_seidel_csr
+
+        right = np.zeros(0) if b is None else b
+        changes = np.zeros(2)
+        csr = self.csr
+        gauss_seidel_csr(csr.indptr, csr.indices, csr.data, right, b is not None, diagonal, omega, x, changes)
+        return float(changes[0]), float(changes[1])
+
+    def row_sums(self) -> Vector:
+        """Return the sums of the rows, shape (n_rows,)."""
+        return self.multiply(np.ones(self.shape[1]))

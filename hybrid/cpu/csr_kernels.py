@@ -1,0 +1,156 @@
+"""Compiled sweeps over compressed sparse rows, in which later rows use the newest values of earlier ones."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+__all__ = ["component_levels", "gauss_seidel_csr", "substitute_csr"]
+
+
+@njit(cache=True, nogil=True)
+def gauss_seidel_csr(  # type: ignore[no-untyped-def]
+    indptr, indices, data, b, has_b, diagonal, omega, x, out_changes
+):
+    """Relax x in place, row by row: ``x_i = (1 - omega) x_i + omega (b_i + sum_j M_ij x_j) / diagonal_i``.
+
+    Parameters
+    ----------
+    indptr, indices, data : ndarray
+        M in CSR, shape (n, n), without diagonal.
+    b : ndarray, float64
+        Read if `has_b`; shape (n,).
+    diagonal, x : ndarray, shape (n,), float64
+    omega : float64
+    out_changes : ndarray, shape (2,), float64
+        Greatest absolute change, infinite if some new value is no finite number, and greatest change
+        relative to the new value.
+    """
+    greatest, relative = 0.0, 0.0
+    for i in range(len(indptr) - 1):
+        total = b[i] if has_b else 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            total += data[e] * x[indices[e]]
+        old = x[i]
+        new = (1.0 - omega) * old + omega * (total / diagonal[i])
+        x[i] = new
+        change = abs(new - old)
+        if not np.isfinite(new):
+            greatest = np.inf
+        elif change > 0.0:
+            greatest = max(greatest, change)
+            relative = max(relative, change / abs(new) if new != 0.0 else np.inf)
+    out_changes[0] = greatest
+    out_changes[1] = relative
+
+
+@njit(cache=True, nogil=True)
+def substitute_csr(  # type: ignore[no-untyped-def]
+    rows, indptr, indices, data, b, low, high, tiny, ceiling, lower, upper
+):
+    """Solve rows whose successors are solved, one after the other, between bounds.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (k,), int64
+        In an order in which every row comes after those it refers to.
+    indptr, indices, data : ndarray
+        M in CSR, shape (n, n).
+    b : ndarray, shape (n,), float64
+    low, high : ndarray, shape (n,), float64
+        The diagonal scaled up and down by the rounding error of a row.
+    tiny : float64
+        Positive values below it may have lost digits to underflow: their bounds are 0 and `tiny`.
+    ceiling : float64
+        A bound on all values known beforehand, or infinity.
+    lower, upper : ndarray, shape (n,), float64
+        Bounds of the rows solved; those of `rows` are written.
+    """
+    for k in range(len(rows)):
+        i = rows[k]
+        below = b[i]
+        above = b[i]
+        positive = b[i] > 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
+            below += data[e] * lower[j]
+            above += data[e] * upper[j]
+            positive = positive or upper[j] > 0.0
+        below /= low[i]
+        above /= high[i]
+        if positive and above < tiny:
+            below, above = 0.0, tiny
+        lower[i] = below
+        upper[i] = min(above, ceiling)
+
+
+@njit(cache=True, nogil=True)
+def component_levels(indptr, indices, label, members_ptr, members, heavy):  # type: ignore[no-untyped-def]
+    """Return, for each strongly connected component, its level: 0 has no heavy component below it.
+
+    Parameters
+    ----------
+    indptr, indices : ndarray
+        The pattern of M in CSR, shape (n, n).
+    label : ndarray, shape (n,), int32
+        Component of every row.
+    members_ptr, members : ndarray, int64
+        Rows of component c are ``members[members_ptr[c]:members_ptr[c + 1]]``.
+    heavy : ndarray, shape (components,), bool
+        Components of several rows.
+
+    Returns
+    -------
+    level : ndarray, shape (components,), int64
+        The greatest number of heavy components on a path that leaves the component, its own not counted.
+    order : ndarray, shape (components,), int64
+        Components, each after all that it refers to.
+    """
+    n = len(heavy)
+    level = np.zeros(n, np.int64)
+    order = np.empty(n, np.int64)
+    # Depth-first, with the stack in arrays; a component is done when all those below it are.
+    state = np.zeros(n, np.int8)
+    stack = np.empty(n, np.int64)
+    row_at = np.empty(n, np.int64)
+    entry_at = np.empty(n, np.int64)
+    count = 0
+    for root in range(n):
+        if state[root] != 0:
+            continue
+        top = 0
+        stack[0] = root
+        state[root] = 1
+        row_at[root] = members_ptr[root]
+        entry_at[root] = indptr[members[members_ptr[root]]]
+        while top >= 0:
+            c = stack[top]
+            pushed = False
+            while row_at[c] < members_ptr[c + 1]:
+                i = members[row_at[c]]
+                while entry_at[c] < indptr[i + 1]:
+                    other = label[indices[entry_at[c]]]
+                    if other == c:
+                        entry_at[c] += 1
+                        continue
+                    if state[other] == 0:
+                        state[other] = 1
+                        row_at[other] = members_ptr[other]
+                        entry_at[other] = indptr[members[members_ptr[other]]]
+                        top += 1
+                        stack[top] = other
+                        pushed = True
+                        break
+                    # The entry is looked at again once the component below is done.
+                    level[c] = max(level[c], level[other] + (1 if heavy[other] else 0))
+                    entry_at[c] += 1
+                if pushed:
+                    break
+                row_at[c] += 1
+                if row_at[c] < members_ptr[c + 1]:
+                    entry_at[c] = indptr[members[row_at[c]]]
+            if not pushed:
+                order[count] = c
+                count += 1
+                top -= 1
+    return level, order

@@ -1,0 +1,295 @@
+"""A small chain in rational numbers, and the exact answers of its state formulas' operators.
+
+Entries are read as in `hybrid.exact.numbers`; for a DTMC every row has to sum to exactly 1 after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.exact.elimination import Budget, NotExactError, solve_rationals
+from hybrid.exact.numbers import read_number
+from hybrid.injection.injected import inject_level
+from mtbdd.graph import backward, bottom_components, prob0, prob1
+from mtbdd.language.syntax import ModelType
+from mtbdd.manager import Node
+from mtbdd.model import SymbolicModel
+from mtbdd.rewards import reward_rates
+from mtbdd.states import states_from
+
+__all__ = ["MAX_UNKNOWN", "Exact", "ExactChain", "read_all"]
+
+MAX_UNKNOWN = 500
+"""States whose values may have to be solved for."""
+
+_MAX_TRANSITIONS = 20_000
+_BUDGET = 1_000_000
+
+Exact = Fraction | float
+"""A rational number, or infinity."""
+
+
+class ExactChain:
+    """A DTMC or CTMC of at most some thousand transitions.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+
+    Raises
+    ------
+    NotExactError
+        The model is larger, or its numbers do not tell which rationals they stand for.
+    """
+
+    def __init__(self, model: SymbolicModel) -> None:
+        if model.n_transitions > _MAX_TRANSITIONS:
+            raise NotExactError(f"{model.n_transitions} transitions are too many for exact solution")
+        self.model = model
+        self.continuous = model.type is ModelType.CTMC
+        self._budget = Budget(_BUDGET)
+        part = inject_level(model.transitions, 0).submatrix(0)
+        values, number = np.unique(part.value, return_inverse=True)
+        read = read_all(values)
+        rates: list[dict[int, Fraction]] = [{} for _ in range(model.n_states)]
+        entries = zip(part.row.tolist(), part.column.tolist(), number.ravel().tolist(), strict=True)
+        for row, column, k in entries:
+            rates[row][column] = read[k]
+        self.exits = [sum(row.values(), Fraction(0)) for row in rates]
+        if not self.continuous and any(total != 1 for total in self.exits):
+            raise NotExactError("the probabilities of some state do not add up to exactly 1")
+        self.rows = [
+            {j: rate / total for j, rate in row.items()} for row, total in zip(rates, self.exits, strict=True)
+        ]
+
+    # ------------------------------------------------------------------ probabilities
+
+    def until(self, safe: Node, target: Node) -> list[Exact]:
+        """Return the probability of ``safe U target`` from every state."""
+        zero = prob0(self.model, safe, target)
+        one = prob1(self.model, safe, target, zero)
+        known = _indicator(self.model, one)
+        unknown = self._members(self.model.reachable & ~zero & ~one)
+        return self._solve(unknown, known, [Fraction(0)] * len(unknown))
+
+    def step(self, values: Sequence[Exact]) -> list[Exact]:
+        """Return the expected value one step later, from every state."""
+        return list(self._step(_rational(values), range(len(self.rows))).values())
+
+    def window(
+        self, safe: Node, target: Node, lower: int, upper: int | None, later: list[Exact] | None
+    ) -> list[Exact]:
+        """Return the probability of ``safe U target`` in a window of steps, from every state of a DTMC.
+
+        Parameters
+        ----------
+        lower, upper : int
+            First and last step at which the target counts; `upper` None is without end, and `later` then
+            holds the probabilities without a window.
+        """
+        if upper is not None and upper < lower:
+            return [Fraction(0)] * len(self.rows)
+        if upper is not None:
+            rest = self._members(safe & ~target)
+            later = self._repeat(_indicator(self.model, target), rest, upper - lower)
+        if later is None:
+            raise ValueError("a window without end needs the probabilities without a window")
+        if lower == 0:
+            return later
+        safe_states = self._members(safe)
+        none: list[Exact] = [Fraction(0)] * len(self.rows)
+        first = self._step(_rational(later), safe_states)
+        for state, value in first.items():
+            none[state] = value
+        return self._repeat(none, safe_states, lower - 1)
+
+    # ------------------------------------------------------------------ rewards
+
+    def reachability_rewards(self, structure: int, target: Node) -> list[Exact]:
+        """Return the expected reward before a set is reached; infinite where it need not be reached."""
+        zero = prob0(self.model, self.model.reachable, target)
+        sure = prob1(self.model, self.model.reachable, target, zero)
+        known = [Fraction(0) if inside else float("inf") for inside in self.model.indicator(sure).tolist()]
+        unknown = self._members(sure & ~target)
+        rewards = self._visits(structure)
+        return self._solve(unknown, known, [rewards[i] for i in unknown])
+
+    def total_rewards(self, structure: int) -> list[Exact]:
+        """Return the expected reward in all time, from every state."""
+        model = self.model
+        rewards = self._visits(structure)
+        if any(r < 0 for r in rewards):
+            raise NotExactError("totals of rewards of both signs are not solved exactly")
+        earning = [i for i, r in enumerate(rewards) if r]
+        if not earning:
+            return [Fraction(0)] * len(rewards)
+        over = model.reachable & ~backward(model, self._set(earning))
+        return self.reachability_rewards(structure, over)
+
+    def cumulative_rewards(self, structure: int, steps: int) -> list[Exact]:
+        """Return the expected reward of the first steps, from every state of a DTMC."""
+        everything = list(range(len(self.rows)))
+        none: list[Exact] = [Fraction(0)] * len(self.rows)
+        return self._repeat(none, everything, steps, self._visits(structure))
+
+    def later(self, values: Sequence[Exact], steps: int) -> list[Exact]:
+        """Return the expected value a number of steps later, from every state of a DTMC."""
+        return self._repeat(list(values), list(range(len(self.rows))), steps)
+
+    # ------------------------------------------------------------------ long run
+
+    def long_run_rewards(self, structure: int) -> list[Exact]:
+        """Return the long-run average of a reward structure, from every state."""
+        return self._long_run(self._visits(structure))
+
+    def long_run_probabilities(self, states: Node) -> list[Exact]:
+        """Return the long-run probability of a set, from every state."""
+        inside = self.model.indicator(states).tolist()
+        return self._long_run([t if i else Fraction(0) for t, i in zip(self._stays(), inside, strict=True)])
+
+    def _long_run(self, visits: Sequence[Fraction]) -> list[Exact]:
+        """Return the average per step or time of what visits are worth, from every state.
+
+        In a closed class it is what one round trip from any of its states earns, over the time that it takes.
+        """
+        model, stays = self.model, self._stays()
+        known: list[Exact] = [Fraction(0)] * len(self.rows)
+        closed = model.manager.false
+        for component in bottom_components(model):
+            closed |= component
+            members = self._members(component)
+            home, others = members[0], members[1:]
+            trip = self._solve_columns(others, [[visits[i], stays[i]] for i in others])
+            ahead = {s: values for s, values in zip(others, trip, strict=True)}
+            earned, taken = (
+                own[home]
+                + sum((p * ahead[j][k] for j, p in self.rows[home].items() if j != home), Fraction(0))
+                for k, own in enumerate((visits, stays))
+            )
+            for i in members:
+                known[i] = earned / taken
+        unknown = self._members(model.reachable & ~closed)
+        return self._solve(unknown, known, [Fraction(0)] * len(unknown))
+
+    # ------------------------------------------------------------------ parts
+
+    def _visits(self, structure: int) -> list[Fraction]:
+        """Return what one visit of each state earns."""
+        rates = read_all(reward_rates(self.model, structure, self.model.index))
+        return [r * t for r, t in zip(rates, self._stays(), strict=True)]
+
+    def _stays(self) -> list[Fraction]:
+        """Return how long one visit of each state lasts: a step, or the mean time to the next transition."""
+        return [1 / total if self.continuous else Fraction(1) for total in self.exits]
+
+    def _solve(
+        self, unknown: Sequence[int], known: Sequence[Exact], gains: Sequence[Fraction]
+    ) -> list[Exact]:
+        """Return ``x = gains + P x`` on the unknown states, with the other states' values known."""
+        values = list(known)
+        inside = set(unknown)
+        right = []
+        for i, gain in zip(unknown, gains, strict=True):
+            total = gain
+            for j, p in self.rows[i].items():
+                if j not in inside and values[j] != 0:
+                    total += p * _finite(values[j])
+            right.append([total])
+        for i, solved in zip(unknown, self._solve_columns(unknown, right), strict=True):
+            values[i] = solved[0]
+        return values
+
+    def _solve_columns(
+        self, unknown: Sequence[int], right: Sequence[Sequence[Fraction]]
+    ) -> list[list[Fraction]]:
+        """Solve ``x = right + P x`` on some states, all others being worth nothing."""
+        if len(unknown) > MAX_UNKNOWN:
+            raise NotExactError(f"{len(unknown)} unknown states are too many for exact solution")
+        place = {s: k for k, s in enumerate(unknown)}
+        rows = [{place[j]: p for j, p in self.rows[i].items() if j in place} for i in unknown]
+        return solve_rationals(rows, right, self._budget)
+
+    def _repeat(
+        self,
+        values: list[Exact],
+        states: Sequence[int],
+        steps: int,
+        gains: Sequence[Fraction] | None = None,
+    ) -> list[Exact]:
+        """Return values after steps of ``x = gains + P x`` in some states, the others' values fixed."""
+        x = _rational(values)
+        for _ in range(steps):
+            new = self._step(x, states, gains)
+            if all(x[i] == value for i, value in new.items()):
+                break
+            for i, value in new.items():
+                x[i] = value
+        return list(x)
+
+    def _step(
+        self, x: Sequence[Fraction], states: Iterable[int], gains: Sequence[Fraction] | None = None
+    ) -> dict[int, Fraction]:
+        """Return ``gains + P x`` in some states."""
+        new = {}
+        for i in states:
+            total = Fraction(0) if gains is None else gains[i]
+            for j, p in self.rows[i].items():
+                total += p * x[j]
+            self._budget.spend(1 + len(self.rows[i]), total)
+            new[i] = total
+        return new
+
+    def _members(self, states: Node) -> list[int]:
+        """Return the numbers of a set's states."""
+        found: list[int] = np.flatnonzero(self.model.indicator(states)).tolist()
+        return found
+
+    def _set(self, numbers: Sequence[int]) -> Node:
+        """Return the set of some states by their numbers."""
+        inside = np.zeros(len(self.rows), dtype=np.bool_)
+        inside[list(numbers)] = True
+        return states_from(self.model.manager, self.model.index, inside)
+
+
+def read_all(values: NDArray[np.float64]) -> list[Fraction]:
+    """Return the rational numbers that doubles stand for.
+
+    Raises
+    ------
+    NotExactError
+        One of them stands for nothing simple.
+    """
+    distinct: dict[float, Fraction] = {}
+    for value in np.unique(values).tolist():
+        read = read_number(value) if np.isfinite(value) else None
+        if read is None:
+            raise NotExactError(f"{value!r} is neither a short decimal nor a simple fraction")
+        distinct[value] = read
+    return [distinct[value] for value in values.tolist()]
+
+
+def _indicator(model: SymbolicModel, states: Node) -> list[Exact]:
+    """Return 1 in a set and 0 elsewhere."""
+    return [Fraction(int(inside)) for inside in model.indicator(states).tolist()]
+
+
+def _rational(values: Sequence[Exact]) -> list[Fraction]:
+    """Return values that are all finite."""
+    return [_finite(value) for value in values]
+
+
+def _finite(value: Exact) -> Fraction:
+    """Return a finite value.
+
+    Raises
+    ------
+    NotExactError
+        The value is infinite.
+    """
+    if not isinstance(value, Fraction):
+        raise NotExactError("infinite values have no rational expectation")
+    return value

@@ -1,0 +1,195 @@
+"""Exact values of formulas in every state, and the comparisons that only these decide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from hybrid.checking.bounded import Window
+from hybrid.checking.paths import has_path, until_form
+from hybrid.checking.quantities import StateTruth, StateValues
+from hybrid.checking.rewards import state_rewards
+from hybrid.exact.chain import Exact, ExactChain, read_all
+from hybrid.exact.elimination import NotExactError
+from hybrid.properties.tree import (
+    Cumulative,
+    Filter,
+    Instantaneous,
+    LongRun,
+    Path,
+    Probability,
+    Reward,
+    SteadyState,
+)
+from mtbdd.language.syntax import Binary, Expression, Literal, Unary
+from mtbdd.language.walk import walk
+from mtbdd.manager import Node
+from mtbdd.model import SymbolicModel
+from mtbdd.rewards import expression_values
+
+__all__ = ["ExactFormulas"]
+
+_OPERATORS = (Probability, SteadyState, Reward, Filter, Path)
+
+
+class ExactFormulas:
+    """Exact values over one model.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    states : callable
+        Returns the states that satisfy a state formula.
+    """
+
+    def __init__(self, model: SymbolicModel, states: Callable[[Expression], Node]) -> None:
+        self.model = model
+        self._states = states
+        self._chain: ExactChain | None = None
+
+    def settle(
+        self,
+        truth: StateTruth,
+        operator: str,
+        left: tuple[Expression, StateValues],
+        right: tuple[Expression, StateValues],
+    ) -> StateTruth:
+        """Return a comparison's truth with the states decided that its bounds left unknown.
+
+        Parameters
+        ----------
+        truth : StateTruth
+        operator : str
+            One of < <= > >= = !=.
+        left, right : pairs of a formula and its values
+            An exact value outside of its bounds means that the doubles do not stand for the numbers they
+            were read as; the truth then stays unknown.
+
+        Returns
+        -------
+        StateTruth
+            The same one if the exact values cannot be had.
+        """
+        if truth.unknown is None:
+            return truth
+        at = np.flatnonzero(truth.unknown).tolist()
+        try:
+            sides = [self.values(formula) for formula, _ in (left, right)]
+        except NotExactError:
+            return truth
+        for exact, (_, found) in zip(sides, (left, right), strict=True):
+            if not all(_between(exact[i], float(found.lower[i]), float(found.upper[i])) for i in at):
+                return truth
+        values = truth.values.copy()
+        for i in at:
+            values[i] = _compare(operator, sides[0][i], sides[1][i])
+        return StateTruth(values, None, truth.unproven, "")
+
+    def values(self, formula: Expression) -> list[Exact]:
+        """Return a numeric formula's exact value in every state; bounds of operators are not looked at.
+
+        Raises
+        ------
+        NotExactError
+        """
+        if isinstance(formula, Probability):
+            return self._path(formula.path)
+        if isinstance(formula, SteadyState):
+            return self._chain_of().long_run_probabilities(self._states(formula.states))
+        if isinstance(formula, Reward):
+            return self._reward(formula)
+        if not any(isinstance(part, _OPERATORS) for part in walk(formula)):
+            return list(read_all(expression_values(self.model, formula, self.model.index)))
+        if isinstance(formula, Unary) and formula.operator == "-":
+            return [-value for value in self.values(formula.operand)]
+        if isinstance(formula, Binary) and formula.operator in ("+", "-", "*", "/"):
+            pairs = zip(self.values(formula.left), self.values(formula.right), strict=True)
+            return [_calculate(formula.operator, a, b) for a, b in pairs]
+        raise NotExactError(f"a {type(formula).__name__} is not evaluated exactly")
+
+    # ------------------------------------------------------------------ operators
+
+    def _chain_of(self) -> ExactChain:
+        """Return the chain in rational numbers, read at the first call."""
+        if self._chain is None:
+            self._chain = ExactChain(self.model)
+        return self._chain
+
+    def _path(self, path: Expression) -> list[Exact]:
+        """Return the probability of a path formula from every state."""
+        if isinstance(path, Unary) and path.operator == "!" and has_path(path.operand):
+            return [1 - value for value in self._path(path.operand)]
+        if not isinstance(path, Path):
+            inside = self.model.indicator(self._states(path)).tolist()
+            return [Fraction(int(i)) for i in inside]
+        chain = self._chain_of()
+        if path.operator == "X":
+            inside = self.model.indicator(self._states(path.right)).tolist()
+            return chain.step([Fraction(int(i)) for i in inside])
+        safe, target, complement = until_form(self.model, path, self._states)
+        window = Window.of(path.bound, chain.continuous)
+        later = chain.until(safe, target) if window.upper is None else None
+        if window == Window():
+            if later is None:
+                raise NotExactError("a window without end lacks its probabilities")
+            found = later
+        elif chain.continuous:
+            raise NotExactError("probabilities of windows of time are no rational numbers")
+        else:
+            upper = None if window.upper is None else int(window.upper)
+            found = chain.window(safe, target, int(window.lower), upper, later)
+        return [1 - value for value in found] if complement else found
+
+    def _reward(self, formula: Reward) -> list[Exact]:
+        """Return the values of R."""
+        chain, target, structure = self._chain_of(), formula.target, formula.index
+        if structure is None:
+            raise NotExactError("the model has no reward structure")
+        if isinstance(target, LongRun):
+            return chain.long_run_rewards(structure)
+        if isinstance(target, Path) and target.operator == "F" and target.bound is None:
+            return chain.reachability_rewards(structure, self._states(target.right))
+        if isinstance(target, Cumulative):
+            if target.time is None:
+                return chain.total_rewards(structure)
+            return chain.cumulative_rewards(structure, self._steps(target.time))
+        if isinstance(target, Instantaneous):
+            start = read_all(state_rewards(self.model, structure))
+            return chain.later(start, self._steps(target.time))
+        raise NotExactError("this reward is not solved exactly")
+
+    def _steps(self, time: Expression) -> int:
+        """Return a number of steps; times of a CTMC have no rational answers."""
+        if self._chain_of().continuous or not isinstance(time, Literal):
+            raise NotExactError("what happens up to a time is no rational number")
+        return int(time.value)
+
+
+def _calculate(operator: str, a: Exact, b: Exact) -> Exact:
+    """Return ``a operator b`` for finite numbers."""
+    if not isinstance(a, Fraction) or not isinstance(b, Fraction):
+        raise NotExactError("infinite values are not calculated with exactly")
+    if operator == "+":
+        return a + b
+    if operator == "-":
+        return a - b
+    if operator == "*":
+        return a * b
+    if b == 0:
+        raise NotExactError("a division by zero has no exact value")
+    return a / b
+
+
+def _compare(operator: str, a: Exact, b: Exact) -> bool:
+    """Return ``a operator b``."""
+    return {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b, "=": a == b, "!=": a != b}[operator]
+
+
+def _between(value: Exact, lower: float, upper: float) -> bool:
+    """Whether an exact value lies between bounds; a constant may be off by its own rounding."""
+    if lower == upper and math.isfinite(lower) and isinstance(value, Fraction):
+        return abs(value - Fraction(lower)) <= 4 * Fraction(math.ulp(lower))
+    return lower <= value <= upper
