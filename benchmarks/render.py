@@ -6,9 +6,15 @@ Usage: python benchmarks/render.py
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import sys
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from markdown_text import made, number, table
+from render_gpu import explicit_formats, gpu_product, thesis_tables
+from render_graphs import scc_mec
+from render_papers import density_sweep, paper_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -20,27 +26,6 @@ Rendered by `python benchmarks/render.py` from the records in `benchmarks/result
 versions and processor.  Times of two programs are compared within one run; PRISM's figures were measured
 apart, on the same kind of machine, and stand beside for orientation.
 """
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table, numbers to the right."""
-    lines = ["| " + " | ".join(columns) + " |"]
-    lines.append("| " + " | ".join(["---"] + ["---:"] * (len(columns) - 1)) + " |")
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join(lines)
-
-
-def made(record: dict[str, Any]) -> str:
-    """Return where and when a record was made."""
-    e = record["environment"]
-    versions = ", ".join(f"{k} {v}" for k, v in e["packages"].items() if v)
-    machine = f"{e['processor']}, {e['cores']} cores, Python {e['python']}"
-    return f"{e['date'][:10]}, commit {e['commit']}, {machine}, {versions}."
-
-
-def number(value: float | None, digits: int = 3) -> str:
-    """Return a number with few digits."""
-    return "" if value is None else f"{value:.{digits}g}"
 
 
 def cpu_iteration(record: dict[str, Any]) -> str:
@@ -108,7 +93,8 @@ def agreement(record: dict[str, Any]) -> str:
     rows = []
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for r in record["rows"]:
-        groups.setdefault((r["model"].split("/")[0], r["backend"]), []).append(r)
+        explicit = r.get("engine") == "explicit"
+        groups.setdefault((r["model"].split("/")[0], "explicit" if explicit else r["backend"]), []).append(r)
     for (model, backend), members in groups.items():
         worst = max((m["relative_error"] for m in members if m["relative_error"] is not None), default=None)
         good = sum(m["agrees"] for m in members)
@@ -127,7 +113,17 @@ def agreement(record: dict[str, Any]) -> str:
     )
 
 
-SECTIONS = {"cpu_iteration": cpu_iteration, "symbolic_build": symbolic_build, "agreement": agreement}
+SECTIONS = {
+    "cpu_iteration": cpu_iteration,
+    "gpu_product": gpu_product,
+    "thesis_tables": thesis_tables,
+    "explicit_formats": explicit_formats,
+    "paper_tables": paper_tables,
+    "density_sweep": density_sweep,
+    "scc_mec": scc_mec,
+    "symbolic_build": symbolic_build,
+    "agreement": agreement,
+}
 
 
 def main() -> None:

@@ -1,16 +1,17 @@
-"""Write the polling model for any number of stations, or Herman's ring for any number of processes.
+"""Write the polling model, Herman's ring or the coin protocol for any number of stations or processes.
 
 The language has no arrays of modules, so a file has one fixed size::
 
     python examples/generate.py polling 9 > polling9.prism
     python examples/generate.py herman 9 > herman9.prism
+    python examples/generate.py coin 4 > coin4.prism
 """
 
 from __future__ import annotations
 
 import argparse
 
-__all__ = ["herman", "polling"]
+__all__ = ["coin", "herman", "polling"]
 
 POLLING_HEAD = """\
 // A server that polls {n} stations in turn; each holds at most one customer.
@@ -79,6 +80,52 @@ endrewards
 """
 
 
+COIN_HEAD = """\
+// A shared coin for {n} processes that must agree on a side: all walk one counter up and down.
+// Source: J. Aspnes, M. Herlihy, "Fast randomized consensus using shared memory", Journal of Algorithms
+//         11(3), 1990.
+// Needs K, which sets how far the counter has to walk.
+// Written by: python examples/generate.py coin {n}
+
+mdp
+
+const int N = {n};
+const int K;
+
+// the counter's walls and the lines that decide
+const int wall = (K + 1) * N;
+const int line = K * N;
+
+global counter : [-wall..wall] init 0;
+
+// a process throws its coin (at1 = 0), moves the counter (1), looks at it (2) and, once the counter is far
+// enough from the middle, has decided (3); who acts next is open
+module process1
+  at1 : [0..3];
+  heads1 : bool;
+
+  [] at1 = 0 -> 1/2 : (heads1' = false) & (at1' = 1) + 1/2 : (heads1' = true) & (at1' = 1);
+  [] at1 = 1 & !heads1 & counter > -wall -> (counter' = counter - 1) & (at1' = 2);
+  [] at1 = 1 & heads1 & counter < wall -> (counter' = counter + 1) & (at1' = 2) & (heads1' = false);
+  [] at1 = 2 & counter <= -line -> (at1' = 3);
+  [] at1 = 2 & counter >= line -> (at1' = 3) & (heads1' = true);
+  [] at1 = 2 & counter > -line & counter < line -> (at1' = 0);
+  [rest] at1 = 3 -> true;
+endmodule
+
+"""
+
+COIN_TAIL = """
+label "decided" = {decided};
+label "all_heads" = {heads};
+label "all_tails" = {tails};
+
+rewards "steps"
+  true : 1;
+endrewards
+"""
+
+
 def polling(n: int) -> str:
     """Write the polling model.
 
@@ -130,20 +177,50 @@ def herman(n: int) -> str:
     return "".join([HERMAN_HEAD.format(n=n), *processes, HERMAN_TAIL.format(tokens=tokens)])
 
 
+def coin(n: int) -> str:
+    """Write the shared coin.
+
+    Parameters
+    ----------
+    n : int
+        Number of processes, at least 2.
+
+    Returns
+    -------
+    str
+        The model's source; the constant K stays open.
+    """
+    processes = [
+        f"module process{i} = process1 [at1 = at{i}, heads1 = heads{i}] endmodule\n" for i in range(2, n + 1)
+    ]
+    own = range(1, n + 1)
+    decided, heads, tails = (
+        " & ".join(form.format(i) for i in own) for form in ("at{0} = 3", "heads{0}", "!heads{0}")
+    )
+    tail = COIN_TAIL.format(decided=decided, heads=f"{decided} & {heads}", tails=f"{decided} & {tails}")
+    return "".join([COIN_HEAD.format(n=n), *processes, tail])
+
+
 def main() -> None:
     """Read the command line and print the model."""
     parser = argparse.ArgumentParser(
         description="Write a model of the given size to standard output.",
-        epilog="The properties files polling.props and herman.props fit every size.",
+        epilog="The properties files polling.props, herman.props and coin.props fit every size.",
     )
-    parser.add_argument("model", choices=["polling", "herman"])
-    parser.add_argument("size", type=int, help="number of stations (2 or more) or processes (odd, 3 or more)")
+    parser.add_argument("model", choices=["polling", "herman", "coin"])
+    parser.add_argument(
+        "size",
+        type=int,
+        help="number of stations (2 or more) or processes (herman: odd, 3 or more; coin: 2 or more)",
+    )
     arguments = parser.parse_args()
     if arguments.model == "polling" and arguments.size < 2:
         parser.error(f"polling needs 2 stations or more, not {arguments.size}")
     if arguments.model == "herman" and (arguments.size < 3 or arguments.size % 2 == 0):
         parser.error(f"herman needs an odd number of processes, 3 or more, not {arguments.size}")
-    print({"polling": polling, "herman": herman}[arguments.model](arguments.size), end="")
+    if arguments.model == "coin" and arguments.size < 2:
+        parser.error(f"coin needs 2 processes or more, not {arguments.size}")
+    print({"coin": coin, "polling": polling, "herman": herman}[arguments.model](arguments.size), end="")
 
 
 if __name__ == "__main__":

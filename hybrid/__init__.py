@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from hybrid.api import check, check_all
     from hybrid.checking.answer import Answer
     from hybrid.checking.options import CheckOptions
+    from hybrid.explicit.extract import explicit_matrix
     from hybrid.loading import load
-    from hybrid.operator import HybridMatrix, inject
+    from hybrid.matrix import HybridMatrix
+    from hybrid.operator import inject
     from mtbdd.language import LanguageError
     from mtbdd.model import SymbolicModel
 
@@ -30,6 +32,7 @@ __all__ = [
     "SymbolicModel",
     "check",
     "check_all",
+    "explicit_matrix",
     "inject",
     "load",
 ]
@@ -37,11 +40,12 @@ __all__ = [
 _HOMES = {
     "Answer": "hybrid.checking.answer",
     "CheckOptions": "hybrid.checking.options",
-    "HybridMatrix": "hybrid.operator",
+    "HybridMatrix": "hybrid.matrix",
     "LanguageError": "mtbdd.language",
     "SymbolicModel": "mtbdd.model",
     "check": "hybrid.api",
     "check_all": "hybrid.api",
+    "explicit_matrix": "hybrid.explicit.extract",
     "inject": "hybrid.operator",
     "load": "hybrid.loading",
 }

@@ -48,7 +48,7 @@ def _guarded(options: Namespace, console: Console) -> int:
     from mtbdd.language import LanguageError
 
     try:
-        command = import_module(f"hybrid.cli.{options.command}")
+        command = import_module(f"hybrid.cli.{options.command.replace('-', '_')}")
         return int(command.run(options, console))
     except LanguageError as error:
         for line in str(error).splitlines():

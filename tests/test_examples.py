@@ -10,10 +10,13 @@ import pytest
 
 import hybrid
 from hybrid.properties import load_properties, parse_properties, resolve_properties
-from mtbdd.language import load_model, resolve
+from mtbdd.language import load_model, parse_model, resolve
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-NAMES = ("brp", "cluster", "fms", "herman", "kanban", "polling", "tandem")
+NAMES = (
+    *("biased_die", "brp", "cluster", "coin", "fms", "herman", "jobs", "kanban", "polling", "quick_sort"),
+    *("relay", "tandem"),
+)
 
 
 def generate(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -46,11 +49,33 @@ def test_examples_readme_lists(name: str) -> None:
     assert f"| `{name}.prism` |" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["polling", "herman"])
-def test_generate_reproduces_the_file(name: str) -> None:
-    result = generate(name, "5")
+@pytest.mark.parametrize(("name", "size"), [("polling", "5"), ("herman", "5"), ("coin", "2")])
+def test_generate_reproduces_the_file(name: str, size: str) -> None:
+    result = generate(name, size)
     assert result.returncode == 0, result.stderr
     assert result.stdout == (EXAMPLES / f"{name}.prism").read_text(encoding="utf-8")
+
+
+def test_generate_sort_reproduces_the_file_and_grows_with_the_size() -> None:
+    command = [sys.executable, str(EXAMPLES / "generate_sort.py")]
+    texts = {}
+    for size in ("6", "2", "13", "1"):
+        result = subprocess.run(
+            [*command, size],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=60,
+            check=False,
+        )
+        texts[size] = result.stdout
+    assert texts["6"] == (EXAMPLES / "quick_sort.prism").read_text(encoding="utf-8")
+    assert texts["1"] == ""
+    assert "quick sort needs 2 elements or more, not 1" in result.stderr
+    # The shorter of two parts has at most 6 elements, and while it is sorted at most one more part waits.
+    for size, waiting in (("2", 0), ("13", 2)):
+        source = resolve(parse_model(texts[size]), {"limit": 20})
+        assert sum(v.name.startswith("wait") for v in source.variables) == waiting
 
 
 @pytest.mark.parametrize(
@@ -59,6 +84,7 @@ def test_generate_reproduces_the_file(name: str) -> None:
         (("polling", "1"), "2 stations or more, not 1"),
         (("herman", "4"), "odd number of processes, 3 or more, not 4"),
         (("herman", "1"), "odd number of processes, 3 or more, not 1"),
+        (("coin", "1"), "2 processes or more, not 1"),
         (("kanban", "3"), "invalid choice"),
     ],
 )
@@ -131,6 +157,41 @@ PARSED = [
         [],
     ),
     ("herman", {}, [(f"x{i}", 0, 1, 0) for i in range(1, 6)], ["stable"], ["steps"]),
+    (
+        "biased_die",
+        {"N": 7, "first": 0},
+        [("s", 0, 7, 0), ("d", 0, 6, 0), ("thrown", 0, 7, 0)],
+        ["done"],
+        [],
+    ),
+    (
+        "quick_sort",
+        {"limit": 9},
+        [("part", 0, 6, 6), ("wait1", 0, 6, 0), ("used", 0, 9, 0)],
+        ["sorted"],
+        [],
+    ),
+    (
+        "coin",
+        {"K": 2},
+        [("counter", -6, 6, 0)] + [v for i in (1, 2) for v in ((f"at{i}", 0, 3, 0), (f"heads{i}", 0, 1, 0))],
+        ["decided", "all_heads", "all_tails"],
+        ["steps"],
+    ),
+    (
+        "jobs",
+        {"N": 3},
+        [("waiting", 0, 3, 3), ("busy1", 0, 1, 0), ("busy2", 0, 1, 0)],
+        ["done"],
+        ["time", "energy"],
+    ),
+    (
+        "relay",
+        {"H": 3, "M": 2},
+        [("at", 0, 3, 0), ("tries", 0, 2, 0), ("lost", 0, 1, 0), ("noisy", 0, 1, 0)],
+        ["arrived", "over"],
+        ["power", "attempts"],
+    ),
 ]
 
 
@@ -171,6 +232,9 @@ ANSWERS = [
     ("polling", {}, 240, 800, "s1", 0.14492709367583562),
     ("polling", {}, 240, 800, "s1_before_s2", 0.5357405856065433),
     ("herman", {}, 32, 244, "steps", 3.2),
+    ("biased_die", {"N": 7, "first": 0}, 39, 58, "one", 0.6**2 * 0.4 * (1 + 0.6**2 + 0.6**4)),
+    ("biased_die", {"N": 8, "first": 1}, 25, 37, "one", 0.6 * 0.4 * (1 + 0.6**2 + 0.6**4 + 0.6**6)),
+    ("quick_sort", {"limit": 10}, 14, 21, "in_time", 5 / 9),
 ]
 
 

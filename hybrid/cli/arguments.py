@@ -17,7 +17,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         epilog="Exit status: 0 all answered, 1 a property could not be answered, 2 wrong usage or model.",
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="{check,levels,info}")
+    commands = parser.add_subparsers(dest="command", metavar="{check,levels,info,plot-matrix,graph}")
 
     check = commands.add_parser("check", help="check properties of a model")
     _model_options(check)
@@ -44,9 +44,11 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         "--method",
         default="auto",
         choices=_METHODS,
-        help="auto, interval, optimistic: answers with bounds; jacobi, jor, power: estimates without",
+        help="auto, interval, optimistic: answers with bounds; the others: estimates without",
     )
-    check.add_argument("--omega", type=float, metavar="W", help="relaxation of jor (default 0.9)")
+    check.add_argument(
+        "--omega", type=float, metavar="W", help="relaxation of jor (default 0.9) or gauss-seidel (default 1)"
+    )
     check.add_argument("--epsilon", type=float, default=1e-8, metavar="E", help="precision (default 1e-8)")
     check.add_argument(
         "--absolute", action="store_true", help="epsilon is absolute, not relative to the value"
@@ -70,9 +72,29 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     info = commands.add_parser("info", help="states, transitions, nodes, terminals, memory")
     _model_options(info)
 
+    plot = commands.add_parser("plot-matrix", help="where the matrix has entries, and how local it is")
+    _model_options(plot)
+    plot.add_argument("--bfs", action="store_true", help="also with the states in breadth-first order")
+    plot.add_argument("-o", "--output", metavar="FILE.png", help="draw the structure")
+    plot.add_argument(
+        "--cells", type=int, default=600, metavar="K", help="cells of the plot a side (default 600)"
+    )
+
+    graph = commands.add_parser("graph", help="strongly connected components and maximal end components")
+    _model_options(graph)
+    graph.add_argument("--scc", action="store_true", help="strongly connected components (default: both)")
+    graph.add_argument("--mec", action="store_true", help="maximal end components")
+    graph.add_argument("--backend", default="auto", choices=("auto", "cpu", "gpu", "symbolic"))
+    graph.add_argument(
+        "--variant",
+        default="auto",
+        metavar="NAME[,OPTION=VALUE]",
+        help="cpu: tarjan, scipy; gpu: fbt, max-id, multistep and options, as in fbt,segment-interval=0",
+    )
+
     namespace = parser.parse_args(arguments)
     if namespace.command is None and not namespace.version:
-        parser.error("a command is needed: check, levels or info")
+        parser.error("a command is needed: check, levels, info, plot-matrix or graph")
     return namespace
 
 

@@ -34,6 +34,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     )
     for warning in model.warnings:
         console.warn(warning)
+    if model.is_mdp:
+        raise OptionError(f"a level belongs to one matrix, an MDP has {len(model.layers)}: expected a chain")
     console.progress("level curve")
     seconds = measure_levels(model.transitions, backend, console.progress) if options.measure else None
     try:

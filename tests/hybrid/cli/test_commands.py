@@ -226,8 +226,33 @@ def test_info(capsys, queue):
     assert status == 0
     assert set(record) == {"model"}
     assert set(record["model"]) >= MODEL_KEYS
+    assert record["model"]["choices"] is None
     status, out, _ = run(capsys, "info", queue)
     assert "offset-labelled" in out
+    assert "choices" not in out
+
+
+def test_info_of_an_mdp(capsys, tmp_path):
+    path = tmp_path / "choices.prism"
+    path.write_text(
+        "mdp module m s:[0..1]; [] true -> (s'=1-s); [a] s=0 -> 0.5:(s'=0) + 0.5:(s'=1); endmodule"
+    )
+    status, record, _ = run_json(capsys, "info", str(path))
+    assert status == 0
+    sizes = {key: record["model"][key] for key in ("type", "states", "choices", "transitions", "layers")}
+    assert sizes == {"type": "mdp", "states": 2, "choices": 3, "transitions": 4, "layers": 2}
+    status, out, _ = run(capsys, "info", str(path))
+    assert status == 0
+    assert "choices      3\n" in out
+    assert "layers       2" in out
+
+
+def test_levels_refuses_mdps(capsys, tmp_path):
+    path = tmp_path / "choices.prism"
+    path.write_text("mdp module m s:[0..1]; [] true -> (s'=1-s); endmodule")
+    status, out, err = run(capsys, "levels", str(path))
+    assert (status, out) == (2, "")
+    assert "expected a chain" in err
 
 
 # ------------------------------------------------------------------ wrong usage
@@ -242,7 +267,7 @@ WRONG_MODELS = [
     ("ctmc const int N; module m s:[0..N]; [] s=0 -> 1:(s'=1); endmodule", "--const", ":1:"),
     ("ctmc module m s:[3..2]; endmodule", "[3..2]", ":1:"),
     ("ctmc module m s:[0..2]; endmodule init s>2 endinit", "no initial state", ":1:40"),
-    ("mdp module m s:[0..2]; [] s=0 -> (s'=1); endmodule", "MDPs are parsed but cannot be built", ":1:1"),
+    ("mdp module m s:[0..2]; [] s=0 -> 0.5:(s'=1); endmodule", "add up to 0.5", ":1:24"),
     ("ctmc module m s:[0..2] [] s=0 -> 1:(s'=1); endmodule", "expected", ":1:"),
 ]
 
@@ -277,7 +302,8 @@ def test_files_that_are_no_models(capsys, tmp_path):
         ["P=? [ F s=1 ]", "--const", "nowhere=3"],
         ["P=? [ F s=1 ]", "--backend", "gpu"],
         ["P=? [ F s=1 ]", "--engine", "symbolic"],
-        ["P=? [ F s=1 ]", "--method", "gauss-seidel"],
+        ["P=? [ F s=1 ]", "--method", "gauss-seidel", "--backend", "gpu"],
+        ["P=? [ F s=1 ]", "--method", "gauss-seidel", "--omega", "2"],
         ["P=? [ F s=1 ]", "--epsilon", "0"],
         ["P=? [ F s=1 ]", "--max-iters", "0"],
         ["P=? [ F s=1 ]", "--omega", "2.5"],
@@ -287,7 +313,9 @@ def test_files_that_are_no_models(capsys, tmp_path):
         ["P=? [ F s=1 ]", "--property", "7"],
     ],
 )
-def test_wrong_usage_exits_with_2(capsys, die, arguments):
+def test_wrong_usage_exits_with_2(capsys, die, arguments, monkeypatch):
+    # The same on a machine with a GPU.
+    monkeypatch.setattr("hybrid.backend.device_problem", lambda: "there is none")
     status, out, err = run(capsys, "check", die, *arguments)
     assert status == 2
     assert out == ""

@@ -1,0 +1,42 @@
+"""Tables and notes in Markdown, for the page of results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+__all__ = ["made", "milliseconds", "number", "table"]
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table, numbers to the right."""
+    lines = ["| " + " | ".join(columns) + " |"]
+    lines.append("| " + " | ".join(["---"] + ["---:"] * (len(columns) - 1)) + " |")
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def made(record: dict[str, Any]) -> str:
+    """Return where and when a record was made."""
+    e = record["environment"]
+    versions = ", ".join(f"{k} {v}" for k, v in e["packages"].items() if v)
+    device = record.get("device")
+    if isinstance(device, str):
+        card = f", {device}"
+    else:
+        card = f", {device['name']}, CuPy {device['cupy']}" if device else ""
+    machine = f"{e['processor']}, {e['cores']} cores{card}, Python {e['python']}"
+    return f"{e['date'][:10]}, commit {e['commit']}, {machine}, {versions}."
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Return a number with few digits."""
+    return "" if value is None else f"{value:.{digits}g}"
+
+
+def milliseconds(seconds: float | None, digits: int = 3) -> str:
+    """Return a duration in milliseconds with few digits and no exponent."""
+    if seconds is None:
+        return ""
+    value = seconds * 1e3
+    return f"{value:,.0f}" if value >= 1000 else f"{value:#.{digits}g}".rstrip(".")

@@ -1,0 +1,217 @@
+"""Sections of the page of results on the experiments of 000, 001 and 002."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markdown_text import made, milliseconds, number, table
+
+__all__ = ["density_sweep", "paper_tables"]
+
+LINK = "[`{0}.json`](../benchmarks/results/{0}.json), {1}"
+
+
+def paper_tables(record: dict[str, Any]) -> str:
+    """Return the section on the tables of 000 and 001."""
+    rows: dict[str, list[dict[str, Any]]] = {"spmv": [], "solve": [], "bounded": []}
+    for row in record["rows"]:
+        rows[row["table"]].append(row)
+    parts = ["## The SpMV papers' tables"]
+    spmv = [row for row in rows["spmv"] if "bfs" in row]
+    if spmv:
+        parts += [
+            "Products of the papers' models in the original and in breadth-first order (000 tables 1 to 5), "
+            "in milliseconds.  Factors are over the row-per-thread kernel on MSR in the original order; in "
+            "brackets the paper's, on a GeForce GTX 480.",
+            "**Order of the states** (tables 2 and 4)",
+            _orders(spmv),
+            "**Segments of a warp and of half a warp** (tables 3 and 5), and the hybrid engine",
+            _segments(spmv),
+            "**Structure** (figures 2 and 3): bandwidth, mean |row − column|, and bytes of x in the 128-byte "
+            "lines that 32 consecutive rows read",
+            _structures(spmv),
+        ]
+    if rows["solve"]:
+        parts += [
+            "**Whole solutions** (001 table II): seconds; `~` marks times extrapolated from some "
+            "iterations.  In brackets the paper's: sequential, M1, M2 on a GeForce 285 GTX.",
+            _solutions(rows["solve"]),
+        ]
+    if rows["bounded"]:
+        parts += [
+            "**Time-bounded until** on tandem (001 table III does not print its property; this is "
+            f"`{rows['bounded'][0].get('property', '')}`): seconds, the paper's in brackets.",
+            _bounded(rows["bounded"]),
+        ]
+    failed = [f"{r['table']} {r['model']} {r['size']}: {r['error']}" for r in record["rows"] if "error" in r]
+    parts += [f"Not measured: {'; '.join(failed)}."] if failed else []
+    parts.append(LINK.format("paper_tables", made(record)))
+    return "\n\n".join(parts)
+
+
+def _seconds(row: dict[str, Any], order: str, name: str) -> float | None:
+    """Return the time of a format's product; None if it was not measured."""
+    value = row[order]["formats"].get(name, {}).get("seconds")
+    return None if value is None else float(value)
+
+
+def _megabytes(row: dict[str, Any], order: str, name: str) -> str:
+    """Return a format's size."""
+    value = row[order]["formats"].get(name, {}).get("bytes")
+    return "" if value is None else f"{value / 1e6:,.0f}"
+
+
+def _name(row: dict[str, Any]) -> str:
+    return f"{row['model']} {row['size']}"
+
+
+def _factor(before: float | None, after: float | None, paper: float | None = None) -> str:
+    text = "" if before is None or after is None else f"{before / after:.2f}"
+    return text if paper is None else f"{text} ({paper:.2f})"
+
+
+def _orders(rows: list[dict[str, Any]]) -> str:
+    lines = []
+    for row in rows:
+        line = [_name(row), f"{row['states']:,}", f"{row['entries']:,}"]
+        for i, name in enumerate(("msr", "cmsr")):
+            before, after = _seconds(row, "original", name), _seconds(row, "bfs", name)
+            paper = row.get("paper_standard")
+            own = None if paper is None else paper[i][1] / paper[i][2]
+            line += [_megabytes(row, "original", name), milliseconds(before), milliseconds(after)]
+            line.append(_factor(before, after, own))
+        lines.append(line)
+    columns = ["model", "states", "entries", "MSR MB", "MSR", "+ BFS", "factor"]
+    return table([*columns, "CMSR MB", "CMSR", "+ BFS", "factor"], lines)
+
+
+def _segments(rows: list[dict[str, Any]]) -> str:
+    lines = []
+    for row in rows:
+        standard = _seconds(row, "original", "msr")
+        line = [_name(row)]
+        for name in ("msr-wl", "msr-hwl", "cmsr-wl", "cmsr-hwl"):
+            line.append(" / ".join(milliseconds(_seconds(row, order, name)) for order in ("original", "bfs")))
+        names = ("msr-wl", "msr-hwl")
+        measured = [s for s in (_seconds(row, "original", name) for name in names) if s is not None]
+        paper, segments = row.get("paper_standard"), row.get("paper_segments")
+        own = None if paper is None or segments is None else paper[0][1] / min(segments[0][:2])
+        line.append(_factor(standard, min(measured, default=None), own))
+        own_times = {
+            name: f["seconds"] for name, f in row["original"]["formats"].items()
+            if "seconds" in f and not name.startswith("cusparse")
+        }  # fmt: skip
+        best = min(own_times, key=lambda name: own_times[name])
+        cusparse = _seconds(row, "original", "cusparse")
+        hybrid = row["hybrid"]
+        line += [
+            f"{best} {milliseconds(own_times[best])}",
+            milliseconds(cusparse),
+            milliseconds(hybrid["seconds"]),
+            _factor(standard, hybrid["seconds"]),
+            f"{hybrid['bytes'] / 1e6:.2f}",
+            _megabytes(row, "original", "msr"),
+        ]
+        lines.append(line)
+    columns = ["model", "MSR WL / + BFS", "MSR HWL / + BFS", "CMSR WL / + BFS", "CMSR HWL / + BFS", "factor"]
+    columns += ["fastest explicit", "cuSPARSE", "hybrid", "factor", "hybrid MB", "MSR MB"]
+    return table(columns, lines)
+
+
+def _structures(rows: list[dict[str, Any]]) -> str:
+    lines = []
+    for row in rows:
+        before, after = row["original"]["structure"], row["bfs"]["structure"]
+        line = [_name(row)]
+        for key, digits in (("bandwidth", 0), ("mean_distance", 0), ("bytes_per_warp", 0)):
+            line += [f"{before[key]:,.{digits}f}", f"{after[key]:,.{digits}f}"]
+        lines.append([*line, milliseconds(row["bfs_seconds"])])
+    columns = ["model", "bandwidth", "+ BFS", "mean distance", "+ BFS", "bytes a warp", "+ BFS", "search ms"]
+    return table(columns, lines)
+
+
+def _solutions(rows: list[dict[str, Any]]) -> str:
+    names = ("scipy_csr_one_core", "hybrid_cpu", "msr", "msr-scan", "cmsr-wl", "delta-csell", "cusparse")
+    lines = []
+    for row in rows:
+        if "hybrid_gpu" not in row:
+            continue
+        paper = dict(zip(("scipy_csr_one_core", "msr", "msr-scan"), row["paper_seconds"], strict=True))
+        line = [_name(row), f"{row['states']:,}", f"{row['hybrid_gpu']['iterations']:,}"]
+        for name in (*names, "hybrid_gpu"):
+            run = row.get(name, {})
+            text = ""
+            if "seconds" in run:
+                text = ("~" if run.get("extrapolated") else "") + f"{run['seconds']:.3g}"
+                text += "" if run.get("status", "converged") == "converged" else f" {run['status']}"
+            line.append(text + (f" ({paper[name]:g})" if name in paper else ""))
+        lines.append(line)
+    heads = ["model", "states", "iterations", "SciPy CSR, one core", "hybrid, CPU", "M1", "M2", "CMSR WL"]
+    return table([*heads, "delta CSELL", "cuSPARSE", "hybrid, GPU"], lines)
+
+
+def _bounded(rows: list[dict[str, Any]]) -> str:
+    lines = []
+    for row in rows:
+        if "hybrid_gpu" not in row:
+            continue
+        paper = row.get("paper_seconds") or (None, None)
+        gpu, cpu = row["hybrid_gpu"], row["hybrid_cpu"]
+        lines.append(
+            [
+                _name(row),
+                f"{row['states']:,}",
+                f"{gpu['iterations']:,}",
+                number(cpu.get("seconds")) + (f" ({paper[0]:g})" if paper[0] else ""),
+                number(gpu.get("seconds")) + (f" ({paper[1]:g})" if paper[1] else ""),
+                number(gpu.get("value"), 8),
+            ]
+        )
+    return table(["model", "states", "iterations", "CPU s", "GPU s", "value"], lines)
+
+
+def density_sweep(record: dict[str, Any]) -> str:
+    """Return the section on 002's experiments."""
+    titles = {
+        "random": "**Random diagonally dominant matrices** (figures 1 to 3), the last ones of 10 % density",
+        "chains": "**Chains of programs** (figures 4 and 5): biased die with the sizes of Table 1, random "
+        "quick sort with sizes near them",
+        "twins": "**Random matrices with the sizes of Table 1** (figures 6 and 7)",
+        "large": "**The biased die at larger sizes**",
+    }
+    parts = [
+        "## Jacobi and BiCGStab by density",
+        "Milliseconds of a solution of `(I − P) x = b` or `A x = b` to "
+        f"{record['epsilon']:g} (002 sections 6 and 7), iterations in brackets; explicit matrices, SciPy's "
+        f"product on the CPU, the format `{record['storage']}` on the GPU.  Set-up is not counted.",
+    ]
+    for part, title in titles.items():
+        rows = [row for row in record["rows"] if row["part"] == part and "runs" in row]
+        if rows:
+            parts += [title, _sweep(rows)]
+    failed = sum("error" in row for row in record["rows"])
+    parts += [f"{failed} rows were not measured; the record says why."] if failed else []
+    parts.append(LINK.format("density_sweep", made(record)))
+    return "\n\n".join(parts)
+
+
+def _sweep(rows: list[dict[str, Any]]) -> str:
+    keys = list(dict.fromkeys((run["method"], run["backend"]) for row in rows for run in row["runs"]))
+    lines = []
+    for row in rows:
+        runs = {(run["method"], run["backend"]): run for run in row["runs"]}
+        times = {key: run["seconds"] for key, run in runs.items() if run["statuses"] == ["converged"]}
+        fastest = min(times, key=lambda key: times[key], default=None)
+        line = [row.get("model", "random"), f"{row['n']:,}", f"{row['entries']:,}", f"{row['density']:.5f}"]
+        line += [_sweep_cell(runs.get(key)) for key in keys]
+        lines.append([*line, "" if fastest is None else " ".join(fastest)])
+    heads = [f"{method} {backend}" for method, backend in keys]
+    return table(["matrix", "n", "entries", "density", *heads, "fastest"], lines)
+
+
+def _sweep_cell(run: dict[str, Any] | None) -> str:
+    if run is None:
+        return ""
+    text = f"{milliseconds(run['seconds'])} ({run['iterations']:.0f})"
+    odd = [status.replace("_", " ") for status in run["statuses"] if status != "converged"]
+    return f"{text} {', '.join(odd)}" if odd else text

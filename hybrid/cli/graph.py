@@ -1,0 +1,219 @@
+"""`hybrid graph`: sizes of a model's graph, its strongly connected and its maximal end components."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from typing import Any
+
+import numpy as np
+
+from gpu_kernels import device_problem
+from hybrid.cli.console import Console
+from hybrid.cli.model_record import model_record, model_text
+from hybrid.cli.sizes import bytes_text, seconds_text
+from hybrid.graphs import Decomposition, ModelGraph, decompose, decompose_ends, model_graph
+from hybrid.loading import load
+from hybrid.options import OptionError
+from mtbdd.components import EndComponents, StrongComponents, model_components, model_end_components
+from mtbdd.language import parse_constants
+from mtbdd.model import SymbolicModel
+
+__all__ = ["run"]
+
+Record = dict[str, Any]
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Build, decompose and print; return the exit status."""
+    backend = _backend(options.backend)
+    _check_variant(backend, options.variant)
+    model = load(
+        options.model,
+        parse_constants(options.const),
+        fix_deadlocks=not options.no_fix_deadlocks,
+        order=options.order,
+        progress=console.progress,
+    )
+    for warning in model.warnings:
+        console.warn(warning)
+    both = not (options.scc or options.mec)
+    wanted = (both or options.scc, both or options.mec)
+    run_backend = {"cpu": _on_cpu, "gpu": _on_gpu, "symbolic": _symbolic}[backend]
+    try:
+        found = run_backend(model, options.variant, *wanted, console)
+    except ValueError as error:
+        raise OptionError(str(error)) from None
+    record = model_record(model)
+    result: Record = {
+        "backend": backend,
+        "variant": options.variant,
+        "average_out_degree": record["transitions"] / max(record["states"], 1),
+        **found,
+    }
+    if options.json:
+        print(json.dumps({"model": record, "graph": result}))
+    else:
+        print(model_text(record))
+        print()
+        print(_text(result))
+    return 0
+
+
+def _backend(asked: str) -> str:
+    """Resolve auto: the device if there is one, else the CPU."""
+    if asked == "auto":
+        return "gpu" if device_problem() is None else "cpu"
+    problem = device_problem() if asked == "gpu" else None
+    if problem is not None:
+        raise OptionError(f"backend: 'gpu' cannot run here: {problem}; or use 'cpu' or 'symbolic'")
+    return asked
+
+
+def _check_variant(backend: str, variant: str) -> None:
+    """Refuse a variant that the backend does not have, before anything is built."""
+    if backend == "gpu":
+        from hybrid.graphs.on_device import parse_variant
+
+        try:
+            parse_variant(variant)
+        except ValueError as error:
+            raise OptionError(str(error)) from None
+        return
+    from hybrid.graphs.decompositions import SCC_VARIANTS
+
+    offered = SCC_VARIANTS if backend == "cpu" else ("auto",)
+    if variant not in offered:
+        raise OptionError(
+            f"variant: expected {', '.join(offered)} with the backend {backend}, got {variant!r}"
+        )
+
+
+def _on_cpu(model: SymbolicModel, variant: str, with_scc: bool, with_mec: bool, console: Console) -> Record:
+    """Decompose on one thread of the host."""
+    _compile(variant)
+    graph, record = _explicit(model, console)
+    if with_scc:
+        console.progress("strongly connected components")
+        started = time.perf_counter()
+        record["scc"] = _counts(decompose(graph, variant), started)
+    if with_mec:
+        console.progress("maximal end components")
+        started = time.perf_counter()
+        record["mec"] = _counts(decompose_ends(graph), started)
+    return record
+
+
+def _compile(variant: str) -> None:
+    """Load the compiled code on a graph of one state, so that times do not hold compilation."""
+    index = np.array([0, 1], np.int32)
+    graph = ModelGraph(np.zeros(1, np.int32), index, index, np.zeros(1, np.uint8))
+    decompose(graph, variant)
+    decompose_ends(graph)
+
+
+def _on_gpu(model: SymbolicModel, variant: str, with_scc: bool, with_mec: bool, console: Console) -> Record:
+    """Decompose on the device, after a first run on a small graph that compiles the kernels."""
+    from hybrid.graphs.on_device import DeviceGraph, parse_variant
+
+    chosen = parse_variant(variant)
+    index = np.array([0, 1, 2], np.int32)
+    small = DeviceGraph.of(ModelGraph(np.array([1, 0], np.int32), index, index, np.zeros(2, np.uint8)))
+    small.decompose(chosen.scc)
+    small.decompose_ends(chosen)
+    graph, record = _explicit(model, console)
+    console.progress("copying the graph to the device")
+    there = DeviceGraph.of(graph)
+    record["transfer_seconds"] = there.seconds
+    if with_scc:
+        console.progress("strongly connected components")
+        components, seconds = there.decompose(chosen.scc)
+        record["scc"] = {**_counts(components), "seconds": seconds}
+    if with_mec:
+        console.progress("maximal end components")
+        ends, seconds = there.decompose_ends(chosen)
+        record["mec"] = {**_counts(ends), "seconds": seconds}
+    return record
+
+
+def _symbolic(model: SymbolicModel, variant: str, with_scc: bool, with_mec: bool, console: Console) -> Record:
+    """Decompose on sets of states; no graph is written out, so the maximum out-degree is not known."""
+    record: Record = {
+        "maximum_out_degree": None,
+        "graph_seconds": None,
+        "graph_bytes": None,
+        "transfer_seconds": None,
+        "scc": None,
+        "mec": None,
+    }
+    if with_scc:
+        console.progress("strongly connected components")
+        started = time.perf_counter()
+        components: StrongComponents = model_components(model)
+        seconds = time.perf_counter() - started
+        record["scc"] = _set_counts(components.sizes, components.n_trivial, seconds)
+    if with_mec:
+        console.progress("maximal end components")
+        started = time.perf_counter()
+        ends: EndComponents = model_end_components(model)
+        seconds = time.perf_counter() - started
+        record["mec"] = _set_counts(ends.sizes, ends.n_single, seconds)
+    return record
+
+
+def _explicit(model: SymbolicModel, console: Console) -> tuple[ModelGraph, Record]:
+    """Write the graph out and measure it."""
+    console.progress("explicit graph")
+    started = time.perf_counter()
+    graph = model_graph(model)
+    seconds = time.perf_counter() - started
+    return graph, {
+        "maximum_out_degree": graph.maximum_out_degree,
+        "graph_seconds": seconds,
+        "graph_bytes": graph.nbytes,
+        "transfer_seconds": None,
+        "scc": None,
+        "mec": None,
+    }
+
+
+def _counts(found: Decomposition, started: float | None = None) -> Record:
+    """Return numbers of components, with the seconds since a start."""
+    seconds = None if started is None else time.perf_counter() - started
+    return {
+        "count": found.count,
+        "trivial": found.n_trivial,
+        "largest": found.largest,
+        "seconds": seconds,
+    }
+
+
+def _set_counts(sizes: tuple[int, ...], single: int, seconds: float) -> Record:
+    """Return numbers of components of several states and of one."""
+    largest = max(sizes, default=1 if single else 0)
+    return {"count": len(sizes) + single, "trivial": single, "largest": largest, "seconds": seconds}
+
+
+def _text(result: Record) -> str:
+    """Return the plain output: the columns of 004's table 2, and times."""
+    most = result["maximum_out_degree"]
+    lines = [
+        f"out-degree   {result['average_out_degree']:.2f} on average, "
+        f"{'-' if most is None else format(most, ',')} at most",
+    ]
+    if result["graph_seconds"] is not None:
+        lines.append(
+            f"graph        {bytes_text(result['graph_bytes'])} in {seconds_text(result['graph_seconds'])}"
+        )
+    if result["transfer_seconds"] is not None:
+        lines.append(f"transfer     {seconds_text(result['transfer_seconds'])}")
+    for name, title in (("scc", "SCCs"), ("mec", "MECs")):
+        own = result[name]
+        if own is not None:
+            lines.append(
+                f"{title:<12} {own['count']:,}, {own['trivial']:,} of them trivial, the largest with "
+                f"{own['largest']:,} states, in {seconds_text(own['seconds'])}"
+            )
+    lines.append(f"backend      {result['backend']}, variant {result['variant']}")
+    return "\n".join(lines)

@@ -1,0 +1,103 @@
+"""`hybrid plot-matrix`: structure plots and measures of the matrix, before and after reordering."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import numpy as np
+
+from hybrid.cli.console import Console
+from hybrid.cli.model_record import model_record, model_text
+from hybrid.cli.sizes import bytes_text
+from hybrid.explicit.csr import CsrArrays
+from hybrid.explicit.density import density_of_diagram, density_of_rows
+from hybrid.explicit.extract import explicit_matrix
+from hybrid.explicit.measures import StructureMeasures, measure_structure
+from hybrid.explicit.reorder import bfs_order
+from hybrid.loading import load
+from hybrid.options import OptionError
+from mtbdd.language import parse_constants
+from mtbdd.model import SymbolicModel
+
+__all__ = ["run"]
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Build, count, reorder, measure and draw; return the exit status."""
+    if options.output is not None and not options.output.lower().endswith(".png"):
+        raise OptionError(f"a structure plot is written as .png, got {options.output!r}")
+    if options.cells < 1:
+        raise OptionError(f"a plot needs at least 1 cell a side, got {options.cells}")
+    model = load(
+        options.model,
+        parse_constants(options.const),
+        fix_deadlocks=not options.no_fix_deadlocks,
+        order=options.order,
+        progress=console.progress,
+    )
+    for warning in model.warnings:
+        console.warn(warning)
+    if getattr(model, "is_mdp", False):
+        raise OptionError("plot-matrix: expected a dtmc or ctmc; an MDP has no single matrix")
+    grids = []
+    if options.output is not None:
+        console.progress("grid of the original order")
+        grids.append(("original order", density_of_diagram(model.transitions, options.cells)))
+    measures: dict[str, StructureMeasures | None] = {"original": None, "bfs": None}
+    reason = None
+    try:
+        console.progress("explicit matrix")
+        matrix = explicit_matrix(model.transitions)
+    except MemoryError as error:
+        # The plot of the original order needs no explicit matrix; everything else does.
+        if options.bfs:
+            raise
+        reason = str(error)
+    else:
+        console.progress("measures")
+        measures["original"] = measure_structure(matrix)
+        if options.bfs:
+            reordered = _reordered(model, matrix, console)
+            measures["bfs"] = measure_structure(reordered)
+            if options.output is not None:
+                grids.append(("breadth-first order", density_of_rows(reordered, options.cells)))
+    if options.output is not None:
+        from hybrid.explicit.plots import plot_structures
+
+        console.progress("drawing")
+        title = f"{model.source.file}  {options.const}".strip()
+        plot_structures(grids, options.output, title, model.transitions.shape)
+    record = model_record(model)
+    if options.json:
+        found = {name: None if m is None else m.record() for name, m in measures.items()}
+        print(json.dumps({"model": record, **found, "reason": reason, "plot": options.output}))
+    else:
+        print(model_text(record))
+        print()
+        print(_table(measures, reason))
+    return 0
+
+
+def _reordered(model: SymbolicModel, matrix: CsrArrays, console: Console) -> CsrArrays:
+    """Return the matrix in breadth-first order from the initial states."""
+    console.progress("breadth-first search")
+    initial = np.flatnonzero(model.indicator(model.initial))
+    return bfs_order(matrix, initial).permute(matrix)
+
+
+def _table(measures: dict[str, StructureMeasures | None], reason: str | None) -> str:
+    """Return the measures side by side."""
+    if reason is not None:
+        return f"not measured: {reason}"
+    names: dict[str, Any] = {"original": "original", "bfs": "breadth-first"}
+    lines = [f"{'order':<14} {'bandwidth':>13} {'mean |r - c|':>14} {'x a warp':>10} {'at least':>10}"]
+    for key, found in measures.items():
+        if found is not None:
+            lines.append(
+                f"{names[key]:<14} {found.bandwidth:>13,} {found.mean_distance:>14,.1f} "
+                f"{bytes_text(found.bytes_per_warp):>10} {bytes_text(found.least_bytes_per_warp):>10}"
+            )
+    lines.append("x a warp: bytes of x in the 128-byte lines that 32 consecutive rows read, on average")
+    return "\n".join(lines)

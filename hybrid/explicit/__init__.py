@@ -1,0 +1,36 @@
+"""Explicit matrices: extracted from diagrams, reordered, measured, streamed in parts, solved with."""
+
+from hybrid.explicit.csr import CsrArrays
+from hybrid.explicit.density import density_of_diagram, density_of_rows
+from hybrid.explicit.extract import ExplicitSizes, explicit_matrix, explicit_sizes
+from hybrid.explicit.linear import LinearSystem
+from hybrid.explicit.measures import StructureMeasures, measure_structure
+from hybrid.explicit.operators import ExplicitOperator, FunctionOperator
+from hybrid.explicit.partition import RowPartition
+from hybrid.explicit.reachability import ReachabilitySystem, reachability_system
+from hybrid.explicit.reorder import Reordering, bfs_order, frontier_order
+from hybrid.explicit.split import solve, split_system
+from hybrid.explicit.streamed import StreamedOperator
+
+__all__ = [
+    "CsrArrays",
+    "ExplicitOperator",
+    "ExplicitSizes",
+    "FunctionOperator",
+    "LinearSystem",
+    "ReachabilitySystem",
+    "Reordering",
+    "RowPartition",
+    "StreamedOperator",
+    "StructureMeasures",
+    "bfs_order",
+    "density_of_diagram",
+    "density_of_rows",
+    "explicit_matrix",
+    "explicit_sizes",
+    "frontier_order",
+    "measure_structure",
+    "reachability_system",
+    "solve",
+    "split_system",
+]

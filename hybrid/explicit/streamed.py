@@ -1,0 +1,190 @@
+"""A matrix larger than the device: its rows in parts, each copied there while the one before is multiplied.
+
+001 section II (last paragraph) copies the parts one after the other and finds the copies dearer than the
+products. Here the parts lie in pinned memory, and two buffers and two streams let the copy of a part run
+beside the product of the one before it; the vectors stay on the device. The product then takes as long as
+copying the matrix does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpu_kernels import CodedVector, Device
+from gpu_kernels.formats import MsrSubwarp
+from hybrid.explicit.csr import Array, CsrArrays
+from hybrid.explicit.operators import Relaxing, unrecorded
+from hybrid.explicit.partition import RowPartition
+from hybrid.solvers.workspace import Workspace
+
+__all__ = ["StreamedOperator"]
+
+_SHARE = 0.25
+"""Of the free memory, for each of the two buffers; the vectors need the rest."""
+
+
+class StreamedOperator(Relaxing):
+    """Multiplies by a matrix that lies on the host, part by part.
+
+    Parameters
+    ----------
+    matrix : CsrArrays
+        On the host, with int32 columns.
+    partition : RowPartition, optional
+        Parts; default as large as two of them fit beside the vectors.
+    device : Device, optional
+        Where products are made, such as :class:`gpu_kernels.CudaDevice`. Without one they are made part by
+        part by SciPy on the host.
+
+    Raises
+    ------
+    ValueError
+        If partition and matrix differ in rows, or a row is larger than a buffer.
+    MemoryError
+        If two buffers do not fit on the device.
+    """
+
+    def __init__(
+        self, matrix: CsrArrays, partition: RowPartition | None = None, device: Device | None = None
+    ) -> None:
+        self.xp = np if device is None else device.xp
+        self.device, self._shape = device, matrix.shape
+        if partition is None:
+            budget = matrix.nbytes + 8 if device is None else int(_SHARE * device.free_bytes())
+            partition = RowPartition.by_bytes(matrix, max(budget, 1))
+        self.partition = partition
+        parts = partition.split(matrix)
+        self.nbytes = sum(part.nbytes for part in parts)
+        self._parts: list[CsrArrays] = parts
+        self._sparse: list[Any] = []
+        self._lanes: list[_Lane] = []
+        if device is None:
+            self._sparse = [part.to_scipy() for part in parts]
+            return
+        self._parts = [_pinned(device.xp, part) for part in parts]
+        largest = _largest(parts)
+        needed, free = 2 * largest.nbytes, device.free_bytes()
+        if needed > free:
+            raise MemoryError(
+                f"two buffers of the largest part need {needed} bytes on {device.name}, {free} are free; "
+                "cut the matrix into more parts"
+            )
+        self._lanes = [_Lane(device, largest) for _ in range(2)]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self._shape
+
+    def workspace(self) -> Workspace:
+        """Return a workspace that records no launches: there are two streams besides the current one."""
+        return unrecorded(self)
+
+    @property
+    def buffer_bytes(self) -> int:
+        """Bytes of the buffers on the device; 0 without one."""
+        return sum(lane.nbytes for lane in self._lanes)
+
+    def multiply(self, x: Array, out: Array | None = None) -> Array:
+        """Return ``M x``, written to `out` if given; vectors on the device, or on the host without one.
+
+        Synchronises: no; work queued later on the current stream waits for the product.
+        """
+        if x.shape != (self.shape[1],):
+            raise ValueError(f"x: expected shape ({self.shape[1]},), got {x.shape}")
+        result = self.xp.empty(self.shape[0]) if out is None else out
+        if self.device is None:
+            for (begin, end), part in zip(self.partition, self._sparse, strict=True):
+                result[begin:end] = part @ x
+            return result
+        for lane in self._lanes:
+            lane.begin()
+        for i, ((begin, end), part) in enumerate(zip(self.partition, self._parts, strict=True)):
+            if end > begin:
+                self._lanes[i % 2].run(part, x, result[begin:end])
+        for lane in self._lanes:
+            lane.end()
+        return result
+
+
+class _Lane:
+    """A buffer and the stream that its copies and products are queued on.
+
+    Two lanes take turns. Within a lane a copy waits for the product before it, because both use the buffer;
+    the other lane's product runs meanwhile.
+    """
+
+    def __init__(self, device: Device, largest: CsrArrays) -> None:
+        xp = device.xp
+        self._device = device
+        self._starts = xp.empty(len(largest.row_starts), largest.row_starts.dtype)
+        self._columns = xp.empty(max(largest.nnz, 1), largest.columns.dtype)
+        self._values = xp.empty(max(largest.nnz, 1))
+        self._stream = None if xp is np else xp.cuda.Stream(non_blocking=True)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buffer."""
+        return int(self._starts.nbytes + self._columns.nbytes + self._values.nbytes)
+
+    def begin(self) -> None:
+        """Let the lane wait for what is queued on the current stream: x and out may come from there."""
+        if self._stream is not None:
+            self._stream.wait_event(self._device.xp.cuda.get_current_stream().record())
+
+    def end(self) -> None:
+        """Let the current stream wait for the lane."""
+        if self._stream is not None:
+            self._device.xp.cuda.get_current_stream().wait_event(self._stream.record())
+
+    def run(self, part: CsrArrays, x: Array, out: Array) -> None:
+        """Queue the copy of a part and its product."""
+        if self._stream is None:
+            self._queue(part, x, out)
+            return
+        with self._stream:
+            self._queue(part, x, out)
+
+    def _queue(self, part: CsrArrays, x: Array, out: Array) -> None:
+        starts, columns = self._starts[: len(part.row_starts)], self._columns[: part.nnz]
+        values = self._values[: part.nnz]
+        for target, source in ((starts, part.row_starts), (columns, part.columns), (values, part.values)):
+            if self._stream is None:
+                target[...] = source
+            elif target.size:
+                target.data.copy_from_host_async(source.ctypes.data, source.nbytes, self._stream)
+        matrix = MsrSubwarp(part.shape, CodedVector(part.nnz, 64, values, None), starts, columns)
+        matrix.multiply(self._device, x, out)
+
+
+def _largest(parts: list[CsrArrays]) -> CsrArrays:
+    """Return arrays that every part fits into, without memory behind them."""
+    rows = max(part.shape[0] for part in parts)
+    entries = max(part.nnz for part in parts)
+    first = parts[0]
+    nothing = np.zeros(1)
+    return CsrArrays(
+        (rows, first.shape[1]),
+        np.broadcast_to(nothing.astype(first.row_starts.dtype), rows + 1),
+        np.broadcast_to(nothing.astype(first.columns.dtype), entries),
+        np.broadcast_to(nothing, entries),
+    )
+
+
+def _pinned(xp: Any, part: CsrArrays) -> CsrArrays:
+    """Return a part in memory that the device can read while the host goes on."""
+    if xp is np:
+        return part
+
+    def pin(array: Any) -> Any:
+        from cupyx import empty_pinned
+
+        if array.size == 0:
+            return array
+        copy = empty_pinned(array.shape, array.dtype)
+        copy[...] = array
+        return copy
+
+    return CsrArrays(part.shape, pin(part.row_starts), pin(part.columns), pin(part.values))
