@@ -1,14 +1,16 @@
 """Strongly connected and maximal end components: every variant on the card beside one thread of the CPU.
 
-Usage: python benchmarks/scc_mec.py [CASE:SIZE ...] [--variants NAME ...] [--repeats R] [--out JSON]
+Usage: python benchmarks/scc_mec.py [CASE:SIZE | MODEL[@CONSTANTS] ...] [--variants NAME ...]
+       [--repeats R] [--out JSON]
 
 The CPU is SciPy's `connected_components` on a matrix that is there already, and for end components a
 compiled reference of this folder. Every time is a median over whole calls, the host's looks at the device
 included. `seconds` starts from the lists on the card and makes the transposed graph and the segments anew in
 every call; `seconds_with_transfer` starts from NumPy arrays and ends with labels in NumPy. Every answer is
 compared with the reference; a variant that differs ends the run. Compilation is left out: each variant is
-called once before. A measurement repeats until the limit; FBT's other variants are left out of a graph for
-which the first one takes longer than that. `measure` takes the arrays of any model.
+called once before. A case is a made-up graph of a size, or a model file with its constants. A measurement
+repeats until the limit; FBT's other variants are left out of a graph for which the first one takes longer
+than that.
 """
 
 from __future__ import annotations
@@ -122,6 +124,19 @@ CASES: dict[str, Callable[[int, np.random.Generator], Lists]] = {
 DEFAULT = ("layers:5000", "layers_back:5000", "deep_layers:50", "tokens:100", "walks:20000")
 
 
+def model_lists(text: str) -> Lists:
+    """Return the graph of ``MODEL@CONSTANTS``."""
+    import hybrid
+    from hybrid.graphs import model_graph
+    from mtbdd.language import parse_constants
+
+    path, _, constants = text.partition("@")
+    graph = model_graph(hybrid.load(path, parse_constants(constants)))
+    arrays = graph.offsets, graph.targets, graph.choice_offsets
+    offsets, targets, choice_offsets = (a.astype(np.int32) for a in arrays)
+    return offsets, targets, choice_offsets
+
+
 def median_seconds(device: Device, work: Callable[[], Any], repeats: int, limit: float) -> float:
     """Return the median time of whole calls, to the end of all work queued."""
     times: list[float] = []
@@ -145,8 +160,11 @@ def measure(
     """Time every variant on one graph, beside the CPU, and compare the answers."""
     offsets, targets, choice_offsets = lists
     degrees = np.diff(offsets)
-    ones = np.ones(len(targets), np.int8)
-    matrix = scipy.sparse.csr_matrix((ones, targets, offsets), (len(degrees), len(degrees)))
+    ones = np.ones(len(targets))  # float64, which SciPy takes as it is
+    arrays = ones, targets.copy(), offsets.copy()
+    matrix = scipy.sparse.csr_matrix(arrays, (len(degrees), len(degrees)))
+    # Choices of a state may share a successor; SciPy's search may never end on such a row.
+    matrix.sum_duplicates()
     scipy_seconds = median_seconds(
         device, lambda: connected_components(matrix, True, "strong"), repeats, limit
     )
@@ -208,7 +226,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "cases", nargs="*", default=DEFAULT, help=f"CASE:SIZE, CASE one of {', '.join(CASES)}"
+        "cases",
+        nargs="*",
+        default=DEFAULT,
+        help=f"MODEL[@CONSTANTS], or CASE:SIZE, CASE one of {', '.join(CASES)}",
     )
     parser.add_argument("--variants", nargs="+", help="names of variants; all of them if not given")
     parser.add_argument("--repeats", type=int, default=7)
@@ -219,9 +240,12 @@ def main() -> None:
     device = current_device()
     records = []
     for case in arguments.cases:
-        kind, size = case.split(":")
-        lists = CASES[kind](int(size), np.random.default_rng(arguments.seed))
-        records.append(measure(device, case, lists, arguments.variants, arguments.repeats, arguments.limit))
+        kind, _, size = case.partition(":")
+        if kind in CASES:
+            name, lists = case, CASES[kind](int(size), np.random.default_rng(arguments.seed))
+        else:
+            name, lists = Path(case).name, model_lists(case)
+        records.append(measure(device, name, lists, arguments.variants, arguments.repeats, arguments.limit))
         if arguments.out:
             record = {
                 "environment": environment(),

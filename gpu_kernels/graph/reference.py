@@ -33,7 +33,10 @@ def reference_scc(offsets: Any, targets: Any) -> Labels:
     n = len(offsets) - 1
     if n == 0:
         return np.empty(0, np.int64)
-    graph = scipy.sparse.csr_matrix((np.ones(len(targets), np.int8), targets, offsets), (n, n))
+    # On copies: merging works in place, and without it SciPy's search may never end.
+    arrays = np.ones(len(targets)), np.array(targets), np.array(offsets)
+    graph = scipy.sparse.csr_matrix(arrays, (n, n))
+    graph.sum_duplicates()
     _, component = scipy.sparse.csgraph.connected_components(graph, directed=True, connection="strong")
     _, first, place = np.unique(component, return_index=True, return_inverse=True)
     return first[place].astype(np.int64)

@@ -38,6 +38,9 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     check.add_argument(
         "--csv", metavar="FILE", help="also write a table of constants and answers, one line an answer"
     )
+    check.add_argument(
+        "--scheduler", metavar="FILE", help="also write a scheduler of an MDP that attains the answer, as CSV"
+    )
     check.add_argument("--engine", default="hybrid", choices=("hybrid", "explicit", "symbolic"))
     _matrix_options(check)
     check.add_argument(
@@ -100,7 +103,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
 def _model_options(parser: argparse.ArgumentParser) -> None:
     """Add what every command takes."""
-    parser.add_argument("model", metavar="MODEL", help="a model in the PRISM language (dtmc or ctmc)")
+    parser.add_argument("model", metavar="MODEL", help="a model in the PRISM language (dtmc, ctmc or mdp)")
     parser.add_argument(
         "--const",
         default="",

@@ -41,6 +41,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
         options.max_iters,
     )
     combinations = expand_ranges(options.const)
+    if options.scheduler is not None and len(combinations) > 1:
+        raise OptionError("--scheduler writes the scheduler of one run; give constants without ranges")
     properties = _read(options)
     runs: list[dict[str, Any]] = []
     model: SymbolicModel | None = None
@@ -100,8 +102,20 @@ def _answers(
     resolved = resolve_properties(properties, model.source, constants, keep_faults=True)
     if options.chosen:
         resolved = resolved.select(options.chosen)
-    checker = Checker(model, chosen, console.iteration)
-    return [checker.answer(prop) for prop in resolved.properties]
+    wanted = options.scheduler is not None
+    if wanted and len(resolved.properties) != 1:
+        raise OptionError(
+            f"--scheduler writes the scheduler of one property, and {len(resolved.properties)} are to be "
+            "checked; choose one with --property"
+        )
+    checker = Checker(model, chosen, console.iteration, wanted)
+    answers = [checker.answer(prop) for prop in resolved.properties]
+    if wanted and answers[0].scheduler is not None:
+        try:
+            answers[0].scheduler.write(options.scheduler)
+        except OSError as error:
+            raise OptionError(f"--scheduler: cannot write {options.scheduler}: {error.strerror}") from None
+    return answers
 
 
 def _read(options: argparse.Namespace) -> Properties | None:

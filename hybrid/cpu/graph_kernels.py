@@ -126,9 +126,7 @@ def strong_components(targets, choice_ptr, choice_offsets, out_labels):  # type:
 
 
 @njit(cache=True, nogil=True)
-def _remove(  # type: ignore[no-untyped-def]
-    queue, waiting, back_ptr, back, state_of, component, kept, left, removed, changed
-):
+def _remove(queue, waiting, back_ptr, back, state_of, kept, left, removed):  # type: ignore[no-untyped-def]
     """Drop the choices that may lead to removed states, and remove the states that lose their last one."""
     while waiting > 0:
         waiting -= 1
@@ -138,7 +136,6 @@ def _remove(  # type: ignore[no-untyped-def]
             if kept[c]:
                 kept[c] = False
                 p = state_of[c]
-                changed[component[p]] = True
                 left[p] -= 1
                 if left[p] == 0:
                     removed[p] = True
@@ -204,7 +201,7 @@ def end_components(targets, choice_ptr, choice_offsets, out_labels, out_kept):  
             removed[v] = True
             queue[waiting] = v
             waiting += 1
-    _remove(queue, waiting, back_ptr, back, state_of, component, out_kept, left, removed, changed)
+    _remove(queue, waiting, back_ptr, back, state_of, out_kept, left, removed)
     active = np.flatnonzero(~removed)
     while len(active) > 0:
         found = _search(
@@ -230,7 +227,7 @@ def end_components(targets, choice_ptr, choice_offsets, out_labels, out_kept):  
                 removed[s] = True
                 queue[waiting] = s
                 waiting += 1
-        _remove(queue, waiting, back_ptr, back, state_of, component, out_kept, left, removed, changed)
+        _remove(queue, waiting, back_ptr, back, state_of, out_kept, left, removed)
         again = 0
         for s in active:
             if removed[s]:

@@ -19,8 +19,11 @@ from gpu_kernels.graph import (
     reference_mec,
     reference_scc,
 )
+from gpu_kernels.graph.fbt import Regions, search_regions
+from gpu_kernels.graph.mec_attractor import _by_state
+from gpu_kernels.graph.mec_trim import _decompose
 from tests.gpu_kernels.devices import to_numpy
-from tests.gpu_kernels.graph_cases import BORDERS, RUNNING_EXAMPLE, Lists, from_choices, random_process
+from tests.gpu_kernels.graph_cases import BORDERS, RUNNING_EXAMPLE, Lists, chain, from_choices, random_process
 
 PUBLISHED = MecOptions(variant="attractor", scc=SccOptions(variant="fbt", look_every=2))
 OPTIONS = {
@@ -176,6 +179,26 @@ def test_choices_of_very_many_transitions(device: Device) -> None:
     result = check(device, lists, "auto")
     assert result.count == 1
     assert "sweeps" not in result.rounds
+
+
+def test_regions_without_a_pivot_keep_names_of_their_own(device: Device) -> None:
+    # Searched from state 0 alone, the second pair is no component yet; it was in the first one's region.
+    xp = device.xp
+    graph = chain([[1], [0, 2], [3], [2]]).graph(device).with_transpose(device)
+    every, first = xp.ones(4, np.bool_), xp.asarray(np.arange(4) == 0)
+    found = search_regions(device, graph, PUBLISHED.scc, Regions(xp.zeros(4, np.uint32), every, first))
+    component, region = (to_numpy(words).tolist() for words in _by_state(device, graph, found))
+    assert component == [0, 0, 2**32 - 1, 2**32 - 1]
+    assert region == [0, 0, 2, 2]
+
+
+def test_components_inside_are_named_by_states_of_theirs(device: Device) -> None:
+    # States of two transitions come last in the layout, so that positions are not states.
+    graph = chain([[1, 1], [0, 0], [3], [2]]).graph(device)
+    options = MecOptions(scc=SccOptions(variant="fbt", segment_interval=1, trim=False))
+    labels = to_numpy(_decompose(device, graph, options)[0])
+    assert labels[0] == labels[1] and labels[0] in (0, 1)
+    assert labels[2] == labels[3] and labels[2] in (2, 3)
 
 
 def test_options_refuse_nonsense() -> None:

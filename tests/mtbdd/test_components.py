@@ -157,7 +157,8 @@ def test_peeling_leaves_the_greatest_set_with_a_way_on(mdp: Mdp) -> None:
     [
         "dtmc module m x : [0..9]; [] x>0 & x<9 -> 0.3:(x'=x-1) + 0.7:(x'=x+1); endmodule",
         """ctmc module m x : [0..3]; y : [0..3]; done : bool;
-           [] !done & x<3 -> 1:(x'=x+1); [] !done & y<3 -> 1:(y'=y+1); [] !done -> 1:(done'=true); [] done & x<2 -> 1:(x'=1-x); endmodule""",
+           [] !done & x<3 -> 1:(x'=x+1); [] !done & y<3 -> 1:(y'=y+1); [] !done -> 1:(done'=true);
+           [] done & x<2 -> 1:(x'=1-x); endmodule""",
     ],
 )
 def test_end_components_of_a_chain_are_its_bottom_components(text: str) -> None:

@@ -1,0 +1,155 @@
+"""Decompositions of explicit graphs on the CPU: strongly connected, bottom and maximal end components."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.graphs.arrays import ModelGraph
+
+__all__ = [
+    "SCC_VARIANTS",
+    "Decomposition",
+    "EndDecomposition",
+    "decompose",
+    "decompose_bottom",
+    "decompose_ends",
+]
+
+SCC_VARIANTS = ("auto", "scipy", "tarjan")
+
+Int64Array = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    """States in components, each named by its least state.
+
+    Attributes
+    ----------
+    labels : ndarray, shape (n_states,), int64
+        The least state of each state's component, -1 for states in none.
+    """
+
+    labels: Int64Array
+
+    @cached_property
+    def sizes(self) -> Int64Array:
+        """Number of states of each component, in the order of their names, shape (count,)."""
+        counts = np.bincount(self.labels[self.labels >= 0], minlength=1)
+        return counts[counts > 0].astype(np.int64)
+
+    @property
+    def count(self) -> int:
+        """Number of components."""
+        return len(self.sizes)
+
+    @property
+    def n_trivial(self) -> int:
+        """Number of components of one state."""
+        return int(np.count_nonzero(self.sizes == 1))
+
+    @property
+    def largest(self) -> int:
+        """States of the largest component; 0 if there is none."""
+        return int(self.sizes.max(initial=0))
+
+
+@dataclass(frozen=True, eq=False)
+class EndDecomposition(Decomposition):
+    """Maximal end components.
+
+    Attributes
+    ----------
+    choice_kept : ndarray, shape (n_choices,), bool
+        The choices that stay in the component of their state.
+    """
+
+    choice_kept: NDArray[np.bool_]
+
+
+def decompose(graph: ModelGraph, variant: str = "auto") -> Decomposition:
+    """Return the strongly connected components, all choices' transitions taken together.
+
+    Parameters
+    ----------
+    graph : ModelGraph
+    variant : {"auto", "scipy", "tarjan"}
+        SciPy's code on a copy of the graph in which parallel transitions are one, or Tarjan's algorithm
+        compiled here on the graph as it is; ``auto`` is ``tarjan``.
+
+    Raises
+    ------
+    ValueError
+        If the variant is none of these.
+
+    Notes
+    -----
+    Time: O(states + transitions), on one thread.
+    """
+    if variant not in SCC_VARIANTS:
+        raise ValueError(f"variant: expected one of {', '.join(SCC_VARIANTS)}, got {variant!r}")
+    if variant == "scipy":
+        return Decomposition(_by_scipy(graph))
+    from hybrid.cpu.graph_kernels import strong_components
+
+    labels = np.empty(graph.n_states, np.int64)
+    strong_components(graph.targets, graph.choice_ptr, graph.choice_offsets, labels)
+    return Decomposition(labels)
+
+
+def decompose_bottom(graph: ModelGraph, components: Decomposition | None = None) -> Decomposition:
+    """Return the strongly connected components that no transition leaves.
+
+    Parameters
+    ----------
+    graph : ModelGraph
+    components : Decomposition, optional
+        The strongly connected components if they are known.
+    """
+    labels = (components or decompose(graph)).labels
+    sources = np.repeat(labels, np.diff(graph.offsets))
+    left = np.zeros(graph.n_states, np.bool_)
+    left[sources[sources != labels[graph.targets]]] = True
+    return Decomposition(np.where(left[labels], -1, labels))
+
+
+def decompose_ends(graph: ModelGraph) -> EndDecomposition:
+    """Return the maximal end components; those of a chain are its bottom components.
+
+    Notes
+    -----
+    Time: O(states + transitions) a decomposition of what changed, on one thread; see
+    :func:`hybrid.cpu.graph_kernels.end_components`.
+
+    References
+    ----------
+    004, section 2.4.
+    """
+    from hybrid.cpu.graph_kernels import end_components
+
+    labels = np.empty(graph.n_states, np.int64)
+    kept = np.empty(graph.n_choices, np.bool_)
+    end_components(graph.targets, graph.choice_ptr, graph.choice_offsets, labels, kept)
+    return EndDecomposition(labels, kept)
+
+
+def _by_scipy(graph: ModelGraph) -> Int64Array:
+    """Return the least state of every state's component."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    n = graph.n_states
+    if n == 0:
+        return np.zeros(0, np.int64)
+    # SciPy wants values of its own type, and copies what has another.
+    values = np.ones(graph.n_transitions)
+    # The copy is changed: SciPy's search may not end where two entries have the same row and column.
+    matrix = csr_array((values, graph.targets, graph.offsets), shape=(n, n), copy=True)
+    matrix.sum_duplicates()
+    _, component = connected_components(matrix, directed=True, connection="strong")
+    _, first, place = np.unique(component, return_index=True, return_inverse=True)
+    return np.asarray(first[place], np.int64)

@@ -1,0 +1,140 @@
+"""Decompositions of explicit graphs on the device: options from text, memory, results on the host."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from gpu_kernels import Device, current_device, device_problem
+from gpu_kernels.graph import Graph, MecOptions, SccOptions, mec, scc
+from hybrid.graphs.arrays import ModelGraph
+from hybrid.graphs.decompositions import Decomposition, EndDecomposition
+
+__all__ = ["DeviceGraph", "parse_variant"]
+
+_VECTORS = 16
+"""Vectors over the states that a decomposition holds at most."""
+
+
+def parse_variant(text: str) -> MecOptions:
+    """Return the options that a text names.
+
+    Parameters
+    ----------
+    text : str
+        A variant of :class:`gpu_kernels.graph.SccOptions`, then options of it or of
+        :class:`gpu_kernels.graph.MecOptions`, as in ``fbt,segment-interval=0,bounded=true``.
+
+    Returns
+    -------
+    MecOptions
+        With the variant ``attractor`` for ``fbt`` (004 section 6), ``auto`` for the others.
+
+    Raises
+    ------
+    ValueError
+        If a name or value does not exist.
+    """
+    name, *settings = text.split(",")
+    known = {f.name: (kind, f) for kind in (SccOptions, MecOptions) for f in fields(kind)}
+    own: dict[type, dict[str, Any]] = {SccOptions: {"variant": name}, MecOptions: {}}
+    for setting in settings:
+        option, _, value = setting.partition("=")
+        kind, field = known.get(option.strip().replace("-", "_"), (None, None))
+        if kind is None or field is None or not isinstance(field.default, int):
+            names = sorted(n.replace("_", "-") for n, (_, f) in known.items() if isinstance(f.default, int))
+            raise ValueError(f"variant: expected an option among {', '.join(names)}, got {option!r}")
+        own[kind][field.name] = _value(option, value, isinstance(field.default, bool))
+    own[MecOptions]["variant"] = "attractor" if name == "fbt" else "auto"
+    return MecOptions(scc=SccOptions(**own[SccOptions]), **own[MecOptions])
+
+
+def _value(option: str, text: str, is_bool: bool) -> bool | int:
+    """Read the value of an option."""
+    if is_bool and text in ("", "true", "false"):
+        return text != "false"
+    if not is_bool and text.isascii() and text.isdigit():
+        return int(text)
+    expected = "true or false" if is_bool else "a number"
+    raise ValueError(f"variant: expected {option}={expected}, got {text!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceGraph:
+    """A graph that lies on the device.
+
+    Attributes
+    ----------
+    device : Device
+    graph : Graph
+    seconds : float
+        What it took to bring it there, checks included.
+    """
+
+    device: Device
+    graph: Graph
+    seconds: float
+
+    @classmethod
+    def of(cls, graph: ModelGraph) -> DeviceGraph:
+        """Copy a graph to the device in use.
+
+        Raises
+        ------
+        ValueError
+            No device can be used.
+        MemoryError
+            The graph and the vectors of a decomposition do not fit; with required and available bytes.
+        """
+        problem = device_problem()
+        if problem is not None:
+            raise ValueError(f"backend: 'gpu' cannot run here: {problem}; or use 'cpu' or 'symbolic'")
+        device = current_device()
+        required, available = _device_bytes(graph), device.free_bytes()
+        if required > available:
+            raise MemoryError(
+                f"decomposing {graph.n_transitions} transitions needs {required} bytes on {device.name}, "
+                f"{available} are available; use the backend cpu or symbolic"
+            )
+        started = time.perf_counter()
+        copy = Graph.from_arrays(device, graph.offsets, graph.targets, choice_offsets=graph.choice_offsets)
+        device.synchronise()
+        return cls(device, copy, time.perf_counter() - started)
+
+    def decompose(self, options: SccOptions | None = None) -> tuple[Decomposition, float]:
+        """Return the strongly connected components and the seconds of the search, copying them back excluded.
+
+        Synchronises: yes.
+        """
+        started = time.perf_counter()
+        found = scc(self.device, self.graph, options)
+        self.device.synchronise()
+        seconds = time.perf_counter() - started
+        return Decomposition(_to_host(found.labels)), seconds
+
+    def decompose_ends(self, options: MecOptions | None = None) -> tuple[EndDecomposition, float]:
+        """Return the maximal end components and the seconds of the search, copying them back excluded.
+
+        Synchronises: yes.
+        """
+        started = time.perf_counter()
+        found = mec(self.device, self.graph, options)
+        self.device.synchronise()
+        seconds = time.perf_counter() - started
+        return EndDecomposition(_to_host(found.labels), _to_host(found.choice_kept)), seconds
+
+
+def _device_bytes(graph: ModelGraph) -> int:
+    """Return the device memory that copying and decomposing takes at most, estimated."""
+    m, n, choices = graph.n_transitions, graph.n_states, graph.n_choices
+    # Copies, borders of choices and running counts; then words of the graph and its transposed graph.
+    copying = m * (graph.targets.itemsize + 25) + 24 * (n + choices)
+    return copying + 8 * (2 * m + 3 * n + choices) + 8 * _VECTORS * n
+
+
+def _to_host(array: Any) -> Any:
+    """Return a device array as a NumPy array."""
+    return array.get() if hasattr(array, "get") else np.asarray(array)
