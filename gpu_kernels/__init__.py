@@ -9,6 +9,9 @@ from __future__ import annotations
 from gpu_kernels._launch import check_vector, index_bits, index_type
 from gpu_kernels.availability import is_available, unavailable_reason
 from gpu_kernels.block_spmv import BlockTasks, block_spmv
+from gpu_kernels.choice_rows import ChoiceRows, run_choice_rows, step_choice_rows_numpy
+from gpu_kernels.choice_steps import NO_CHOICE, ChoiceStep
+from gpu_kernels.choices import ChoiceGains, ChoiceTiles, finish_choices, mark_entries, run_choices
 from gpu_kernels.coded import CodedVector, compress
 from gpu_kernels.device import CudaDevice, Device, current_device, device_problem, use_device
 from gpu_kernels.explicit import explicit_csr
@@ -19,7 +22,12 @@ from gpu_kernels.vector import add_scaled, compare_rows, relax_rows
 
 __all__ = [
     "FORMATS",
+    "NO_CHOICE",
     "BlockTasks",
+    "ChoiceGains",
+    "ChoiceRows",
+    "ChoiceStep",
+    "ChoiceTiles",
     "CodedVector",
     "CudaDevice",
     "Device",
@@ -38,13 +46,18 @@ __all__ = [
     "current_device",
     "device_problem",
     "explicit_csr",
+    "finish_choices",
     "finish_iteration",
     "index_bits",
     "index_type",
     "is_available",
+    "mark_entries",
     "product_step",
     "relax_rows",
+    "run_choice_rows",
+    "run_choices",
     "run_tiles",
+    "step_choice_rows_numpy",
     "unavailable_reason",
     "use_device",
 ]

@@ -19,6 +19,8 @@ COMPILE_OPTIONS = ("-std=c++17",)
 
 SOURCES = (
     "block_spmv.cu",
+    "choice_rows.cu",
+    "choices.cu",
     "delta_sell.cu",
     "explicit.cu",
     "graph/fbt_pivots.cu",

@@ -17,7 +17,10 @@ _BYTES_PER_ENTRY = 110
 
 _BYTES_PER_SLOT = 60
 _VECTORS = 4
-"""Vectors of a solution: two iterates, diagonal, right-hand side."""
+"""Vectors of the leanest solution: two iterates, diagonal, right-hand side."""
+
+_MOST_VECTORS = 8
+"""Vectors of the method that keeps most of them, bounds on long-run averages."""
 
 
 def build_bytes(types: RowTypes, k: int) -> int:
@@ -49,7 +52,7 @@ def reason_for_cpu(device: Device, curve: LevelCurve) -> str | None:
     """Say why a matrix is better multiplied on the CPU; None if the device is to be preferred."""
     if curve.nonzeros < SMALL_ENTRIES:
         return f"{curve.nonzeros} non-zeros are too few for the GPU to be faster"
-    vectors = 8 * _VECTORS * max(curve.shape)
+    vectors = 8 * _MOST_VECTORS * max(curve.shape)
     available = device.free_bytes()
     if vectors > available:
         return f"the vectors of a solution need {vectors} bytes, and {available} are free on {device.name}"

@@ -17,15 +17,15 @@ from hybrid.gpu.tuning import FEW_TERMS, LARGE_SLICES, choose_shape, choose_tuni
 from hybrid.injection.row_types import RowTypes
 from hybrid.levels.counting import nonzeros_below
 
-__all__ = ["LayoutOptions", "build_layout"]
+__all__ = ["PLACES", "SHARED_BYTES", "LayoutOptions", "build_layout", "bundle_groups", "find_gaps"]
 
-_PLACES = 2048
+PLACES = 2048
 """Places of terms that an item of several chunks may have: bounds its shared memory."""
 
 _MOST_TABLE_BYTES = 16 * 1024
 """Size of a block's tables from which two groups at once beat four: what tables take, the cache lacks."""
 
-_SHARED_BYTES = 48 * 1024
+SHARED_BYTES = 48 * 1024
 """Shared memory that a block has on every card without being asked for more."""
 
 
@@ -88,7 +88,7 @@ def build_layout(
     nonzeros = int(nonzeros_below(classes.matrix)[0].sum())
     shape = chosen.shape or choose_shape(n_rows, nonzeros)
     # What a term takes of the block's fast memory: a place and a weight for each member.
-    shape = shape.limited(_SHARED_BYTES // (tuning.members * (bits // 8 + 8)) - 4)
+    shape = shape.limited(SHARED_BYTES // (tuning.members * (bits // 8 + 8)) - 4)
     table = build_tiles(xp, types, k, entries, shape)
     if chosen.shape is None and len(table.term_slot) <= FEW_TERMS * len(table.begin):
         table = build_tiles(xp, types, k, entries, replace(shape, slices=LARGE_SLICES))
@@ -100,8 +100,10 @@ def build_layout(
     members = tuning.members
     terms = _most_terms(table)
     chunks = _chunks(table, terms, tuning)
-    order, items = _items(xp, groups, table, xp.asarray(chunks * members), chosen.window_rows)
-    gap_begin, gap_ptr = _gaps(xp, groups.row, xp.asarray(types.rows_of_types(k))[groups.type], n_rows)
+    order, items = bundle_groups(
+        xp, groups, table.type_tile, xp.asarray(chunks * members), chosen.window_rows
+    )
+    gap_begin, gap_ptr = find_gaps(xp, groups.row, xp.asarray(types.rows_of_types(k))[groups.type], n_rows)
     lengths = (groups.ptr[1:] - groups.ptr[:-1])[order]
     slot_ptr = pointers(xp, lengths)
     slots, _ = ranges(xp, groups.ptr[order], slot_ptr, len(groups.base))
@@ -162,15 +164,34 @@ def _chunks(
     first = to_host(table.type_tile)[:-1]
     slices = -(-to_host(table.rows)[first] // LANES)
     wanted = -(-(tuning.threads // LANES) // slices)
-    room = _PLACES // ((terms + 1) * tuning.members)
+    room = PLACES // ((terms + 1) * tuning.members)
     chunks: np.ndarray[Any, np.dtype[np.int64]] = np.maximum(np.minimum(wanted, room), 1)
     return chunks
 
 
-def _items(
-    xp: Any, groups: DeviceGroups, table: TileTable, capacity: Array, window_rows: int
+def bundle_groups(
+    xp: Any, groups: DeviceGroups, type_tile: Array, capacity: Array, window_rows: int
 ) -> tuple[Array, tuple[Array, Array, Array]]:
-    """Put groups of one type and window side by side and cut them into items, in the order of their rows."""
+    """Put groups of one type and window side by side and cut them into items, in the order of their rows.
+
+    Parameters
+    ----------
+    xp : module
+    groups : DeviceGroups
+    type_tile : ndarray, shape (types + 1,), int64
+        Tiles of every type.
+    capacity : ndarray, shape (types,), int64
+        Groups of an item at most.
+    window_rows : int
+        Groups of an item begin in the same window of rows.
+
+    Returns
+    -------
+    order : ndarray, shape (groups,), int64
+        The groups in their new order.
+    items : tuple of three ndarrays, shape (items,), int64
+        Tile, first group in the new order and number of groups of every item.
+    """
     size = len(groups)
     if size == 0:
         none = xp.zeros(0, np.int64)
@@ -186,10 +207,10 @@ def _items(
     count = xp.diff(xp.concatenate((bundle, xp.full(1, size, np.int64))))
     by_row = stable_order(xp, (row[bundle],))
     bundle, count = bundle[by_row], count[by_row]
-    tiles = table.type_tile[kind[bundle] + 1] - table.type_tile[kind[bundle]]
+    tiles = type_tile[kind[bundle] + 1] - type_tile[kind[bundle]]
     item_ptr = pointers(xp, tiles)
     total = int(item_ptr[-1])
-    tile, owner = ranges(xp, table.type_tile[kind[bundle]], item_ptr, total)
+    tile, owner = ranges(xp, type_tile[kind[bundle]], item_ptr, total)
     return order, (tile, bundle[owner], count[owner])
 
 
@@ -221,7 +242,7 @@ def _pack_items(
     )
 
 
-def _gaps(xp: Any, row: Array, rows: Array, n_rows: int) -> tuple[Array, Array]:
+def find_gaps(xp: Any, row: Array, rows: Array, n_rows: int) -> tuple[Array, Array]:
     """Return the first rows of the ranges that no group covers, and pointers of their lengths."""
     begin = xp.concatenate((xp.zeros(1, np.int64), row + rows))
     end = xp.concatenate((row, xp.full(1, n_rows, np.int64)))

@@ -22,7 +22,7 @@ from hybrid.gpu.expansion import ClassEntries
 from hybrid.gpu.tile_table import TileTable
 from hybrid.injection.row_types import RowTypes
 
-__all__ = ["TileShape", "build_tiles"]
+__all__ = ["TileShape", "build_tiles", "distinct_values"]
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def build_tiles(xp: Any, types: RowTypes, k: int, entries: ClassEntries, shape: 
     row = entries.row[source]
     tile = type_tile[slot_type[item_slot]] + row // (shape.slices * LANES)
     shift = entries.column[source] - row
-    values, number = _distinct_values(xp, entries.value)
+    values, number = distinct_values(xp, entries.value)
     first, term = distinct(xp, (tile, slot[item_slot], shift, number[source]))
     n_terms = len(first)
 
@@ -168,7 +168,8 @@ def build_tiles(xp: Any, types: RowTypes, k: int, entries: ClassEntries, shape: 
     )
 
 
-def _distinct_values(xp: Any, values: Array) -> tuple[Array, Array]:
+def distinct_values(xp: Any, values: Array) -> tuple[Array, Array]:
+    """Return the distinct values and, for each value, its number among them."""
     if len(values) == 0:
         return values, xp.zeros(0, xp.int64)
     table, number = xp.unique(values, return_inverse=True)

@@ -15,8 +15,23 @@ STEP = {"MODE": 1, "DIAGONAL_BITS": 8, "RIGHT_BITS": 64}
 RECORDS = {"CODE_BITS": 8, "TERM_BITS": 16, "UNIT": 4}
 LAUNCH = {"THREADS": 128, "MIN_BLOCKS": 8, "MEMBERS": 4, "SCALED": 1}
 GRAPH = {"THREADS": 256}
+CHOICE = {
+    "MAXIMISE": 1, "SHAPE": 0, "POLICY": 0, "CHOOSE": 0, "MEASURE": 1,
+    "MODE": 0, "DIAGONAL_BITS": 0, "RIGHT_BITS": 0,
+}  # fmt: skip
+ALL_PARTS = CHOICE | {"MAXIMISE": 0, "SHAPE": 1, "POLICY": 1, "CHOOSE": 1}
+LAYERS = RECORDS | LAUNCH | {"SCALED": 0, "LAYERS": 6, "GAIN_BITS": 8, "FACTORS": 0}
 VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
     "block_spmv.cu": ({},),
+    "choice_rows.cu": (
+        CHOICE | {"STATE_LANES": 4, "CHOICE_LANES": 1},
+        ALL_PARTS | {"STATE_LANES": 32, "CHOICE_LANES": 8},
+    ),
+    "choices.cu": (
+        CHOICE | LAYERS,
+        ALL_PARTS | LAYERS | {"GAIN_BITS": 32, "FACTORS": 1, "MEMBERS": 2},
+        CHOICE | LAYERS | {"GAIN_BITS": 0, "CODE_BITS": 16, "TERM_BITS": 32, "UNIT": 2, "MEMBERS": 1},
+    ),
     "delta_sell.cu": ({"VALUE_BITS": 8, "SORTED": 1}, {"VALUE_BITS": 64, "SORTED": 0}),
     "explicit.cu": (RECORDS, {"CODE_BITS": 16, "TERM_BITS": 32, "UNIT": 2}),
     "graph/fbt_pivots.cu": (GRAPH,),

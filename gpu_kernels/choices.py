@@ -1,0 +1,256 @@
+"""Value iteration with the choices' matrices in tiles: arrays and launches (cuda/choices.cu)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from gpu_kernels._launch import blocks_for, check_vector, index_bits, index_type, macros
+from gpu_kernels.choice_steps import ChoiceStep
+from gpu_kernels.device import Device
+from gpu_kernels.steps import NULL
+from gpu_kernels.tiles import Tuning
+
+__all__ = ["ChoiceGains", "ChoiceTiles", "finish_choices", "mark_entries", "run_choices"]
+
+Array = Any
+
+_THREADS = 256
+_MOST_BLOCKS = 1 << 16
+_MOST_MARKS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceTiles:
+    """The matrices of all layers, n x n each, in tiles whose terms are put in order by layer.
+
+    Words and arrays are those of :class:`gpu_kernels.TileMatrix`, but for these.
+
+    Attributes
+    ----------
+    size : int
+        States n: rows and columns of every layer.
+    layers : int
+        Layers L; they are numbered 0 .. L - 1.
+    round_pass : ndarray, shape (rounds + 1,), int32
+        First pass of every round.
+    passes : ndarray, shape (passes, 4), int32
+        Layer, first term, terms and first cell of every pass; terms are numbered within their pass.
+    items : ndarray, int32
+        Packed by :func:`gpu_kernels.tiles.pack_items`.
+    base : ndarray, shape (slots,), index
+        Column at which the submatrix of every slot begins, within its layer.
+    """
+
+    size: int
+    layers: int
+    index_bits: int
+    code_bits: int
+    term_bits: int
+    unit: int
+    items: Array
+    round_pass: Array
+    passes: Array
+    cells: Array
+    codes: Array
+    terms: Array
+    values: Array
+    group_row: Array
+    base: Array
+    gap_begin: Array
+    gap_ptr: Array
+    gap_rows: int
+    place_words: int
+    weight_words: int
+    tuning: Tuning
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays that a step reads (MemR)."""
+        arrays = (getattr(self, f.name) for f in fields(self))
+        return sum(int(a.nbytes) for a in arrays if isinstance(a, type(self.codes)))
+
+    @property
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory of a block."""
+        return 8 * (self.place_words + self.weight_words)
+
+    def macros(self) -> dict[str, int]:
+        """Return the macros of the records and of the launch."""
+        return {
+            "INDEX_BITS": self.index_bits, "CODE_BITS": self.code_bits, "TERM_BITS": self.term_bits,
+            "UNIT": self.unit, "LAYERS": self.layers, "SCALED": 0, "THREADS": self.tuning.threads,
+            "MIN_BLOCKS": self.tuning.min_blocks, "MEMBERS": self.tuning.members,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceGains:
+    """What choices are worth by themselves; states with the same worth in all layers share a row.
+
+    Attributes
+    ----------
+    bits : int
+        Width of the codes: 8, 16 or 32; 0 if the tables have one row.
+    codes : ndarray, shape (n,), uint8, uint16 or uint32, or None
+        Row of every state.
+    gains : ndarray, shape (rows, 2 L + 1), float64
+        For each layer the worth of a choice with entries, then of one without entries (the infinity that
+        never wins where there is none), then the best of the latter.
+    blank : ndarray, shape (rows, 2 L + 1), float64
+        The same with zeros in place of finite numbers.
+    factors : ndarray, shape (rows, L), float64, or None
+        Factors of the products.
+    uniform : int
+        Bit l says that column l of `gains` has one value only; for layers l < 64.
+    """
+
+    bits: int
+    codes: Array | None
+    gains: Array
+    blank: Array
+    factors: Array | None
+    uniform: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device."""
+        arrays = (self.codes, self.gains, self.blank, self.factors)
+        return sum(int(a.nbytes) for a in arrays if a is not None)
+
+    def macros(self) -> dict[str, int]:
+        """Return the macros of the tables."""
+        return {"GAIN_BITS": self.bits, "FACTORS": int(self.factors is not None)}
+
+    def tables(self, plain: bool) -> tuple[Any, Any]:
+        """Return codes and gains as kernel arguments."""
+        return NULL if self.codes is None else self.codes, self.blank if plain else self.gains
+
+
+def run_choices(
+    device: Device, matrix: ChoiceTiles, gains: ChoiceGains, step: ChoiceStep, x: Array, out: Array
+) -> None:
+    """Queue a step of value iteration over all states.
+
+    Parameters
+    ----------
+    device : Device
+    matrix : ChoiceTiles
+    gains : ChoiceGains
+    step : ChoiceStep
+    x, out : ndarray, shape (n,), float64
+        On the device; they must not overlap.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an operand has the wrong type or shape or lies elsewhere.
+
+    Notes
+    -----
+    Synchronises: no. One launch, and a second one if some rows belong to no group. Time: O(transitions).
+    """
+    step.check(device, matrix.size, x, out)
+    _check_gains(device, matrix, gains)
+    options = macros(**matrix.macros(), **gains.macros(), **step.macros())
+    codes, table = gains.tables(step.plain)
+    threads = matrix.tuning.threads
+    if len(matrix.items):
+        kernel = device.kernel("choices.cu", "step_choices", options)
+        factors = NULL if gains.factors is None else gains.factors
+        arguments = (
+            matrix.items, matrix.round_pass, matrix.passes, matrix.cells, matrix.codes, matrix.terms,
+            matrix.values, matrix.group_row, matrix.base, np.int32(matrix.place_words), codes, table, factors,
+            np.uint64(gains.uniform), *step.arguments(), x, out,
+        )  # fmt: skip
+        kernel((len(matrix.items),), (threads,), arguments, shared_mem=matrix.shared_bytes)
+    if matrix.gap_rows:
+        kernel = device.kernel("choices.cu", "step_choice_gaps", options)
+        gaps = index_type(matrix.index_bits)(len(matrix.gap_begin))
+        arguments = (matrix.gap_begin, matrix.gap_ptr, gaps, codes, table, *step.arguments(), x, out)
+        kernel((blocks_for(matrix.gap_rows, threads),), (threads,), arguments)
+
+
+def mark_entries(device: Device, matrix: ChoiceTiles) -> Array:
+    """Return which layers have entries in each row: bit l for layer l, shape (n,), uint64.
+
+    Raises
+    ------
+    ValueError
+        If there are more than 64 layers.
+
+    Notes
+    -----
+    Synchronises: no.
+    """
+    if matrix.layers > _MOST_MARKS:
+        raise ValueError(f"matrix: expected at most {_MOST_MARKS} layers, got {matrix.layers}")
+    marks = device.xp.zeros(matrix.size, np.uint64)
+    if len(matrix.items):
+        kernel = device.kernel("choices.cu", "mark_entries", _specialised(matrix))
+        arguments = (
+            matrix.items, matrix.round_pass, matrix.passes, matrix.cells, matrix.codes, matrix.group_row,
+            marks,
+        )  # fmt: skip
+        kernel((len(matrix.items),), (_THREADS,), arguments)
+    return marks
+
+
+def finish_choices(device: Device, step: ChoiceStep, x: Array, out: Array, wide: bool = False) -> None:
+    """Queue ``out = scale * out + shape`` and the measurement, for rows whose best has been made before.
+
+    Parameters
+    ----------
+    device : Device
+    step : ChoiceStep
+        Its policy and chosen layers are left alone.
+    x, out : ndarray, shape (n,), float64
+        They must not overlap; out is changed in place.
+    wide : bool
+        Use 64-bit indices although 32 bits would do.
+
+    Notes
+    -----
+    Synchronises: no.
+    """
+    size = len(out)
+    step.check(device, size, x, out)
+    if size == 0:
+        return
+    bits = index_bits(size, wide)
+    only = ChoiceStep(step.maximise, step.scale, shape=step.shape, state=step.state)
+    options = macros(
+        INDEX_BITS=bits, CODE_BITS=8, TERM_BITS=16, UNIT=2, LAYERS=1, SCALED=0, THREADS=_THREADS,
+        MIN_BLOCKS=1, MEMBERS=1, GAIN_BITS=0, FACTORS=0, **only.macros(),
+    )  # fmt: skip
+    kernel = device.kernel("choices.cu", "finish_choices", options)
+    blocks = min(blocks_for(size, _THREADS), _MOST_BLOCKS)
+    kernel((blocks,), (_THREADS,), (index_type(bits)(size), *only.arguments(), x, out))
+
+
+def _specialised(matrix: ChoiceTiles) -> Any:
+    """Return the specialisation of kernels that make no step."""
+    return macros(**matrix.macros(), GAIN_BITS=0, FACTORS=0, **ChoiceStep(True).macros())
+
+
+def _check_gains(device: Device, matrix: ChoiceTiles, gains: ChoiceGains) -> None:
+    """Refuse tables of another system."""
+    width = 2 * matrix.layers + 1
+    for name, table, columns in (
+        ("gains", gains.gains, width),
+        ("blank", gains.blank, width),
+        ("factors", gains.factors, matrix.layers),
+    ):
+        if table is None:
+            continue
+        if table.dtype != np.float64 or table.ndim != 2 or table.shape[1] != columns or not len(table):
+            raise ValueError(
+                f"{name}: expected a table of float64 with {columns} columns, got {table.dtype} {table.shape}"
+            )
+    if gains.bits == 0:
+        return
+    if gains.bits not in (8, 16, 32) or gains.codes is None:
+        raise ValueError(f"gains: expected codes of 8, 16 or 32 bits or none, got {gains.bits} bits")
+    check_vector(device, gains.codes, matrix.size, "codes", np.dtype(f"u{gains.bits // 8}"))

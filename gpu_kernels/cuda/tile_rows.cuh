@@ -1,0 +1,95 @@
+// What a block does with the rows of an item: tables of terms in shared memory, and sums over the entries of a row.
+//
+// Macros besides those of common.cuh and tile_types.cuh:
+//   THREADS      threads of a block, a multiple of 32
+//   MEMBERS      groups of a type that a thread serves at once: 1, 2 or 4
+//   SCALED       0 or 1: whether every slot of a group carries a factor
+#pragma once
+
+#include "tile_types.cuh"
+
+struct alignas(sizeof(INDEX) * MEMBERS > 16 ? 16 : sizeof(INDEX) * MEMBERS) Places { INDEX of[MEMBERS]; };
+#if SCALED
+struct alignas(8 * MEMBERS > 16 ? 16 : 8 * MEMBERS) Weights { double of[MEMBERS]; };
+#else
+struct Weights { double of[1]; };
+#endif
+
+// Fill the block's tables. The term after the last one stands for no entry: it weighs nothing.
+__device__ inline void look_up_terms(const Item &item, const Term *terms, int count, const double *values,
+                                     const INDEX *base, const double *scale, Places *places, Weights *weights) {
+    const int chunks = (item.count + MEMBERS - 1) / MEMBERS;
+    const int stride = count + 1;
+#pragma unroll 1
+    for (int i = threadIdx.x; i < stride * MEMBERS; i += THREADS) {
+        const int t = i / MEMBERS, m = i % MEMBERS;
+        const bool live = t < count;
+        const Term term = live ? terms[t] : Term{};
+        const double value = live ? values[term.value] : 0.0;
+        const INDEX slot = item.first_slot + term.slot;
+#if !SCALED
+        if (m == 0) weights[t].of[0] = value;
+#endif
+#pragma unroll 1
+        for (int chunk = 0; chunk < chunks; ++chunk) {
+            // The last chunk may be short: its dead members repeat the last live one, so that they read valid elements.
+            const int member = min(chunk * MEMBERS + m, item.count - 1);
+            const INDEX at = slot + static_cast<INDEX>(member) * item.slots;
+            if (live) places[chunk * stride + t].of[m] = base[at] + term.shift;
+#if SCALED
+            weights[chunk * stride + t].of[m] = live ? scale[at] * value : 0.0;
+#endif
+        }
+    }
+}
+
+// A load under a condition that no branch serves, zero where it does not hold: branches would make each term's
+// loads wait for those of the term before.
+__device__ inline double load_if(bool live, const double *address) {
+#ifdef HOST_KERNELS
+    return live ? *address : 0.0;
+#else
+    double value;
+    asm("{.reg .pred p; setp.ne.s32 p, %2, 0; mov.f64 %0, 0d0000000000000000; @p ld.global.nc.f64 %0, [%1];}"
+        : "=d"(value) : "l"(address), "r"(static_cast<int>(live)));
+    return value;
+#endif
+}
+
+// Add the entries of one row, for MEMBERS groups; an entry reads element place + row of x. `ahead` is the first unit,
+// read beforehand.
+__device__ inline void add_entries(const Unit *units, int count, Unit ahead, int terms, const Places *places,
+                                   const Weights *weights, const double *__restrict__ x, INDEX row,
+                                   double *total) {
+#pragma unroll 1
+    for (int u = 0; u < count; ++u) {
+        const Unit now = ahead;
+        if (u + 1 < count) ahead = units[(u + 1) * LANES];
+        double value[UNIT][MEMBERS];
+        Weights weight[UNIT];
+#pragma unroll
+        for (int j = 0; j < UNIT; ++j) {
+            const int code = now.word[j / CODES_PER_WORD] >> (j % CODES_PER_WORD * CODE_BITS) & PAD;
+            const bool live = code < terms;
+            const int term = live ? code : terms;
+            const Places place = places[term];
+            weight[j] = weights[term];
+#pragma unroll
+            for (int m = 0; m < MEMBERS; ++m) {
+                // Added as indices, which takes half the instructions that adding to a pointer takes.
+                const INDEX at = place.of[m] + row;
+                value[j][m] = load_if(live, x + at);
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < UNIT; ++j) {
+#pragma unroll
+            for (int m = 0; m < MEMBERS; ++m) total[m] += weight[j].of[SCALED ? m : 0] * value[j][m];
+        }
+    }
+}
+
+// First row of a member's group; a dead member repeats the last live one.
+__device__ inline INDEX row_of(const INDEX *group_row, const Item &item, int chunk, int m) {
+    return __ldg(group_row + item.first_group + min(chunk * MEMBERS + m, item.count - 1));
+}

@@ -1,0 +1,153 @@
+"""Choices written out: the kernel against its NumPy twin over shapes, lanes and every part of a step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gpu_kernels import (
+    NO_CHOICE,
+    ChoiceRows,
+    ChoiceStep,
+    Device,
+    IterationState,
+    finish_iteration,
+    run_choice_rows,
+    step_choice_rows_numpy,
+)
+from tests.gpu_kernels.devices import to_numpy
+from tests.gpu_kernels.host_device import HostDevice
+
+
+def random_rows(
+    rng: np.random.Generator, states: int, choices: int, transitions: int, empty: bool = False
+) -> dict[str, np.ndarray]:
+    """Up to so many choices a state, some states without any, and transitions a choice, some without any."""
+    many = rng.integers(0, choices + 1, states) * (not empty)
+    total = int(many.sum())
+    degrees = rng.integers(0, transitions + 1, total)
+    entries = int(degrees.sum())
+    return {
+        "choice_ptr": np.concatenate(([0], np.cumsum(many))),
+        "offsets": np.concatenate(([0], np.cumsum(degrees))),
+        "columns": rng.integers(0, max(states, 1), entries),
+        "values": rng.random(entries),
+        "gains": rng.choice([0.0, 0.25, 1.0], total),
+        "layers": np.concatenate([np.arange(m) for m in many] or [np.zeros(0)]).astype(np.uint16),
+    }
+
+
+def on_host(arrays: dict[str, np.ndarray]) -> ChoiceRows:
+    return ChoiceRows.on_device(HostDevice(), **arrays)
+
+
+@pytest.mark.parametrize(
+    ("states", "choices", "transitions", "lanes"),
+    [
+        (1, 3, 2, (1, 1)),
+        (257, 4, 3, (1, 1)),
+        (255, 4, 3, (4, 1)),
+        (70, 3, 20, (8, 4)),
+        (33, 40, 5, (32, 1)),
+        (9, 5, 90, (32, 32)),
+        (40, 0, 0, (2, 2)),
+    ],
+)
+@pytest.mark.parametrize("maximise", [True, False])
+def test_steps_match_numpy(
+    device: Device,
+    rng: np.random.Generator,
+    states: int,
+    choices: int,
+    transitions: int,
+    lanes: tuple[int, int],
+    maximise: bool,
+) -> None:
+    arrays, xp = random_rows(rng, states, choices, transitions), device.xp
+    rows = replace(
+        ChoiceRows.on_device(device, **arrays, wide=maximise), state_lanes=lanes[0], choice_lanes=lanes[1]
+    )
+    x, shape = rng.random(states), rng.random(states)
+    out, chosen, state = xp.full(states, np.nan), xp.zeros(states, np.uint16), IterationState.create(device)
+    step = ChoiceStep(maximise, 0.75, False, xp.asarray(shape), chosen=chosen, state=state)
+    run_choice_rows(device, rows, step, xp.asarray(x), out)
+    finish_iteration(device, state, -1.0, False)
+    twin = ChoiceStep(maximise, 0.75, shape=shape)
+    expected, policy = step_choice_rows_numpy(on_host(arrays), twin, x)
+    np.testing.assert_allclose(to_numpy(out), expected, rtol=1e-13)
+    np.testing.assert_allclose(to_numpy(state.differences)[0], np.abs(expected - x).max(), rtol=1e-12)
+    np.testing.assert_array_equal(to_numpy(chosen), policy)
+
+
+def test_policies_and_steps_without_gains_match_numpy(device: Device, rng: np.random.Generator) -> None:
+    states, xp = 130, device.xp
+    arrays = random_rows(rng, states, 3, 4)
+    rows, twin_rows = ChoiceRows.on_device(device, **arrays), on_host(arrays)
+    x, policy = rng.random(states), rng.choice([0, 1, 2, NO_CHOICE], states).astype(np.uint16)
+    out = xp.empty(states)
+    for plain in (True, False):
+        step = ChoiceStep(False, plain=plain, policy=xp.asarray(policy))
+        run_choice_rows(device, rows, step, xp.asarray(x), out)
+        expected, _ = step_choice_rows_numpy(twin_rows, ChoiceStep(False, plain=plain, policy=policy), x)
+        np.testing.assert_allclose(to_numpy(out), expected, rtol=1e-13)
+        assert np.isinf(expected).any()
+
+
+def test_the_numpy_twin_by_hand() -> None:
+    # State 0 chooses between 1/2 to itself with gain 1, and certain state 1; state 1 has no choice.
+    arrays = {
+        "choice_ptr": np.array([0, 2, 2]),
+        "offsets": np.array([0, 1, 2]),
+        "columns": np.array([0, 1]),
+        "values": np.array([0.5, 1.0]),
+        "gains": np.array([1.0, 0.0]),
+        "layers": np.array([3, 7], np.uint16),
+    }
+    x = np.array([4.0, 5.0])
+    best, chosen = step_choice_rows_numpy(on_host(arrays), ChoiceStep(True), x)
+    assert (best.tolist(), chosen.tolist()) == ([5.0, -np.inf], [7, NO_CHOICE])
+    best, chosen = step_choice_rows_numpy(on_host(arrays), ChoiceStep(False), x)
+    assert (best.tolist(), chosen.tolist()) == ([3.0, np.inf], [3, NO_CHOICE])
+
+
+def test_no_state_and_launch_shapes() -> None:
+    device = HostDevice()
+    none = ChoiceRows.on_device(
+        device, np.zeros(1), np.zeros(1), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0)
+    )
+    run_choice_rows(device, none, ChoiceStep(True), np.zeros(0), np.zeros(0))
+    assert device.launches == []
+    long = ChoiceRows.on_device(
+        device, np.array([0, 2]), np.array([0, 40, 80]), np.zeros(80), np.ones(80), np.zeros(2), np.zeros(2)
+    )
+    assert (long.state_lanes, long.choice_lanes) == (16, 8)
+
+
+def test_pointers_that_do_not_fit_are_refused() -> None:
+    device = HostDevice()
+    one = np.array([0, 1])
+    with pytest.raises(ValueError, match="at their ends"):
+        ChoiceRows.on_device(device, one, one, np.zeros(2), np.zeros(2), np.zeros(1), np.zeros(1))
+    with pytest.raises(ValueError, match="one a transition"):
+        ChoiceRows.on_device(device, one, one, np.zeros(1), np.zeros(2), np.zeros(1), np.zeros(1))
+    fit = ChoiceRows.on_device(device, one, one, np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1))
+    with pytest.raises(ValueError, match="powers of two"):
+        run_choice_rows(device, replace(fit, state_lanes=3), ChoiceStep(True), np.zeros(1), np.ones(1))
+    with pytest.raises(ValueError, match="shares memory"):
+        x = np.zeros(1)
+        run_choice_rows(device, fit, ChoiceStep(True), x, x)
+
+
+def test_a_sum_that_is_no_number_is_seen(device: Device) -> None:
+    xp = device.xp
+    two = np.array([0, 2])
+    rows = ChoiceRows.on_device(
+        device, two, np.array([0, 1, 1]), np.zeros(1), np.ones(1), np.zeros(2), np.array([0, 1])
+    )
+    out, state = xp.zeros(1), IterationState.create(device)
+    run_choice_rows(device, rows, ChoiceStep(True, state=state), xp.full(1, np.nan), out)
+    finish_iteration(device, state, -1.0, False)
+    assert np.isnan(to_numpy(out)).all()
+    assert not np.isfinite(to_numpy(state.differences)[0])

@@ -1,0 +1,256 @@
+"""Layers in one pass on the device against dense matrices: levels, widths, rounds, gains, all steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from gpu_kernels import (
+    NO_CHOICE,
+    ChoiceGains,
+    ChoiceStep,
+    ChoiceTiles,
+    Device,
+    IterationState,
+    Tuning,
+    finish_choices,
+    finish_iteration,
+    mark_entries,
+    run_choices,
+)
+from hybrid.gpu.choice_build import build_choices
+from hybrid.gpu.choice_gains import code_gains
+from hybrid.gpu.choice_layout import ChoiceLayoutOptions, build_choice_tiles, row_types_of
+from hybrid.gpu.stacked import stack_layers
+from mtbdd.offset import OffsetMTBDD
+from tests.gpu_kernels.devices import to_numpy
+from tests.helpers import from_dense
+
+SIZE = 90
+
+ROUNDS = 7
+"""Word of an item that holds its number of rounds."""
+
+
+@dataclass
+class Layers:
+    """Dense matrices by layer, gains, and what a step should give."""
+
+    dense: dict[int, np.ndarray]
+    gains: dict[int, np.ndarray]
+    factors: dict[int, np.ndarray]
+    layers: int
+    size: int = SIZE
+
+    def matrices(self) -> dict[int, OffsetMTBDD]:
+        return {layer: from_dense(m) for layer, m in self.dense.items()}
+
+    def worth(self, x: np.ndarray, maximise: bool, plain: bool = False) -> np.ndarray:
+        """What every layer's choice is worth, shape (layers, n); the worst infinity for none."""
+        worst = -np.inf if maximise else np.inf
+        found = np.full((self.layers, self.size), worst)
+        for layer, gain in self.gains.items():
+            signed = np.where(np.isinf(gain), worst, 0.0 if plain else gain)
+            product = self.dense[layer] @ x if layer in self.dense else np.zeros(self.size)
+            found[layer] = self.factors.get(layer, np.ones(self.size)) * product + signed
+        return found
+
+    def coded(self, device: Device, tiles: ChoiceTiles, maximise: bool) -> ChoiceGains:
+        worst = -np.inf if maximise else np.inf
+        gains = {layer: np.where(np.isinf(g), worst, g) for layer, g in self.gains.items()}
+        marks = mark_entries(device, tiles)
+        return code_gains(device, marks, gains, self.factors, self.layers, maximise)
+
+
+def random_layers(rng: np.random.Generator, factors: bool = False, size: int = SIZE) -> Layers:
+    """Layers 0, 2 and 3 of 5 with entries, 4 without; choices are missing, and some lead out for certain."""
+    dense, gains, scale = {}, {}, {}
+    for layer in (0, 2, 3):
+        band = np.zeros((size, size))
+        for shift in (-layer - 1, 0, 2 * layer + 1):
+            rows = np.arange(max(0, -shift), min(size, size - shift))
+            band[rows, rows + shift] = 0.25 * (1 + (rows // 16 + layer) % 3)
+        # Whole blocks without the choice, and single rows.
+        missing = (np.arange(size) // 8 + layer) % 4 == 0
+        missing |= rng.random(size) < 0.1
+        out = rng.random(size) < 0.1
+        band[missing | out] = 0.0
+        dense[layer] = band
+        gains[layer] = np.where(missing, np.inf, rng.choice([0.0, 0.0, 0.5], size))
+        if factors:
+            scale[layer] = rng.choice([1.0, 0.75], size)
+    gains[4] = np.where(rng.random(size) < 0.2, 0.125, np.inf)
+    return Layers(dense, gains, scale, 5, size)
+
+
+def laid_out(device: Device, case: Layers, level: int, options: ChoiceLayoutOptions) -> ChoiceTiles:
+    stacked = stack_layers(case.matrices(), case.layers)
+    stacked_tiles = build_choice_tiles(
+        device, stacked, row_types_of(stacked), stacked.first_level + level, options
+    )
+    assert stacked_tiles is not None
+    return stacked_tiles
+
+
+def best_of(worth: np.ndarray, maximise: bool) -> np.ndarray:
+    return worth.max(axis=0) if maximise else worth.min(axis=0)
+
+
+SMALL = Tuning(threads=64, min_blocks=1, members=2)
+
+
+@pytest.mark.parametrize("level", [0, 3, 8, 14])
+def test_levels_agree_with_dense_matrices(device: Device, rng: np.random.Generator, level: int) -> None:
+    case = random_layers(rng)
+    tiles = laid_out(device, case, level, ChoiceLayoutOptions(SMALL))
+    x = rng.random(SIZE)
+    out = device.xp.full(SIZE, np.nan)
+    run_choices(device, tiles, case.coded(device, tiles, True), ChoiceStep(True), device.xp.asarray(x), out)
+    np.testing.assert_allclose(to_numpy(out), best_of(case.worth(x, True), True), rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ChoiceLayoutOptions(Tuning(64, 1, 4), slices=1, wide=True),
+        ChoiceLayoutOptions(Tuning(128, 1, 1), window_rows=16),
+        # So few terms that a tile takes several rounds.
+        ChoiceLayoutOptions(SMALL, most_terms=24),
+    ],
+    ids=["wide", "one-member", "rounds"],
+)
+@pytest.mark.parametrize("maximise", [True, False])
+def test_launch_shapes_agree_with_dense_matrices(
+    device: Device, rng: np.random.Generator, options: ChoiceLayoutOptions, maximise: bool
+) -> None:
+    case = random_layers(rng, factors=True)
+    tiles = laid_out(device, case, 0 if options.most_terms == 24 else 6, options)
+    if options.most_terms == 24:
+        assert to_numpy(tiles.items)[:, ROUNDS].max() > 1
+    x = rng.random(SIZE)
+    out = device.xp.full(SIZE, np.nan)
+    gains = case.coded(device, tiles, maximise)
+    run_choices(device, tiles, gains, ChoiceStep(maximise), device.xp.asarray(x), out)
+    np.testing.assert_allclose(to_numpy(out), best_of(case.worth(x, maximise), maximise), rtol=1e-14)
+
+
+@pytest.mark.parametrize("most_terms", [24, 640])
+def test_all_parts_of_a_step_agree_with_dense_matrices(
+    device: Device, rng: np.random.Generator, most_terms: int
+) -> None:
+    case, xp, maximise = random_layers(rng), device.xp, most_terms == 24
+    tiles = laid_out(device, case, 0, ChoiceLayoutOptions(SMALL, most_terms=most_terms))
+    assert (to_numpy(tiles.items)[:, ROUNDS].max() > 1) == (most_terms == 24)
+    gains = case.coded(device, tiles, maximise)
+    x, shape = rng.random(SIZE), rng.random(SIZE)
+    chosen, out, state = xp.zeros(SIZE, np.uint16), xp.full(SIZE, np.nan), IterationState.create(device)
+    step = ChoiceStep(maximise, 0.5, True, xp.asarray(shape), chosen=chosen, state=state)
+    run_choices(device, tiles, gains, step, xp.asarray(x), out)
+    finish_iteration(device, state, -1.0, False)
+    worth = case.worth(x, maximise, plain=True)
+    best = best_of(worth, maximise)
+    expected = 0.5 * best + shape
+    np.testing.assert_allclose(to_numpy(out), expected, rtol=1e-14)
+    change = np.abs(expected - x)
+    finite = np.isfinite(best).all()
+    wanted = [change.max(), (change / np.abs(expected)).max()] if finite else [np.inf, np.nan]
+    np.testing.assert_allclose(to_numpy(state.differences)[:1], wanted[:1], rtol=1e-12)
+    policy = to_numpy(chosen)
+    some = np.isfinite(best)
+    np.testing.assert_array_equal(policy == NO_CHOICE, ~some)
+    attained = worth[policy[some], np.flatnonzero(some)]
+    np.testing.assert_allclose(attained, best[some], rtol=1e-14)
+
+    # The same policy again, and another one, which leaves some states without their choice.
+    run_choices(device, tiles, gains, ChoiceStep(maximise, policy=chosen, plain=True), xp.asarray(x), out)
+    np.testing.assert_allclose(to_numpy(out), best, rtol=1e-14)
+    other = rng.choice([0, 1, 2, 3, 4, NO_CHOICE], SIZE).astype(np.uint16)
+    run_choices(device, tiles, gains, ChoiceStep(maximise, policy=xp.asarray(other)), xp.asarray(x), out)
+    worth = np.vstack((case.worth(x, maximise), np.full(SIZE, -np.inf if maximise else np.inf)))
+    expected = worth[np.minimum(other, case.layers), np.arange(SIZE)]
+    np.testing.assert_allclose(to_numpy(out), expected, rtol=1e-14)
+
+
+def test_gains_take_few_rows_where_they_do_not_matter(device: Device, rng: np.random.Generator) -> None:
+    case = random_layers(rng)
+    tiles = laid_out(device, case, 6, ChoiceLayoutOptions(SMALL))
+    marks = to_numpy(mark_entries(device, tiles))
+    for layer in range(case.layers):
+        entries = (case.dense[layer] != 0).any(axis=1) if layer in case.dense else np.zeros(SIZE, bool)
+        np.testing.assert_array_equal((marks >> np.uint64(layer)) & np.uint64(1) != 0, entries)
+    for layer, gain in case.gains.items():
+        has = (marks >> np.uint64(layer)) & np.uint64(1) != 0
+        gain[has], gain[~has] = 1.0, np.inf
+    coded = case.coded(device, tiles, True)
+    assert coded.bits == 0
+    x = rng.random(SIZE)
+    out = device.xp.empty(SIZE)
+    run_choices(device, tiles, coded, ChoiceStep(True), device.xp.asarray(x), out)
+    np.testing.assert_allclose(to_numpy(out), best_of(case.worth(x, True), True), rtol=1e-14)
+    # As many different gains as states: wider codes.
+    for gain in case.gains.values():
+        gain[np.isfinite(gain)] += rng.random(int(np.isfinite(gain).sum()))
+    coded = case.coded(device, tiles, True)
+    wide = ChoiceGains(16, device.xp.asarray(coded.codes, dtype=np.uint16), coded.gains, coded.blank, None)
+    for gains in (coded, wide):
+        run_choices(device, tiles, gains, ChoiceStep(True), device.xp.asarray(x), out)
+        np.testing.assert_allclose(to_numpy(out), best_of(case.worth(x, True), True), rtol=1e-14)
+    case.gains[0][(case.dense[0] != 0).any(axis=1)] = np.inf
+    with pytest.raises(ValueError, match="layer 0 has transitions"):
+        case.coded(device, tiles, True)
+
+
+@pytest.mark.parametrize("entries", [0, 1])
+def test_one_state(device: Device, entries: int) -> None:
+    dense = np.full((1, 1), 0.5) if entries else np.zeros((1, 1))
+    case = Layers({0: dense}, {0: np.array([0.25])}, {}, 1, 1)
+    built = build_choices(device, case.matrices(), 1)
+    assert built is not None
+    tiles = built[1]
+    x, out = device.xp.ones(1), device.xp.zeros(1)
+    run_choices(device, tiles, case.coded(device, tiles, False), ChoiceStep(False), x, out)
+    assert to_numpy(out).tolist() == [0.25 + 0.5 * entries]
+
+
+def test_a_level_above_which_layers_are_not_chosen_is_refused(rng: np.random.Generator) -> None:
+    stacked = stack_layers(random_layers(rng).matrices(), 5)
+    assert stacked.first_level == 6
+    stacked.layer_of_nodes(6)
+    with pytest.raises(ValueError, match="expected 6 or more"):
+        stacked.layer_of_nodes(5)
+
+
+def test_a_tile_with_too_many_terms_is_refused(device: Device, rng: np.random.Generator) -> None:
+    dense = rng.random((SIZE, SIZE))
+    stacked = stack_layers({0: from_dense(dense)}, 1)
+    options = ChoiceLayoutOptions(SMALL)
+    assert build_choice_tiles(device, stacked, row_types_of(stacked), 0, options) is None
+
+
+def test_finishing_apart_is_the_same(device: Device, rng: np.random.Generator) -> None:
+    xp, size = device.xp, 300
+    x, best, shape = rng.random(size), rng.random(size), rng.random(size)
+    state, out = IterationState.create(device), xp.array(best)
+    step = ChoiceStep(True, 0.5, shape=xp.asarray(shape), state=state)
+    finish_choices(device, step, xp.asarray(x), out, wide=True)
+    finish_iteration(device, state, -1.0, False)
+    expected = 0.5 * best + shape
+    np.testing.assert_allclose(to_numpy(out), expected, rtol=1e-15)
+    change = np.abs(expected - x)
+    np.testing.assert_allclose(to_numpy(state.differences), [change.max(), (change / expected).max()])
+
+
+def test_operands_are_checked(device: Device, rng: np.random.Generator) -> None:
+    case, xp = random_layers(rng), device.xp
+    tiles = laid_out(device, case, 6, ChoiceLayoutOptions(SMALL))
+    gains, x = case.coded(device, tiles, True), xp.zeros(SIZE)
+    with pytest.raises(ValueError, match="shares memory"):
+        run_choices(device, tiles, gains, ChoiceStep(True), x, x)
+    with pytest.raises(TypeError, match="policy: expected dtype uint16"):
+        step = ChoiceStep(True, policy=xp.zeros(SIZE, np.int32))
+        run_choices(device, tiles, gains, step, x, xp.zeros(SIZE))
+    narrow = ChoiceGains(gains.bits, gains.codes, gains.gains[:, 1:], gains.blank, None)
+    with pytest.raises(ValueError, match="with 11 columns"):
+        run_choices(device, tiles, narrow, ChoiceStep(True), x, xp.zeros(SIZE))
