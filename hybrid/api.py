@@ -64,6 +64,7 @@ def check_all(
     absolute: bool = False,
     max_iterations: int = 100_000,
     progress: Callable[[int, float], None] | None = None,
+    scheduler: bool = False,
 ) -> list[Answer]:
     """Check all properties of a file or text, in order.
 
@@ -84,6 +85,8 @@ def check_all(
         Give up after so many.
     progress : callable, optional
         Called with (iteration, difference) about twice a second.
+    scheduler : bool
+        Give each answer about an MDP a scheduler that attains it, ``answer.scheduler``.
 
     Returns
     -------
@@ -96,5 +99,5 @@ def check_all(
             load_properties(properties) if isinstance(properties, Path) else parse_properties(str(properties))
         )
         properties = resolve_properties(parsed, model.source, constants, keep_faults=True)
-    checker = Checker(model, chosen, progress)
+    checker = Checker(model, chosen, progress, scheduler)
     return [checker.answer(prop) for prop in properties.properties]

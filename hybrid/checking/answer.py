@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hybrid.checking.quantities import Work
+from hybrid.mdp.scheduler import Scheduler
 
 __all__ = ["Answer", "json_number"]
 
@@ -35,6 +36,8 @@ class Answer:
     engine : str
     listing : tuple of (str, number or bool)
         States and their values, for filters that show them.
+    scheduler : Scheduler or None
+        One that attains the value on an MDP, if it was asked for.
     """
 
     name: str | None
@@ -47,6 +50,7 @@ class Answer:
     seconds: float
     engine: str
     listing: tuple[tuple[str, float | int | bool], ...] = ()
+    scheduler: Scheduler | None = None
 
     def record(self) -> dict[str, Any]:
         """Return the answer as plain JSON values."""

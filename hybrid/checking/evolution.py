@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.checking.leaps import FEWEST_STEPS, Leaps, dense_leaps, leaps_pay
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
 from hybrid.checking.rounding import row_entries, step_slack
@@ -93,12 +94,14 @@ class Evolution:
         self._space = workspace_of(self._matrix)
         # Where leaving the set is worth something, a value of a CTMC is a probability.
         self._least_bound = 0.0 if b is None else 1.0
+        self._b = b
         entries = row_entries(model.transitions)
         self._slack = step_slack(self._matrix, 4)
         self._absolute = self._slack
         if self.continuous:
             rates = leaving_rates(model, within, options)
             self.rate = _ABOVE * float(rates.max(initial=0.0))
+            self._divisor = rates
             system = self._space.system(rates, b)
             self._steps = system.uniformised(self.rate or 1.0)
             # The rounding errors of exit rates, of 1 / q and of their products count most where little of a
@@ -109,8 +112,8 @@ class Evolution:
             self.rate = 1.0
             totals = model.exit_rates(within)
             near = bool((np.abs(totals - 1.0) <= 8.0 * UNIT).all())
-            divisor = np.ones(within.size) if near else totals
-            self._steps = self._space.system(divisor, b).relaxation()
+            self._divisor = np.ones(within.size) if near else totals
+            self._steps = self._space.system(self._divisor, b).relaxation()
             self._slack += (entries + 8) * UNIT
             self._absolute = self._slack
 
@@ -120,6 +123,12 @@ class Evolution:
         """Return the values a number of steps before those of `start`, not negative."""
         course = _Course()
         clock = Clock(self._work.progress)
+        leaps = self._leaps(start, steps)
+        if leaps is not None:
+            x = leaps.after(start, steps)
+            course.steps = steps
+            self._account(leaps.products, clock.seconds)
+            return self._bounds(x, course, max(float(start.max()), float(x.max())), 0.0, 0.0)
         space, pair, made, looked = self._space, self._vectors(start), 0, 0
         while made < steps:
             count = min(space.stride, steps - made)
@@ -151,8 +160,15 @@ class Evolution:
         if self.rate == 0.0:
             return StateValues.exact(rewards * time)
         poisson = poisson_weights(self.rate * time)
-        weights = np.concatenate((np.ones(poisson.left), poisson.above())) / self.rate
-        result, course, greatest = self._weighted(rewards, 0, weights)
+        leaps, above = self._leaps(rewards, poisson.left), poisson.above() / self.rate
+        if leaps is not None:
+            result, course, greatest = self._weighted(rewards, poisson.left, above)
+            result += leaps.added_up(rewards, poisson.left) / self.rate
+            course.terms += 2
+            self._account(leaps.products, 0.0)
+        else:
+            weights = np.concatenate((np.full(poisson.left, 1.0 / self.rate), above))
+            result, course, greatest = self._weighted(rewards, 0, weights)
         tail = poisson.left_tail + poisson.right_tail
         missing = greatest * (poisson.left_tail * poisson.left + poisson.excess) / self.rate
         missing += greatest * course.rest
@@ -160,6 +176,16 @@ class Evolution:
         return self._bounds(result, course, greatest * time, missing, poisson.slack + 2 * tail)
 
     # ------------------------------------------------------------------ steps
+
+    def _leaps(self, start: Vector, steps: int) -> Leaps | None:
+        """Return the steps as powers of a dense matrix where that pays: not if values settle before long."""
+        size = self._matrix.shape[0]
+        if self._space.xp is not np or not leaps_pay(size, steps):
+            return None
+        leaps = dense_leaps(self._matrix, self._divisor, self.rate if self.continuous else None, self._b)
+        x = leaps.after(start, FEWEST_STEPS // 2)
+        change = float(np.abs(leaps.after(x, 1) - x).max())
+        return None if self._may_stop(x, change, steps - FEWEST_STEPS // 2, _Course()) else leaps
 
     def _vectors(self, start: Vector) -> Pair:
         """Return the start and room for the value after a step, in the workspace."""
@@ -174,7 +200,11 @@ class Evolution:
         greatest = max(float(start.max(initial=0.0)), self._least_bound)
         rest = np.append(np.cumsum(weights[::-1])[::-1], 0.0)
         negligible = _TRUNCATED * self._criterion.epsilon * float(rest[0])
-        made = 0
+        made = products = 0
+        leaps = self._leaps(start, first)
+        if leaps is not None:
+            pair[first % 2][:] = leaps.after(start, first)
+            made, products = first, leaps.products - first
         while True:
             x = pair[made % 2]
             if made >= first:
@@ -198,7 +228,7 @@ class Evolution:
                     space.add_scaled(float(weights[max(made - first, 0) :].sum()), pair[made % 2], result)
                     break
                 clock.tick(made, change)
-        self._account(made, clock.seconds)
+        self._account(made + products, clock.seconds)
         course.steps, course.terms = made, min(made + 1, weights.size)
         return space.to_host(result), course, greatest
 

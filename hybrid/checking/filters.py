@@ -12,6 +12,7 @@ from hybrid.checking.rounding import sum_slack
 from mtbdd.faults import format_state
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
+from mtbdd.states import StateIndex
 
 __all__ = ["MAX_LISTED", "Summary", "selected", "summarise"]
 
@@ -41,18 +42,21 @@ class Summary:
     listing: tuple[tuple[str, Number], ...] = ()
 
 
-def summarise(model: SymbolicModel, operator: str, found: StateValues | StateTruth, states: Node) -> Summary:
+def summarise(
+    model: SymbolicModel, operator: str, found: StateValues | StateTruth, states: Node, within: StateIndex
+) -> Summary:
     """Return what a filter makes of the values of some states.
 
     Parameters
     ----------
     operator : str
-        A filter operator of the property language, or "initial": the one value that all
-        states share (truth values: whether all hold).
+        A filter operator of the property language, or "initial": the one value that all states share,
+        or else their range (truth values: whether all hold).
     found : StateValues or StateTruth
-        Over all reachable states.
+        Over the states of `within`.
     states : Node
-        Subset of the reachable states.
+        Those that count, among `within`.
+    within : StateIndex
 
     Raises
     ------
@@ -61,28 +65,28 @@ def summarise(model: SymbolicModel, operator: str, found: StateValues | StateTru
     UnknownError
         The result is a truth value that the bounds do not decide.
     """
-    indices = np.flatnonzero(model.indicator(states))
+    indices = np.flatnonzero(model.indicator(states, within))
     if indices.size == 0:
         raise ValueError(f"filter({operator}, ...): no reachable state satisfies the filter's condition")
     if operator in ("argmin", "argmax"):
         if isinstance(found, StateTruth):
             raise ValueError(f"filter({operator}, ...) needs numbers, not truth values")
         best = np.flatnonzero(selected(operator, found, indices))
-        extreme = _of_numbers(model, operator[3:], found.at(indices), indices)
-        return Summary(extreme.value, extreme.lower, extreme.upper, _listing(model, found, best))
+        extreme = _of_numbers(model, operator[3:], found.at(indices), indices, within)
+        return Summary(extreme.value, extreme.lower, extreme.upper, _listing(model, found, best, within))
     if operator in ("print", "printall"):
         shown = indices
         if operator == "print":
             shown = indices[np.asarray(found.values[indices] != 0)]
-        listing = _listing(model, found, shown)
-        start = np.flatnonzero(model.indicator(model.initial))
-        summary = _reduce(model, "initial", found, start)
+        listing = _listing(model, found, shown, within)
+        start = np.flatnonzero(model.indicator(model.initial, within))
+        summary = _reduce(model, "initial", found, start, within)
         return Summary(summary.value, summary.lower, summary.upper, listing)
-    return _reduce(model, operator, found, indices)
+    return _reduce(model, operator, found, indices, within)
 
 
 def selected(operator: str, found: StateValues, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return, for all states, whether they attain the minimum (argmin) or maximum (argmax) of some states.
+    """Return, for the states of `found`, whether they attain the minimum (argmin) or maximum of some states.
 
     States whose bounds do not tell them from the extreme attain it, too.
     """
@@ -104,12 +108,16 @@ def selected(operator: str, found: StateValues, indices: NDArray[np.int64]) -> N
 
 
 def _reduce(
-    model: SymbolicModel, operator: str, found: StateValues | StateTruth, indices: NDArray[np.int64]
+    model: SymbolicModel,
+    operator: str,
+    found: StateValues | StateTruth,
+    indices: NDArray[np.int64],
+    within: StateIndex,
 ) -> Summary:
     """Reduce the values of some states to one."""
     if isinstance(found, StateTruth):
         return _of_truth(operator, found.at(indices))
-    return _of_numbers(model, operator, found.at(indices), indices)
+    return _of_numbers(model, operator, found.at(indices), indices, within)
 
 
 # ------------------------------------------------------------------ truth values
@@ -149,13 +157,18 @@ _FOR_NUMBERS = "min, max, argmin, argmax, sum, avg, range, first, state, print, 
 
 
 def _of_numbers(
-    model: SymbolicModel, operator: str, some: StateValues, indices: NDArray[np.int64]
+    model: SymbolicModel, operator: str, some: StateValues, indices: NDArray[np.int64], within: StateIndex
 ) -> Summary:
-    if operator in ("initial", "state"):
-        _require_one_value(model, operator, some, indices)
-        if indices.size > 1:
-            lower, upper = float(some.lower.min()), float(some.upper.max())
-            return _bounded(float(some.values[0]), lower, upper)
+    if operator == "state" and indices.size > 1:
+        one, other = model.describe(indices[[int(some.values.argmin()), int(some.values.argmax())]], within)
+        raise ValueError(
+            f"filter(state, ...): {indices.size} states satisfy the filter's condition and have values from "
+            f"{some.values.min()} in {format_state(one)} to {some.values.max()} in {format_state(other)}: "
+            "say which is wanted with filter(min|max|avg|..., ...)"
+        )
+    if operator == "initial" and bool((some.values == some.values[0]).all()):
+        return _bounded(float(some.values[0]), float(some.lower.min()), float(some.upper.max()))
+    if operator == "state":
         operator = "first"
     if operator == "first":
         return _bounded(float(some.values[0]), float(some.lower[0]), float(some.upper[0]))
@@ -164,25 +177,11 @@ def _of_numbers(
         return _bounded(*(float(reduce(part)) for part in (some.values, some.lower, some.upper)))
     if operator in ("sum", "avg"):
         return _total(operator, some)
-    if operator == "range":
+    if operator in ("range", "initial"):
         inner_low, inner_high = float(some.values.min()), float(some.values.max())
         lower, upper = float(some.lower.min()), float(some.upper.max())
         return Summary(None, inner_low if lower != lower else lower, inner_high if upper != upper else upper)
     raise ValueError(f"filter({operator}, ...) needs truth values; for numbers there are {_FOR_NUMBERS}")
-
-
-def _require_one_value(
-    model: SymbolicModel, operator: str, some: StateValues, indices: NDArray[np.int64]
-) -> None:
-    """Refuse several states with several values."""
-    values = some.values
-    if bool((values == values[0]).all()) and (operator == "initial" or indices.size == 1):
-        return
-    one, other = model.describe(indices[[int(values.argmin()), int(values.argmax())]])
-    raise ValueError(
-        f"the {indices.size} states that count have values from {values.min()} in {format_state(one)} to "
-        f"{values.max()} in {format_state(other)}: say which is wanted with filter(min|max|avg|..., ...)"
-    )
 
 
 def _total(operator: str, some: StateValues) -> Summary:
@@ -206,9 +205,12 @@ def _bounded(value: float, lower: float, upper: float) -> Summary:
 
 
 def _listing(
-    model: SymbolicModel, found: StateValues | StateTruth, indices: NDArray[np.int64]
+    model: SymbolicModel,
+    found: StateValues | StateTruth,
+    indices: NDArray[np.int64],
+    within: StateIndex,
 ) -> tuple[tuple[str, Number], ...]:
     """Return the first of some states with their values."""
     shown = indices[:MAX_LISTED]
-    names = [format_state(state) for state in model.describe(shown)]
+    names = [format_state(state) for state in model.describe(shown, within)]
     return tuple(zip(names, found.values[shown].tolist(), strict=True))

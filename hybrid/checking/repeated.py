@@ -1,4 +1,4 @@
-"""What happens again and again, or always from some time on: ``G F a`` and ``F G a``, through end components."""
+"""What happens again and again, or always from some time on: ``G F a``, ``F G a``, by end components."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mtbdd.language.syntax import Expression
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 
-__all__ = ["repeated_form", "repeated_probabilities"]
+__all__ = ["repeated_form", "repeated_probabilities", "repeated_target"]
 
 
 def repeated_form(path: Path) -> tuple[Expression, bool] | None:
@@ -50,13 +50,17 @@ def repeated_probabilities(
     if not maximise:
         outside = model.reachable & ~states
         return repeated_probabilities(model, outside, not always, True, until).complement()
-    false = model.manager.false
+    return until(repeated_target(model, states, always), True)
+
+
+def repeated_target(model: SymbolicModel, states: Node, always: bool) -> Node:
+    """Return the end components, as one set, where ``G F states`` (`always`: ``F G states``) can hold."""
     if always and model.is_mdp:
-        return until(model_end_components(model, states).states, True)
+        return model_end_components(model, states).states
     components = model_end_components(model)
     met = [c.states for c in components.components]
     if always:
-        met = [c for c in met if c & ~states == false]
+        met = [c for c in met if c & ~states == model.manager.false]
     else:
-        met = [c for c in met if c & states != false]
-    return until(model.manager.disjunction([components.single.states & states, *met]), True)
+        met = [c for c in met if c & states != model.manager.false]
+    return model.manager.disjunction([components.single.states & states, *met])

@@ -26,7 +26,8 @@ def reachability_rewards(
 ) -> StateValues:
     """Return the expected reward earned before a set is reached, from every state.
 
-    Infinite where the set is not reached almost surely; zero inside it.
+    Infinite where the set is not reached almost surely; zero inside it.  Not a number where it is infinite
+    and rewards below zero may be earned: then it need not add up to anything.
 
     Raises
     ------
@@ -35,6 +36,11 @@ def reachability_rewards(
     zero = prob0(model, model.reachable, target)
     sure = prob1(model, model.reachable, target, zero)
     known = np.where(model.indicator(sure), 0.0, np.inf)
+    if sure != model.reachable:
+        losing = reward_rates(model, structure, model.index) < 0
+        if losing.any():
+            loses = backward(model, states_from(model.manager, model.index, losing) & ~target)
+            known[model.indicator(loses & ~sure)] = np.nan
     maybe_states = sure & ~target
     if maybe_states == model.manager.false:
         return StateValues.exact(known)
@@ -50,12 +56,10 @@ def total_rewards(model: SymbolicModel, structure: int, options: CheckOptions, w
     """Return the expected reward earned in all time, from every state.
 
     It is earned before the states from which nothing more can be earned, and infinite where these
-    are not reached almost surely.
+    are not reached almost surely; not a number where rewards below zero make that senseless.
 
     Raises
     ------
-    ValueError
-        Some total is infinite and some rewards are negative, so that the total need not exist.
     NotConvergedError
     """
     rewards = reward_rates(model, structure, model.index)
@@ -63,13 +67,7 @@ def total_rewards(model: SymbolicModel, structure: int, options: CheckOptions, w
     if earning == model.manager.false:
         return StateValues.exact(np.zeros(model.n_states))
     over = model.reachable & ~backward(model, earning)
-    found = reachability_rewards(model, structure, over, options, work)
-    if bool((rewards < 0).any()) and bool(np.isinf(found.values).any()):
-        raise ValueError(
-            "R [ C ]: rewards of both signs, earned for ever, need not add up to anything: "
-            "give a time with C<=t, or ask for the long-run average with S"
-        )
-    return found
+    return reachability_rewards(model, structure, over, options, work)
 
 
 def state_rewards(model: SymbolicModel, structure: int) -> Vector:

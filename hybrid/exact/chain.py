@@ -23,7 +23,7 @@ from mtbdd.states import states_from
 
 __all__ = ["MAX_UNKNOWN", "Exact", "ExactChain", "read_all"]
 
-MAX_UNKNOWN = 500
+MAX_UNKNOWN = 2000
 """States whose values may have to be solved for."""
 
 _MAX_TRANSITIONS = 20_000

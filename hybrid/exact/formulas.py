@@ -7,10 +7,12 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid.checking.bounded import Window
 from hybrid.checking.paths import has_path, until_form
 from hybrid.checking.quantities import StateTruth, StateValues
+from hybrid.checking.repeated import repeated_form, repeated_target
 from hybrid.checking.rewards import state_rewards
 from hybrid.exact.chain import Exact, ExactChain, read_all
 from hybrid.exact.elimination import NotExactError
@@ -24,6 +26,7 @@ from hybrid.properties.tree import (
     Reward,
     SteadyState,
 )
+from mtbdd.language.errors import EvaluationError
 from mtbdd.language.syntax import Binary, Expression, Literal, Unary
 from mtbdd.language.walk import walk
 from mtbdd.manager import Node
@@ -56,6 +59,7 @@ class ExactFormulas:
         operator: str,
         left: tuple[Expression, StateValues],
         right: tuple[Expression, StateValues],
+        positions: NDArray[np.int64] | None = None,
     ) -> StateTruth:
         """Return a comparison's truth with the states decided that its bounds left unknown.
 
@@ -67,6 +71,8 @@ class ExactFormulas:
         left, right : pairs of a formula and its values
             An exact value outside of its bounds means that the doubles do not stand for the numbers they
             were read as; the truth then stays unknown.
+        positions : ndarray of int64, optional
+            The states that the truth and the values are about; default all.
 
         Returns
         -------
@@ -78,8 +84,10 @@ class ExactFormulas:
         at = np.flatnonzero(truth.unknown).tolist()
         try:
             sides = [self.values(formula) for formula, _ in (left, right)]
-        except NotExactError:
+        except (NotExactError, EvaluationError):
             return truth
+        if positions is not None:
+            sides = [[side[i] for i in positions.tolist()] for side in sides]
         for exact, (_, found) in zip(sides, (left, right), strict=True):
             if not all(_between(exact[i], float(found.lower[i]), float(found.upper[i])) for i in at):
                 return truth
@@ -87,6 +95,25 @@ class ExactFormulas:
         for i in at:
             values[i] = _compare(operator, sides[0][i], sides[1][i])
         return StateTruth(values, None, truth.unproven, "")
+
+    def enclosures(self, formula: Expression) -> StateValues:
+        """Return a numeric formula's exact values in every state as the nearest doubles, with bounds.
+
+        Raises
+        ------
+        NotExactError
+        """
+        exact = self.values(formula)
+        try:
+            values = np.array([float(v) for v in exact])
+        except OverflowError:
+            raise NotExactError("a value is larger than any double") from None
+        signs = np.array(
+            [(v > n) - (v < n) for v, n in zip(exact, map(_as_exact, values.tolist()), strict=True)]
+        )
+        lower = np.where(signs < 0, np.nextafter(values, -np.inf), values)
+        upper = np.where(signs > 0, np.nextafter(values, np.inf), values)
+        return StateValues(values, lower, upper)
 
     def values(self, formula: Expression) -> list[Exact]:
         """Return a numeric formula's exact value in every state; bounds of operators are not looked at.
@@ -129,6 +156,10 @@ class ExactFormulas:
         if path.operator == "X":
             inside = self.model.indicator(self._states(path.right)).tolist()
             return chain.step([Fraction(int(i)) for i in inside])
+        repeated = repeated_form(path)
+        if repeated is not None:
+            ends = repeated_target(self.model, self._states(repeated[0]), repeated[1])
+            return chain.until(self.model.reachable, ends)
         safe, target, complement = until_form(self.model, path, self._states)
         window = Window.of(path.bound, chain.continuous)
         later = chain.until(safe, target) if window.upper is None else None
@@ -166,6 +197,11 @@ class ExactFormulas:
         if self._chain_of().continuous or not isinstance(time, Literal):
             raise NotExactError("what happens up to a time is no rational number")
         return int(time.value)
+
+
+def _as_exact(number: float) -> Exact:
+    """Return the rational number that a finite double is."""
+    return Fraction(number) if math.isfinite(number) else number
 
 
 def _calculate(operator: str, a: Exact, b: Exact) -> Exact:

@@ -54,7 +54,8 @@ def resolve_properties(
     -------
     Properties
         Formulas hold literals, variables, operators and the labels "init" and "deadlock"; all other labels
-        and named properties are expanded; bounds and times are literals; `Reward.index` is set.
+        and named properties are expanded (a name of both is the label's); bounds and times are literals;
+        `Reward.index` is set.
 
     Raises
     ------
@@ -124,11 +125,15 @@ class _Resolver:
         known += [(v.name, "variable", v.position) for v in model.variables]
         own = [(c.name, "constant", c.position) for c in properties.constants]
         own += [(f.name, "formula", f.position) for f in properties.formulas]
+        report_repeated(own, faults)
         _report_clashes(known, own, model.file, faults)
         known_labels = [(label.name, "label", label.position) for label in model.labels]
         known_labels += [(name, "built-in label", model_place) for name in BUILT_IN_LABELS]
         own_labels = [(label.name, "label", label.position) for label in properties.labels]
-        own_labels += [(p.name, "property", p.position) for p in properties.properties if p.name is not None]
+        named = [(p.name, "property", p.position) for p in properties.properties if p.name is not None]
+        report_repeated([*own_labels, *named], faults)
+        # A property may be named like a label of the model, as in published files: formulas mean the label.
+        own_labels += [entry for entry in named if entry[0] in BUILT_IN_LABELS]
         _report_clashes(known_labels, own_labels, model.file, faults)
         given = check_given(constants, properties.constants, model.constants, properties.file, faults)
         definitions = self.definitions
@@ -143,9 +148,9 @@ class _Resolver:
     def _properties(self) -> list[_Outcome]:
         """Resolve the properties, each after those that it mentions."""
         items = self.properties.properties
-        keys = [p.name if p.name is not None else f"#{i}" for i, p in enumerate(items)]
+        named = {p.name for p in items if p.name is not None} - {label.name for label in self.model.labels}
+        keys = [p.name if p.name in named else f"#{i}" for i, p in enumerate(items)]
         by_key = dict(zip(keys, items, strict=True))
-        named = {p.name for p in items if p.name is not None}
         mentions = {key: [n for n in _labels_of(p.formula) if n in named] for key, p in by_key.items()}
         order, cycles = dependency_order(mentions)
         outcomes: dict[str, _Outcome] = {}
@@ -247,8 +252,7 @@ def _report_clashes(
     file: str,
     faults: FaultCollector,
 ) -> None:
-    """Note names of the properties file that are declared twice in it, or in the model."""
-    report_repeated(own, faults)
+    """Note names of the properties file that are declared in the model, too."""
     kinds = {name: kind for name, kind, _ in known}
     for name, kind, position in own:
         if name in kinds:

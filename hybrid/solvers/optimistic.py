@@ -149,4 +149,6 @@ class Optimistic:
                 xp.maximum(y, x, out=y)
                 return None
             c *= 2.0
+            if c * reach > epsilon and not exhausted:
+                break  # such a bound would be too far off
         return 0.25 * difference

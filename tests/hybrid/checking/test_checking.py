@@ -178,8 +178,17 @@ def test_filters(prop, expected, tmp_path):
     assert type(answer.value) is type(expected)
 
 
-def test_several_initial_states_with_different_values_ask_for_a_filter(tmp_path):
+def test_several_initial_states_with_different_values_answer_their_range(tmp_path):
     answer = hybrid.check(load_text(tmp_path, MANY_STARTS), "P=? [ F x=4 ]")
+    assert answer.error is None
+    assert answer.value is None
+    assert answer.lower == pytest.approx(0.25, rel=1e-7)
+    assert answer.upper == pytest.approx(0.75, rel=1e-7)
+    assert answer.lower <= 0.25 < 0.75 <= answer.upper
+
+
+def test_several_states_are_not_one_state(tmp_path):
+    answer = hybrid.check(load_text(tmp_path, MANY_STARTS), "filter(state, P=? [ F x=4 ], x>0)")
     assert answer.value is None
     assert "filter(min|max|avg" in answer.error
     assert "(x=1)" in answer.error
@@ -193,7 +202,7 @@ def test_a_filter_without_states_says_so(tmp_path):
 
 def test_not_converged_is_no_number(backend, tmp_path):
     model = load_text(tmp_path, GAMBLER)
-    answer = hybrid.check(model, "P=? [ F x=goal ]", backend=backend, max_iterations=3)
+    answer = hybrid.check(model, "P=? [ F x=goal ]", backend=backend, method="interval", max_iterations=3)
     assert answer.value is None
     assert answer.lower is None
     assert "iteration limit" in answer.error
@@ -202,7 +211,7 @@ def test_not_converged_is_no_number(backend, tmp_path):
 
 
 UNSUPPORTED = [
-    "P=? [ F (G d=1) ]",
+    "P=? [ F (X d=1) ]",
     "P=? [ (F d=1) & (F d=2) ]",
     "Pmax=? [ F d=1 ]",
     'R{"flips"}=? [ F<=3 d=1 ]',

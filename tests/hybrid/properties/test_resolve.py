@@ -82,6 +82,13 @@ def test_resolve_references_to_properties() -> None:
     assert third == Filter(third.position, "max", second, first)
 
 
+def test_a_property_may_be_named_like_a_label_of_the_model() -> None:
+    found = resolve_properties(parse_properties('"full": P=? [ F "full" ]; P=? [ G "full" ]'), MODEL)
+    assert [p.name for p in found.properties] == ["full", None]
+    for item in found.properties:
+        assert path_of(item.formula).right == e("x = 4")
+
+
 def test_resolve_places_of_reward_structures() -> None:
     formulas = resolved('R=? [ S ]; R{"moves"}=? [ C<=2.5 ]; R{1}=? [ I=N ]; R{N/N > 0 ? 2 : 1}=? [ F b ]')
     assert [f.index for f in formulas if isinstance(f, Reward)] == [0, 1, 0, 1]
@@ -155,7 +162,12 @@ def test_resolve_leaves_the_input_alone() -> None:
             "1:7",
             "label 'full' is declared in the model model.prism, too, as label",
         ),
-        ('"full": P=? [ F b ]', "1:9", "property 'full' is declared in the model model.prism, too, as label"),
+        (
+            '"init": P=? [ F b ]',
+            "1:9",
+            "property 'init' is declared in the model model.prism, too, as built-in",
+        ),
+        ('label "a" = b; "a": P=? [ F b ]', "1:21", "property 'a' is declared a second time, first as label"),
         ('"a": b; "a": b', "1:14", "property 'a' is declared a second time, first as property at 1:6"),
         ('"a": "c"; "c": "a"', "1:6", 'properties mention one another: "a" -> "c" -> "a"'),
         ("const int k = k; P=? [ F b ]", "1:11", "constants depend on one another: k -> k"),

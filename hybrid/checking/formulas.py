@@ -1,0 +1,232 @@
+"""From the property tree to values: connectives, arithmetic, filters and the sets that formulas define."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.checking.combine import (
+    apply_arithmetic,
+    apply_call,
+    apply_logic,
+    choose,
+    compare,
+    equivalent,
+    negate,
+)
+from hybrid.checking.errors import UnsupportedError
+from hybrid.checking.filters import selected, summarise
+from hybrid.checking.quantities import StateTruth, StateValues
+from hybrid.checking.scope import Scope
+from hybrid.exact.formulas import ExactFormulas
+from hybrid.properties.tree import Filter, Path, Probability, Reward, SteadyState
+from mtbdd.faults import format_state
+from mtbdd.language.errors import EvaluationError, Fault
+from mtbdd.language.syntax import (
+    Binary,
+    Call,
+    Conditional,
+    Expression,
+    LabelReference,
+    Literal,
+    Name,
+    Unary,
+)
+from mtbdd.language.walk import walk
+from mtbdd.manager import Node
+from mtbdd.model import SymbolicModel
+from mtbdd.rewards import expression_values
+from mtbdd.states import states_from
+
+__all__ = ["FormulaChecker"]
+
+_OPERATORS = (Probability, SteadyState, Reward, Filter, Path)
+_LOGIC = ("&", "|", "=>", "<=>")
+_ARITHMETIC = ("+", "-", "*", "/")
+
+
+class FormulaChecker(ABC):
+    """Values of formulas in the states where they are asked for; what P, S and R are worth is left open.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    """
+
+    def __init__(self, model: SymbolicModel) -> None:
+        self.model = model
+        self._unproven = False
+        self._exact: ExactFormulas | None = None
+        self._scope = Scope.every(model)
+
+    @abstractmethod
+    def _operator(self, formula: Probability | SteadyState | Reward) -> StateValues | StateTruth:
+        """Return the values of P, S or R in every state, compared with the operator's bound if it has one."""
+
+    @abstractmethod
+    def _decided_exactly(self) -> None:
+        """Note that a comparison was decided in rational numbers."""
+
+    def _filtered(self, formula: Filter) -> Node:
+        """Return the states that a filter looks at."""
+        return self.model.reachable if formula.states is None else self.states(formula.states)
+
+    def states(self, formula: Expression) -> Node:
+        """Return the states that satisfy a state formula.
+
+        Raises
+        ------
+        UnknownError
+            In some state the bounds do not decide.
+        """
+        model = self.model
+        if not _has_operators(formula):
+            return model.states(formula)
+        if isinstance(formula, Unary) and formula.operator == "!":
+            return model.reachable & ~self.states(formula.operand)
+        truth = self._evaluate_in(Scope.every(self.model), formula)
+        if not isinstance(truth, StateTruth):
+            raise UnsupportedError("expected a truth value to define a set, got a number: give it a bound")
+        self._unproven |= truth.unproven is not None
+        return states_from(model.manager, model.index, truth.decided())
+
+    def _evaluate_in(self, scope: Scope, formula: Expression) -> StateValues | StateTruth:
+        """Return a formula's value in the states of a scope."""
+        outer, self._scope = self._scope, scope
+        try:
+            return self.evaluate(formula)
+        finally:
+            self._scope = outer
+
+    def evaluate(self, formula: Expression) -> StateValues | StateTruth:
+        """Return a formula's value in every state of the present scope."""
+        scope = self._scope
+        if isinstance(formula, (Probability, SteadyState, Reward)):
+            found = self._operator(formula)
+            return scope.of_truth(found) if isinstance(found, StateTruth) else scope.of_values(found)
+        if isinstance(formula, Filter):
+            return self._nested_filter(formula)
+        if not _has_operators(formula):
+            if _is_boolean(formula, self.model):
+                holds = self.model.states(formula, scope.index.states)
+                return StateTruth(self.model.indicator(holds, scope.index))
+            return StateValues.exact(self._expression(formula))
+        if isinstance(formula, Unary):
+            operand = self.evaluate(formula.operand)
+            return operand.negated() if isinstance(operand, StateTruth) else negate(operand)
+        if isinstance(formula, Binary):
+            return self._binary(formula)
+        if isinstance(formula, Call):
+            arguments = [self._number(argument) for argument in formula.arguments]
+            return apply_call(formula.function, arguments, formula.position)
+        if isinstance(formula, Conditional):
+            return self._conditional(formula)
+        raise UnsupportedError(
+            "LTL is not checked by this version: a path operator stands outside of P, or inside another one"
+        )
+
+    def _expression(self, formula: Expression) -> NDArray[np.float64]:
+        """Return an operator-free number in every state of the present scope."""
+        index = self._scope.index
+        values = expression_values(self.model, formula, index)
+        missing = np.flatnonzero(np.isnan(values))
+        if missing.size:
+            self.model.translator.require_value(formula, index.states)
+            state = format_state(self.model.describe(missing[:1], index)[0])
+            fault = Fault(formula.position, f"expected a value in every state asked for, got none in {state}")
+            raise EvaluationError([fault])
+        return values
+
+    def _binary(self, formula: Binary) -> StateValues | StateTruth:
+        """Join two operands of which one holds an operator."""
+        if formula.operator in _ARITHMETIC:
+            return apply_arithmetic(formula.operator, self._number(formula.left), self._number(formula.right))
+        left, right = self.evaluate(formula.left), self.evaluate(formula.right)
+        if isinstance(left, StateTruth) and isinstance(right, StateTruth):
+            if formula.operator in _LOGIC:
+                return apply_logic(formula.operator, left, right)
+            same = equivalent(left, right)
+            return same if formula.operator == "=" else same.negated()
+        if isinstance(left, StateTruth) or isinstance(right, StateTruth):
+            raise UnsupportedError(f"'{formula.operator}' joins a truth value and a number")
+        truth = compare(formula.operator, left, right, f"the comparison '{formula.operator}'")
+        sides = (formula.left, left), (formula.right, right)
+        return self._settled(truth, formula.operator, *sides, self._scope.positions)
+
+    def _conditional(self, formula: Conditional) -> StateValues | StateTruth:
+        """Return ``condition ? then : otherwise``."""
+        condition = self.evaluate(formula.condition)
+        then, otherwise = self.evaluate(formula.then), self.evaluate(formula.otherwise)
+        if not isinstance(condition, StateTruth):
+            raise UnsupportedError("the condition before '?' is a number")
+        if isinstance(then, StateValues) and isinstance(otherwise, StateValues):
+            return choose(condition, then, otherwise)
+        if isinstance(then, StateTruth) and isinstance(otherwise, StateTruth):
+            chosen = apply_logic("&", condition, then)
+            return apply_logic("|", chosen, apply_logic("&", condition.negated(), otherwise))
+        raise UnsupportedError("the branches of '? :' are a number and a truth value")
+
+    def _number(self, formula: Expression) -> StateValues:
+        found = self.evaluate(formula)
+        if isinstance(found, StateTruth):
+            raise UnsupportedError("expected a number, got a truth value")
+        return found
+
+    def _nested_filter(self, formula: Filter) -> StateValues | StateTruth:
+        """Return a filter's value where another formula uses it: the same in every state."""
+        if formula.operator in ("print", "printall"):
+            return self.evaluate(formula.operand)
+        states, size = self._filtered(formula), self.model.n_states
+        scope = Scope.of(self.model, states)
+        found = self._evaluate_in(scope, formula.operand)
+        if formula.operator in ("argmin", "argmax") and isinstance(found, StateValues):
+            attained = selected(formula.operator, found, np.arange(found.values.size))
+            loose = np.isnan(found.lower)
+            masks = [scope.everywhere(mask, size) for mask in (attained, loose)]
+            doubtful = masks[1] if bool(loose.any()) else None
+            return self._scope.of_truth(StateTruth(masks[0], None, doubtful))
+        summary = summarise(self.model, formula.operator, found, states, scope.index)
+        if summary.value is None:
+            raise UnsupportedError("filter(range, ...) is an interval, which no formula around it can use")
+        size = self._scope.index.size
+        if isinstance(summary.value, bool):
+            unproven = None if summary.lower is not None else np.ones(size, dtype=np.bool_)
+            return StateTruth(np.full(size, summary.value), None, unproven)
+        lower, upper = (np.nan if b is None else float(b) for b in (summary.lower, summary.upper))
+        return StateValues.constant(float(summary.value), lower, upper, size)
+
+    def _settled(
+        self,
+        truth: StateTruth,
+        operator: str,
+        left: tuple[Expression, StateValues],
+        right: tuple[Expression, StateValues],
+        positions: NDArray[np.int64] | None,
+    ) -> StateTruth:
+        """Decide exactly, in the last attempt, where bounds do not; the values are those at `positions`."""
+        if self._exact is None or truth.unknown is None:
+            return truth
+        settled = self._exact.settle(truth, operator, left, right, positions)
+        if settled is not truth:
+            self._decided_exactly()
+        return settled
+
+
+def _has_operators(formula: Expression) -> bool:
+    """Return whether a formula holds an operator of properties."""
+    return any(isinstance(part, _OPERATORS) for part in walk(formula))
+
+
+def _is_boolean(formula: Expression, model: SymbolicModel) -> bool:
+    """Whether a resolved, operator-free formula is a truth value."""
+    if isinstance(formula, Literal):
+        return isinstance(formula.value, bool)
+    if isinstance(formula, Name):
+        return model.encoding.by_name[formula.name].is_bool
+    if isinstance(formula, Conditional):
+        return _is_boolean(formula.then, model)
+    if isinstance(formula, Binary):
+        return formula.operator not in _ARITHMETIC
+    return isinstance(formula, LabelReference) or (isinstance(formula, Unary) and formula.operator == "!")

@@ -1,0 +1,1 @@
+"""Markov decision processes: products over choices, bounds on optimal values, schedulers."""

@@ -1,0 +1,299 @@
+"""Optimal expected rewards: until a set is reached, in total, in some steps, at a step.
+
+Rewards until a set is reached are infinite where the set is missed with positive probability (Forejt et
+al., 2011, section 5).  For the maximum nothing is left then in which a scheduler could stay.  For the
+minimum it could in end components, which cost something unless all their choices are free; the free ones
+are made one state each, so that staying there for nothing is no answer (Baier et al., CAV 2017).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.checking.options import CheckOptions
+from hybrid.checking.quantities import StateValues, Work
+from hybrid.mdp.offers import Groups, group_states, leaving_choices
+from hybrid.mdp.operator import ChoiceOperator
+from hybrid.mdp.scheduler import SchedulerMaker
+from hybrid.mdp.systems import after_steps, check_method, choice_operator, solve_choices
+from mtbdd.choices import choice_relations
+from mtbdd.components import EndComponents, MaximalEndComponent, decompose_ends, model_end_components
+from mtbdd.graph import backward, prob1a, prob1e
+from mtbdd.manager import Node
+from mtbdd.model import SymbolicModel
+from mtbdd.reach import preimage
+from mtbdd.rewards import reward_rates, state_rewards
+from mtbdd.states import StateIndex, index_states, states_from
+
+__all__ = [
+    "RewardSystem",
+    "cumulative_rewards",
+    "instantaneous_rewards",
+    "reachability_rewards",
+    "reward_operator",
+    "reward_system",
+    "total_rewards",
+]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class RewardSystem:
+    """What is left of a reward until a set is reached once the graph has decided what it can.
+
+    Attributes
+    ----------
+    finite : Node
+        States where it is finite.
+    unknown : StateIndex
+        Those outside of the set.
+    allowed : tuple of Node
+        For every layer the states whose choice may be taken.
+    components : EndComponents or None
+        Where a scheduler could stay for nothing; None for a maximum.
+    """
+
+    finite: Node
+    unknown: StateIndex
+    allowed: tuple[Node, ...]
+    components: EndComponents | None
+
+
+def reward_system(model: SymbolicModel, structure: int, target: Node, maximise: bool) -> RewardSystem:
+    """Return what the graph decides of a reward until a set is reached, and what it leaves.
+
+    Raises
+    ------
+    ValueError
+        A reward is negative.
+    """
+    allowed = tuple(layer.enabled for layer in model.layers)
+    if maximise:
+        finite = prob1a(model, model.reachable, target)
+        unknown = index_states(model.manager, finite & ~target)
+        return RewardSystem(finite, unknown, allowed, None)
+    finite = prob1e(model, model.reachable, target)
+    unknown = index_states(model.manager, finite & ~target)
+    if unknown.size == 0:
+        return RewardSystem(finite, unknown, allowed, None)
+    outside = model.reachable & ~finite
+    kept = []
+    for number, states in enumerate(allowed):
+        for c in choice_relations(model.encoding, [model.layers[number]]):
+            states = states & ~(preimage(model.encoding, c.transition, outside) & c.enabled)
+        kept.append(states)
+    free = _free_choices(model, structure, unknown, kept)
+    return RewardSystem(finite, unknown, tuple(kept), _restricted_ends(model, unknown.states, free))
+
+
+def reward_operator(
+    model: SymbolicModel, structure: int, system: RewardSystem, maximise: bool, options: CheckOptions
+) -> ChoiceOperator:
+    """Return the operator of a reward system with unknown states."""
+    allowed = list(system.allowed)
+    groups: Groups | None = None
+    if system.components is not None:
+        allowed = leaving_choices(model, allowed, system.components)
+        groups = group_states(model, system.unknown, system.components)
+    return choice_operator(
+        model,
+        system.unknown,
+        allowed,
+        lambda layer, rows: _gains(model, structure, layer, rows),
+        maximise,
+        groups,
+        options,
+    )
+
+
+def reachability_rewards(
+    model: SymbolicModel,
+    structure: int,
+    target: Node,
+    maximise: bool,
+    options: CheckOptions,
+    work: Work,
+    maker: SchedulerMaker | None = None,
+) -> StateValues:
+    """Return the least or greatest expected reward earned before a set is reached, from every state.
+
+    Infinite where some scheduler (greatest) or every one (least) may miss the set; zero inside it.
+
+    Parameters
+    ----------
+    maker : SchedulerMaker, optional
+        Given the choices of an optimal scheduler.
+
+    Raises
+    ------
+    ValueError
+        A reward is negative.
+    NotConvergedError
+    UnsupportedError
+        The method has no meaning for choices.
+    """
+    system = reward_system(model, structure, target, maximise)
+    known = np.where(model.indicator(system.finite), 0.0, np.inf)
+    if maker is not None and maximise:
+        maker.missing(target, system.finite)
+    if system.unknown.size == 0:
+        return StateValues.exact(known)
+    check_method(options)
+    operator = reward_operator(model, structure, system, maximise, options)
+    found = solve_choices(operator, None, options, work, "reachability rewards")
+    if maker is not None:
+        maker.policy(system.unknown, operator, found, system.components)
+    return found.spread(model.indicator(system.unknown.states), known)
+
+
+def total_rewards(
+    model: SymbolicModel, structure: int, maximise: bool, options: CheckOptions, work: Work
+) -> StateValues:
+    """Return the least or greatest expected reward earned in all time, from every state.
+
+    Notes
+    -----
+    The greatest is infinite where an end component with a reward can be reached; in all other end
+    components nothing is earned, and a scheduler may leave them or stay: each is made one state with the
+    choice to stop.  The least is finite where a scheduler surely reaches an end component whose choices are
+    free, and is what it costs to get there.
+
+    Raises
+    ------
+    ValueError
+        A reward is negative.
+    NotConvergedError
+    UnsupportedError
+        The method has no meaning for choices.
+    """
+    allowed = [layer.enabled for layer in model.layers]
+    free = _free_choices(model, structure, model.index, allowed)
+    if not maximise:
+        ends = _restricted_ends(model, model.reachable, free)
+        return reachability_rewards(model, structure, ends.states, False, options, work)
+    manager = model.manager
+    paid = [layer.enabled & ~f for layer, f in zip(model.layers, free, strict=True)]
+    paying = manager.disjunction(paid)
+    ends = model_end_components(model)
+
+    def earning(c: MaximalEndComponent) -> Node:
+        return manager.disjunction(own & p for own, p in zip(c.choices, paid, strict=True))
+
+    # Those of one state come together, each of which stands for itself.
+    endless = [earning(ends.single), *(c.states for c in ends.components if earning(c) != manager.false)]
+    infinite = backward(model, manager.disjunction(endless))
+    unknown_states = backward(model, paying) & ~infinite
+    known = np.where(model.indicator(infinite), np.inf, 0.0)
+    unknown = index_states(manager, unknown_states)
+    if unknown.size == 0:
+        return StateValues.exact(known)
+    check_method(options)
+    components = model_end_components(model, unknown_states)
+    stop = np.where(model.indicator(components.states, unknown), 0.0, -np.inf)
+    operator = choice_operator(
+        model,
+        unknown,
+        leaving_choices(model, allowed, components),
+        lambda layer, rows: _gains(model, structure, layer, rows),
+        True,
+        group_states(model, unknown, components),
+        options,
+        stop=stop,
+    )
+    found = solve_choices(operator, None, options, work, "total rewards")
+    return found.spread(model.indicator(unknown_states), known)
+
+
+# ------------------------------------------------------------------ steps
+
+
+def cumulative_rewards(
+    model: SymbolicModel, structure: int, steps: int, maximise: bool, options: CheckOptions, work: Work
+) -> StateValues:
+    """Return the least or greatest expected reward of the first steps, from every state.
+
+    Raises
+    ------
+    ValueError
+        A reward is negative.
+    """
+    if steps == 0:
+        return StateValues.exact(np.zeros(model.n_states))
+    operator = choice_operator(
+        model,
+        model.index,
+        [layer.enabled for layer in model.layers],
+        lambda layer, rows: _gains(model, structure, layer, rows),
+        maximise,
+        None,
+        options,
+    )
+    return after_steps(operator, np.zeros(model.n_states), steps, work)
+
+
+def instantaneous_rewards(
+    model: SymbolicModel, structure: int, steps: int, maximise: bool, options: CheckOptions, work: Work
+) -> StateValues:
+    """Return the least or greatest expected state reward after some steps, from every state.
+
+    Raises
+    ------
+    ValueError
+        A reward is negative.
+    """
+    rewards = _not_negative(state_rewards(model, structure, model.index))
+    if steps == 0 or bool((rewards == rewards[0]).all()):
+        return StateValues.exact(rewards)
+    operator = choice_operator(
+        model,
+        model.index,
+        [layer.enabled for layer in model.layers],
+        lambda layer, rows: np.zeros(rows.size),
+        maximise,
+        None,
+        options,
+    )
+    return after_steps(operator, rewards, steps, work)
+
+
+# ------------------------------------------------------------------ choices and what they earn
+
+
+def _gains(model: SymbolicModel, structure: int, layer: int, rows: StateIndex) -> Vector:
+    """Return the reward of a layer's choices, that of the state included."""
+    return _not_negative(reward_rates(model, structure, rows, layer))
+
+
+def _not_negative(rewards: Vector) -> Vector:
+    """Return rewards; refuse negative ones."""
+    if bool((rewards < 0).any()):
+        raise ValueError(
+            f"R: expected no negative rewards in an MDP, got {float(rewards.min())}: bounds on least and "
+            "greatest rewards need them to be zero or more; split the structure in gains and losses"
+        )
+    return rewards
+
+
+def _free_choices(
+    model: SymbolicModel, structure: int, within: StateIndex, allowed: list[Node] | tuple[Node, ...]
+) -> list[Node]:
+    """Return for every layer the states of a set whose choice is allowed and earns nothing."""
+    found = []
+    for layer, states in enumerate(allowed):
+        rows = index_states(model.manager, states & within.states)
+        if rows.size == 0:
+            found.append(model.manager.false)
+            continue
+        earned = _gains(model, structure, layer, rows)
+        found.append(states_from(model.manager, rows, earned == 0.0))
+    return found
+
+
+def _restricted_ends(model: SymbolicModel, within: Node, allowed: list[Node]) -> EndComponents:
+    """Return the maximal end components inside a set that use allowed choices only."""
+    relations = [model.layer_relation(number) & states for number, states in enumerate(allowed)]
+    return decompose_ends(model.manager, relations, within)

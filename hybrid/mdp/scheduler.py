@@ -1,0 +1,218 @@
+"""Memoryless schedulers that attain optimal values: one choice for every state.
+
+In unknown states the choice is a best one at the bound on the safe side, the lower one for a maximum and the
+upper one for a minimum: with ``x <= f(x)``, taking best choices at x earns at least x, and likewise from
+above.  Inside an end component that was made one state, choices lead surely to the member with the best way
+out.  Where the graph alone decided, they follow the sets that it decided by.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.checking.quantities import StateValues
+from hybrid.explicit.csr import CsrArrays, index_types
+from hybrid.explicit.extract import explicit_matrix
+from hybrid.injection.ragged import concatenated_ranges, pointers
+from hybrid.mdp.operator import NO_CHOICE, ChoiceOperator
+from mtbdd.components import EndComponents
+from mtbdd.graph import prob0e
+from mtbdd.manager import Node
+from mtbdd.model import SymbolicModel
+from mtbdd.states import StateIndex, states_from
+
+__all__ = ["Scheduler", "SchedulerMaker"]
+
+_PART = 1 << 14  # states written together
+
+
+@dataclass(frozen=True, eq=False)
+class Scheduler:
+    """One choice for every reachable state of an MDP.
+
+    Attributes
+    ----------
+    model : SymbolicModel
+    layers : ndarray, shape (n_states,), uint16
+        The layer of the model whose choice each state takes.
+    """
+
+    model: SymbolicModel
+    layers: NDArray[np.uint16]
+
+    def actions(self) -> tuple[tuple[str | None, ...], NDArray[np.int64]]:
+        """Return the actions that occur, and the place of each state's among them, shape (n_states,).
+
+        None stands for unlabelled choices.  Time: O(states) for every part of every layer.
+        """
+        names: list[str | None] = []
+        numbers = np.zeros(self.model.n_states, np.int64)
+        for number in np.unique(self.layers).tolist():
+            taken = self.layers == number
+            for part in self.model.layers[number].parts:
+                inside = taken & self.model.indicator(part.states)
+                if not inside.any():
+                    continue
+                if part.action not in names:
+                    names.append(part.action)
+                numbers[inside] = names.index(part.action)
+        return tuple(names), numbers
+
+    def chain(self) -> CsrArrays:
+        """Return the transition matrix of the chain that the scheduler leaves, shape (n_states, n_states).
+
+        Raises
+        ------
+        MemoryError
+            If there is no room to write a layer out.
+        """
+        n = self.model.n_states
+        used = np.unique(self.layers).tolist()
+        matrices = {k: explicit_matrix(self.model.layer_transitions(k)) for k in used}
+        counts = np.zeros(n, np.int64)
+        for k, matrix in matrices.items():
+            rows = self.layers == k
+            counts[rows] = np.diff(matrix.row_starts)[rows]
+        starts = pointers(counts)
+        place, column = index_types(n, int(starts[-1]))
+        columns, values = np.empty(int(starts[-1]), column), np.empty(int(starts[-1]))
+        for k, matrix in matrices.items():
+            chosen = np.flatnonzero(self.layers == k)
+            where = concatenated_ranges(starts[chosen], counts[chosen])
+            source = concatenated_ranges(matrix.row_starts[chosen].astype(np.int64), counts[chosen])
+            columns[where], values[where] = matrix.columns[source], matrix.values[source]
+        return CsrArrays((n, n), starts.astype(place), columns, values)
+
+    def write(self, path: str | Path) -> None:
+        """Write a table as CSV: the state's variables, its action (empty if unlabelled), and the layer.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+        """
+        names, numbers = self.actions()
+        variables = [v.name for v in self.model.encoding.variables]
+        with Path(path).open("w", newline="", encoding="utf-8") as lines:
+            writer = csv.writer(lines)
+            writer.writerow([*variables, "action", "layer"])
+            for begin in range(0, self.model.n_states, _PART):
+                indices = np.arange(begin, min(begin + _PART, self.model.n_states))
+                for index, state in zip(indices.tolist(), self.model.describe(indices), strict=True):
+                    cells = [str(state[v]).lower() for v in variables]
+                    writer.writerow([*cells, names[numbers[index]] or "", int(self.layers[index])])
+
+
+class SchedulerMaker:
+    """Collects choices as sets, layer by layer; what is chosen first stays.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    """
+
+    def __init__(self, model: SymbolicModel) -> None:
+        self._model = model
+        self._chosen = [model.manager.false for _ in model.layers]
+        self._open = model.reachable
+
+    def finish(self) -> Scheduler:
+        """Return the scheduler; states without a choice so far take their first one."""
+        for layer, own in enumerate(self._model.layers):
+            self._choose(layer, own.enabled)
+        layers = np.zeros(self._model.n_states, np.uint16)
+        for layer, states in enumerate(self._chosen):
+            if states != self._model.manager.false:
+                layers[self._model.indicator(states)] = layer
+        return Scheduler(self._model, layers)
+
+    # ------------------------------------------------------------------ what decided
+
+    def until(self, safe: Node, target: Node, zero: Node, one: Node, maximise: bool) -> None:
+        """Choose where the graph decided an unbounded until."""
+        if maximise:
+            outside = self._model.reachable & ~one
+            self.route(target, safe & one & ~target, self._surely_avoiding(outside))
+        else:
+            self._stay(zero)
+
+    def missing(self, target: Node, finite: Node) -> None:
+        """Choose where a greatest reward is infinite: miss the target with positive probability."""
+        model = self._model
+        never = prob0e(model, model.reachable, target)
+        self._stay(never)
+        every = [layer.enabled for layer in model.layers]
+        self.route(never, model.reachable & ~finite & ~never, every)
+
+    def policy(
+        self,
+        unknown: StateIndex,
+        operator: ChoiceOperator,
+        found: StateValues,
+        components: EndComponents | None,
+    ) -> None:
+        """Choose in the unknown states of a system, from the bound on the safe side."""
+        model = self._model
+        bound = found.lower if operator.maximise else found.upper
+        if bool(np.isnan(bound).any()):
+            bound = found.values
+        x = operator.space.vector(np.ascontiguousarray(bound))
+        layers = operator.space.to_host(operator.choose(x))
+        for layer in np.unique(layers).tolist():
+            if layer != NO_CHOICE:
+                self._choose(layer, states_from(model.manager, unknown, layers == layer))
+        if components is None:
+            return
+        # Members without a choice of their own go to the one that has it, by choices that stay inside.
+        for_members = [
+            model.manager.disjunction(c.choices[layer] for c in components.components)
+            for layer in range(len(model.layers))
+        ]
+        members = model.manager.disjunction(c.states for c in components.components)
+        self.route(members & ~self._open, members, for_members)
+
+    # ------------------------------------------------------------------ sets
+
+    def route(self, goal: Node, within: Node, allowed: Sequence[Node]) -> None:
+        """Choose, in a set, allowed choices that lead nearer to a goal with positive probability.
+
+        Notes
+        -----
+        Time: one relational product a layer and step of the distance.
+        """
+        manager, reached = self._model.manager, goal
+        while True:
+            found = manager.false
+            for layer, states in enumerate(allowed):
+                new = self._before(layer, reached) & states & within & ~reached & ~found
+                self._choose(layer, new)
+                found = found | new
+            if found == manager.false:
+                return
+            reached = reached | found
+
+    def _stay(self, states: Node) -> None:
+        """Choose, in a set, choices that surely stay in it."""
+        for layer, staying in enumerate(self._surely_avoiding(self._model.reachable & ~states)):
+            self._choose(layer, staying & states)
+
+    def _surely_avoiding(self, states: Node) -> list[Node]:
+        """Return for every layer the states whose choice has no successor in a set."""
+        return [own.enabled & ~self._before(layer, states) for layer, own in enumerate(self._model.layers)]
+
+    def _before(self, layer: int, states: Node) -> Node:
+        """Return the states whose choice in a layer has a successor in a set."""
+        manager = self._model.manager
+        columns = manager.to_columns(states)
+        return manager.and_exists(columns, self._model.layer_relation(layer), manager.columns)
+
+    def _choose(self, layer: int, states: Node) -> None:
+        new = states & self._open & self._model.layers[layer].enabled
+        self._chosen[layer] = self._chosen[layer] | new
+        self._open = self._open & ~new

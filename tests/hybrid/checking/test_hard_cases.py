@@ -1,0 +1,154 @@
+"""Chains on which iterations do not end, values that exist in some states only, rewards below zero."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import hybrid
+from tests.hybrid.checking.models import GAMBLER, load_text
+
+# Every run of successes is undone by one failure: 2^n steps, and iterates that seem to stand still
+# (S. Haddad and B. Monmege, Reachability in MDPs, RP 2014).
+RETURNING = """
+dtmc
+const int n;
+module m
+  x : [0..2*n] init n;
+  [] x=n -> 0.7 : (x'=n-1) + 0.3 : (x'=n+1);
+  [] x>0 & x<n -> 0.5 : (x'=x-1) + 0.5 : (x'=n);
+  [] x>n & x<2*n -> 0.5 : (x'=x+1) + 0.5 : (x'=n);
+  [] x=0 | x=2*n -> true;
+endmodule
+rewards "steps" true : 1; endrewards
+"""
+
+LEDGER = """
+// gains and losses on the way from 0, and for ever in 2 (losses), 3 (gains) and 4 (nothing)
+dtmc
+module m
+  s : [0..5];
+  [] s=0 -> 0.5 : (s'=1) + 0.5 : (s'=4);
+  [] s=1 -> (s'=4);
+  [] s=4 -> true;
+  [] s=5 -> 0.5 : (s'=2) + 0.5 : (s'=3);
+  [] s=2 | s=3 -> true;
+endmodule
+init s=0 | s=5 endinit
+rewards "both" s=0 : 3; s=1 : -8; s=2 : -1; s=3 : 1; endrewards
+rewards "gain" s=3 : 1; s=1 : -8; endrewards
+"""
+
+
+@pytest.mark.parametrize("engine", ["hybrid", "explicit"])
+@pytest.mark.parametrize("n", [30, 120])
+def test_slow_chains_are_solved_exactly_where_iterations_do_not_end(tmp_path, engine, n):
+    model = load_text(tmp_path, RETURNING, constants={"n": n})
+    reached = hybrid.check(model, "P=? [ F x=0 ]", engine=engine, max_iterations=2000)
+    assert reached.error is None
+    assert reached.statistics.method == "exact"
+    assert reached.lower <= 0.7 <= reached.upper
+    assert reached.upper - reached.lower <= 2 * math.ulp(0.7)
+    steps = hybrid.check(model, 'R{"steps"}=? [ F x=0 | x=2*n ]', engine=engine, max_iterations=2000)
+    # A round costs one step, and from n-1 or n+1 succeeds with 2^-(n-1) after 2 - 2^-(n-2) more on average.
+    expected = 3 * 2 ** (n - 1) - 2
+    assert steps.lower <= expected <= steps.upper
+    assert steps.value == pytest.approx(expected, rel=1e-15)
+
+
+def test_slow_chains_are_compared_exactly(tmp_path):
+    model = load_text(tmp_path, RETURNING, constants={"n": 30})
+    assert hybrid.check(model, "P>=0.7 [ F x=0 ]", max_iterations=500).value is True
+    assert hybrid.check(model, "P>0.7 [ F x=0 ]", max_iterations=500).value is False
+
+
+def test_only_the_automatic_method_turns_to_exact_solution(tmp_path):
+    model = load_text(tmp_path, RETURNING, constants={"n": 30})
+    for method in ("interval", "optimistic"):
+        answer = hybrid.check(model, "P=? [ F x=0 ]", method=method, max_iterations=500)
+        assert answer.value is None
+        assert "iteration limit" in answer.error
+
+
+def test_large_chains_say_that_they_did_not_converge(tmp_path, monkeypatch):
+    monkeypatch.setattr("hybrid.exact.chain.MAX_UNKNOWN", 10)
+    answer = hybrid.check(
+        load_text(tmp_path, RETURNING, constants={"n": 30}), "P=? [ F x=0 ]", max_iterations=500
+    )
+    assert answer.value is None
+    assert "iteration limit" in answer.error
+
+
+def test_values_larger_than_doubles_are_not_converged(tmp_path):
+    model = load_text(tmp_path, RETURNING, constants={"n": 1100})
+    answer = hybrid.check(model, 'R{"steps"}=? [ F x=0 | x=2*n ]', max_iterations=100)
+    assert answer.value is None
+    assert "iteration limit" in answer.error
+
+
+@pytest.mark.parametrize(
+    ("prop", "expected"),
+    [
+        ("mod(10, x)", 1),
+        ("filter(max, mod(10, x), x>0)", 2),
+        ("filter(min, mod(10, x) + P=? [ F x=goal ], x=2)", (1 - 1.5**2) / (1 - 1.5**5)),
+        ("filter(forall, mod(10, x)<3, x>0)", True),
+        ("filter(sum, filter(max, mod(10, x), x>0) * x)", 30),
+        ("filter(count, filter(argmax, mod(10, x), x>0))", 1),
+        ("filter(max, mod(10, x) > 1 ? x : 0, x>0)", 4),
+    ],
+)
+def test_values_are_needed_only_where_they_are_asked_for(tmp_path, prop, expected):
+    answer = hybrid.check(load_text(tmp_path, GAMBLER), prop)
+    assert answer.error is None
+    assert answer.value == pytest.approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    "prop",
+    [
+        "filter(max, mod(10, x))",
+        "filter(min, (x-x)/x)",
+        "P=? [ F mod(10, x)=2 ]",
+        "filter(forall, mod(10, x)<3)",
+    ],
+)
+def test_values_that_are_missing_where_they_are_asked_for_are_refused(tmp_path, prop):
+    answer = hybrid.check(load_text(tmp_path, GAMBLER), prop)
+    assert answer.value is None
+    assert "got none in (x=0)" in answer.error
+
+
+@pytest.mark.parametrize(
+    ("prop", "expected"),
+    [
+        ('filter(state, R{"both"}=? [ C ], s=0)', -1),
+        ('filter(state, R{"both"}=? [ F s=4 ], s=0)', -1),
+        ('filter(state, R{"gain"}=? [ C ], s=3)', math.inf),
+        ('filter(state, R{"gain"}=? [ C ], s=5)', math.inf),
+        ('filter(state, R{"gain"}=? [ C ], s=0)', -4),
+        ('filter(state, R{"both"}=? [ C<=3 ], s=5)', 0),
+        ('filter(state, R{"both"}=? [ S ], s=2)', -1),
+    ],
+)
+def test_rewards_below_zero_where_they_add_up(tmp_path, prop, expected):
+    answer = hybrid.check(load_text(tmp_path, LEDGER), prop)
+    assert answer.error is None
+    assert answer.value == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "prop",
+    [
+        'filter(state, R{"both"}=? [ C ], s=5)',
+        'filter(state, R{"both"}=? [ C ], s=2)',
+        'filter(state, R{"both"}=? [ F s=3 ], s=5)',
+        'filter(exists, R{"both"}>=1 [ C ])',
+        'filter(count, P>=1 [ F R{"both"}>=1 [ C ] ])',
+    ],
+)
+def test_rewards_below_zero_that_need_not_add_up_are_refused(tmp_path, prop):
+    answer = hybrid.check(load_text(tmp_path, LEDGER), prop)
+    assert answer.value is None
+    assert "below zero" in answer.error
