@@ -50,6 +50,8 @@ from mtbdd.vectors import expand, expand_sum
 
 __all__ = ["SymbolicModel", "build_model"]
 
+_LARGE = 10_000  # nodes of all events' relations together from which other variable orders are tried
+
 
 @dataclass(frozen=True)
 class BuildStatistics:
@@ -268,10 +270,11 @@ class SymbolicModel:
         ValueError
             No layer is given for an MDP.
         """
-        entries = rows.states & self.manager.to_columns(columns.states)
+        # Cut by one set after the other: the product of two scattered sets may be far larger than the matrix.
+        matrix = self.layer(layer).matrix.only(rows.states).only(self.manager.to_columns(columns.states))
         if not diagonal:
-            entries = entries & ~self.manager.equal_bits(range(self.encoding.n_bits))
-        return offset_label(self.layer(layer).matrix.only(entries), rows, columns)
+            matrix = matrix.only(~self.manager.equal_bits(range(self.encoding.n_bits)))
+        return offset_label(matrix, rows, columns)
 
     def self_loops(self, within: StateIndex, layer: int | None = None) -> NDArray[np.float64]:
         """Return the diagonal of the transition matrix (of a layer) over a set, shape (within.size,)."""
@@ -296,16 +299,17 @@ class SymbolicModel:
 
     # ------------------------------------------------------------------ states
 
-    def states(self, expression: Expression) -> Node:
-        """Return the reachable states where a boolean expression holds.
+    def states(self, expression: Expression, among: Node | None = None) -> Node:
+        """Return the reachable states (or those among them) where a boolean expression holds.
 
         Raises
         ------
         EvaluationError
-            The expression has no value in a reachable state.
+            The expression has no value in one of these states.
         """
-        self.translator.require_value(expression, self.reachable)
-        return self.translator.states(expression) & self.reachable
+        states = self.reachable if among is None else among
+        self.translator.require_value(expression, states)
+        return self.translator.states(expression) & states
 
     def indicator(self, states: Node, within: StateIndex | None = None) -> NDArray[np.bool_]:
         """Return membership of a set as a vector in the order of `within` (default: all states)."""
@@ -346,7 +350,7 @@ def build_model(
     *,
     fix_deadlocks: bool = True,
     package: str = "auto",
-    order: str = "model",
+    order: str = "auto",
     progress: Callable[[str], None] | None = None,
 ) -> SymbolicModel:
     """Build the decision diagrams of a DTMC, CTMC or MDP.
@@ -359,8 +363,9 @@ def build_model(
         Give states without successors a self-loop (with a warning); otherwise they are an error.
     package : {"auto", "cudd", "autoref"}
         `dd` back end.
-    order : {"model", "force"}
-        Variable order, see `mtbdd.order.order_variables`.
+    order : {"auto", "model", "reversed", "force"}
+        Variable order, see `mtbdd.order.order_variables`.  "auto" is the model's, unless the events'
+        relations are large in it (over 10,000 nodes) and at most half as large in another.
     progress : callable, optional
         Called with a line of text at every stage.
 
@@ -384,21 +389,48 @@ def build_model(
         raise BuildError([model_fault(source, message)]) from None
 
 
+@dataclass(frozen=True)
+class _Translated:
+    """A model's commands as diagrams in some variable order."""
+
+    translator: ExpressionTranslator
+    events: list[Event]
+    relations: list[Transition]
+    size: int  # nodes of all relations together
+
+
+def _translate(source: ResolvedModel, order: str, package: str) -> _Translated:
+    """Translate a model's commands in a given variable order."""
+    encoding = Encoding(order_variables(source, order), package)
+    translator = ExpressionTranslator(encoding)
+    is_mdp = source.type is ModelType.MDP
+    events = translate_choices(source, translator) if is_mdp else translate_events(source, translator)
+    relations = [Transition.of(encoding, e.touched, e.rates.support) for e in events]
+    relations = [t for t in relations if t.relation != encoding.manager.false]
+    return _Translated(
+        translator, events, relations, sum(encoding.manager.size(t.relation) for t in relations)
+    )
+
+
 def _build(
     source: ResolvedModel, fix_deadlocks: bool, package: str, order: str, say: Callable[[str], None]
 ) -> SymbolicModel:
     """Build the model, stage by stage."""
     started = time.perf_counter()
-    encoding = Encoding(order_variables(source, order), package)
-    translator = ExpressionTranslator(encoding)
     say("translating commands")
+    translated = _translate(source, "model" if order == "auto" else order, package)
+    if order == "auto" and translated.size > _LARGE:
+        say("translating commands in other variable orders")
+        others = [_translate(source, other, package) for other in ("reversed", "force")]
+        smallest = min(others, key=lambda t: t.size)
+        translated = smallest if 2 * smallest.size <= translated.size else translated
+        del others, smallest
+    translator, events, relations = translated.translator, translated.events, translated.relations
+    encoding = translator.encoding
     is_mdp = source.type is ModelType.MDP
-    events = translate_choices(source, translator) if is_mdp else translate_events(source, translator)
     initial = initial_states(source, encoding, translator)
     say("reachable states")
     manager = encoding.manager
-    relations = [Transition.of(encoding, e.touched, e.rates.support) for e in events]
-    relations = [t for t in relations if t.relation != manager.false]
     found = fixpoint(
         encoding,
         initial,

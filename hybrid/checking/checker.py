@@ -15,9 +15,7 @@ import numpy as np
 
 from hybrid.checking.answer import Answer
 from hybrid.checking.bounded_rewards import cumulative_rewards, instantaneous_rewards
-from hybrid.checking.combine import (
-    compare,
-)
+from hybrid.checking.combine import compare
 from hybrid.checking.errors import UnsupportedError
 from hybrid.checking.filters import Summary, summarise
 from hybrid.checking.formulas import FormulaChecker
@@ -43,10 +41,7 @@ from hybrid.properties.tree import (
     SteadyState,
 )
 from mtbdd.language.errors import LanguageError
-from mtbdd.language.syntax import (
-    Expression,
-    Literal,
-)
+from mtbdd.language.syntax import Expression, Literal
 from mtbdd.model import SymbolicModel
 
 __all__ = ["Checker", "UnsupportedError"]

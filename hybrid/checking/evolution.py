@@ -121,8 +121,7 @@ class Evolution:
 
     def after_steps(self, start: Vector, steps: int) -> StateValues:
         """Return the values a number of steps before those of `start`, not negative."""
-        course = _Course()
-        clock = Clock(self._work.progress)
+        course, clock = _Course(), Clock(self._work.progress)
         leaps = self._leaps(start, steps)
         if leaps is not None:
             x = leaps.after(start, steps)
@@ -161,14 +160,12 @@ class Evolution:
             return StateValues.exact(rewards * time)
         poisson = poisson_weights(self.rate * time)
         leaps, above = self._leaps(rewards, poisson.left), poisson.above() / self.rate
+        first = 0 if leaps is None else poisson.left
+        weights = np.concatenate((np.full(poisson.left - first, 1.0 / self.rate), above))
+        result, course, greatest = self._weighted(rewards, first, weights)
         if leaps is not None:
-            result, course, greatest = self._weighted(rewards, poisson.left, above)
-            result += leaps.added_up(rewards, poisson.left) / self.rate
+            result += leaps.added_up(rewards, first) / self.rate
             course.terms += 2
-            self._account(leaps.products, 0.0)
-        else:
-            weights = np.concatenate((np.full(poisson.left, 1.0 / self.rate), above))
-            result, course, greatest = self._weighted(rewards, 0, weights)
         tail = poisson.left_tail + poisson.right_tail
         missing = greatest * (poisson.left_tail * poisson.left + poisson.excess) / self.rate
         missing += greatest * course.rest
@@ -193,8 +190,7 @@ class Evolution:
 
     def _weighted(self, start: Vector, first: int, weights: Vector) -> tuple[Vector, _Course, float]:
         """Return the sum of ``weights[k] * x_{first + k}``, and the greatest value met."""
-        space, course = self._space, _Course()
-        clock = Clock(self._work.progress)
+        space, course, clock = self._space, _Course(), Clock(self._work.progress)
         last = first + weights.size - 1
         pair, result = self._vectors(start), space.xp.zeros(start.size)
         greatest = max(float(start.max(initial=0.0)), self._least_bound)

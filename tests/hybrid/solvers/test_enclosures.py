@@ -54,6 +54,19 @@ def test_a_long_walk_is_not_taken_for_solved(method):
     assert width_of(Criterion(1e-4), found.upper - found.lower, exact) <= 1.01e-4
 
 
+@pytest.mark.parametrize(
+    ("there", "back", "leaving", "gain", "epsilon"),
+    [(0.49, 0.89, 0.093, 0.6, 1e-2), (0.04, 0.73, 0.061, 0.7, 1e-1), (0.94, 0.13, 0.086, 0.4, 1e-1)],
+)
+def test_a_second_guess_is_not_taken_if_it_is_too_far_off(there, back, leaving, gain, epsilon):
+    # On these chains with a period the first guess fails, and twice its distance is more than epsilon.
+    matrix = np.array([[0.0, there], [back, 0.0]])
+    diagonal, b = matrix.sum(axis=1) + [0.0, leaving], np.array([gain, 0.0])
+    found = Optimistic(Criterion(epsilon)).solve(Dense(matrix), diagonal, b, SLACK, None)
+    assert found.status is Status.CONVERGED
+    assert (found.upper - found.lower <= epsilon * found.lower).all()
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_precision_out_of_reach_gives_wider_bounds(method):
     # 10^8 steps on average: rounding alone is 10^8 units.
