@@ -33,8 +33,8 @@ from hybrid.gpu.layout import build_layout
 from hybrid.gpu.product import GpuProduct
 from hybrid.levels.curve import LevelCurve, level_curve
 from hybrid.operator import inject
+from mtbdd.build import build_model
 from mtbdd.language import load_model, parse_constants, resolve
-from mtbdd.model import build_model
 from mtbdd.offset import OffsetMTBDD
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"

@@ -44,8 +44,9 @@ from hybrid.mdp.hybrid_choices import hybrid_choices
 from hybrid.mdp.offers import Offer, choice_slack, flow_into, offers_of
 from hybrid.mdp.operator import ChoiceOperator
 from hybrid.properties import parse_properties, resolve_properties
+from mtbdd.build import build_model
 from mtbdd.language import parse_model, resolve
-from mtbdd.model import SymbolicModel, build_model
+from mtbdd.model import SymbolicModel
 from mtbdd.states import index_states
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"

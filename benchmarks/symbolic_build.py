@@ -22,8 +22,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 from record import environment
 
+from mtbdd.build import build_model
 from mtbdd.language import load_model, parse_constants, resolve
-from mtbdd.model import build_model
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 OWN = (

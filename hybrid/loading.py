@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
+from mtbdd.build import build_model
 from mtbdd.language import load_model, resolve
-from mtbdd.model import SymbolicModel, build_model
+from mtbdd.model import SymbolicModel
 
 __all__ = ["load"]
 
@@ -19,7 +20,7 @@ def load(
     *,
     fix_deadlocks: bool = True,
     package: str = "auto",
-    order: str = "model",
+    order: str = "auto",
     ignore_unknown: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> SymbolicModel:
@@ -35,8 +36,9 @@ def load(
         Give states without successors a self-loop; otherwise they are an error.
     package : {"auto", "cudd", "autoref"}
         Back end of `dd`.
-    order : {"model", "force"}
-        Variable order: the text's, as PRISM has it, or a heuristic's that draws related variables together.
+    order : {"auto", "model", "reversed", "force"}
+        Variable order: the text's, as PRISM has it, that turned round by modules, or a heuristic's that draws
+        related variables together; ``auto`` is the text's unless another is far smaller.
     ignore_unknown : bool
         Pass over constants that the model does not declare (they may belong to properties).
     progress : callable, optional

@@ -6,13 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mtbdd.build import build_model
     from mtbdd.choices import ChoiceLayer, ChoicePart
     from mtbdd.convert import offset_label
     from mtbdd.encoding import Encoding
     from mtbdd.faults import BuildError
     from mtbdd.manager import Manager
     from mtbdd.matrix import SymbolicMatrix
-    from mtbdd.model import SymbolicModel, build_model
+    from mtbdd.model import SymbolicModel
     from mtbdd.offset import Level, OffsetMTBDD
     from mtbdd.partition import Partition
     from mtbdd.states import StateIndex, index_states
@@ -29,7 +30,7 @@ _HOMES = {
     "StateIndex": "states",
     "SymbolicMatrix": "matrix",
     "SymbolicModel": "model",
-    "build_model": "model",
+    "build_model": "build",
     "index_states": "states",
     "offset_label": "convert",
 }

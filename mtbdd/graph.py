@@ -16,7 +16,7 @@ import numpy as np
 from mtbdd.choices import ChoiceRelation
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-from mtbdd.reach import fixpoint, image, preimage
+from mtbdd.reach import fixpoint, image, pending, preimage
 from mtbdd.states import index_states
 
 __all__ = [
@@ -90,32 +90,34 @@ def prob0e(model: SymbolicModel, safe: Node, target: Node) -> Node:
     Notes
     -----
     The states outside the result are the least set that holds the target and all safe states each of
-    whose choices has a successor in the set.  For every choice relation the states known to have such
-    a successor are kept, so that a round looks only at what the last one found; states with a single
-    choice are followed at once.  Time: one relational product a choice relation and round.
+    whose choices has a successor in the set.  For every choice relation the states not known to have such
+    a successor are kept, and it looks only at what was found since its own last turn; states with a
+    single choice are followed at once.  Time: one relational product a choice relation and round.
     """
     if not model.is_mdp:
         return prob0(model, safe, target)
     encoding, false = model.encoding, model.manager.false
+    relations = model.choice_relations
     once, again = false, false
-    for c in model.choice_relations:
+    for c in relations:
         once, again = once | c.enabled, again | (once & c.enabled)
     maybe = safe & ~target
-    single, several = maybe & ~again, maybe & again
-    positive = frontier = target
-    hits = [false for _ in model.choice_relations]
-    while frontier != false:
-        seen, found = frontier, false
-        for i, c in enumerate(model.choice_relations):
-            hit = preimage(encoding, c.transition, seen) & c.enabled
-            seen = seen | (hit & single)
-            hits[i] = hits[i] | (hit & several)
-            found = found | (hit & several)
-        # Only a state that has just been hit can have its last choice hit.
-        for c, hit in zip(model.choice_relations, hits, strict=True):
-            found = found & (~c.enabled | hit)
-        frontier = (seen | found) & ~positive
-        positive = positive | frontier
+    several = maybe & again
+    positive = target
+    done = [false for _ in relations]
+    missing = [c.enabled & several for c in relations]
+    while any(states != positive for states in done):
+        for i, c in enumerate(relations):
+            if done[i] == positive:
+                continue
+            sources = pending(encoding, positive, done[i])
+            done[i] = positive
+            hit = preimage(encoding, c.transition, sources) & c.enabled & maybe & ~positive
+            missing[i] = missing[i] & ~hit
+            # Only a state that has just been hit can have its last choice hit.
+            for others in missing:
+                hit = hit & ~others
+            positive = positive | hit
     return model.reachable & ~positive
 
 
@@ -125,22 +127,27 @@ def prob1e(model: SymbolicModel, safe: Node, target: Node) -> Node:
     Notes
     -----
     The greatest set from whose states the target can be reached by choices that stay surely in the
-    set.  Time: one relational product a choice relation for every set tried and every round of the
-    search inside it.
+    set.  States that cannot reach the target are set aside, then choices that may lead to them and states
+    without any other, until nothing changes; only then is the target searched for again.  Time: one
+    relational product a choice relation and round of either kind, few rounds of the first.
     """
     if not model.is_mdp:
         return prob1(model, safe, target, prob0(model, safe, target))
+    manager, encoding, relations = model.manager, model.encoding, model.choice_relations
     sure = model.reachable
+    kept = [c.enabled & safe & ~target for c in relations]
     while True:
-        outside = model.reachable & ~sure
-        through = safe & ~target & sure
-        steps = [
-            (c, through & ~preimage(model.encoding, c.transition, outside)) for c in model.choice_relations
-        ]
-        found = _search(model, target, steps)
-        if found == sure:
-            return sure
-        sure = found
+        found = _search(model, target, list(zip(relations, kept, strict=True)))
+        lost = sure & ~found
+        if lost == manager.false:
+            return found
+        while lost != manager.false:
+            sure = sure & ~lost
+            kept = [
+                own & sure & ~preimage(encoding, c.transition, lost)
+                for c, own in zip(relations, kept, strict=True)
+            ]
+            lost = sure & ~target & ~manager.disjunction(kept)
 
 
 def prob1a(model: SymbolicModel, safe: Node, target: Node, zero: Node | None = None) -> Node:
@@ -160,6 +167,8 @@ def prob1a(model: SymbolicModel, safe: Node, target: Node, zero: Node | None = N
         zero = prob0e(model, safe, target)
     if not model.is_mdp:
         return prob1(model, safe, target, zero)
+    if zero == model.manager.false:
+        return model.reachable
     through = safe & ~target
     return model.reachable & ~_search(model, zero, [(c, through) for c in model.choice_relations])
 
@@ -169,13 +178,15 @@ def _search(model: SymbolicModel, target: Node, steps: Sequence[tuple[ChoiceRela
 
     Sets cut the results, not the relations, whose diagrams would grow; nor are relations closed.
     """
-    found = frontier = target
-    while frontier != model.manager.false:
-        seen = frontier
-        for c, sources in steps:
-            seen = seen | (preimage(model.encoding, c.transition, seen) & c.enabled & sources)
-        frontier = seen & ~found
-        found = found | frontier
+    encoding, found = model.encoding, target
+    done = [model.manager.false for _ in steps]
+    while any(states != found for states in done):
+        for i, (c, allowed) in enumerate(steps):
+            if done[i] == found:
+                continue
+            sources = pending(encoding, found, done[i])
+            done[i] = found
+            found = found | (preimage(encoding, c.transition, sources) & c.enabled & allowed)
     return found
 
 

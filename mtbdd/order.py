@@ -1,4 +1,4 @@
-"""Variable orders: the model's own, and a cheap heuristic that draws related variables together.
+"""Variable orders: the model's own, its modules reversed, and a heuristic that draws variables together.
 
 The size of a decision diagram depends on the order of its variables, and no polynomial
 algorithm finds the best one.  FORCE (Aloul, Markov and Sakallah, 2003) places every
@@ -16,7 +16,7 @@ from mtbdd.language.syntax import Command, ResolvedModel, ResolvedVariable
 
 __all__ = ["ORDERS", "order_variables", "total_span"]
 
-ORDERS = ("model", "force")
+ORDERS = ("model", "reversed", "force")
 _ROUNDS = 100
 
 
@@ -26,9 +26,10 @@ def order_variables(model: ResolvedModel, order: str = "model") -> tuple[Resolve
     Parameters
     ----------
     model : ResolvedModel
-    order : {"model", "force"}
-        "model" is the order of the text (globals, then the modules'), as PRISM has it; "force" is the
-        heuristic's, taken only if its total span is smaller.
+    order : {"model", "reversed", "force"}
+        "model" is the order of the text (globals, then the modules'), as PRISM has it; "reversed" has the
+        last module first (values that one module copies from a later one then lie above the copies);
+        "force" is the heuristic's, taken only if its total span is smaller.
 
     Raises
     ------
@@ -42,6 +43,10 @@ def order_variables(model: ResolvedModel, order: str = "model") -> tuple[Resolve
     if order not in ORDERS:
         raise ValueError(f"order: expected one of {', '.join(ORDERS)}, got {order!r}")
     names = [v.name for v in model.variables]
+    if order == "reversed":
+        modules = [[v.name for v in module.variables] for module in reversed(model.modules)]
+        local = [name for own in modules for name in own]
+        names = [name for name in names if name not in set(local)] + local
     if order == "force":
         edges = _hyperedges(model)
         best = _force(names, edges)

@@ -5,7 +5,8 @@ smaller diagram) and adds each event's image at once to what the next event star
 that it follows whole chains of events.  An event's relation speaks only of the
 variables it touches, and is replaced by its transitive closure where that stays small: a
 counter then fills in one step instead of one step a value.  A search that still needs many
-rounds (protocols with long runs) merges events into groups whose closures stay small.
+rounds (protocols with long runs) merges events into groups whose closures stay small, and has
+each group start only from what was found since its own last turn.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from dataclasses import dataclass, replace
 from mtbdd.encoding import Encoding
 from mtbdd.manager import Node
 
-__all__ = ["Transition", "fixpoint", "image", "preimage"]
+__all__ = ["Transition", "fixpoint", "image", "pending", "preimage"]
 
 _CLOSURE_GROWTH = 4  # the closure of one event may be this many times larger than its relation
 _CLOSURE_FLOOR = 200  # ... or have this many nodes
+_CLOSURE_MOST = 10_000  # relations with more nodes are not closed: trying costs more than rounds do
 _GROUP_NODES = 2000  # closures of groups may have this many nodes
 _PATIENCE = 40  # rounds of single events before events are merged into groups
 
@@ -91,6 +93,13 @@ def close(encoding: Encoding, transition: Transition, limit: int | None = None) 
         relation = squared
 
 
+def _closed(encoding: Encoding, transition: Transition) -> Transition:
+    """Return the transition's closure if it is worth its cost, else the transition."""
+    if encoding.manager.size(transition.relation) > _CLOSURE_MOST:
+        return transition
+    return close(encoding, transition) or transition
+
+
 def _merge(encoding: Encoding, a: Transition, b: Transition) -> Transition:
     """Return "a or b" over the bits of both."""
     manager = encoding.manager
@@ -156,10 +165,10 @@ def fixpoint(
         transitions = [replace(t, relation=t.relation & inside) for t in transitions]
         transitions = [t for t in transitions if t.relation != manager.false]
     transitions = sorted(transitions, key=lambda t: -min(t.bits, default=0))
-    transitions = [close(encoding, t) or t for t in transitions]
+    transitions = [_closed(encoding, t) for t in transitions]
     found = frontier = start
     rounds = 0
-    while frontier != manager.false:
+    while frontier != manager.false and rounds < _PATIENCE:
         seen = found if manager.size(found) < manager.size(frontier) else frontier
         for transition in transitions:
             new = step(encoding, transition, seen)
@@ -169,6 +178,26 @@ def fixpoint(
         rounds += 1
         if progress is not None:
             progress(rounds)
-        if rounds == _PATIENCE:
-            transitions = _group(encoding, transitions)
+    if frontier == manager.false:
+        return found
+    transitions = _group(encoding, transitions)
+    done = [found & ~frontier] * len(transitions)  # what each transition has already started from
+    while any(states != found for states in done):
+        for i, transition in enumerate(transitions):
+            if done[i] == found:
+                continue
+            sources = pending(encoding, found, done[i])
+            done[i] = found
+            new = step(encoding, transition, sources)
+            found = found | (new if inside is None else new & inside)
+        rounds += 1
+        if progress is not None:
+            progress(rounds)
     return found
+
+
+def pending(encoding: Encoding, found: Node, done: Node) -> Node:
+    """Return the states of `found` that are not in `done`, or all of `found` if that diagram is smaller."""
+    new = found & ~done
+    size = encoding.manager.size
+    return found if size(found) < size(new) else new

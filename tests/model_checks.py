@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from mtbdd.build import build_model
 from mtbdd.language import parse_model, resolve
 from mtbdd.manager import Manager, Node
-from mtbdd.model import SymbolicModel, build_model
+from mtbdd.model import SymbolicModel
 from mtbdd.rewards import reward_rates
 from tests.helpers import to_dense
 from tests.oracles import ExplicitModel, explore, mtbdd_size

@@ -113,9 +113,10 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-fix-deadlocks", action="store_true", help="refuse states without successors")
     parser.add_argument(
         "--order",
-        default="model",
-        choices=("model", "force"),
-        help="variable order: the text's (default), or one that draws related variables together",
+        default="auto",
+        choices=("auto", "model", "reversed", "force"),
+        help="variable order: the text's unless another is far smaller (default), the text's, with modules "
+        "last to first, or one that draws related variables together",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object on standard output")
     parser.add_argument("--quiet", action="store_true", help="no progress, no warnings")

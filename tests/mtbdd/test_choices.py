@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mtbdd.build import build_model
 from mtbdd.faults import BuildError
 from mtbdd.language import parse_model, resolve
-from mtbdd.model import SymbolicModel, build_model
+from mtbdd.model import SymbolicModel
 from mtbdd.reach import preimage
 from mtbdd.rewards import action_rewards, reward_rates, state_rewards
 from mtbdd.states import index_states

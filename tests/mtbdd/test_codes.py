@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mtbdd.build import build_model
 from mtbdd.codes import spell, union_of_codes
 from mtbdd.encoding import Encoding
 from mtbdd.expressions import ExpressionTranslator
 from mtbdd.language import parse_model, resolve
 from mtbdd.manager import Manager
-from mtbdd.model import build_model
 
 
 def members(manager, names, node):

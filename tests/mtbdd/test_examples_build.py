@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mtbdd.build import build_model
 from mtbdd.language import load_model, parse_model, resolve
 from mtbdd.language.syntax import ResolvedModel
-from mtbdd.model import build_model
 from tests.mdp_oracles import explore_mdp
 from tests.model_checks import assert_same_model
 from tests.mtbdd.test_choices import assert_same_mdp

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from mtbdd.build import build_model
 from mtbdd.faults import BuildError
 from mtbdd.language import LanguageError
-from mtbdd.model import build_model
 from mtbdd.states import index_states
 from tests.helpers import to_dense
 from tests.model_checks import assert_same_model, build, build_both, members, state_set

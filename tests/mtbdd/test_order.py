@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mtbdd.build import build_model
 from mtbdd.language import parse_model, resolve
-from mtbdd.model import build_model
 from mtbdd.order import order_variables
 
 
@@ -50,5 +50,37 @@ def test_force_keeps_a_good_order():
 
 
 def test_unknown_order_is_refused():
-    with pytest.raises(ValueError, match="expected one of model, force, got 'best'"):
+    with pytest.raises(ValueError, match="expected one of model, reversed, force, got 'best'"):
         order_variables(resolve(parse_model(pairs(1))), "best")
+
+
+def copies(n: int) -> str:
+    """A buffer of n cells in front of the module whose value they copy, one cell a step."""
+    cells = " ".join(f"c{i} : [0..2];" for i in range(n))
+    commands = " ".join(f"[send] k={i} -> (c{i}'=v) & (k'=k+1);" for i in range(n))
+    source = "module source v : [1..2]; [] true -> 0.5:(v'=1) + 0.5:(v'=2); [send] true -> true; endmodule"
+    return f"mdp global g : bool; module buffer {cells} k : [0..{n}]; {commands} endmodule {source}"
+
+
+def test_reversed_puts_the_last_module_first_and_globals_on_top():
+    names = [v.name for v in order_variables(resolve(parse_model(copies(2))), "reversed")]
+    assert names == ["g", "v", "c0", "c1", "k"]
+
+
+def test_auto_keeps_the_model_order_of_small_models_and_leaves_it_where_relations_explode(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    source = resolve(parse_model(copies(6)))
+    plain = build_model(source, order="model")
+    assert [v.name for v in build_model(source).encoding.variables] == [v.name for v in source.variables]
+    monkeypatch.setattr("mtbdd.build._LARGE", 500)
+    chosen = build_model(source)
+    assert [v.name for v in chosen.encoding.variables][:2] == ["g", "v"]
+    assert sum(chosen.manager.size(t.relation) for t in chosen.relations) * 2 <= sum(
+        plain.manager.size(t.relation) for t in plain.relations
+    )
+    assert (chosen.n_states, chosen.n_choices, chosen.n_transitions) == (
+        plain.n_states,
+        plain.n_choices,
+        plain.n_transitions,
+    )

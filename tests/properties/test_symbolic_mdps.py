@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from mtbdd.build import build_model
 from mtbdd.graph import prob0a, prob0e, prob1a, prob1e
 from mtbdd.language import parse_model, resolve
-from mtbdd.model import build_model
 from tests import mdp_oracles
 from tests.model_checks import members, state_set
 from tests.mtbdd.test_choices import assert_same_mdp

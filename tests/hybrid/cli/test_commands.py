@@ -129,7 +129,9 @@ def test_an_unanswered_property_exits_with_1_and_keeps_the_others(capsys, die):
 
 
 def test_iteration_limit_exits_with_1(capsys, die):
-    status, record, _ = run_json(capsys, "check", die, "P=? [ F d=1 ]", "--max-iters", "2", "--method", "interval")
+    status, record, _ = run_json(
+        capsys, "check", die, "P=? [ F d=1 ]", "--max-iters", "2", "--method", "interval"
+    )
     assert status == 1
     assert record["results"][0]["value"] is None
     assert "iteration limit" in record["results"][0]["error"]

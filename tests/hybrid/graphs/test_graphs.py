@@ -17,9 +17,9 @@ from hybrid.graphs import (
     model_graph,
     to_networkx,
 )
+from mtbdd.build import build_model
 from mtbdd.components import model_components, model_end_components
 from mtbdd.language import parse_model, resolve
-from mtbdd.model import build_model
 from tests import graph_oracles as oracles
 from tests.graph_oracles import Mdp
 from tests.mdp_oracles import explore_mdp
