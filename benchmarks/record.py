@@ -32,7 +32,10 @@ def environment() -> dict[str, Any]:
 
 
 def _commit() -> str | None:
-    """Return the commit that is measured, marked when the tree has changes."""
+    """Return the commit that is measured, marked when the tree has changes.
+
+    Where the sources lie without their repository the environment variable BENCHMARK_COMMIT may name it.
+    """
     folder = Path(__file__).parent
 
     def git(*arguments: str) -> str:
@@ -43,7 +46,7 @@ def _commit() -> str | None:
         commit = git("rev-parse", "--short=12", "HEAD")
         return commit + ("+changes" if git("status", "--porcelain", "--untracked-files=no") else "")
     except (OSError, subprocess.CalledProcessError):
-        return None
+        return os.environ.get("BENCHMARK_COMMIT")
 
 
 def _processor() -> str:

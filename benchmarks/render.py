@@ -13,7 +13,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 from markdown_text import made, number, table
 from render_gpu import explicit_formats, gpu_product, thesis_tables
-from render_graphs import scc_mec
+from render_graphs import mdp_sweep, scc_mec
 from render_papers import density_sweep, paper_tables
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -120,6 +120,7 @@ SECTIONS = {
     "explicit_formats": explicit_formats,
     "paper_tables": paper_tables,
     "density_sweep": density_sweep,
+    "mdp_sweep": mdp_sweep,
     "scc_mec": scc_mec,
     "symbolic_build": symbolic_build,
     "agreement": agreement,

@@ -1,12 +1,12 @@
-"""The section of the page of results on strongly connected and maximal end components."""
+"""Sections of the page of results on graphs and on decision processes."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from markdown_text import made, milliseconds, table
+from markdown_text import made, milliseconds, number, table
 
-__all__ = ["scc_mec"]
+__all__ = ["mdp_sweep", "scc_mec"]
 
 
 def scc_mec(record: dict[str, Any]) -> str:
@@ -49,3 +49,32 @@ def _cell(run: dict[str, Any] | None) -> str:
         return ""
     gains = f"{run['times_faster']:.1f}×, {run['times_faster_with_transfer']:.1f}×"
     return f"{milliseconds(run['seconds'])} ({gains})"
+
+
+def mdp_sweep(record: dict[str, Any]) -> str:
+    """Return the section on a sweep of value iteration on a card."""
+    rows = [
+        [
+            f"{r['model']} {r['constants']}",
+            f"{r['states']:,}",
+            f"{r['transitions']:,}",
+            str(r["layers"]),
+            milliseconds(r["seconds"]),
+            milliseconds(r["explicit_seconds"]),
+            number(r["speedup"]),
+            f"{r['bytes'] / 1e6:.1f}",
+            f"{100 * r['bytes_share']:.2f} %",
+        ]
+        for r in record["rows"]
+    ]
+    columns = ["model", "states", "transitions", "layers", "hybrid ms", "explicit ms", "gain", "hybrid MB"]
+    return "\n\n".join(
+        [
+            "## A sweep of value iteration on the GPU",
+            "One step of the least probability to reach a set, with its differences measured: all layers of "
+            "choices in one launch, beside our kernel on the choices written out, in the same run.  Both have "
+            "the same vectors; bytes are those of matrices and gains.",
+            table([*columns, "of explicit"], rows),
+            f"[`mdp_sweep.json`](../benchmarks/results/mdp_sweep.json), {made(record)}",
+        ]
+    )
