@@ -72,8 +72,8 @@ def mdp_sweep(record: dict[str, Any]) -> str:
         [
             "## A sweep of value iteration on the GPU",
             "One step of the least probability to reach a set, with its differences measured: all layers of "
-            "choices in one launch, beside our kernel on the choices written out, in the same run.  Both have "
-            "the same vectors; bytes are those of matrices and gains.",
+            "choices in one launch, beside our kernel on the choices written out, in the same run.  Both "
+            "have the same vectors; bytes are those of matrices and gains.",
             table([*columns, "of explicit"], rows),
             f"[`mdp_sweep.json`](../benchmarks/results/mdp_sweep.json), {made(record)}",
         ]

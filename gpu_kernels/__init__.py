@@ -16,6 +16,7 @@ from gpu_kernels.coded import CodedVector, compress
 from gpu_kernels.device import CudaDevice, Device, current_device, device_problem, use_device
 from gpu_kernels.explicit import explicit_csr
 from gpu_kernels.formats import FORMATS, ExplicitMatrix
+from gpu_kernels.pairs import PairMatrix, PairTuning, run_pairs
 from gpu_kernels.steps import IterationState, Mode, Step, coded_step, finish_iteration, product_step
 from gpu_kernels.tiles import TileMatrix, Tuning, run_tiles
 from gpu_kernels.vector import add_scaled, compare_rows, relax_rows
@@ -34,6 +35,8 @@ __all__ = [
     "ExplicitMatrix",
     "IterationState",
     "Mode",
+    "PairMatrix",
+    "PairTuning",
     "Step",
     "TileMatrix",
     "Tuning",
@@ -56,6 +59,7 @@ __all__ = [
     "relax_rows",
     "run_choice_rows",
     "run_choices",
+    "run_pairs",
     "run_tiles",
     "step_choice_rows_numpy",
     "unavailable_reason",

@@ -33,6 +33,7 @@ SOURCES = (
     "graph/trim.cu",
     "iteration.cu",
     "msr.cu",
+    "pairs.cu",
     "scan.cu",
     "segments.cu",
     "sell.cu",

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from gpu_kernels import current_device
+from gpu_kernels import Device, PairMatrix, TileMatrix, current_device
 from hybrid.gpu.choice import check_memory
-from hybrid.gpu.cost import types_of_level
+from hybrid.gpu.cost import types_of_level, uses_pairs
 from hybrid.gpu.layout import LayoutOptions, build_layout
+from hybrid.gpu.pair_layout import build_pairs
 from hybrid.gpu.product import GpuProduct
+from hybrid.injection.row_types import RowTypes
 from hybrid.levels.curve import LevelCurve
 
 __all__ = ["build_product"]
 
 
 def build_product(curve: LevelCurve, k: int, options: LayoutOptions | None = None) -> GpuProduct:
-    """Build the representation of a level on the current device.
+    """Build the representation of a level on the current device: tiles, or pairs where rows are long.
 
     Parameters
     ----------
@@ -22,7 +24,7 @@ def build_product(curve: LevelCurve, k: int, options: LayoutOptions | None = Non
     k : int
         Level.
     options : LayoutOptions, optional
-        Choices of speed.
+        Choices of speed; if given, the level is held as tiles.
 
     Returns
     -------
@@ -37,12 +39,18 @@ def build_product(curve: LevelCurve, k: int, options: LayoutOptions | None = Non
     """
     device = current_device()
     types = types_of_level(curve, k)
-    check_memory(device, types, k)
-    layout = build_layout(device, types, k, options)
+    pairs = options is None and uses_pairs(curve, k)
+    layout = _build(device, types, k, options, pairs)
     if layout is None:
         # Sharing up to a scale would cost accuracy here.
-        check_memory(device, curve.plain, k)
-        layout = build_layout(device, curve.plain, k, options)
+        layout = _build(device, curve.plain, k, options, pairs)
     if layout is None:
         raise RuntimeError("classes of equal blocks are exact, yet were refused as inexact")
     return GpuProduct(device, layout)
+
+
+def _build(
+    device: Device, types: RowTypes, k: int, options: LayoutOptions | None, pairs: bool
+) -> TileMatrix | PairMatrix | None:
+    check_memory(device, types, k, pairs)
+    return build_pairs(device, types, k) if pairs else build_layout(device, types, k, options)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from gpu_kernels import Device
+from hybrid.gpu.cost import rank_levels
+from hybrid.gpu.pair_cost import pair_build_bytes
 from hybrid.injection.row_types import RowTypes
 from hybrid.levels.counting import nonzeros_below
 from hybrid.levels.curve import LevelCurve
@@ -16,6 +18,12 @@ _BYTES_PER_ENTRY = 110
 """What sorting the entries of the row types takes at its peak, an entry."""
 
 _BYTES_PER_SLOT = 60
+_CPU_SECONDS_ENTRY = 0.1e-9
+"""Time of an entry on a CPU with many cores; the device takes longer where it waits for its longest rows."""
+
+_START_SECONDS = 0.1e-3
+"""Slack of that comparison: short products are starts for the most part, and decide nothing."""
+
 _VECTORS = 4
 """Vectors of the leanest solution: two iterates, diagonal, right-hand side."""
 
@@ -32,15 +40,19 @@ def build_bytes(types: RowTypes, k: int) -> int:
     return vectors + _BYTES_PER_ENTRY * entries + _BYTES_PER_SLOT * (level.group_slots + level.n_groups)
 
 
-def check_memory(device: Device, types: RowTypes, k: int) -> None:
-    """Refuse a level that the device has no room for.
+def check_memory(device: Device, types: RowTypes, k: int, pairs: bool = False) -> None:
+    """Refuse a level that the device has no room for, as tiles or as pairs.
 
     Raises
     ------
     MemoryError
         With required and available bytes, and what to do.
     """
-    required, available = build_bytes(types, k), device.free_bytes()
+    if pairs:
+        required = pair_build_bytes(types, k, nonzeros_below(types.classes.matrix)[k])
+    else:
+        required = build_bytes(types, k)
+    available = device.free_bytes()
     if required > available:
         raise MemoryError(
             f"level {k} needs up to {required} bytes on {device.name} to be built and solved with, "
@@ -56,4 +68,10 @@ def reason_for_cpu(device: Device, curve: LevelCurve) -> str | None:
     available = device.free_bytes()
     if vectors > available:
         return f"the vectors of a solution need {vectors} bytes, and {available} are free on {device.name}"
+    ranked = rank_levels(curve)
+    if ranked and ranked[0][2] > _CPU_SECONDS_ENTRY * curve.nonzeros + _START_SECONDS:
+        return (
+            f"a product would take about {ranked[0][2] * 1e3:.3g} ms on {device.name}, longer than a CPU "
+            f"takes for {curve.nonzeros} non-zeros"
+        )
     return None

@@ -4,21 +4,26 @@ A product reads one element of x an entry, mostly from the caches; every row cos
 every item of the kernel costs a start; the entries of a row type are read once for the groups that share a
 block. The constants were fitted to products of the case studies measured at many levels on an NVIDIA H200.
 They need only rank levels; what they cannot know, the terms of a tile, :mod:`hybrid.gpu.probe` measures.
+Where rows are long, every level can be held as tiles or as pairs (:mod:`hybrid.gpu.pair_cost`), and the form
+predicted to be faster is taken.
 """
 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.gpu.pair_cost import SECONDS_SERIAL_ENTRY, count_pairs, has_long_rows, longest_row, pair_seconds
 from hybrid.gpu.tuning import choose_tuning
 from hybrid.injection.row_types import RowTypes
 from hybrid.levels.counting import nonzeros_below
 from hybrid.levels.curve import LevelCurve
 
-__all__ = ["level_seconds", "predicted_seconds", "rank_levels", "types_of_level"]
+__all__ = ["level_seconds", "predicted_seconds", "rank_levels", "types_of_level", "uses_pairs"]
 
 _SECONDS_ENTRY = 0.42e-12
 _SECONDS_SCALED_ENTRY = 0.3e-12
@@ -35,7 +40,16 @@ _BUILD_ENTRIES = 1 << 28
 _LANES = 32
 _TILE_ROWS = 512
 
-_cache: weakref.WeakKeyDictionary[LevelCurve, dict[int, tuple[float, RowTypes]]] = weakref.WeakKeyDictionary()
+
+class _Form(NamedTuple):
+    """How a level would be held: predicted seconds of a product, row types, and whether as pairs."""
+
+    seconds: float
+    types: RowTypes
+    pairs: bool
+
+
+_cache: weakref.WeakKeyDictionary[LevelCurve, dict[int, _Form]] = weakref.WeakKeyDictionary()
 
 
 def level_seconds(types: RowTypes, k: int, nonzeros: NDArray[np.int64]) -> float | None:
@@ -88,24 +102,42 @@ def level_seconds(types: RowTypes, k: int, nonzeros: NDArray[np.int64]) -> float
     return float(seconds.sum()) + slots + stored * _SECONDS_STORED_BYTE + _SECONDS_START
 
 
-def _levels(curve: LevelCurve) -> dict[int, tuple[float, RowTypes]]:
-    """Return the usable levels with their predicted seconds and the row types to use there."""
+def _levels(curve: LevelCurve) -> dict[int, _Form]:
+    """Return the usable levels, each in the form predicted to be fastest."""
     if curve not in _cache:
         below = nonzeros_below(curve.plain.classes.matrix)
-        found: dict[int, tuple[float, RowTypes]] = {}
-        for k in range(len(curve)):
-            for types in (curve.plain, curve.scaled):
-                seconds = level_seconds(types, k, below[k]) if k < len(types) else None
-                if seconds is not None and (k not in found or seconds < found[k][0]):
-                    found[k] = seconds, types
+        long = has_long_rows(curve, below)
+        found: dict[int, _Form] = {}
+        for types in (curve.plain, curve.scaled):
+            for form, k in (*_as_tiles(types, below, long), *(_as_pairs(types, below) if long else ())):
+                if k not in found or form.seconds < found[k].seconds:
+                    found[k] = form
         _cache[curve] = found
     return _cache[curve]
+
+
+def _as_tiles(
+    types: RowTypes, below: tuple[NDArray[np.int64], ...], long: bool
+) -> Iterator[tuple[_Form, int]]:
+    waiting = longest_row(types, below) * SECONDS_SERIAL_ENTRY if long else 0.0
+    for k in range(len(types)):
+        seconds = level_seconds(types, k, below[k])
+        if seconds is not None:
+            yield _Form(seconds + waiting, types, False), k
+
+
+def _as_pairs(types: RowTypes, below: tuple[NDArray[np.int64], ...]) -> Iterator[tuple[_Form, int]]:
+    counts = count_pairs(types.classes, below)
+    for k in range(min(len(types), len(counts))):
+        seconds = pair_seconds(types, k, below, counts[k])
+        if seconds is not None:
+            yield _Form(seconds, types, True), k
 
 
 def predicted_seconds(curve: LevelCurve, k: int) -> float | None:
     """Predict the time of a product at level k; None if the GPU backend cannot use the level."""
     found = _levels(curve).get(k)
-    return None if found is None else found[0]
+    return None if found is None else found.seconds
 
 
 def types_of_level(curve: LevelCurve, k: int) -> RowTypes:
@@ -116,13 +148,28 @@ def types_of_level(curve: LevelCurve, k: int) -> RowTypes:
     ValueError
         If it cannot use the level.
     """
+    return _form(curve, k).types
+
+
+def uses_pairs(curve: LevelCurve, k: int) -> bool:
+    """Tell whether the GPU backend holds level k as pairs instead of tiles.
+
+    Raises
+    ------
+    ValueError
+        If it cannot use the level.
+    """
+    return _form(curve, k).pairs
+
+
+def _form(curve: LevelCurve, k: int) -> _Form:
     found = _levels(curve).get(k)
     if found is None:
         raise ValueError(f"level: level {k} has too many row types for the gpu backend; choose 'min-time'")
-    return found[1]
+    return found
 
 
 def rank_levels(curve: LevelCurve) -> list[tuple[int, RowTypes, float]]:
     """Return the usable levels with their row types and predicted seconds, fastest first."""
-    ranked = sorted((seconds, k) for k, (seconds, _) in _levels(curve).items())
-    return [(k, _levels(curve)[k][1], seconds) for seconds, k in ranked]
+    ranked = sorted((form.seconds, k) for k, form in _levels(curve).items())
+    return [(k, _levels(curve)[k].types, seconds) for seconds, k in ranked]

@@ -1,4 +1,4 @@
-"""The GPU backend's product: a matrix in tiles on the device, joined to the compiled kernels."""
+"""The GPU backend's product: a matrix in tiles or as pairs on the device, joined to the compiled kernels."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from gpu_kernels import (
     Device,
     IterationState,
     Mode,
+    PairMatrix,
     Step,
     TileMatrix,
     coded_step,
     finish_iteration,
     product_step,
+    run_pairs,
     run_tiles,
 )
 from hybrid.gpu.arrays import Array, to_host
@@ -27,10 +29,11 @@ class GpuProduct:
     Parameters
     ----------
     device : Device
-    matrix : TileMatrix
+    matrix : TileMatrix or PairMatrix
+        Pairs where rows are long.
     """
 
-    def __init__(self, device: Device, matrix: TileMatrix) -> None:
+    def __init__(self, device: Device, matrix: TileMatrix | PairMatrix) -> None:
         self.device = device
         self.matrix = matrix
         self._product = product_step()
@@ -42,7 +45,10 @@ class GpuProduct:
 
     def run(self, step: Step, x: Array, out: Array) -> None:
         """Queue a step over all rows; operands on the device. Synchronises: no."""
-        run_tiles(self.device, self.matrix, step, x, out)
+        if isinstance(self.matrix, PairMatrix):
+            run_pairs(self.device, self.matrix, step, x, out)
+        else:
+            run_tiles(self.device, self.matrix, step, x, out)
 
     def multiply(self, x: Any, out: Any) -> None:
         """Write M x to ``out``; each of them lies on the device or on the host.

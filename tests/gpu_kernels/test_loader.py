@@ -15,6 +15,7 @@ STEP = {"MODE": 1, "DIAGONAL_BITS": 8, "RIGHT_BITS": 64}
 RECORDS = {"CODE_BITS": 8, "TERM_BITS": 16, "UNIT": 4}
 LAUNCH = {"THREADS": 128, "MIN_BLOCKS": 8, "MEMBERS": 4, "SCALED": 1}
 GRAPH = {"THREADS": 256}
+PAIRS = {"PAIR_THREADS": 128, "ENTRY_LANES": 8, "MEMBERS": 4, "ROWS": 32, "PARTS": 8}
 CHOICE = {
     "MAXIMISE": 1, "SHAPE": 0, "POLICY": 0, "CHOOSE": 0, "MEASURE": 1,
     "MODE": 0, "DIAGONAL_BITS": 0, "RIGHT_BITS": 0,
@@ -44,6 +45,15 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
     "graph/trim.cu": (GRAPH,),
     "iteration.cu": (STEP,),
     "msr.cu": ({"VALUE_BITS": 8, "SUBWARP": 8}, {"VALUE_BITS": 64, "SUBWARP": 32}),
+    "pairs.cu": (
+        STEP | PAIRS | {"VALUE_BITS": 8, "SCALE_BITS": 8},
+        STEP
+        | PAIRS
+        | {"VALUE_BITS": 64, "SCALE_BITS": 0, "ENTRY_LANES": 1, "MEMBERS": 1, "ROWS": 128, "PARTS": 1},
+        STEP | PAIRS | {"VALUE_BITS": 16, "SCALE_BITS": 16, "ENTRY_LANES": 32, "MODE": 0, "DIAGONAL_BITS": 0},
+        STEP | PAIRS | {"VALUE_BITS": 8, "SCALE_BITS": 64, "MEMBERS": 2, "ROWS": 1, "PARTS": 32, "MODE": 3},
+        STEP | PAIRS | {"VALUE_BITS": 8, "SCALE_BITS": 8, "MODE": 2, "ROWS": 8, "PARTS": 32},
+    ),
     "scan.cu": ({"VALUE_BITS": 16, "SCAN_THREADS": 256}, {"VALUE_BITS": 64, "SCAN_THREADS": 256}),
     "segments.cu": ({"VALUE_BITS": 8, "WARP": 32}, {"VALUE_BITS": 32, "WARP": 4}),
     "sell.cu": ({"VALUE_BITS": 16, "SORTED": 0}, {"VALUE_BITS": 64, "SORTED": 1}),
