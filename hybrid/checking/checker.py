@@ -80,7 +80,7 @@ class Checker(FormulaChecker):
     def answer(self, prop: Property) -> Answer:
         """Return the answer to a resolved property; faults of the property are part of the answer.
 
-        A comparison that bounds leave unknown is tried again with a smaller epsilon, and on small chains
+        A comparison that bounds leave unknown is tried again with a smaller epsilon, and on small models
         decided in rational numbers if that does not help.  Only failures
         that concern the property become its error; running out of memory, interrupts and defects of
         the program pass through.
@@ -122,7 +122,7 @@ class Checker(FormulaChecker):
             try:
                 epsilon = min(coarse.criterion.epsilon, _FINE)
                 self.options = replace(coarse, criterion=replace(coarse.criterion, epsilon=epsilon))
-                self._exact = None if self.model.is_mdp else ExactFormulas(self.model, self.states)
+                self._exact = ExactFormulas(self.model, self.states)
                 return self._summary(formula)
             finally:
                 self.options, self._exact = coarse, None
@@ -157,11 +157,11 @@ class Checker(FormulaChecker):
         return self._settled(truth, formula.comparison, (formula, found), (formula.threshold, bound), None)
 
     def _values(self, formula: Probability | SteadyState | Reward, letter: str) -> StateValues:
-        """Return the values of P, S or R; where iterations do not end, exact ones if the chain is small."""
+        """Return the values of P, S or R; where iterations do not end, exact ones if the model is small."""
         try:
             return self._iterated(formula, letter)
         except NotConvergedError:
-            if self.options.method != "auto" or self.model.is_mdp:
+            if self.options.method != "auto" or formula is self._scheduled:
                 raise
             try:
                 found = ExactFormulas(self.model, self.states).enclosures(formula)

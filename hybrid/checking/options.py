@@ -25,16 +25,17 @@ class CheckOptions:
     Attributes
     ----------
     engine : {"hybrid", "explicit"}
-        The matrix as a decision diagram above explicit blocks, or written out as CSR.
+        The matrix as a decision diagram above explicit blocks, or written out.
     backend : {"auto", "cpu", "gpu", "reference"}
-        The method gauss-seidel does not run on the gpu; with it "auto" is the cpu.
+        The method gauss-seidel does not run on the gpu, and the explicit engine not on "reference"; with
+        either "auto" is the cpu.
     level : {"auto", "min-memory", "min-time"} or int
         Injection level, see `hybrid.inject`.
     method : {"auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic"}
         "auto", "interval" and "optimistic" give bounds; "auto" is "optimistic" for linear systems, component
-        by component where the explicit engine finds that to pay.  With all three, long-run averages come from
-        bounds on the gain.  The others give estimates: JOR with omega 0.9 is "jacobi" damped, which
-        periodic chains need in the long run, and what "bicgstab" is replaced by there.
+        by component where the explicit engine finds on the cpu that this pays.  With all three, long-run
+        averages come from bounds on the gain.  The others give estimates: JOR with omega 0.9 is "jacobi"
+        damped, which periodic chains need in the long run, and what "bicgstab" is replaced by there.
     omega : float, optional
         Relaxation of JOR (default 0.9) or of Gauss-Seidel (default 1, and 0.9 in the long run).
     criterion : Criterion
@@ -70,8 +71,10 @@ class CheckOptions:
             choose_backend(self.backend)
         except ValueError as error:
             raise OptionError(str(error)) from None
-        if self.engine == "explicit" and self.backend not in ("auto", "cpu"):
-            raise OptionError(f"the explicit engine runs on the cpu, not on {self.backend}")
+        if self.engine == "explicit" and self.backend == "reference":
+            raise OptionError(
+                "the explicit engine runs on the cpu or on the gpu, not on reference; choose one"
+            )
         if self.method == "gauss-seidel" and self.backend == "gpu":
             raise OptionError(
                 "the method gauss-seidel takes rows one after the other and does not run on the gpu; "
@@ -119,8 +122,9 @@ class CheckOptions:
         return Gain(self.criterion) if self.method in _ENCLOSING else None
 
     def matrix_backend(self) -> str:
-        """Return the backend to ask for: a method that goes row by row keeps "auto" off the gpu."""
-        return "cpu" if self.method == "gauss-seidel" and self.backend == "auto" else self.backend
+        """Return the backend to ask for: rows one by one and the explicit engine keep "auto" off the gpu."""
+        on_host = self.method == "gauss-seidel" or self.engine == "explicit"
+        return "cpu" if on_host and self.backend == "auto" else self.backend
 
     def solver(self, steady: bool) -> Jacobi | Power | BiCGStab | GaussSeidel:
         """Return a method without bounds, for a linear system or for a steady state."""

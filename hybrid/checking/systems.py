@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.explicit import ExplicitMatrix
+from hybrid.checking.explicit import ExplicitMatrix, write_out
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import NotConvergedError, StateValues, Work
 from hybrid.checking.rounding import row_entries, step_slack
+from hybrid.cpu.csr import CsrMatrix
 from hybrid.operator import HybridMatrix, inject
 from hybrid.solvers import Gain, Status
 from hybrid.solvers.enclosure import EnclosingMethod, Enclosure
@@ -26,7 +27,7 @@ Matrix = HybridMatrix | ExplicitMatrix
 def injected(matrix: OffsetMTBDD, options: CheckOptions) -> Matrix:
     """Return the operator with its representation built, so that no set-up hides in the iterations' time."""
     if options.engine == "explicit":
-        return ExplicitMatrix(matrix)
+        return write_out(matrix, options.matrix_backend())
     operator = inject(matrix, level=options.level, backend=options.matrix_backend())
     _ = operator.product
     return operator
@@ -106,7 +107,7 @@ def solve_linear(
         work.accept(what, solution)
         none = np.broadcast_to(np.float64(np.nan), b.shape)
         return StateValues(solution.values, none, none)
-    if isinstance(matrix, ExplicitMatrix) and options.method == "auto":
+    if isinstance(matrix, CsrMatrix) and options.method == "auto":
         method = Topological.where_it_pays(matrix, options.criterion) or method
     slack = step_slack(matrix, row_entries(model.transitions))
 

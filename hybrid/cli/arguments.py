@@ -41,7 +41,12 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     check.add_argument(
         "--scheduler", metavar="FILE", help="also write a scheduler of an MDP that attains the answer, as CSV"
     )
-    check.add_argument("--engine", default="hybrid", choices=("hybrid", "explicit", "symbolic"))
+    check.add_argument(
+        "--engine",
+        default="hybrid",
+        choices=("hybrid", "explicit", "symbolic"),
+        help="the matrix compressed, or written out: on the cpu, with --backend gpu on the device",
+    )
     _matrix_options(check)
     check.add_argument(
         "--method",

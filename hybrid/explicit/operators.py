@@ -10,6 +10,7 @@ import numpy as np
 from gpu_kernels import Device, current_device
 from gpu_kernels.formats import FORMATS, ExplicitMatrix
 from hybrid.explicit.csr import Array, CsrArrays
+from hybrid.explicit.storage import STORAGES, choose_storage
 from hybrid.solvers.workspace import Workspace
 
 __all__ = ["ExplicitOperator", "FunctionOperator", "Relaxing", "unrecorded"]
@@ -92,41 +93,71 @@ class ExplicitOperator(Relaxing):
     device : Device, optional
         Where the matrix lies; default the host for NumPy arrays and the current device for CuPy arrays.
     storage : str
-        On a device: a name of :data:`gpu_kernels.formats.FORMATS`, to which the matrix is converted.
+        On a device: a name of :data:`gpu_kernels.formats.FORMATS`, to which the matrix is converted, or
+        "auto" for the one that `hybrid.explicit.storage.choose_storage` expects to be fastest.
+    n_values : int, optional
+        A bound on the number of distinct values, which saves counting them for "auto".
+
+    Attributes
+    ----------
+    storage : str or None
+        Name of the format; None on the host.
 
     Raises
     ------
     ValueError
         If there is no such format.
+    MemoryError
+        If the device has no room for it.
     """
 
-    def __init__(self, matrix: CsrArrays, device: Device | None = None, storage: str = "msr-subwarp") -> None:
-        if storage not in FORMATS:
-            raise ValueError(f"storage: expected one of {', '.join(FORMATS)}, got {storage!r}")
-        self.matrix = matrix
+    def __init__(
+        self,
+        matrix: CsrArrays,
+        device: Device | None = None,
+        storage: str = "auto",
+        n_values: int | None = None,
+    ) -> None:
+        if storage not in STORAGES:
+            raise ValueError(f"storage: expected one of {', '.join((*FORMATS, 'auto'))}, got {storage!r}")
         self.xp = matrix.xp
         self.device = current_device() if device is None and self.xp is not np else device
-        self._sparse = matrix.to_scipy() if self.device is None else None
-        self._storage = storage
+        self._shape, self._nnz = matrix.shape, matrix.nnz
         self._stored: ExplicitMatrix | None = None
-        if self.device is not None:
-            arrays = matrix.row_starts, matrix.columns, matrix.values
-            self._stored = FORMATS[storage].from_csr(self.device, *arrays, matrix.shape[1])
+        self._csr: CsrArrays | None = None
+        self.storage: str | None = None
+        if self.device is None:
+            self._csr, self._sparse = matrix, matrix.to_scipy()
+            return
+        self.backend, self.xp = "gpu", self.device.xp
+        if storage == "auto":
+            storage = choose_storage(matrix, self.device.free_bytes(), n_values)
+        self.storage = storage
+        arrays = matrix.row_starts, matrix.columns, matrix.values
+        self._stored = FORMATS[storage].from_csr(self.device, *arrays, matrix.shape[1])
+
+    @property
+    def matrix(self) -> CsrArrays:
+        """The matrix; on a device made again from its storage, since two forms would take twice the room."""
+        if self._stored is None:
+            assert self._csr is not None
+            return self._csr
+        return CsrArrays(self._shape, *self._stored.to_csr())
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
-        return self.matrix.shape
+        return self._shape
 
     def workspace(self) -> Workspace:
         """Return where the solvers keep their vectors: beside the matrix."""
         # A library's calls may do more than launch kernels.
-        return unrecorded(self) if self._storage == "cusparse" else super().workspace()
+        return unrecorded(self) if self.storage == "cusparse" else super().workspace()
 
     @property
     def nnz(self) -> int:
         """Number of stored entries."""
-        return self.matrix.nnz
+        return self._nnz
 
     @property
     def nbytes(self) -> int:

@@ -11,6 +11,7 @@ from hybrid.checking.errors import UnsupportedError
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
 from hybrid.mdp.device_choices import device_choices, prefers_device
+from hybrid.mdp.device_rows import device_rows
 from hybrid.mdp.explicit import ExplicitChoices
 from hybrid.mdp.hybrid_choices import hybrid_choices
 from hybrid.mdp.offers import Gain, Groups, Offer, choice_slack, offers_of
@@ -59,6 +60,8 @@ def choice_operator(
         if found is not None:
             return found
     offers = offers_of(model, unknown, allowed, gain, maximise) + stopping
+    if options.engine == "explicit" and options.matrix_backend() == "gpu":
+        return device_rows(offers, size, maximise, groups, slack)
     if options.engine == "explicit":
         return ExplicitChoices(offers, size, maximise, groups, slack)
     return hybrid_choices(offers, size, maximise, groups, slack, options)

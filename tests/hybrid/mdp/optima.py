@@ -12,8 +12,9 @@ from hybrid.checking.checker import Checker
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateTruth, StateValues
 from hybrid.properties import parse_properties, resolve_properties
+from mtbdd.build import build_model
 from mtbdd.language import parse_model, resolve
-from mtbdd.model import SymbolicModel, build_model
+from mtbdd.model import SymbolicModel
 from tests import chain_oracles
 from tests.chain_oracles import Chain
 from tests.mdp_oracles import ExplicitMdp, explore_mdp

@@ -9,7 +9,6 @@ from fractions import Fraction
 import pytest
 
 import hybrid
-from hybrid.options import OptionError
 from tests.hybrid.mdp.models import COINS, ROOMS, SLOW_WAY, WAITING_ROOM
 from tests.model_checks import build
 
@@ -177,11 +176,6 @@ def test_several_initial_states() -> None:
     model = build(SLOW_WAY.replace("endmodule", "endmodule init x!=1 endinit"))
     answer = hybrid.check(model, 'filter(max, Pmin=? [ F x=2 ], "init")', backend="cpu")
     assert answer.value == 1.0
-
-
-def test_explicit_engine_refuses_the_gpu() -> None:
-    with pytest.raises(OptionError):
-        hybrid.check(build(SLOW_WAY), "Pmax=? [ F x=2 ]", engine="explicit", backend="gpu")
 
 
 def test_a_chain_has_repeated_reachability_too() -> None:
