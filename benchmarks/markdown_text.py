@@ -26,7 +26,20 @@ def made(record: dict[str, Any]) -> str:
     else:
         card = f", {device['name']}, CuPy {device['cupy']}" if device else ""
     machine = f"{e['processor']}, {e['cores']} cores{card}, Python {e['python']}"
-    return f"{e['date'][:10]}, commit {e['commit']}, {machine}, {versions}."
+    text = f"{e['date'][:10]}, commit {e['commit']}, {machine}, {versions}."
+    notes = [record.get("note"), *(r.get("note") and f"{_name(r)}: {r['note']}" for r in _rows(record))]
+    return "  ".join([text, *(f"{note}." for note in notes if note)])
+
+
+def _rows(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a record, whatever they are called."""
+    rows: list[dict[str, Any]] = record.get("rows") or record.get("cases") or record.get("results") or []
+    return rows
+
+
+def _name(row: dict[str, Any]) -> str:
+    """Return what a row is about."""
+    return str(row.get("name") or row.get("study") or row.get("model"))
 
 
 def number(value: float | None, digits: int = 3) -> str:

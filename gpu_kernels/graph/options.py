@@ -21,8 +21,8 @@ class SccOptions:
         ``fbt`` is the published algorithm, forward-backward search with trimming (004 section 5), with the
         options below. ``max-id`` trims by counting, then propagates greatest names over the edges that are
         left. ``multistep`` trims by counting, takes the component of one pivot by a search both ways, and
-        goes on as ``max-id``. ``auto`` is ``multistep`` where at least ``search_share`` edges are left after
-        trimming, else ``max-id``.
+        goes on as ``max-id``. ``auto`` is ``max-id``: on an H200 and graphs of seven models with 2 to 12
+        million transitions it took 0.2 to 1.07 times as long as ``multistep``.
     trim : bool
         Remove trivial components first, and in ``fbt`` before every search.
     transpose : bool
@@ -44,8 +44,6 @@ class SccOptions:
         Launches between two looks of the host at how far the device is.
     rounds : int
         Rounds within a launch in the variants with queues, and repetitions of a tile of edges.
-    search_share : int
-        Edges after trimming from which ``auto`` searches from a pivot.
     """
 
     variant: SccVariant = "auto"
@@ -58,7 +56,6 @@ class SccOptions:
     aggregate: bool = True
     look_every: int = 4
     rounds: int = 128
-    search_share: int = 1 << 17
 
     def __post_init__(self) -> None:
         """Refuse values that mean nothing."""

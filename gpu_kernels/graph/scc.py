@@ -60,20 +60,17 @@ def components_of(device: Device, graph: Graph, options: SccOptions) -> tuple[Ar
     xp, n = device.xp, graph.n_states
     rounds: dict[str, int] = {}
     component = xp.full(n, none_word(graph.bits), graph.word)
-    variant: str = options.variant
+    variant = "max-id" if options.variant == "auto" else str(options.variant)
     listed, degrees = None, xp.empty(n, graph.word)
     if options.trim:
         graph = graph.with_transpose(device)
         rounds["trim_launches"] = trim_components(device, graph, component, degrees, options, None)
         listed = _without_component(device, graph, component)
         if len(listed) == 0:
-            return component, rounds, "max-id" if variant == "auto" else variant
+            return component, rounds, variant
     if listed is None:
         listed = xp.arange(n, dtype=graph.word)
         degrees = _count_others(device, graph)
-    if variant == "auto":
-        left = int(degrees[listed].sum(dtype=np.uint64)) if len(listed) else 0
-        variant = "multistep" if left >= options.search_share else "max-id"
     if variant == "multistep" and len(listed):
         graph = graph.with_transpose(device)
         pivot = _busiest(device, graph, listed)

@@ -18,7 +18,7 @@ from tests.gpu_kernels.graph_cases import BORDERS, RUNNING_EXAMPLE, Lists, chain
 PUBLISHED = SccOptions(variant="fbt", look_every=2)
 OPTIONS = {
     "auto": SccOptions(look_every=2),
-    "auto, searching": SccOptions(look_every=2, search_share=1),
+    "auto, looking twice": SccOptions(look_every=2),
     "max-id": SccOptions(variant="max-id", look_every=2),
     "max-id, one round": SccOptions(variant="max-id", look_every=1, rounds=1),
     "max-id, untrimmed": SccOptions(variant="max-id", trim=False),
@@ -60,7 +60,7 @@ def test_running_example_and_pairs(device: Device, name: str) -> None:
 
 
 @pytest.mark.parametrize("case", BORDERS)
-@pytest.mark.parametrize("name", ["max-id", "auto, searching", "fbt", "fbt, no transposed graph"])
+@pytest.mark.parametrize("name", ["max-id", "multistep", "fbt", "fbt, no transposed graph"])
 def test_borders(device: Device, case: str, name: str) -> None:
     check(device, BORDERS[case], OPTIONS[name])
 
