@@ -101,12 +101,12 @@ def agreement(record: dict[str, Any]) -> str:
         bounded = [m for m in members if m["inside"] is not None]
         between = f"{sum(m['inside'] for m in bounded)} of {len(bounded)}"
         rows.append([model, backend, f"{good} of {len(members)}", number(worst, 2), between])
+    levels = ", ".join(sorted({r["policy"] for r in record["rows"] if r.get("engine") != "explicit"}))
     return "\n\n".join(
         [
             "## Values",
-            f"Reference values obtained elsewhere, epsilon {record['epsilon']:g}, at the level of minimum "
-            "memory and at the level of minimum time: how many agree within their tolerance of 10⁻⁶, and the "
-            "greatest relative error.",
+            f"Reference values obtained elsewhere, epsilon {record['epsilon']:g}, at the levels {levels}: "
+            "how many agree within their tolerance of 10⁻⁶, and the greatest relative error.",
             table(["model", "backend", "agree", "greatest error", "between the bounds"], rows),
             f"[`agreement.json`](../benchmarks/results/agreement.json), {made(record)}",
         ]

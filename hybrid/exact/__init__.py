@@ -1,3 +1,3 @@
-"""Exact answers in rational numbers, for small chains and comparisons that rounding cannot decide."""
+"""Exact answers in rational numbers, for small models and comparisons that rounding cannot decide."""
 
 __all__: list[str] = []

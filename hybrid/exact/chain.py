@@ -5,14 +5,13 @@ Entries are read as in `hybrid.exact.numbers`; for a DTMC every row has to sum t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hybrid.exact.elimination import Budget, NotExactError, solve_rationals
-from hybrid.exact.numbers import read_number
+from hybrid.exact.induction import MAX_TRANSITIONS, WORK, BackwardInduction, Exact, finite, read_all
 from hybrid.injection.injected import inject_level
 from mtbdd.graph import backward, bottom_components, prob0, prob1
 from mtbdd.language.syntax import ModelType
@@ -21,19 +20,13 @@ from mtbdd.model import SymbolicModel
 from mtbdd.rewards import reward_rates
 from mtbdd.states import states_from
 
-__all__ = ["MAX_UNKNOWN", "Exact", "ExactChain", "read_all"]
+__all__ = ["MAX_UNKNOWN", "ExactChain"]
 
 MAX_UNKNOWN = 2000
 """States whose values may have to be solved for."""
 
-_MAX_TRANSITIONS = 20_000
-_BUDGET = 1_000_000
 
-Exact = Fraction | float
-"""A rational number, or infinity."""
-
-
-class ExactChain:
+class ExactChain(BackwardInduction):
     """A DTMC or CTMC of at most some thousand transitions.
 
     Parameters
@@ -47,11 +40,9 @@ class ExactChain:
     """
 
     def __init__(self, model: SymbolicModel) -> None:
-        if model.n_transitions > _MAX_TRANSITIONS:
+        if model.n_transitions > MAX_TRANSITIONS:
             raise NotExactError(f"{model.n_transitions} transitions are too many for exact solution")
-        self.model = model
         self.continuous = model.type is ModelType.CTMC
-        self._budget = Budget(_BUDGET)
         part = inject_level(model.transitions, 0).submatrix(0)
         values, number = np.unique(part.value, return_inverse=True)
         read = read_all(values)
@@ -65,6 +56,7 @@ class ExactChain:
         self.rows = [
             {j: rate / total for j, rate in row.items()} for row, total in zip(rates, self.exits, strict=True)
         ]
+        super().__init__(model, [[row] for row in self.rows], False, Budget(WORK))
 
     # ------------------------------------------------------------------ probabilities
 
@@ -72,40 +64,9 @@ class ExactChain:
         """Return the probability of ``safe U target`` from every state."""
         zero = prob0(self.model, safe, target)
         one = prob1(self.model, safe, target, zero)
-        known = _indicator(self.model, one)
+        known = self._indicator(one)
         unknown = self._members(self.model.reachable & ~zero & ~one)
         return self._solve(unknown, known, [Fraction(0)] * len(unknown))
-
-    def step(self, values: Sequence[Exact]) -> list[Exact]:
-        """Return the expected value one step later, from every state."""
-        return list(self._step(_rational(values), range(len(self.rows))).values())
-
-    def window(
-        self, safe: Node, target: Node, lower: int, upper: int | None, later: list[Exact] | None
-    ) -> list[Exact]:
-        """Return the probability of ``safe U target`` in a window of steps, from every state of a DTMC.
-
-        Parameters
-        ----------
-        lower, upper : int
-            First and last step at which the target counts; `upper` None is without end, and `later` then
-            holds the probabilities without a window.
-        """
-        if upper is not None and upper < lower:
-            return [Fraction(0)] * len(self.rows)
-        if upper is not None:
-            rest = self._members(safe & ~target)
-            later = self._repeat(_indicator(self.model, target), rest, upper - lower)
-        if later is None:
-            raise ValueError("a window without end needs the probabilities without a window")
-        if lower == 0:
-            return later
-        safe_states = self._members(safe)
-        none: list[Exact] = [Fraction(0)] * len(self.rows)
-        first = self._step(_rational(later), safe_states)
-        for state, value in first.items():
-            none[state] = value
-        return self._repeat(none, safe_states, lower - 1)
 
     # ------------------------------------------------------------------ rewards
 
@@ -132,13 +93,8 @@ class ExactChain:
 
     def cumulative_rewards(self, structure: int, steps: int) -> list[Exact]:
         """Return the expected reward of the first steps, from every state of a DTMC."""
-        everything = list(range(len(self.rows)))
-        none: list[Exact] = [Fraction(0)] * len(self.rows)
-        return self._repeat(none, everything, steps, self._visits(structure))
-
-    def later(self, values: Sequence[Exact], steps: int) -> list[Exact]:
-        """Return the expected value a number of steps later, from every state of a DTMC."""
-        return self._repeat(list(values), list(range(len(self.rows))), steps)
+        gains = [[earned] for earned in self._visits(structure)]
+        return self._repeat(self._nothing(), range(len(self.rows)), steps, gains)
 
     # ------------------------------------------------------------------ long run
 
@@ -197,7 +153,7 @@ class ExactChain:
             total = gain
             for j, p in self.rows[i].items():
                 if j not in inside and values[j] != 0:
-                    total += p * _finite(values[j])
+                    total += p * finite(values[j])
             right.append([total])
         for i, solved in zip(unknown, self._solve_columns(unknown, right), strict=True):
             values[i] = solved[0]
@@ -213,83 +169,8 @@ class ExactChain:
         rows = [{place[j]: p for j, p in self.rows[i].items() if j in place} for i in unknown]
         return solve_rationals(rows, right, self._budget)
 
-    def _repeat(
-        self,
-        values: list[Exact],
-        states: Sequence[int],
-        steps: int,
-        gains: Sequence[Fraction] | None = None,
-    ) -> list[Exact]:
-        """Return values after steps of ``x = gains + P x`` in some states, the others' values fixed."""
-        x = _rational(values)
-        for _ in range(steps):
-            new = self._step(x, states, gains)
-            if all(x[i] == value for i, value in new.items()):
-                break
-            for i, value in new.items():
-                x[i] = value
-        return list(x)
-
-    def _step(
-        self, x: Sequence[Fraction], states: Iterable[int], gains: Sequence[Fraction] | None = None
-    ) -> dict[int, Fraction]:
-        """Return ``gains + P x`` in some states."""
-        new = {}
-        for i in states:
-            total = Fraction(0) if gains is None else gains[i]
-            for j, p in self.rows[i].items():
-                total += p * x[j]
-            self._budget.spend(1 + len(self.rows[i]), total)
-            new[i] = total
-        return new
-
-    def _members(self, states: Node) -> list[int]:
-        """Return the numbers of a set's states."""
-        found: list[int] = np.flatnonzero(self.model.indicator(states)).tolist()
-        return found
-
     def _set(self, numbers: Sequence[int]) -> Node:
         """Return the set of some states by their numbers."""
         inside = np.zeros(len(self.rows), dtype=np.bool_)
         inside[list(numbers)] = True
         return states_from(self.model.manager, self.model.index, inside)
-
-
-def read_all(values: NDArray[np.float64]) -> list[Fraction]:
-    """Return the rational numbers that doubles stand for.
-
-    Raises
-    ------
-    NotExactError
-        One of them stands for nothing simple.
-    """
-    distinct: dict[float, Fraction] = {}
-    for value in np.unique(values).tolist():
-        read = read_number(value) if np.isfinite(value) else None
-        if read is None:
-            raise NotExactError(f"{value!r} is neither a short decimal nor a simple fraction")
-        distinct[value] = read
-    return [distinct[value] for value in values.tolist()]
-
-
-def _indicator(model: SymbolicModel, states: Node) -> list[Exact]:
-    """Return 1 in a set and 0 elsewhere."""
-    return [Fraction(int(inside)) for inside in model.indicator(states).tolist()]
-
-
-def _rational(values: Sequence[Exact]) -> list[Fraction]:
-    """Return values that are all finite."""
-    return [_finite(value) for value in values]
-
-
-def _finite(value: Exact) -> Fraction:
-    """Return a finite value.
-
-    Raises
-    ------
-    NotExactError
-        The value is infinite.
-    """
-    if not isinstance(value, Fraction):
-        raise NotExactError("infinite values have no rational expectation")
-    return value

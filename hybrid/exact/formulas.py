@@ -14,8 +14,11 @@ from hybrid.checking.paths import has_path, until_form
 from hybrid.checking.quantities import StateTruth, StateValues
 from hybrid.checking.repeated import repeated_form, repeated_target
 from hybrid.checking.rewards import state_rewards
-from hybrid.exact.chain import Exact, ExactChain, read_all
+from hybrid.exact.chain import ExactChain
 from hybrid.exact.elimination import NotExactError
+from hybrid.exact.induction import Exact, read_all
+from hybrid.exact.optima import ExactOptima, ExactProcess
+from hybrid.mdp.operators import maximises
 from hybrid.properties.tree import (
     Cumulative,
     Filter,
@@ -52,6 +55,7 @@ class ExactFormulas:
         self.model = model
         self._states = states
         self._chain: ExactChain | None = None
+        self._process: ExactProcess | None = None
 
     def settle(
         self,
@@ -123,9 +127,9 @@ class ExactFormulas:
         NotExactError
         """
         if isinstance(formula, Probability):
-            return self._path(formula.path)
+            return self._path(formula.path, self._maximises(formula))
         if isinstance(formula, SteadyState):
-            return self._chain_of().long_run_probabilities(self._states(formula.states))
+            return self._chain_alone().long_run_probabilities(self._states(formula.states))
         if isinstance(formula, Reward):
             return self._reward(formula)
         if not any(isinstance(part, _OPERATORS) for part in walk(formula)):
@@ -139,28 +143,47 @@ class ExactFormulas:
 
     # ------------------------------------------------------------------ operators
 
-    def _chain_of(self) -> ExactChain:
-        """Return the chain in rational numbers, read at the first call."""
+    def _maximises(self, formula: Probability | Reward) -> bool:
+        """Return whether an operator is about the greatest value; chains have but one."""
+        return self.model.is_mdp and maximises(formula)
+
+    def _chain_alone(self) -> ExactChain:
+        """Return the chain in rational numbers, read at the first call.
+
+        Raises
+        ------
+        NotExactError
+            The model is an MDP, or too large.
+        """
+        if self.model.is_mdp:
+            raise NotExactError("long-run values of decision processes are not solved exactly")
         if self._chain is None:
             self._chain = ExactChain(self.model)
         return self._chain
 
-    def _path(self, path: Expression) -> list[Exact]:
-        """Return the probability of a path formula from every state."""
+    def _numbers(self, maximise: bool) -> ExactChain | ExactOptima:
+        """Return the model in rational numbers, read at the first call."""
+        if not self.model.is_mdp:
+            return self._chain_alone()
+        if self._process is None:
+            self._process = ExactProcess.read(self.model)
+        return ExactOptima(self._process, maximise)
+
+    def _path(self, path: Expression, maximise: bool) -> list[Exact]:
+        """Return the probability of a path formula from every state; a complement turns the optimum round."""
         if isinstance(path, Unary) and path.operator == "!" and has_path(path.operand):
-            return [1 - value for value in self._path(path.operand)]
+            return [1 - value for value in self._path(path.operand, not maximise)]
         if not isinstance(path, Path):
             inside = self.model.indicator(self._states(path)).tolist()
             return [Fraction(int(i)) for i in inside]
-        chain = self._chain_of()
         if path.operator == "X":
             inside = self.model.indicator(self._states(path.right)).tolist()
-            return chain.step([Fraction(int(i)) for i in inside])
+            return self._numbers(maximise).step([Fraction(int(i)) for i in inside])
         repeated = repeated_form(path)
         if repeated is not None:
-            ends = repeated_target(self.model, self._states(repeated[0]), repeated[1])
-            return chain.until(self.model.reachable, ends)
+            return self._repeated(self._states(repeated[0]), repeated[1], maximise)
         safe, target, complement = until_form(self.model, path, self._states)
+        chain = self._numbers(maximise != complement)
         window = Window.of(path.bound, chain.continuous)
         later = chain.until(safe, target) if window.upper is None else None
         if window == Window():
@@ -174,29 +197,39 @@ class ExactFormulas:
             found = chain.window(safe, target, int(window.lower), upper, later)
         return [1 - value for value in found] if complement else found
 
+    def _repeated(self, states: Node, always: bool, maximise: bool) -> list[Exact]:
+        """Return the probability of ``G F states``, or with `always` of ``F G states``."""
+        if self.model.is_mdp and not maximise:
+            outside = self.model.reachable & ~states
+            return [1 - value for value in self._repeated(outside, not always, True)]
+        ends = repeated_target(self.model, states, always)
+        return self._numbers(maximise).until(self.model.reachable, ends)
+
     def _reward(self, formula: Reward) -> list[Exact]:
         """Return the values of R."""
-        chain, target, structure = self._chain_of(), formula.target, formula.index
+        numbers = self._numbers(self._maximises(formula))
+        target, structure = formula.target, formula.index
         if structure is None:
             raise NotExactError("the model has no reward structure")
         if isinstance(target, LongRun):
-            return chain.long_run_rewards(structure)
+            return self._chain_alone().long_run_rewards(structure)
         if isinstance(target, Path) and target.operator == "F" and target.bound is None:
-            return chain.reachability_rewards(structure, self._states(target.right))
+            return numbers.reachability_rewards(structure, self._states(target.right))
         if isinstance(target, Cumulative):
             if target.time is None:
-                return chain.total_rewards(structure)
-            return chain.cumulative_rewards(structure, self._steps(target.time))
+                return numbers.total_rewards(structure)
+            return numbers.cumulative_rewards(structure, _steps(numbers.continuous, target.time))
         if isinstance(target, Instantaneous):
             start = read_all(state_rewards(self.model, structure))
-            return chain.later(start, self._steps(target.time))
+            return numbers.later(start, _steps(numbers.continuous, target.time))
         raise NotExactError("this reward is not solved exactly")
 
-    def _steps(self, time: Expression) -> int:
-        """Return a number of steps; times of a CTMC have no rational answers."""
-        if self._chain_of().continuous or not isinstance(time, Literal):
-            raise NotExactError("what happens up to a time is no rational number")
-        return int(time.value)
+
+def _steps(continuous: bool, time: Expression) -> int:
+    """Return a number of steps; times of a CTMC have no rational answers."""
+    if continuous or not isinstance(time, Literal):
+        raise NotExactError("what happens up to a time is no rational number")
+    return int(time.value)
 
 
 def _as_exact(number: float) -> Exact:

@@ -31,6 +31,8 @@ from mtbdd.states import StateIndex, index_states, states_from
 __all__ = [
     "RewardSystem",
     "cumulative_rewards",
+    "free_ends",
+    "greatest_totals",
     "instantaneous_rewards",
     "reachability_rewards",
     "reward_operator",
@@ -170,25 +172,12 @@ def total_rewards(
     UnsupportedError
         The method has no meaning for choices.
     """
-    allowed = [layer.enabled for layer in model.layers]
-    free = _free_choices(model, structure, model.index, allowed)
     if not maximise:
-        ends = _restricted_ends(model, model.reachable, free)
-        return reachability_rewards(model, structure, ends.states, False, options, work)
-    manager = model.manager
-    paid = [layer.enabled & ~f for layer, f in zip(model.layers, free, strict=True)]
-    paying = manager.disjunction(paid)
-    ends = model_end_components(model)
-
-    def earning(c: MaximalEndComponent) -> Node:
-        return manager.disjunction(own & p for own, p in zip(c.choices, paid, strict=True))
-
-    # Those of one state come together, each of which stands for itself.
-    endless = [earning(ends.single), *(c.states for c in ends.components if earning(c) != manager.false)]
-    infinite = backward(model, manager.disjunction(endless))
-    unknown_states = backward(model, paying) & ~infinite
+        target = free_ends(model, structure)
+        return reachability_rewards(model, structure, target, False, options, work)
+    infinite, unknown_states = greatest_totals(model, structure)
     known = np.where(model.indicator(infinite), np.inf, 0.0)
-    unknown = index_states(manager, unknown_states)
+    unknown = index_states(model.manager, unknown_states)
     if unknown.size == 0:
         return StateValues.exact(known)
     check_method(options)
@@ -197,7 +186,7 @@ def total_rewards(
     operator = choice_operator(
         model,
         unknown,
-        leaving_choices(model, allowed, components),
+        leaving_choices(model, [layer.enabled for layer in model.layers], components),
         lambda layer, rows: _gains(model, structure, layer, rows),
         True,
         group_states(model, unknown, components),
@@ -206,6 +195,31 @@ def total_rewards(
     )
     found = solve_choices(operator, None, options, work, "total rewards")
     return found.spread(model.indicator(unknown_states), known)
+
+
+def free_ends(model: SymbolicModel, structure: int) -> Node:
+    """Return the states where a scheduler may stay for ever and earn nothing."""
+    free = _free_choices(model, structure, model.index, [layer.enabled for layer in model.layers])
+    return _restricted_ends(model, model.reachable, free).states
+
+
+def greatest_totals(model: SymbolicModel, structure: int) -> tuple[Node, Node]:
+    """Return the states whose greatest total reward is infinite, and those where it is to be solved for.
+
+    In the others nothing can be earned.
+    """
+    manager = model.manager
+    free = _free_choices(model, structure, model.index, [layer.enabled for layer in model.layers])
+    paid = [layer.enabled & ~f for layer, f in zip(model.layers, free, strict=True)]
+    ends = model_end_components(model)
+
+    def earning(c: MaximalEndComponent) -> Node:
+        return manager.disjunction(own & p for own, p in zip(c.choices, paid, strict=True))
+
+    # Those of one state come together, each of which stands for itself.
+    endless = [earning(ends.single), *(c.states for c in ends.components if earning(c) != manager.false)]
+    infinite = backward(model, manager.disjunction(endless))
+    return infinite, backward(model, manager.disjunction(paid)) & ~infinite
 
 
 # ------------------------------------------------------------------ steps

@@ -1,0 +1,167 @@
+"""Backward induction in rational numbers: values a step earlier, over the choices of every state.
+
+A chain has one choice a state.  With a number of steps ahead the best scheduler takes the best choice at
+every step, so that induction is exact for decision processes too (M. Puterman, Markov decision processes,
+1994, section 4.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.exact.elimination import Budget, NotExactError
+from hybrid.exact.numbers import read_number
+from mtbdd.manager import Node
+from mtbdd.model import SymbolicModel
+
+__all__ = ["MAX_TRANSITIONS", "WORK", "BackwardInduction", "Exact", "finite", "read_all"]
+
+MAX_TRANSITIONS = 20_000
+"""Transitions of a model that is read in rational numbers."""
+
+WORK = 1_000_000
+"""Operations granted to one model."""
+
+Exact = Fraction | float
+"""A rational number, or infinity."""
+
+Gains = Sequence[Sequence[Fraction]]
+"""What every choice of every state earns."""
+
+
+class BackwardInduction:
+    """Values of the coming steps, from every state.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    choices : sequence of sequences of mappings
+        For every state its choices, each a successor -> probability; at least one.
+    maximise : bool
+    budget : Budget
+    """
+
+    continuous = False
+
+    def __init__(
+        self,
+        model: SymbolicModel,
+        choices: Sequence[Sequence[Mapping[int, Fraction]]],
+        maximise: bool,
+        budget: Budget,
+    ) -> None:
+        self.model = model
+        self.choices = choices
+        self.maximise = maximise
+        self._budget = budget
+
+    def step(self, values: Sequence[Exact]) -> list[Exact]:
+        """Return the expected value one step later, from every state."""
+        return list(self._step([finite(v) for v in values], range(len(self.choices))).values())
+
+    def later(self, values: Sequence[Exact], steps: int) -> list[Exact]:
+        """Return the expected value a number of steps later, from every state."""
+        return self._repeat(values, range(len(self.choices)), steps)
+
+    def window(
+        self, safe: Node, target: Node, lower: int, upper: int | None, later: list[Exact] | None
+    ) -> list[Exact]:
+        """Return the probability of ``safe U target`` in a window of steps, from every state.
+
+        Parameters
+        ----------
+        lower, upper : int
+            First and last step at which the target counts; `upper` None is without end, and `later` then
+            holds the probabilities without a window.
+        """
+        if upper is not None and upper < lower:
+            return self._nothing()
+        if upper is not None:
+            later = self._repeat(self._indicator(target), self._members(safe & ~target), upper - lower)
+        if later is None:
+            raise ValueError("a window without end needs the probabilities without a window")
+        if lower == 0:
+            return later
+        safe_states, values = self._members(safe), self._nothing()
+        for state, value in self._step([finite(v) for v in later], safe_states).items():
+            values[state] = value
+        return self._repeat(values, safe_states, lower - 1)
+
+    # ------------------------------------------------------------------ parts
+
+    def _repeat(
+        self, values: Sequence[Exact], states: Sequence[int], steps: int, gains: Gains | None = None
+    ) -> list[Exact]:
+        """Return values after steps of ``x = opt (gains + P x)`` in some states, the others' values fixed."""
+        x = [finite(value) for value in values]
+        for _ in range(steps):
+            new = self._step(x, states, gains)
+            if all(x[i] == value for i, value in new.items()):
+                break
+            for i, value in new.items():
+                x[i] = value
+        return list(x)
+
+    def _step(
+        self, x: Sequence[Fraction], states: Iterable[int], gains: Gains | None = None
+    ) -> dict[int, Fraction]:
+        """Return ``opt (gains + P x)`` in some states."""
+        choose = max if self.maximise else min
+        new = {}
+        for i in states:
+            worth = []
+            for k, row in enumerate(self.choices[i]):
+                total = Fraction(0) if gains is None else gains[i][k]
+                for j, p in row.items():
+                    total += p * x[j]
+                self._budget.spend(1 + len(row), total)
+                worth.append(total)
+            new[i] = choose(worth)
+        return new
+
+    def _nothing(self) -> list[Exact]:
+        """Return zeros."""
+        return [Fraction(0)] * len(self.choices)
+
+    def _indicator(self, states: Node) -> list[Exact]:
+        """Return 1 in a set and 0 elsewhere."""
+        return [Fraction(int(inside)) for inside in self.model.indicator(states).tolist()]
+
+    def _members(self, states: Node) -> list[int]:
+        """Return the numbers of a set's states."""
+        found: list[int] = np.flatnonzero(self.model.indicator(states)).tolist()
+        return found
+
+
+def read_all(values: NDArray[np.float64]) -> list[Fraction]:
+    """Return the rational numbers that doubles stand for.
+
+    Raises
+    ------
+    NotExactError
+        One of them stands for nothing simple.
+    """
+    distinct: dict[float, Fraction] = {}
+    for value in np.unique(values).tolist():
+        read = read_number(value) if np.isfinite(value) else None
+        if read is None:
+            raise NotExactError(f"{value!r} is neither a short decimal nor a simple fraction")
+        distinct[value] = read
+    return [distinct[value] for value in values.tolist()]
+
+
+def finite(value: Exact) -> Fraction:
+    """Return a finite value.
+
+    Raises
+    ------
+    NotExactError
+        The value is infinite.
+    """
+    if not isinstance(value, Fraction):
+        raise NotExactError("infinite values have no rational expectation")
+    return value

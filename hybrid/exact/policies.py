@@ -1,0 +1,159 @@
+"""Exact solution of ``x = opt over options (gain + A x)`` by policy iteration in rational numbers.
+
+A policy takes one option of every state.  It is proper if the system is left almost surely under it.
+Every policy has to be proper, or an improper one to be worth infinitely much to a minimum; then each policy
+found is better than the one before and proper, and the last one is optimal (D. Bertsekas and J. Tsitsiklis,
+An analysis of stochastic shortest path problems, Mathematics of Operations Research, 1991, section 3).
+The first policy is found in doubles, so that rational numbers have little or nothing to improve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from hybrid.exact.elimination import Budget, NotExactError, solve_rationals
+
+__all__ = ["MAX_UNKNOWN", "Option", "solve_optima"]
+
+MAX_UNKNOWN = 1000
+"""States whose optimal values may have to be solved for."""
+
+_TRIES = 100  # policies tried in doubles: a poor first policy costs time, never the answer
+_GAIN = 1e-9  # relative; less is rounding
+
+
+@dataclass(frozen=True)
+class Option:
+    """A choice of an unknown state.
+
+    Attributes
+    ----------
+    gain : Fraction
+        What it is worth by itself.
+    row : mapping
+        Unknown successor -> probability; what is missing to 1 leaves the system.
+    """
+
+    gain: Fraction
+    row: Mapping[int, Fraction]
+
+
+Policy = list[int]
+
+
+def solve_optima(options: Sequence[Sequence[Option]], maximise: bool, budget: Budget) -> list[Fraction]:
+    """Return the optimal values.
+
+    Parameters
+    ----------
+    options : sequence of sequences of Option, length n
+        At least one for every state.
+    maximise : bool
+    budget : Budget
+
+    Returns
+    -------
+    list of Fraction, length n
+
+    Raises
+    ------
+    NotExactError
+        There are too many states or operations, or from some state no policy leaves the system.
+
+    Notes
+    -----
+    A policy costs one elimination, see `hybrid.exact.elimination`, and one look at every option.
+    """
+    if not options:
+        return []
+    if len(options) > MAX_UNKNOWN:
+        raise NotExactError(f"{len(options)} unknown states are too many for exact solution")
+    policy = _approximate(options, _leaving(options), maximise)
+    while True:
+        own = [of[k] for of, k in zip(options, policy, strict=True)]
+        solved = solve_rationals([o.row for o in own], [[o.gain] for o in own], budget)
+        values = [x[0] for x in solved]
+        changed = False
+        for i, of in enumerate(options):
+            best = values[i]
+            for k, option in enumerate(of):
+                worth = option.gain + sum((p * values[j] for j, p in option.row.items()), Fraction(0))
+                budget.spend(1 + len(option.row), worth)
+                if worth > best if maximise else worth < best:
+                    best, policy[i], changed = worth, k, True
+        if not changed:
+            return values
+
+
+def _leaving(options: Sequence[Sequence[Option]]) -> Policy:
+    """Return a proper policy: in every state an option that may come closer to the way out.
+
+    Raises
+    ------
+    NotExactError
+    """
+    before: list[list[tuple[int, int]]] = [[] for _ in options]
+    policy = [-1] * len(options)
+    reached = []
+    for i, of in enumerate(options):
+        for k, option in enumerate(of):
+            for j in option.row:
+                before[j].append((i, k))
+            if policy[i] < 0 and sum(option.row.values()) < 1:
+                policy[i] = k
+                reached.append(i)
+    for j in reached:  # grows meanwhile
+        for i, k in before[j]:
+            if policy[i] < 0:
+                policy[i] = k
+                reached.append(i)
+    if len(reached) < len(options):
+        raise NotExactError("some states cannot leave the system that is solved")
+    return policy
+
+
+def _approximate(options: Sequence[Sequence[Option]], policy: Policy, maximise: bool) -> Policy:
+    """Return a proper policy that policy iteration in doubles comes to from a proper one."""
+    size = len(options)
+    sign = 1.0 if maximise else -1.0
+    owner = np.repeat(np.arange(size), [len(of) for of in options])
+    first = np.searchsorted(owner, np.arange(size))
+    every = [option for of in options for option in of]
+    gains = np.array([float(option.gain) for option in every])
+    lengths = np.array([len(option.row) for option in every])
+    number = np.repeat(np.arange(len(every)), lengths)
+    column = np.array([j for option in every for j in option.row], dtype=np.int64)
+    weight = np.array([float(p) for option in every for p in option.row.values()])
+    current = np.array(policy) + first
+    for _ in range(_TRIES):
+        where = np.full(len(every), -1)
+        where[current] = np.arange(size)
+        mine = where[number] >= 0
+        system = np.eye(size)
+        np.subtract.at(system, (where[number[mine]], column[mine]), weight[mine])
+        try:
+            x = np.linalg.solve(system, gains[current])
+        except np.linalg.LinAlgError:
+            break
+        worth = sign * (gains + np.bincount(number, weight * x[column], len(every)))
+        best = np.maximum.reduceat(worth, first)
+        better = best > worth[current] + _GAIN * np.abs(worth[current])
+        if not bool(better.any()):
+            break
+        # The first option of every state that is as good as its best one.
+        top = np.flatnonzero(worth == best[owner])
+        tops, at = np.unique(owner[top], return_index=True)
+        chosen = current.copy()
+        chosen[tops] = top[at]
+        current = np.where(better, chosen, current)
+    found: Policy = (current - first).tolist()
+    only = [[of[k]] for of, k in zip(options, found, strict=True)]
+    try:
+        _leaving(only)
+    except NotExactError:
+        return policy  # rounding led astray
+    return found
