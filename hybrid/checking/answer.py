@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybrid.checking.quantities import Work
-from hybrid.mdp.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from hybrid.mdp.scheduler import Scheduler
 
 __all__ = ["Answer", "json_number"]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,10 +26,6 @@ from hybrid.checking.quantities import NotConvergedError, StateTruth, StateValue
 from hybrid.checking.rewards import reachability_rewards, total_rewards
 from hybrid.checking.scope import Scope
 from hybrid.checking.steady import steady_probabilities, steady_rewards
-from hybrid.exact.elimination import NotExactError
-from hybrid.exact.formulas import ExactFormulas
-from hybrid.mdp.operators import optimal_values
-from hybrid.mdp.scheduler import Scheduler, SchedulerMaker
 from hybrid.properties.tree import (
     Cumulative,
     Filter,
@@ -43,6 +40,9 @@ from hybrid.properties.tree import (
 from mtbdd.language.errors import LanguageError
 from mtbdd.language.syntax import Expression, Literal
 from mtbdd.model import SymbolicModel
+
+if TYPE_CHECKING:
+    from hybrid.mdp.scheduler import Scheduler
 
 __all__ = ["Checker", "UnsupportedError"]
 
@@ -119,6 +119,8 @@ class Checker(FormulaChecker):
             coarse = self.options
             if coarse.enclosing() is None:
                 raise
+            from hybrid.exact.formulas import ExactFormulas  # most runs never need it
+
             try:
                 epsilon = min(coarse.criterion.epsilon, _FINE)
                 self.options = replace(coarse, criterion=replace(coarse.criterion, epsilon=epsilon))
@@ -163,6 +165,9 @@ class Checker(FormulaChecker):
         except NotConvergedError:
             if self.options.method != "auto" or formula is self._scheduled:
                 raise
+            from hybrid.exact.elimination import NotExactError
+            from hybrid.exact.formulas import ExactFormulas
+
             try:
                 found = ExactFormulas(self.model, self.states).enclosures(formula)
             except NotExactError:
@@ -176,6 +181,9 @@ class Checker(FormulaChecker):
         """Return the values of P, S or R by its algorithm."""
         model, options, work = self.model, self.options, self._work
         if model.is_mdp:
+            from hybrid.mdp.operators import optimal_values  # chains start quicker without
+            from hybrid.mdp.scheduler import SchedulerMaker
+
             maker = SchedulerMaker(model) if formula is self._scheduled else None
             found = optimal_values(model, formula, self.states, options, work, maker)
             if maker is not None:

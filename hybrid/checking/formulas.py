@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,6 @@ from hybrid.checking.errors import UnsupportedError
 from hybrid.checking.filters import selected, summarise
 from hybrid.checking.quantities import StateTruth, StateValues
 from hybrid.checking.scope import Scope
-from hybrid.exact.formulas import ExactFormulas
 from hybrid.properties.tree import Filter, Path, Probability, Reward, SteadyState
 from mtbdd.faults import format_state
 from mtbdd.language.errors import EvaluationError, Fault
@@ -39,6 +39,9 @@ from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.rewards import expression_values
 from mtbdd.states import states_from
+
+if TYPE_CHECKING:
+    from hybrid.exact.formulas import ExactFormulas
 
 __all__ = ["FormulaChecker"]
 
