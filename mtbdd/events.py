@@ -105,7 +105,8 @@ def synchronise(action: str | None, components: Sequence[Event], translator: Exp
             states = suspect.states
             for j, other in enumerate(components):
                 if i != j:
-                    states = states & other.choices.support
+                    # Where another module's rates are zero there is no transition to be wrong.
+                    states = states & other.exits.nonzero().support
             suspects.append(Suspect(suspect.position, states, suspect.message))
     touched = tuple(v.name for v in encoding.variables if v.name in assigned)
     # Products of tiny rates may underflow to zero: such transitions do not exist.

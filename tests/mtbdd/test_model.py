@@ -341,3 +341,18 @@ def test_model_refuses_nesting_beyond_reason() -> None:
     total = " + ".join(f"(v{i % 20} ? 1 : 0)" for i in range(4000))
     with pytest.raises(LanguageError, match="nested less deeply"):
         build(f"ctmc module m {declared} [] {total} < 3 -> 1:(v0'=true); endmodule")
+
+
+def test_update_that_another_modules_zero_rate_takes_away_is_no_fault() -> None:
+    text = """ctmc
+module m0
+  v0 : [0..0];
+  [b] true -> (v0'=v0+1);
+endmodule
+module m1
+  v1 : [0..1];
+  [b] true -> v1 : true;
+  [] true -> (v1'=0);
+endmodule
+"""
+    assert build(text).n_states == 1
