@@ -1,25 +1,30 @@
 """CUDA kernels, arrays in and arrays out; this package imports without CuPy and without a device.
 
 Kernels are real files in ``gpu_kernels/cuda``, compiled at first use for the current device, once for every
-specialisation. The functions below launch them; they say whether they wait for the device.
+specialisation. The functions below launch them; they say whether they wait for the device. Names are imported
+when first used, so that a run on the CPU does not load them.
 """
 
 from __future__ import annotations
 
-from gpu_kernels._launch import check_vector, index_bits, index_type
-from gpu_kernels.availability import is_available, unavailable_reason
-from gpu_kernels.block_spmv import BlockTasks, block_spmv
-from gpu_kernels.choice_rows import ChoiceRows, run_choice_rows, step_choice_rows_numpy
-from gpu_kernels.choice_steps import NO_CHOICE, ChoiceStep
-from gpu_kernels.choices import ChoiceGains, ChoiceTiles, finish_choices, mark_entries, run_choices
-from gpu_kernels.coded import CodedVector, compress
-from gpu_kernels.device import CudaDevice, Device, current_device, device_problem, use_device
-from gpu_kernels.explicit import explicit_csr
-from gpu_kernels.formats import FORMATS, ExplicitMatrix
-from gpu_kernels.pairs import PairMatrix, PairTuning, run_pairs
-from gpu_kernels.steps import IterationState, Mode, Step, coded_step, finish_iteration, product_step
-from gpu_kernels.tiles import TileMatrix, Tuning, run_tiles
-from gpu_kernels.vector import add_scaled, compare_rows, relax_rows
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpu_kernels._launch import check_vector, index_bits, index_type
+    from gpu_kernels.availability import is_available, unavailable_reason
+    from gpu_kernels.block_tasks import BlockTasks, block_spmv
+    from gpu_kernels.choice_rows import ChoiceRows, run_choice_rows, step_choice_rows_numpy
+    from gpu_kernels.choice_steps import NO_CHOICE, ChoiceStep
+    from gpu_kernels.choices import ChoiceGains, ChoiceTiles, finish_choices, mark_entries, run_choices
+    from gpu_kernels.coded import CodedVector, compress
+    from gpu_kernels.device import CudaDevice, Device, current_device, device_problem, use_device
+    from gpu_kernels.explicit import explicit_csr
+    from gpu_kernels.formats import FORMATS, ExplicitMatrix
+    from gpu_kernels.pairs import PairMatrix, PairTuning, run_pairs
+    from gpu_kernels.steps import IterationState, Mode, Step, coded_step, finish_iteration, product_step
+    from gpu_kernels.tiles import TileMatrix, Tuning, run_tiles
+    from gpu_kernels.vector import add_scaled, compare_rows, relax_rows
 
 __all__ = [
     "FORMATS",
@@ -65,3 +70,62 @@ __all__ = [
     "unavailable_reason",
     "use_device",
 ]
+
+_HOMES = {
+    "FORMATS": "formats",
+    "NO_CHOICE": "choice_steps",
+    "BlockTasks": "block_tasks",
+    "ChoiceGains": "choices",
+    "ChoiceRows": "choice_rows",
+    "ChoiceStep": "choice_steps",
+    "ChoiceTiles": "choices",
+    "CodedVector": "coded",
+    "CudaDevice": "device",
+    "Device": "device",
+    "ExplicitMatrix": "formats",
+    "IterationState": "steps",
+    "Mode": "steps",
+    "PairMatrix": "pairs",
+    "PairTuning": "pairs",
+    "Step": "steps",
+    "TileMatrix": "tiles",
+    "Tuning": "tiles",
+    "add_scaled": "vector",
+    "block_spmv": "block_tasks",
+    "check_vector": "_launch",
+    "coded_step": "steps",
+    "compare_rows": "vector",
+    "compress": "coded",
+    "current_device": "device",
+    "device_problem": "device",
+    "explicit_csr": "explicit",
+    "finish_choices": "choices",
+    "finish_iteration": "steps",
+    "index_bits": "_launch",
+    "index_type": "_launch",
+    "is_available": "availability",
+    "mark_entries": "choices",
+    "product_step": "steps",
+    "relax_rows": "vector",
+    "run_choice_rows": "choice_rows",
+    "run_choices": "choices",
+    "run_pairs": "pairs",
+    "run_tiles": "tiles",
+    "step_choice_rows_numpy": "choice_rows",
+    "unavailable_reason": "availability",
+    "use_device": "device",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use; none may be a module's name, which would take its place."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'gpu_kernels' has no attribute {name!r}")
+    value = getattr(import_module(f"gpu_kernels.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)

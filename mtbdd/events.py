@@ -100,14 +100,14 @@ def synchronise(action: str | None, components: Sequence[Event], translator: Exp
         choices = choices.times(c.choices)
         exits = exits.times(c.exits)
     suspects = []
-    for i, c in enumerate(components):
-        for suspect in c.suspects:
-            states = suspect.states
-            for j, other in enumerate(components):
-                if i != j:
-                    # Where another module's rates are zero there is no transition to be wrong.
-                    states = states & other.exits.nonzero().support
-            suspects.append(Suspect(suspect.position, states, suspect.message))
+    if any(c.suspects for c in components):
+        # Where another module's rates are zero there is no transition to be wrong.
+        live = [c.exits.nonzero().support for c in components]
+        for i, c in enumerate(components):
+            others = manager.true
+            for states in live[:i] + live[i + 1 :]:
+                others = others & states
+            suspects += [Suspect(s.position, s.states & others, s.message) for s in c.suspects]
     touched = tuple(v.name for v in encoding.variables if v.name in assigned)
     # Products of tiny rates may underflow to zero: such transitions do not exist.
     return Event(action, touched, rates.nonzero(), choices, exits.nonzero(), suspects)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +71,27 @@ class CpuLayout:
     chunk_ptr: Int64Array
     gap_begin: Int64Array
     gap_end: Int64Array
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """The arguments of the compiled kernels that stand for the groups and the row types."""
+        table = self.table
+        return (
+            self.row,
+            self.row_type,
+            self.slot_ptr,
+            self.base,
+            self.scale,
+            self.scaled,
+            table.rows,
+            table.ptr,
+            table.pattern,
+            table.pattern_ptr,
+            table.slot,
+            table.shift,
+            table.vector,
+            table.coefficients,
+        )
 
     @property
     def nbytes(self) -> int:

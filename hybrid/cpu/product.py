@@ -41,20 +41,7 @@ class CpuProduct:
             layout.piece_end,
             layout.gap_begin,
             layout.gap_end,
-            layout.row,
-            layout.row_type,
-            layout.slot_ptr,
-            layout.base,
-            layout.scale,
-            layout.scaled,
-            table.rows,
-            table.ptr,
-            table.pattern,
-            table.pattern_ptr,
-            table.slot,
-            table.shift,
-            table.vector,
-            table.coefficients,
+            *layout.arguments,
         )
         per_type = np.diff(np.append(0, np.cumsum(table.terms_of_slices))[table.ptr])
         self._terms = int(per_type[layout.row_type].sum())
@@ -81,25 +68,9 @@ class CpuProduct:
         # rare, so the kernel that leaves zero coefficients out is compiled only now.
         from hybrid.cpu.exact import exact_spmv
 
-        layout, table = self.layout, self.layout.table
-        exact_spmv(
-            layout.row,
-            layout.row_type,
-            layout.slot_ptr,
-            layout.base,
-            layout.scale,
-            layout.scaled,
-            table.rows,
-            table.ptr,
-            table.pattern,
-            table.pattern_ptr,
-            table.slot,
-            table.shift,
-            table.vector,
-            table.coefficients,
-            x,
-            out,
-        )
+        arguments: tuple[Any, ...] = (*self.layout.arguments, x, out)
+        exact: Any = exact_spmv
+        exact(*arguments)
 
     def relax(
         self, x: Float64Array, b: Float64Array | None, diagonal: Float64Array, omega: float, out: Float64Array

@@ -75,7 +75,6 @@ class BlockSweep:
     """
 
     def __init__(self, layout: CpuLayout, n_rows: int, block_rows: int | None = None) -> None:
-        table = layout.table
         self.schedule = schedule_blocks(layout, n_rows, block_rows or block_rows_for(n_rows))
         self._pieces: tuple[Any, ...] = (
             self.schedule.piece_group,
@@ -83,22 +82,7 @@ class BlockSweep:
             self.schedule.piece_begin,
             self.schedule.piece_end,
         )
-        self._matrix: tuple[Any, ...] = (
-            layout.row,
-            layout.row_type,
-            layout.slot_ptr,
-            layout.base,
-            layout.scale,
-            layout.scaled,
-            table.rows,
-            table.ptr,
-            table.pattern,
-            table.pattern_ptr,
-            table.slot,
-            table.shift,
-            table.vector,
-            table.coefficients,
-        )
+        self._matrix = layout.arguments
         self._out = np.empty(n_rows)
         self._chunks = self._chunk_pointers()
         # A sweep through no block, so that no compilation hides in the iterations' time.

@@ -10,13 +10,52 @@ from typing import Any
 
 import numpy as np
 
-from gpu_kernels.tiles import LANES
+from gpu_kernels.tiles import LANES, PAD
 from hybrid.gpu.arrays import Array, owners, pointers, ranges
 
-__all__ = ["share_cells"]
+__all__ = ["fill_cells", "share_cells"]
 
 _WORDS = {2: np.uint16, 4: np.uint32, 8: np.uint64}
 _SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
+
+
+def fill_cells(
+    xp: Any, lane: Array, code: Array, n_cells: int, unit: int, most_terms: int
+) -> tuple[Array, Array, Array]:
+    """Write the term numbers of all cells, and keep one copy of cells with equal ones.
+
+    Parameters
+    ----------
+    xp : module
+    lane : ndarray, shape (entries,), int64
+        Place of the row of every entry, 32 to a cell, ascending.
+    code : ndarray, shape (entries,), int64
+        Number of its term.
+    n_cells : int
+    unit : int
+        Term numbers that a lane reads at once, 2 or 4.
+    most_terms : int
+        Terms of the fullest round, which decide whether a number takes one byte or two.
+
+    Returns
+    -------
+    cell_unit, cell_units, codes
+        As :func:`share_cells`.
+
+    Notes
+    -----
+    Time: O(entries + codes + cells log cells). Synchronises: yes.
+    """
+    # The position of an entry: how many of its row come before it.
+    in_lane = xp.bincount(lane, minlength=max(n_cells * LANES, 1))[: n_cells * LANES]
+    position = xp.arange(len(lane)) - pointers(xp, in_lane)[lane]
+    width = in_lane.reshape(n_cells, LANES).max(axis=1) if n_cells else xp.zeros(0, xp.int64)
+    cell_ptr = pointers(xp, -(-width // unit))
+    code_type = xp.uint8 if most_terms <= PAD[1] else xp.uint16
+    codes = xp.full(int(cell_ptr[-1]) * LANES * unit, PAD[xp.dtype(code_type).itemsize], code_type)
+    place = (cell_ptr[lane // LANES] + position // unit) * LANES + lane % LANES
+    codes[place * unit + position % unit] = code.astype(code_type)
+    return share_cells(xp, cell_ptr, codes, unit)
 
 
 def share_cells(xp: Any, cell_ptr: Array, codes: Array, unit: int) -> tuple[Array, Array, Array]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gpu_kernels.tiles import LANES, PAD
+from gpu_kernels.tiles import LANES
 from hybrid.gpu.arrays import Array, distinct, owners, pointers, ranges, stable_order
-from hybrid.gpu.cells import share_cells
+from hybrid.gpu.cells import fill_cells
 from hybrid.gpu.expansion import ClassEntries
 from hybrid.gpu.tile_build import distinct_values
 from hybrid.injection.row_types import RowTypes
@@ -157,22 +157,14 @@ def build_passes(
     tile_pass = pointers(xp, xp.bincount(pass_tile, minlength=max(n_tiles, 1))[:n_tiles])
     round_ptr, round_pass = _rounds(xp, tile_pass, per_pass, most_terms)
 
-    # A cell is a slice in a pass; position of an entry: how many of its row come before it in the pass.
+    # A cell is a slice in a pass.
     pass_cell = pointers(xp, tile_slices[pass_tile])
     n_cells = int(pass_cell[-1])
     local = row - tile_begin[tile]
     lane = (pass_cell[own_pass] + local // LANES) * LANES + local % LANES
     order = stable_order(xp, (lane, code))
     lane, code = lane[order], code[order]
-    in_lane = xp.bincount(lane, minlength=max(n_cells * LANES, 1))[: n_cells * LANES]
-    position = xp.arange(total) - pointers(xp, in_lane)[lane]
-    width = in_lane.reshape(n_cells, LANES).max(axis=1) if n_cells else xp.zeros(0, xp.int64)
-    cell_ptr = pointers(xp, -(-width // unit))
-    code_type = xp.uint8 if fullest <= PAD[1] else xp.uint16
-    codes = xp.full(int(cell_ptr[-1]) * LANES * unit, PAD[xp.dtype(code_type).itemsize], code_type)
-    at = (cell_ptr[lane // LANES] + position // unit) * LANES + lane % LANES
-    codes[at * unit + position % unit] = code.astype(code_type)
-    cell_unit, cell_units, codes = share_cells(xp, cell_ptr, codes, unit)
+    cell_unit, cell_units, codes = fill_cells(xp, lane, code, n_cells, unit, fullest)
     return PassTable(
         type_tile=type_tile,
         begin=tile_begin,

@@ -17,7 +17,7 @@ from typing import Any
 
 from gpu_kernels.tiles import LANES, PAD
 from hybrid.gpu.arrays import Array, distinct, owners, pointers, ranges, stable_order
-from hybrid.gpu.cells import share_cells
+from hybrid.gpu.cells import fill_cells
 from hybrid.gpu.expansion import ClassEntries
 from hybrid.gpu.tile_table import TileTable
 from hybrid.injection.row_types import RowTypes
@@ -134,22 +134,13 @@ def build_tiles(xp: Any, types: RowTypes, k: int, entries: ClassEntries, shape: 
     round_cell = pointers(xp, tile_slices[round_tile])
     n_cells = int(round_cell[-1])
 
-    # A cell is a slice in a round; position of an entry: how many of its row come before it in the round.
+    # A cell is a slice in a round.
     local = row - tile_begin[tile]
     cell = round_cell[round_ptr[tile] + code // limit] + local // LANES
     lane = cell * LANES + local % LANES
     order = stable_order(xp, (lane, code))
     lane, code = lane[order], code[order] % limit
-    in_lane = xp.bincount(lane, minlength=max(n_cells * LANES, 1))[: n_cells * LANES]
-    position = xp.arange(total) - pointers(xp, in_lane)[lane]
-    width = in_lane.reshape(n_cells, LANES).max(axis=1) if n_cells else xp.zeros(0, xp.int64)
-    unit = shape.unit
-    cell_ptr = pointers(xp, -(-width // unit))
-    code_type = xp.uint8 if limit <= PAD[1] else xp.uint16
-    codes = xp.full(int(cell_ptr[-1]) * LANES * unit, PAD[xp.dtype(code_type).itemsize], code_type)
-    place = (cell_ptr[lane // LANES] + position // unit) * LANES + lane % LANES
-    codes[place * unit + position % unit] = code.astype(code_type)
-    cell_unit, cell_units, codes = share_cells(xp, cell_ptr, codes, unit)
+    cell_unit, cell_units, codes = fill_cells(xp, lane, code, n_cells, shape.unit, limit)
     return TileTable(
         type_tile=type_tile,
         begin=tile_begin,
@@ -159,7 +150,7 @@ def build_tiles(xp: Any, types: RowTypes, k: int, entries: ClassEntries, shape: 
         round_cell=round_cell,
         cell_unit=cell_unit,
         cell_units=cell_units,
-        unit=unit,
+        unit=shape.unit,
         codes=codes,
         term_slot=slot[item_slot[first]],
         term_shift=shift[first],
