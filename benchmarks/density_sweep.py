@@ -1,7 +1,7 @@
 """002's experiments: Jacobi and BiCGStab on CPU and GPU, on random matrices and on two programs' chains.
 
-Usage: python benchmarks/density_sweep.py [--parts random,chains,twins,large] [--trials K] [--seconds S]
-       [--solve-seconds S] [--backends cpu,gpu] [--quick] [--out FILE.json]
+Usage: python benchmarks/density_sweep.py [--parts chains,twins,random,large] [--trials K] [--seconds S]
+       [--solve-seconds S] [--backends cpu,gpu] [--quick] [--resume] [--out FILE.json]
 
 ``random``: diagonally dominant matrices of random integers, three sizes, growing density (002 section 6,
 figure 1); 10 % density at growing sizes (figures 2 and 3).
@@ -11,18 +11,24 @@ quick sort (sizes near Table 1's, for its chains come out of another search).
 ``large``: the biased die at sizes that a card of today needs to be busy.
 
 Every trial has a matrix of its own in ``random`` and ``twins``; times are means of solutions to a relative
-change (Jacobi) or residual (BiCGStab) below epsilon, without set-up and transfer. Every solution's residual
-is computed anew, and a run that did not converge says so.
+change (Jacobi) or residual (BiCGStab) below epsilon, without set-up and transfer; the CPU is one core. Every
+solution's residual is computed anew, and a run that did not converge, for example because it was given no
+more than --solve-seconds, says so. The record is written after every row, and --resume goes on with it.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+# Before NumPy is loaded: 002's sequential methods have one core, and SciPy's products use no more.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
@@ -31,12 +37,15 @@ from runs import Records, example, has_device
 
 from gpu_kernels import Device, current_device
 from hybrid.explicit import CsrArrays, ExplicitOperator, LinearSystem, reachability_system, split_system
-from hybrid.solvers import Criterion
+from hybrid.solvers import Criterion, Solution, Status
 
 EPSILON = 1e-8
 LIMIT = 200_000
 WARM = 40
-"""Iterations of a first solution that is not counted: it compiles kernels, and tells the time of one."""
+"""Iterations of a first solution that is not counted: it compiles kernels."""
+
+GROWTH = 8
+"""How many times as many iterations each further one of those solutions has that find the limit."""
 
 MOST_ENTRIES = 10_000_000
 METHODS = ("jacobi", "bicgstab")
@@ -93,6 +102,21 @@ def on_backend(system: LinearSystem, backend: str, device: Device | None) -> Lin
     return LinearSystem(operator, xp.asarray(system.diagonal), xp.asarray(system.b))
 
 
+def fitting_iterations(solve: Callable[[int], Solution], seconds: float) -> int:
+    """Return how many iterations fit into some seconds, found by ever longer ones; `LIMIT` if they end."""
+    solve(WARM)
+    limit = WARM
+    while limit < LIMIT:
+        run = solve(limit)
+        if run.status is not Status.MAX_ITERATIONS:
+            return LIMIT
+        fitting = int(limit * seconds / max(run.seconds, 1e-9))
+        if fitting < 2 * limit:
+            return max(WARM, fitting)
+        limit = min(LIMIT, GROWTH * limit, fitting)
+    return LIMIT
+
+
 def measure(
     row: dict[str, Any],
     systems: Callable[[], Iterator[LinearSystem]],
@@ -106,20 +130,27 @@ def measure(
     method and backend, there are no more trials of them.
     """
     device = current_device() if "gpu" in backends else None
-    runs: dict[tuple[str, str], list[Any]] = {}
+    runs: dict[tuple[str, str], list[Solution]] = {}
+    limits: dict[tuple[str, str], int] = {}
+    begin = time.perf_counter()
     for system in systems():
         row.setdefault("n", len(system.b))
         row.setdefault("entries", system.matrix.nnz + len(system.b))
+        row.setdefault("set_up_seconds", time.perf_counter() - begin)
         for backend in backends:
             placed = on_backend(system, backend, device)
             for method in METHODS:
-                own = runs.setdefault((method, backend), [])
+                key = method, backend
+                own = runs.setdefault(key, [])
                 if sum(s.seconds for s in own) > seconds:
                     continue
-                warm = placed.solve(method, criterion=Criterion(EPSILON, max_iterations=WARM))
-                fitting = int(seconds / (warm.seconds / max(warm.iterations, 1)))
-                criterion = Criterion(EPSILON, max_iterations=max(WARM, min(LIMIT, fitting)))
-                own += [placed.solve(method, criterion=criterion) for _ in range(repeats)]
+
+                def solve(limit: int, method: str = method, placed: LinearSystem = placed) -> Solution:
+                    return placed.solve(method, criterion=Criterion(EPSILON, max_iterations=limit))
+
+                if key not in limits:
+                    limits[key] = fitting_iterations(solve, seconds)
+                own += [solve(limits[key]) for _ in range(repeats)]
     row["density"] = row["entries"] / row["n"] ** 2
     row["runs"] = [
         {
@@ -180,13 +211,15 @@ def cases(parts: list[str], trials: int, quick: bool) -> Iterator[Case]:
             for density in densities:
                 entries = round(density * n * n)
                 if n < entries <= MOST_ENTRIES:
-                    yield {"part": "random", "figure": 1}, random_systems(n, entries, trials), 1
+                    identity = {"part": "random", "figure": 1, "wanted": (n, entries)}
+                    yield identity, random_systems(n, entries, trials), 1
         for n in QUICK_DENSE if quick else DENSE_SIZES:
-            yield {"part": "random", "figure": 2}, random_systems(n, n * n // 10, trials), 1
+            identity = {"part": "random", "figure": 2, "wanted": (n, n * n // 10)}
+            yield identity, random_systems(n, n * n // 10, trials), 1
     if "large" in parts:
         for n in (2001,) if quick else LARGE:
             source = chain_system("biased_die", n, "d=1", first=0)
-            yield {"part": "large", "model": "biased_die"}, source, 1
+            yield {"part": "large", "model": "biased_die", "size": n}, source, 1
 
 
 def main() -> None:
@@ -198,8 +231,9 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=5, help="solutions a row (002 has 20 to 40)")
     parser.add_argument("--backends", default="cpu,gpu", help="separated by commas")
     parser.add_argument("--seconds", type=float, help="begin no row after this time")
-    parser.add_argument("--solve-seconds", type=float, default=3.0, help="longest single solution")
+    parser.add_argument("--solve-seconds", type=float, default=2.0, help="longest single solution")
     parser.add_argument("--quick", action="store_true", help="few small rows")
+    parser.add_argument("--resume", action="store_true", help="keep the finished rows of --out")
     parser.add_argument("--out", type=Path, help="where to write the JSON record")
     options = parser.parse_args()
     backends = options.backends.split(",")
@@ -211,8 +245,10 @@ def main() -> None:
 def run(options: argparse.Namespace, backends: list[str]) -> Records:
     """Measure all rows that are asked for."""
     records = Records(
-        "density_sweep", options.out, options.seconds, epsilon=EPSILON, storage=STORAGE, methods=METHODS
-    )
+        "density_sweep", options.out, options.seconds, resume=options.resume, epsilon=EPSILON,
+        storage=STORAGE, methods=METHODS, backends=backends, trials=options.trials,
+        solve_seconds=options.solve_seconds,
+    )  # fmt: skip
     for identity, systems, repeats in cases(options.parts.split(","), options.trials, options.quick):
         row = records.run(
             identity,

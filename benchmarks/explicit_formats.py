@@ -1,19 +1,18 @@
 """Every explicit format beside the hybrid engine and cuSPARSE: time of a product, bytes, share of bandwidth.
 
 Usage: python benchmarks/explicit_formats.py [--quick] [--only NAME] [--format NAME]
-       [--synthetic ROWS:DIAGONALS] [--out FILE.json]
+       [--synthetic ROWS:DIAGONALS] [--seconds S] [--resume] [--out FILE.json]
 
 Needs a CUDA device. All formats of one matrix are measured in one run on one card, with the same vectors;
-times are medians of CUDA event times as in gpu_product.py. A format's traffic is what it has to move at
+times are medians of CUDA event times, see device_timing.py. A format's traffic is what it has to move at
 least: its own bytes, x and the result once each. Its share is that traffic per second over the bandwidth of a
-copy on the device.
+copy on the device. The record is written after every matrix, and --resume goes on with it.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,8 +22,9 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from gpu_product import best_seconds, device_record, load_matrix, relative_difference
-from record import environment
+from device_timing import best_seconds, relative_difference
+from gpu_product import load_matrix
+from runs import Records
 
 import gpu_kernels
 from gpu_kernels import FORMATS, Device
@@ -127,7 +127,7 @@ def measure_formats(
         start = time.perf_counter()
         try:
             matrix = FORMATS[name].from_csr(device, *csr, n_columns=len(x))
-        except (MemoryError, ValueError) as error:
+        except (MemoryError, RuntimeError, ValueError) as error:
             yield {"format": name, "error": str(error)}
             continue
         device.synchronise()
@@ -252,6 +252,8 @@ def main() -> None:
     parser.add_argument("--format", action="append", help="measure this format only; may be repeated")
     parser.add_argument("--synthetic", action="append", default=[], metavar="ROWS:DIAGONALS",
                         help="a synthetic matrix besides the models; may be repeated")  # fmt: skip
+    parser.add_argument("--seconds", type=float, help="begin no matrix after this time")
+    parser.add_argument("--resume", action="store_true", help="keep the finished rows of --out")
     parser.add_argument("--out", type=Path, help="where to write the JSON record")
     options = parser.parse_args()
     try:
@@ -263,21 +265,37 @@ def main() -> None:
         parser.error(str(error))
     device = gpu_kernels.CudaDevice()
     timer = functools.partial(best_seconds, device.xp)
+    run(options, device, timer, names, sizes)
+
+
+def run(
+    options: argparse.Namespace,
+    device: Device,
+    timer: Timer,
+    names: Sequence[str],
+    sizes: Sequence[tuple[int, ...]],
+) -> Records:
+    """Measure all matrices that are asked for."""
     bandwidth = copy_bandwidth(device, timer)
-    rows = []
-    for name, constants in QUICK if options.quick else CASES:
-        if not options.only or name in options.only:
-            rows.append(measure_model(device, name, constants, timer, bandwidth, names))
-            print(table(rows[-1]), end="\n\n", flush=True)
+    # The bandwidth differs a little from run to run; rows that are kept have the shares of their own run.
+    records = Records("explicit_formats", options.out, options.seconds, resume=options.resume)
+    records.facts["copy_bytes_per_second"] = bandwidth
+    cases = [(name, constants) for name, constants in (QUICK if options.quick else CASES)
+             if not options.only or name in options.only]  # fmt: skip
+
+    def show(row: dict[str, Any]) -> None:
+        print(row["error"] if "error" in row else table(row), end="\n\n", flush=True)
+
+    for name, constants in cases:
+        identity = {"model": name, "constants": constants}
+        show(records.run(identity, lambda r, i=identity: r.update(
+            measure_model(device, *i.values(), timer, bandwidth, names))))  # fmt: skip
     for n_rows, diagonals in sizes:
-        rows.append(measure_synthetic(device, n_rows, diagonals, timer, bandwidth, names))
-        print(table(rows[-1]), end="\n\n", flush=True)
+        identity = {"model": "synthetic", "constants": f"{n_rows}:{diagonals}"}
+        show(records.run(identity, lambda r, n=n_rows, d=diagonals: r.update(
+            measure_synthetic(device, n, d, timer, bandwidth, names))))  # fmt: skip
     print(f"device copy: {bandwidth / 1e9:.0f} GB/s")
-    if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        record = {"environment": environment(), "device": device_record(), "copy_bytes_per_second": bandwidth,
-                  "rows": rows}  # fmt: skip
-        options.out.write_text(json.dumps(record, indent=1) + "\n")
+    return records
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 """One sweep of value iteration: layers in one pass on the GPU, choices written out on the GPU, the CPU.
 
 Usage: python benchmarks/mdp_sweep.py [--quick] [--large] [--only NAME] [--no-cpu] [--out FILE.json]
+                                      [--model "FILE[@CONSTANTS]:TARGET" ...]
 
 A sweep is a step of the least probability to reach a set, with the differences to the last iterate measured.
 Every model is measured in one run on one card. Times on the GPU are medians of CUDA event times over recorded
 graphs of ten sweeps each, so that neither side pays for launches from the host; the explicit kernel has the
 best of several launch shapes. Times on the CPU are medians on all cores. Bytes are those of matrices and
-gains; both sides have the same vectors besides.
+gains; both sides have the same vectors besides. A model given besides the project's own comes with the
+states to reach, an expression.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ from hybrid.mdp.offers import Offer, choice_slack, flow_into, offers_of
 from hybrid.mdp.operator import ChoiceOperator
 from hybrid.properties import parse_properties, resolve_properties
 from mtbdd.build import build_model
-from mtbdd.language import parse_model, resolve
+from mtbdd.language import parse_constants, parse_model, resolve
 from mtbdd.model import SymbolicModel
 from mtbdd.states import index_states
 
@@ -58,33 +60,49 @@ LANES = ((1, 1), (2, 1), (4, 1), (8, 1), (4, 2), (8, 2))
 
 @dataclass(frozen=True)
 class Case:
-    """A model with its constants, and the label of the states to reach."""
+    """A model with its constants, and the states to reach: a label in quotes or an expression."""
 
     name: str
     size: int | None
-    constants: dict[str, int]
+    constants: dict[str, Any]
     target: str
+    path: Path | None = None
+
+    @property
+    def title(self) -> str:
+        """Name with the size."""
+        return self.name if self.size is None else f"{self.name}{self.size}"
 
 
 CASES = (
-    Case("coin", 6, {"K": 8}, "decided"),
-    Case("coin", 6, {"K": 24}, "decided"),
-    Case("relay", None, {"H": 2000, "M": 500}, "over"),
+    Case("coin", 6, {"K": 4}, '"decided"'),
+    Case("coin", 6, {"K": 8}, '"decided"'),
+    Case("coin", 6, {"K": 24}, '"decided"'),
+    Case("relay", None, {"H": 2000, "M": 500}, '"over"'),
 )
-LARGE = (Case("coin", 8, {"K": 1}, "decided"),)
-QUICK = (Case("coin", 2, {"K": 2}, "decided"), Case("relay", None, {"H": 8, "M": 3}, "over"))
+LARGE = (Case("coin", 8, {"K": 1}, '"decided"'),)
+QUICK = (Case("coin", 2, {"K": 2}, '"decided"'), Case("relay", None, {"H": 8, "M": 3}, '"over"'))
 
 
 def load(case: Case) -> SymbolicModel:
     """Build the model of a case."""
-    text = (EXAMPLES / f"{case.name}.prism").read_text() if case.size is None else coin(case.size)
-    constants: dict[str, Any] = dict(case.constants)
-    return build_model(resolve(parse_model(text), constants))
+    path = case.path or EXAMPLES / f"{case.name}.prism"
+    text = path.read_text() if case.size is None else coin(case.size)
+    return build_model(resolve(parse_model(text), dict(case.constants)))
+
+
+def given_case(text: str) -> Case:
+    """Return the case of ``FILE[@CONSTANTS]:TARGET``."""
+    head, colon, target = text.partition(":")
+    path, _, constants = head.partition("@")
+    if not colon or not Path(path).is_file():
+        raise SystemExit(f"--model: expected FILE[@CONSTANTS]:TARGET with a model file, got {text!r}")
+    return Case(Path(path).stem, None, parse_constants(constants), target, Path(path))
 
 
 def offers_for(model: SymbolicModel, target: str) -> tuple[list[Offer], int]:
     """Return the offers of the least probability to reach the target, and the number of unknown states."""
-    text = f'Pmin=? [ F "{target}" ]'
+    text = f"Pmin=? [ F {target} ]"
     formula: Any = resolve_properties(parse_properties(text), model.source, {}).properties[0].formula
     goal = model.states(formula.path.right)
     unknown = index_states(model.manager, model.reachable & ~goal)
@@ -168,11 +186,11 @@ def measure(case: Case, with_cpu: bool) -> dict[str, Any]:
     start = time.perf_counter()
     system = device_choices(offers, size, False, none, slack, CheckOptions.of(backend="gpu"))
     if system is None:
-        raise RuntimeError(f"{case.name}: the layers cannot be laid out as one pass")
+        raise RuntimeError(f"{case.title}: the layers cannot be laid out as one pass")
     device.synchronise()
     set_up = time.perf_counter() - start
     result: dict[str, Any] = {
-        "model": case.name if case.size is None else f"{case.name}{case.size}",
+        "model": case.title,
         "constants": ",".join(f"{k}={v}" for k, v in case.constants.items()),
         "states": model.n_states,
         "choices": model.n_choices,
@@ -221,13 +239,13 @@ def _difference(system: ChoiceOperator, rows: ChoiceRows, size: int) -> float:
 def table(rows: list[dict[str, Any]]) -> str:
     """Return the results as text."""
     lines = [
-        f"{'model':7} {'constants':12} {'states':>10} {'transitions':>12} {'layers':>6} {'level':>5} "
+        f"{'model':15} {'constants':12} {'states':>10} {'transitions':>12} {'layers':>6} {'level':>5} "
         f"{'ms':>8} {'expl ms':>8} {'faster':>6} {'MB':>8} {'expl MB':>8} {'share %':>7} "
         f"{'CPU ms':>9} {'CPU expl':>9}"
     ]
     for r in rows:
         lines.append(
-            f"{r['model']:7} {r['constants']:12} {r['states']:>10} {r['transitions']:>12} {r['layers']:>6} "
+            f"{r['model']:15} {r['constants']:12} {r['states']:>10} {r['transitions']:>12} {r['layers']:>6} "
             f"{r['level']:>5} {r['seconds'] * 1e3:8.4f} {r['explicit_seconds'] * 1e3:8.4f} "
             f"{r['speedup']:6.2f} "
             f"{r['bytes'] / 1e6:8.2f} {r['explicit_bytes'] / 1e6:8.1f} {100 * r['bytes_share']:7.2f} "
@@ -245,22 +263,38 @@ def main() -> None:
     parser.add_argument("--only", action="append", help="measure this model only; may be repeated")
     parser.add_argument("--no-cpu", action="store_true", help="leave out the times on the CPU")
     parser.add_argument("--out", type=Path, help="where to write the JSON record")
+    parser.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        type=given_case,
+        metavar="FILE[@CONSTANTS]:TARGET",
+        help="another model, and the states to reach; may be repeated",
+    )
     options = parser.parse_args()
-    rows = []
-    for case in (QUICK if options.quick else CASES) + (LARGE if options.large else ()):
-        if options.only and case.name not in options.only:
+    own = (QUICK if options.quick else CASES) + (LARGE if options.large else ())
+    chosen = [case for case in own if not options.only or case.name in options.only]
+    rows: list[dict[str, Any]] = []
+    for case in [*chosen, *options.model]:
+        try:
+            rows.append(measure(case, not options.no_cpu))
+        except (MemoryError, RuntimeError) as error:
+            print(f"{case.title} {case.constants}: {error}", file=sys.stderr, flush=True)
             continue
-        rows.append(measure(case, not options.no_cpu))
-        print(
-            f"{case.name} {case.constants}: {rows[-1]['seconds'] * 1e3:.4f} ms", file=sys.stderr, flush=True
-        )
+        print(table(rows[-1:]).splitlines()[-1], file=sys.stderr, flush=True)
+        write(rows, options.out)
     print(table(rows))
-    if options.out:
-        from gpu_product import device_record
 
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        record = {"environment": environment(), "device": device_record(), "rows": rows}
-        options.out.write_text(json.dumps(record, indent=1) + "\n")
+
+def write(rows: list[dict[str, Any]], out: Path | None) -> None:
+    """Write the record, after every case."""
+    if out is None:
+        return
+    from gpu_product import device_record
+
+    out.parent.mkdir(parents=True, exist_ok=True)
+    record = {"environment": environment(), "device": device_record(), "rows": rows}
+    out.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Maximal end components on one thread of the CPU, compiled: what the device is measured against.
+"""Components on one thread of the CPU, compiled: what the device is measured against.
 
-Tarjan's algorithm over the choices that are left; choices that leave their component go, with the states
-that have lost their last one and the choices into those, by a stack. Only components that have lost
-something are decomposed again.
+Tarjan's algorithm; for maximal end components over the choices that are left.  Choices that leave their
+component go, with the states that have lost their last one and the choices into those, by a stack.  Only
+components that have lost something are decomposed again.
 """
 
 from __future__ import annotations
@@ -13,9 +13,17 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["compiled_mec"]
+__all__ = ["compiled_mec", "compiled_scc"]
 
 Ints = NDArray[Any]
+
+
+def compiled_scc(offsets: Ints, targets: Ints) -> Ints:
+    """Return some state of each state's strongly connected component, the same for all states of it.
+
+    Arrays as for :func:`gpu_kernels.graph.reference_scc`, int32. Time: linear.
+    """
+    return _scc(offsets, targets)  # type: ignore[no-any-return]
 
 
 def compiled_mec(offsets: Ints, targets: Ints, choice_offsets: Ints) -> tuple[Ints, NDArray[np.bool_]]:
@@ -24,6 +32,18 @@ def compiled_mec(offsets: Ints, targets: Ints, choice_offsets: Ints) -> tuple[In
     Arrays as for :func:`gpu_kernels.graph.reference_mec`, int32. Time: linear an iteration.
     """
     return _mec(offsets, targets, choice_offsets)  # type: ignore[no-any-return]
+
+
+@njit(cache=True)
+def _scc(offsets, targets):
+    n = len(offsets) - 1
+    component = np.empty(n, np.int32)
+    number = np.full(n, -1, np.int32)
+    low, stack = np.empty(n, np.int32), np.empty(n, np.int32)
+    calls, edge = np.empty(n, np.int32), np.empty(n, np.int32)
+    listed = np.arange(n).astype(np.int32)
+    _tarjan(listed, offsets, targets, None, None, component, number, low, stack, calls, edge)
+    return component
 
 
 @njit(cache=True)
@@ -122,7 +142,10 @@ def _mec(offsets, targets, choice_offsets):
 
 @njit(cache=True)
 def _tarjan(listed, offsets, targets, choice_of, live, component, number, low, stack, calls, edge):
-    """Name the components of the listed states, whose number is -1, by states of theirs."""
+    """Name the components of the listed states, whose number is -1, by states of theirs.
+
+    Edges are those of live choices; all of them where there is no such list.
+    """
     count = 0
     top = 0
     for root in listed:
@@ -141,7 +164,7 @@ def _tarjan(listed, offsets, targets, choice_of, live, component, number, low, s
             end = offsets[v + 1]
             descends = False
             while e < end:
-                if live[choice_of[e]]:
+                if live is None or live[choice_of[e]]:
                     w = targets[e]
                     if number[w] < 0:
                         edge[v] = e

@@ -1,17 +1,20 @@
 """The tables of 000 (1 to 5) and of 001 (II and III) on one card, and the hybrid engine beside them.
 
-Usage: python benchmarks/paper_tables.py [--only MODEL ...] [--tables spmv,solve,bounded] [--seconds S]
-       [--cpu-seconds S] [--quick] [--out FILE.json]
+Usage: python benchmarks/paper_tables.py [--only MODEL ...] [--tables spmv,solve,bounded] [--all-formats]
+       [--seconds S] [--run-seconds S] [--quick] [--resume] [--out FILE.json]
 
-``spmv``: every explicit format of `gpu_kernels.formats.FORMATS` on the original and on the breadth-first
-matrix: bytes, time of a product (device events, medians), time of the iterations that 000 counts; measures of
-both structures; the hybrid engine's product and bytes.
+``spmv``: 000's formats and those of today that are fastest on its models, on the original and on the
+breadth-first matrix: bytes, time of a product (device events, medians), time of the iterations that 000
+counts; measures of both structures; the hybrid engine's product and bytes. --all-formats measures the rest
+of `gpu_kernels.formats.FORMATS`, too.
 ``solve``: 001's table II, whole solutions of property 1: one core with SciPy's CSR product, the methods M1
-and M2, the fastest format, and the hybrid engine on the CPU and on the GPU.
-``bounded``: 001's table III, a time-bounded until on tandem, hybrid engine on the CPU and on the GPU.
+and M2, the format that the explicit engine takes, cuSPARSE, and the hybrid engine on the CPU and on the GPU.
+``bounded``: 001's table III, a time-bounded until on tandem: the hybrid engine on the CPU and on the GPU, the
+explicit engine on the GPU.
 
-A matrix is extracted from the diagram on the device; vectors are random. A CPU run that would take longer
-than --cpu-seconds is extrapolated from some iterations, and is marked so.
+A matrix is extracted from the diagram on the device; vectors are random. A solution that would take longer
+than --run-seconds is extrapolated from some iterations, and is marked so; only those of the hybrid engine on
+the GPU always run to their end. The record is written after every row, and --resume goes on with it.
 """
 
 from __future__ import annotations
@@ -19,52 +22,50 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
+from device_timing import best_seconds
+from paper_solutions import EPSILON, measure_bounded, measure_solve
 from paper_values import PAPER_II, PAPER_SEGMENTS, PAPER_STANDARD, TABLE_1, TABLE_II, TABLE_III
 from runs import Records, example, free_device_memory, has_device
 
 import hybrid
 from gpu_kernels import Device, current_device
 from gpu_kernels.formats import FORMATS
-from hybrid.explicit import CsrArrays, ExplicitOperator, bfs_order, explicit_matrix, measure_structure
-from hybrid.solvers import Criterion, Jacobi, Solution
-from mtbdd.graph import bottom_components
+from hybrid.explicit import CsrArrays, bfs_order, explicit_matrix, measure_structure
 from mtbdd.offset import OffsetMTBDD
-from mtbdd.states import index_states
 
 QUICK = (("herman", 5, 32, 245), ("cluster", 8, 2_772, 100), ("tandem", 15, 496, 100))
 TABLE_II_QUICK = (("herman", 5), ("cluster", 8), ("tandem", 15))
 
-BOUNDED = "P=? [ F<=1 sc=c ]"
-"""001 names property 3 of tandem's file without printing it; this is a bounded until over the same chain."""
-
-EPSILON = 1e-6
-LIMIT = 1_000_000
-PROBE = 10
+PAPER_FORMATS = ("msr", "cmsr", "msr-wl", "msr-hwl", "cmsr-wl", "cmsr-hwl", "cmsr-stream", "csell",
+                 "csell-sorted", "delta-csell", "cusparse")  # fmt: skip
+"""000's formats, and those that were fastest on one of its models."""
 
 
 def product_seconds(device: Device, multiply: Callable[[], None]) -> float:
-    """Return the median seconds of a product on the device."""
-    return device.seconds(multiply, 9)
+    """Return the median seconds of a product on the device, launches hidden."""
+    return device.seconds(multiply, 3) if device.xp is np else best_seconds(device.xp, multiply)
 
 
-def measure_formats(device: Device, matrix: CsrArrays, iterations: int) -> dict[str, Any]:
-    """Measure every format of one order of the states."""
+def measure_formats(
+    device: Device, matrix: CsrArrays, iterations: int, names: Sequence[str]
+) -> dict[str, Any]:
+    """Measure formats of one order of the states; one that cannot be measured has an error."""
     xp = device.xp
     x = xp.asarray(np.random.default_rng(7).random(matrix.shape[1]))
     expected, out = None, xp.empty(matrix.shape[0])
     arrays = matrix.row_starts, matrix.columns, matrix.values
     found: dict[str, Any] = {}
-    for name, form in FORMATS.items():
+    for name in names:
         try:
             begin = time.perf_counter()
-            stored = form.from_csr(device, *arrays, matrix.shape[1])
+            stored = FORMATS[name].from_csr(device, *arrays, matrix.shape[1])
             device.synchronise()
             converted = time.perf_counter() - begin
             stored.multiply(device, x, out)
@@ -81,11 +82,13 @@ def measure_formats(device: Device, matrix: CsrArrays, iterations: int) -> dict[
             del stored
         except Exception as error:
             found[name] = {"error": f"{type(error).__name__}: {error}"}
-        free_device_memory()
+        free_device_memory(collect=False)
     return found
 
 
-def measure_spmv(row: dict[str, Any], name: str, size: int, iterations: int) -> None:
+def measure_spmv(
+    row: dict[str, Any], name: str, size: int, iterations: int, names: Sequence[str] = PAPER_FORMATS
+) -> None:
     """Fill a row of 000's tables."""
     device = current_device()
     model = example(name, size)
@@ -97,7 +100,7 @@ def measure_spmv(row: dict[str, Any], name: str, size: int, iterations: int) -> 
     device.synchronise()
     row["extract_seconds"] = time.perf_counter() - begin
     row["original"] = {"structure": measure_structure(matrix).record()}
-    row["original"]["formats"] = measure_formats(device, matrix, iterations)
+    row["original"]["formats"] = measure_formats(device, matrix, iterations, names)
     initial = np.flatnonzero(model.indicator(model.initial))
     on_host = matrix.to_host()
     # The first search of a process compiles.
@@ -108,7 +111,7 @@ def measure_spmv(row: dict[str, Any], name: str, size: int, iterations: int) -> 
     permuted = type(reordered)(device.xp.asarray(reordered.order)).permute(matrix)
     del matrix
     row["bfs"] = {"structure": measure_structure(permuted).record()}
-    row["bfs"]["formats"] = measure_formats(device, permuted, iterations)
+    row["bfs"]["formats"] = measure_formats(device, permuted, iterations, names)
 
 
 def measure_hybrid(device: Device, transitions: OffsetMTBDD, iterations: int) -> dict[str, Any]:
@@ -126,113 +129,6 @@ def measure_hybrid(device: Device, transitions: OffsetMTBDD, iterations: int) ->
             "table_seconds": seconds * iterations, "build_seconds": built}  # fmt: skip
 
 
-def system_of(name: str, size: int) -> tuple[OffsetMTBDD, Any, Any, Any, float]:
-    """Return matrix, diagonal, right-hand side, start and relaxation of a model's property 1.
-
-    The steady state of cluster and tandem; the expected steps until herman's ring is stable.
-    """
-    model = example(name, size)
-    if name == "herman":
-        unknown = index_states(model.manager, model.reachable & ~model.states(_label(model, "stable")))
-        matrix = model.submatrix(unknown, unknown, diagonal=False)
-        diagonal = model.exit_rates(unknown) - model.self_loops(unknown)
-        return matrix, diagonal, np.ones(unknown.size), np.zeros(unknown.size), 1.0
-    (component,) = bottom_components(model)
-    inside = index_states(model.manager, component)
-    matrix = model.submatrix(inside, inside, diagonal=False).transpose()
-    diagonal = model.exit_rates(inside) - model.self_loops(inside)
-    return matrix, diagonal, None, np.full(inside.size, 1.0 / inside.size), 0.9
-
-
-def _label(model: hybrid.SymbolicModel, name: str) -> Any:
-    return next(label.expression for label in model.source.labels if label.name == name)
-
-
-def measure_solve(row: dict[str, Any], name: str, size: int, cpu_seconds: float) -> None:
-    """Fill a row of 001's table II."""
-    device = current_device()
-    matrix, diagonal, b, start, omega = system_of(name, size)
-    row.update(states=matrix.n_rows, method="jor" if omega != 1.0 else "jacobi", epsilon=EPSILON)
-
-    def solve(operator: Any, limit: int = LIMIT) -> Solution:
-        return Jacobi(Criterion(EPSILON, max_iterations=limit), omega).solve(operator, diagonal, b, start)
-
-    operator = hybrid.inject(matrix, "min-time", "gpu")
-    _ = operator.product
-    reference = solve(operator)
-    row["hybrid_gpu"] = solved(reference, operator.nbytes)
-    del operator
-    explicit = explicit_matrix(matrix, "gpu")
-    for storage in ("msr", "msr-scan", "cmsr-wl", "delta-csell", "csell-sorted", "cusparse"):
-        try:
-            held = ExplicitOperator(explicit, device, storage)
-            run = solve(held)
-            row[storage] = solved(run, held.nbytes) | {"difference": _apart(run, reference)}
-            del held
-        except Exception as error:
-            row[storage] = {"error": f"{type(error).__name__}: {error}"}
-        free_device_memory()
-    on_host = explicit.to_host()
-    del explicit
-    for label, held in (
-        ("hybrid_cpu", hybrid.inject(matrix, "min-time", "cpu")),
-        ("scipy_csr_one_core", ExplicitOperator(on_host)),
-    ):
-        _ = held.nbytes
-        row[label] = within(lambda k, o=held: solve(o, k), reference, held.nbytes, cpu_seconds)
-
-
-def solved(run: Solution, memory: int) -> dict[str, Any]:
-    """Return what is kept of a solution."""
-    return {
-        "seconds": run.seconds,
-        "iterations": run.iterations,
-        "status": run.status.name.lower(),
-        "residual": run.residual,
-        "bytes": memory,
-    }
-
-
-def _apart(run: Solution, reference: Solution) -> float:
-    return float(np.abs(run.values - reference.values).max() / np.abs(reference.values).max())
-
-
-def within(
-    solve: Callable[[int], Solution], reference: Solution, memory: int, seconds: float
-) -> dict[str, Any]:
-    """Solve to the end where there is time for it; otherwise extrapolate from some iterations."""
-    solve(2)
-    probe = solve(PROBE)
-    each = probe.seconds / max(probe.iterations, 1)
-    if each * reference.iterations <= seconds:
-        run = solve(LIMIT)
-        return solved(run, memory) | {"extrapolated": False, "difference": _apart(run, reference)}
-    return {"seconds": each * reference.iterations, "iterations": reference.iterations, "bytes": memory,
-            "measured_iterations": probe.iterations, "extrapolated": True}  # fmt: skip
-
-
-def measure_bounded(row: dict[str, Any], size: int, cpu_seconds: float) -> None:
-    """Fill a row of 001's table III."""
-    model = example("tandem", size)
-    row.update(states=model.n_states, property=BOUNDED)
-    for name, backend in (("hybrid_gpu", "gpu"), ("hybrid_cpu", "cpu")):
-        if (
-            name == "hybrid_cpu"
-            and row["hybrid_gpu"]["iterations"] * model.n_transitions * 1e-9 > cpu_seconds
-        ):
-            row[name] = {"error": "not run: it would take longer than --cpu-seconds"}
-            continue
-        begin = time.perf_counter()
-        answer = hybrid.check(model, BOUNDED, backend=backend, epsilon=EPSILON)
-        row[name] = {
-            "total_seconds": time.perf_counter() - begin,
-            "seconds": answer.statistics.seconds,
-            "iterations": answer.statistics.iterations,
-            "value": answer.value,
-            "error": answer.error,
-        }
-
-
 def main() -> None:
     """Measure and write the record."""
     parser = argparse.ArgumentParser(
@@ -241,8 +137,12 @@ def main() -> None:
     parser.add_argument("--only", action="append", help="this model only; may be repeated")
     parser.add_argument("--tables", default="spmv,solve,bounded", help="which tables, separated by commas")
     parser.add_argument("--seconds", type=float, help="begin no row after this time")
-    parser.add_argument("--cpu-seconds", type=float, default=20.0, help="longest whole run on the CPU")
+    parser.add_argument(
+        "--run-seconds", type=float, default=15.0, help="longest solution that is not extrapolated"
+    )
+    parser.add_argument("--all-formats", action="store_true", help="all that there are")
     parser.add_argument("--quick", action="store_true", help="small sizes")
+    parser.add_argument("--resume", action="store_true", help="keep the finished rows of --out")
     parser.add_argument("--out", type=Path, help="where to write the JSON record")
     options = parser.parse_args()
     if not has_device():
@@ -252,7 +152,11 @@ def main() -> None:
 
 def run(options: argparse.Namespace) -> Records:
     """Measure all tables that are asked for, on the current device."""
-    records = Records("paper_tables", options.out, options.seconds, epsilon=EPSILON)
+    records = Records(
+        "paper_tables", options.out, options.seconds, resume=options.resume, epsilon=EPSILON,
+        run_seconds=options.run_seconds,
+    )  # fmt: skip
+    names = tuple(FORMATS) if options.all_formats else PAPER_FORMATS
 
     def wanted(name: str) -> bool:
         return options.only is None or name in options.only
@@ -266,18 +170,23 @@ def run(options: argparse.Namespace) -> Records:
                     "paper_iterations": iterations, "paper_standard": PAPER_STANDARD.get((name, size)),
                     "paper_segments": PAPER_SEGMENTS.get((name, size)),
                 }  # fmt: skip
-                show(records.run(identity, lambda r, a=(name, size, iterations): measure_spmv(r, *a)))
+                show(records.run(identity, lambda r, a=(name, size, iterations, names): measure_spmv(r, *a)))
     if "solve" in chosen:
         for name, size in TABLE_II_QUICK if options.quick else TABLE_II:
             if wanted(name):
-                identity = {"table": "solve", "model": name, "size": size, "paper_seconds": PAPER_II[name]}
+                identity = {
+                    "table": "solve",
+                    "model": name,
+                    "size": size,
+                    "paper_seconds": PAPER_II[name] if (name, size) in TABLE_II else None,
+                }
                 show(
-                    records.run(identity, lambda r, a=(name, size): measure_solve(r, *a, options.cpu_seconds))
+                    records.run(identity, lambda r, a=(name, size): measure_solve(r, *a, options.run_seconds))
                 )
     if "bounded" in chosen and wanted("tandem"):
         for size, paper in {15: None}.items() if options.quick else TABLE_III.items():
             identity = {"table": "bounded", "model": "tandem", "size": size, "paper_seconds": paper}
-            show(records.run(identity, lambda r, n=size: measure_bounded(r, n, options.cpu_seconds)))
+            show(records.run(identity, lambda r, n=size: measure_bounded(r, n, options.run_seconds)))
     return records
 
 

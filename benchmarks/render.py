@@ -1,4 +1,4 @@
-"""Render the records in benchmarks/results/ as docs/benchmarks.md.
+"""Render the records in benchmarks/results/ as docs/benchmarks.md, and as tables in other pages.
 
 Usage: python benchmarks/render.py
 """
@@ -12,9 +12,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 from markdown_text import made, number, table
-from render_gpu import explicit_formats, gpu_product, thesis_tables
-from render_graphs import mdp_sweep, scc_mec
-from render_papers import density_sweep, paper_tables
+from render_blocks import BLOCKS, replace_block
+from render_gpu import explicit_formats, gpu_product
+from render_graphs import mdp_agreement, mdp_sweep, scc_mec
+from render_papers import density_sweep, paper_tables, streamed_parts
+from render_profiles import kernel_counters, whole_run
+from render_thesis import thesis_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -116,26 +119,44 @@ def agreement(record: dict[str, Any]) -> str:
 SECTIONS = {
     "cpu_iteration": cpu_iteration,
     "gpu_product": gpu_product,
+    "kernel_counters": kernel_counters,
     "thesis_tables": thesis_tables,
+    "whole_run": whole_run,
     "explicit_formats": explicit_formats,
     "paper_tables": paper_tables,
     "density_sweep": density_sweep,
+    "streamed_parts": streamed_parts,
     "mdp_sweep": mdp_sweep,
     "scc_mec": scc_mec,
     "symbolic_build": symbolic_build,
     "agreement": agreement,
+    "mdp_agreement": mdp_agreement,
 }
 
 
+def load(name: str) -> dict[str, Any] | None:
+    """Return a record; None if there is none yet."""
+    path = RESULTS / f"{name}.json"
+    if not path.exists():
+        return None
+    record: dict[str, Any] = json.loads(path.read_text())
+    return record
+
+
 def main() -> None:
-    """Write the page."""
+    """Write the page, and the blocks of other pages."""
     parts = [HEAD.rstrip()]
     for name, render in SECTIONS.items():
-        path = RESULTS / f"{name}.json"
-        if path.exists():
-            parts.append(render(json.loads(path.read_text())))
+        record = load(name)
+        if record is not None:
+            parts.append(render(record))
     PAGE.write_text("\n\n".join(parts) + "\n")
     print(f"wrote {PAGE.relative_to(ROOT)}")
+    for (page, block), (name, render) in BLOCKS.items():
+        record, path = load(name), PAGE.with_name(page)
+        if record is not None:
+            path.write_text(replace_block(path.read_text(), block, render(record)))
+            print(f"wrote {block} in {path.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

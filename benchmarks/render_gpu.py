@@ -1,4 +1,4 @@
-"""Sections of the page of results on the GPU: products, the thesis's tables, explicit formats."""
+"""Sections of the page of results on the GPU: products and explicit formats."""
 
 from __future__ import annotations
 
@@ -7,127 +7,144 @@ from typing import Any
 
 from markdown_text import made, milliseconds, number, table
 
-__all__ = ["explicit_formats", "gpu_product", "thesis_tables"]
+__all__ = [
+    "EXPLICIT_KEYS", "UNCOMPRESSED", "explicit_formats", "gains", "gpu_product", "mean_gains",
+    "mean_gains_text",
+]  # fmt: skip
+
+UNCOMPRESSED = ("cusparse", "sell", "csr_warp")
+"""Explicit products in the record gpu_product that keep a value and a column for every entry."""
+
+EXPLICIT_KEYS = (*UNCOMPRESSED, "csell", "delta_csell")
+"""All explicit products in that record."""
 
 LINK = "[`{0}.json`](../benchmarks/results/{0}.json), {1}"
 
 
+def gains(row: dict[str, Any]) -> tuple[float, float, float] | None:
+    """Return how many times longer others take than the hybrid product; None without explicit forms.
+
+    Returns
+    -------
+    tuple of float, optional
+        Of cuSPARSE's CSR, of the fastest uncompressed form, and of the fastest of all explicit forms.
+    """
+    if "cusparse_seconds" not in row:
+        return None
+    fastest = (
+        min(row[f"{key}_seconds"] for key in keys if f"{key}_seconds" in row)
+        for keys in (("cusparse",), UNCOMPRESSED, EXPLICIT_KEYS)
+    )
+    cusparse, uncompressed, explicit = (seconds / row["seconds"] for seconds in fastest)
+    return cusparse, uncompressed, explicit
+
+
+def mean_gains(rows: list[dict[str, Any]]) -> list[tuple[str, tuple[float, float, float]]]:
+    """Return geometric means over the models, one row each.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Of the record gpu_product; a model may have several sizes.
+
+    Returns
+    -------
+    list of (str, tuple of three floats)
+        What they are over, and the means of `gains`. Two of them where a model has several sizes with
+        explicit forms: with its largest, and with its smallest.
+    """
+    models: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if "error" not in row and gains(row) is not None:
+            models.setdefault(row["model"], []).append(row)
+    found: list[tuple[str, tuple[float, float, float]]] = []
+    for place in (-1, 0):
+        chosen = [sorted(sizes, key=lambda row: row["entries"])[place] for sizes in models.values()]
+        several = [f"{r['model']} {r['constants']}" for r in chosen if len(models[r["model"]]) > 1]
+        name = f"the {len(chosen)} models" + (f" with {', '.join(several)}" if several else "")
+        columns = zip(*(gains(row) or () for row in chosen), strict=True)
+        means = [statistics.geometric_mean(column) for column in columns]
+        if means and all(name != other for other, _ in found):
+            found.append((name, (means[0], means[1], means[2])))
+    return found
+
+
+def mean_gains_text(rows: list[dict[str, Any]]) -> str:
+    """Return the means as sentences; compressed forms are spoken of only where they were measured."""
+    compressed = set(EXPLICIT_KEYS) - set(UNCOMPRESSED)
+    measured = any(f"{key}_seconds" in row for row in rows for key in compressed)
+    sentences = []
+    for name, means in mean_gains(rows):
+        text = f"Geometric means over {name}: {means[0]:.2f} times as fast as cuSPARSE's CSR, "
+        text += (
+            f"{means[1]:.2f} times as fast as the fastest uncompressed form (cuSPARSE, a warp a row, SELL)"
+        )
+        if measured:
+            text += f", {means[2]:.2f} times as fast as the fastest explicit form (CSELL, delta-CSELL, too)"
+        sentences.append(f"{text}.")
+    return "  ".join(sentences)
+
+
 def gpu_product(record: dict[str, Any]) -> str:
     """Return the section on one product on a card."""
-    rows, gains, best_gains = [], [], []
+    rows = []
+    failed = [f"{r['model']} {r['constants']}: {r['error']}" for r in record["rows"] if "error" in r]
     for r in record["rows"]:
-        seconds = r["seconds"]
-        baseline = min((b["seconds"] for b in r["baseline"]), default=None)
-        others = [r.get(f"{name}_seconds") for name in ("cusparse", "sell", "csr_warp")]
-        measured = [s for s in others if s is not None]
-        if measured:
-            gains.append(r["cusparse_seconds"] / seconds)
-            best_gains.append(min(measured) / seconds)
-        share = f"{100 * r['bytes'] / r['csr_bytes']:.2f} %" if "csr_bytes" in r else ""
+        if "error" in r:
+            continue
+        seconds, gain = r["seconds"], gains(r)
         rows.append(
             [
                 f"{r['model']} {r['constants']}",
                 f"{r['states']:,}",
                 f"{r['entries']:,}",
                 milliseconds(seconds),
-                *(milliseconds(s) for s in others),
-                milliseconds(baseline),
-                number(r["cusparse_seconds"] / seconds) if measured else "",
+                f"{r['entries_per_second'] / 1e9:,.0f}",
+                *(milliseconds(r.get(f"{name}_seconds")) for name in EXPLICIT_KEYS),
+                milliseconds(min((b["seconds"] for b in r["baseline"]), default=None)),
+                *(("", "", "") if gain is None else (f"{g:.2f}" for g in gain)),
                 f"{r['bytes'] / 1e6:.2f}",
-                share,
+                f"{100 * r['bytes'] / r['csr_bytes']:.2f} %" if "csr_bytes" in r else "",
+                milliseconds(r["jacobi_compressed_seconds"]),
                 milliseconds(r["copy_seconds"]),
                 number(seconds / r["copy_seconds"]),
+                f"{seconds / r['best_level_seconds']:.2f}",
             ]
         )
-    columns = ["model", "states", "entries", "hybrid ms", "cuSPARSE CSR", "SELL", "warp a row", "block tasks"]
-    columns += ["gain on cuSPARSE", "hybrid MB", "of CSR", "vectors alone ms", "times that"]
-    means = ""
-    if gains:
-        means = (
-            f"  Geometric means: {statistics.geometric_mean(gains):.2f} times as fast as cuSPARSE's CSR, "
-            f"{statistics.geometric_mean(best_gains):.2f} times as fast as the fastest explicit kernel here."
-        )
-    return "\n\n".join(
-        [
-            "## A product on the GPU",
-            "Milliseconds of one product on the device, medians of event times.  `block tasks` is the "
-            "thesis's kernel (003 section 4.4.2.1) at the better of its levels.  `vectors alone` is a copy "
-            "of x to y on the same card: what a product would take if nothing but the vectors moved." + means,
-            table(columns, rows),
-            LINK.format("gpu_product", made(record)),
-        ]
-    )
-
-
-def thesis_tables(record: dict[str, Any]) -> str:
-    """Return the section on the thesis's figures 5.4 to 5.10."""
+    columns = [
+        "model",
+        "states",
+        "entries",
+        "hybrid ms",
+        "10⁹ entries/s",
+        "cuSPARSE CSR",
+        "SELL",
+        "warp a row",
+    ]
+    columns += ["CSELL", "delta-CSELL", "block tasks", "gain on cuSPARSE", "on uncompressed", "on explicit"]
+    columns += ["hybrid MB", "of CSR", "Jacobi step ms", "vectors alone ms", "times that", "times best level"]
     parts = [
-        "## The thesis's case studies",
-        "Whole solutions by Jacobi's method, relaxed with 0.9 for steady states, to a relative difference "
-        f"of {record['epsilon']:g} (003 figures 5.4 to 5.10).  Seconds are those of the iterations.  `~` "
-        "marks a CPU time extrapolated from some iterations; the CPU uses all cores.  In brackets what the "
-        "thesis measured, on one core of a Core i7 950 and on a Tesla K20.  MemB are the vectors, MemR the "
-        "matrix.",
+        "## A product on the GPU",
+        "Milliseconds of one product on the device, medians of event times.  `block tasks` is the thesis's "
+        "kernel (003 section 4.4.2.1) at the fastest of the levels measured.  SELL, CSELL and delta-CSELL "
+        "are this project's kernels.  `vectors alone` is a copy of x to y on the same card: what a product "
+        "would take if nothing but the vectors moved.  `times best level`: how much longer the level "
+        "that the engine chose takes than the fastest of the levels measured.",
+        mean_gains_text(record["rows"]),
+        table(columns, rows),
     ]
-    studies: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in record["rows"]:
-        studies.setdefault((row["figure"], row["study"]), []).append(row)
-    columns = ["size", "states", "iterations", "CPU s", "GPU min-memory s", "GPU min-time s"]
-    columns += ["speed-up min-memory", "speed-up min-time", "ms an iteration", "MemB MB", "MemR min-memory"]
-    columns += ["MemR min-time", "differs from CPU"]
-    for (figure, study), members in sorted(studies.items(), key=lambda item: float(item[0][0][2:])):
-        rows = [_thesis_row(row, len(columns)) for row in sorted(members, key=lambda row: row["size"])]
-        parts += [f"**{study}** (figure {figure})", table(columns, rows)]
-    for policy in ("min_memory", "min_time"):
-        gains = [row[f"speedup_{policy}"] for row in record["rows"] if f"speedup_{policy}" in row]
-        if gains:
-            name = policy.replace("_", "-")
-            mean = statistics.geometric_mean(gains)
-            parts.append(f"Geometric mean of the speed-up at the level of {name}: {mean:.1f}.")
-    parts.append(LINK.format("thesis_tables", made(record)))
-    return "\n\n".join(parts)
-
-
-def _thesis_row(row: dict[str, Any], width: int) -> list[str]:
-    """Return one size of a case study."""
-    if "error" in row:
-        return [str(row["size"]), row["error"], *([""] * (width - 2))]
-    slow, fast, cpu = row["gpu_min_memory"], row["gpu_min_time"], row.get("cpu")
-    paper = row.get("thesis_seconds") or (None, None, None)
-    failed = fast["error"] or slow["error"]
-    agreement = row.get("agreement")
-
-    def timed(run: dict[str, Any] | None, mark: str, own: float | None) -> str:
-        if run is None:
-            return "" if own is None else f"({own:g})"
-        return f"{mark}{run['solve_seconds']:.3g}" + ("" if own is None else f" ({own:g})")
-
-    def gain(policy: str, own: float | None) -> str:
-        text = f"{row[f'speedup_{policy}']:.1f}" if f"speedup_{policy}" in row else ""
-        return text if own is None else f"{text} ({paper[0] / own:.1f})"
-
-    return [
-        str(row["size"]),
-        f"{row['states']:,}",
-        f"{fast['iterations']:,}",
-        timed(cpu, "~" if cpu and cpu["extrapolated"] else "", paper[0]),
-        timed(slow, "", paper[1]),
-        timed(fast, "", paper[2]),
-        gain("min_memory", paper[1]),
-        gain("min_time", paper[2]),
-        milliseconds(fast["iteration_seconds"]),
-        f"{fast['base_memory_bytes'] / 1e6:.1f}",
-        f"{slow['representation_memory_bytes'] / 1e6:.2f}",
-        f"{fast['representation_memory_bytes'] / 1e6:.2f}",
-        failed or ("" if agreement is None else f"{agreement['relative_difference']:.1e}"),
-    ]
+    parts += [f"Not measured: {'; '.join(failed)}."] if failed else []
+    parts.append(LINK.format("gpu_product", made(record)))
+    return "\n\n".join(part for part in parts if part)
 
 
 def explicit_formats(record: dict[str, Any]) -> str:
     """Return the section on explicit formats beside the hybrid engine."""
     chosen = ("msr", "msr-wl", "cmsr-wl", "sell", "csell-sorted", "delta-csell")
     rows = []
-    for r in record["rows"]:
+    failed = [f"{r['model']} {r['constants']}: {r['error']}" for r in record["rows"] if "error" in r]
+    measured = [r for r in record["rows"] if "error" not in r]
+    for r in measured:
         formats = {f["format"]: f for f in r["formats"] if "seconds" in f}
         cusparse = [f["seconds"] for name, f in formats.items() if name.startswith("cusparse")]
         own = {name: f for name, f in formats.items() if not name.startswith("cusparse")}
@@ -156,7 +173,8 @@ def explicit_formats(record: dict[str, Any]) -> str:
             "the faster of cuSPARSE's algorithms for CSR.  A copy within the device moves "
             f"{bandwidth / 1e9:,.0f} GB/s.",
             table(columns, rows),
-            _shares(record["rows"], chosen),
+            _shares(measured, chosen),
+            *([f"Not measured: {'; '.join(failed)}."] if failed else []),
             LINK.format("explicit_formats", made(record)),
         ]
     )

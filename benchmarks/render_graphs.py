@@ -5,50 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from markdown_text import made, milliseconds, number, table
+from render_components import scc_mec
 
-__all__ = ["mdp_sweep", "scc_mec"]
-
-
-def scc_mec(record: dict[str, Any]) -> str:
-    """Return the section on components of graphs."""
-    cases = record["cases"]
-    facts = [
-        [
-            case["name"],
-            f"{case['states']:,}",
-            f"{case['choices']:,}",
-            f"{case['transitions']:,}",
-            f"{case['sccs']:,}",
-            f"{case['trivial_sccs']:,}",
-            f"{case['mecs']:,}",
-            milliseconds(case["scipy_seconds"]),
-            milliseconds(case["compiled_mec_seconds"]),
-        ]
-        for case in cases
-    ]
-    columns = ["graph", "states", "choices", "transitions", "SCCs", "of one state", "MECs"]
-    parts = [
-        "## Components of graphs",
-        "Strongly connected components beside SciPy's, and maximal end components beside a compiled "
-        "decomposition, both on one thread of the CPU, in milliseconds.",
-        table([*columns, "SciPy SCC", "CPU MEC"], facts),
-    ]
-    for kind, title in (("scc", "Strongly connected components"), ("mec", "Maximal end components")):
-        names = list(dict.fromkeys(name for case in cases for name in case[kind]))
-        lines = [[name, *(_cell(case[kind].get(name)) for case in cases)] for name in names]
-        if lines:
-            note = "milliseconds on the card, and how many times as fast as the CPU without and with transfer"
-            parts += [f"**{title}**: {note}", table(["variant", *(case["name"] for case in cases)], lines)]
-    parts.append(f"[`scc_mec.json`](../benchmarks/results/scc_mec.json), {made(record)}")
-    return "\n\n".join(parts)
-
-
-def _cell(run: dict[str, Any] | None) -> str:
-    """Return a variant's time on a graph."""
-    if run is None:
-        return ""
-    gains = f"{run['times_faster']:.1f}×, {run['times_faster_with_transfer']:.1f}×"
-    return f"{milliseconds(run['seconds'])} ({gains})"
+__all__ = ["mdp_agreement", "mdp_sweep", "scc_mec"]
 
 
 def mdp_sweep(record: dict[str, Any]) -> str:
@@ -78,3 +37,97 @@ def mdp_sweep(record: dict[str, Any]) -> str:
             f"[`mdp_sweep.json`](../benchmarks/results/mdp_sweep.json), {made(record)}",
         ]
     )
+
+
+def mdp_agreement(record: dict[str, Any]) -> str:
+    """Return the section on counts and values of decision processes."""
+    counts = [row for row in record["rows"] if row["part"] == "counts"]
+    values = [row for row in record["rows"] if row["part"] == "values"]
+    parts = ["## Decision processes: values and counts"]
+    if values:
+        parts += _values_text(values, record)
+    if counts:
+        parts += _counts_text(counts)
+    unfinished = [f"{r['model']} {r['constants']}: {r['error']}" for r in record["rows"] if "error" in r]
+    if unfinished:
+        parts.append("Not finished: " + "; ".join(unfinished) + ".")
+    parts.append(f"[`mdp_agreement.json`](../benchmarks/results/mdp_agreement.json), {made(record)}")
+    return "\n\n".join(parts)
+
+
+def _values_text(values: list[dict[str, Any]], record: dict[str, Any]) -> list[str]:
+    """Return the table of values, by family."""
+    rows = []
+    families = dict.fromkeys(row["model"].split("/")[0] for row in values)
+    for family in families:
+        own = [row for row in values if row["model"].split("/")[0] == family and "error" not in row]
+        found = [entry for row in own for entry in row["properties"] if entry["answered"]]
+        sizes = ", ".join(f"{row['states']:,}" for row in own)
+        errors = [entry["relative_error"] for entry in found if entry["relative_error"] is not None]
+        inside = [entry["inside"] for entry in found if entry["inside"] is not None]
+        rows.append(
+            [
+                family,
+                sizes,
+                f"{sum(entry['agrees'] for entry in found)} of {len(found)}",
+                str(sum(entry["source"] in ("published", "protocol") for entry in found)),
+                str(sum(entry["source"] == "rational" for entry in found)),
+                number(max(errors, default=None), 2),
+                f"{sum(inside)} of {len(inside)}",
+            ]
+        )
+    runs = {run["engine"] + " on " + run["backend"]: None for run in _runs(values)}
+    refused = [
+        (row["model"].split("/")[0], entry)
+        for row in values
+        for entry in row.get("properties", [])
+        if entry["runs"] and not entry["answered"]
+    ]
+    reasons = {f"`{e['property']}` ({family}): {_reason(e)}": None for family, e in refused}
+    text = (
+        f"Every property file by {' and '.join(runs)}, epsilon {record['epsilon']:g}.  Values published are "
+        "the exact ones of the Quantitative Verification Benchmark Set; others are found here in rational "
+        "numbers where the model is small, and otherwise the engines are compared with each other: within "
+        f"{record['tolerance']:g}, with bounds that meet."
+    )
+    if reasons:
+        text += "  Refused by every engine: " + "; ".join(reasons) + "."
+    columns = ["models", "states", "agree", "published", "rational", "greatest error", "between the bounds"]
+    return [text, table(columns, rows)]
+
+
+def _reason(entry: dict[str, Any]) -> str:
+    """Return why a property has no answer, without the place in the file."""
+    return str(entry["runs"][0]["error"]).splitlines()[0].split(": ", 1)[-1]
+
+
+def _runs(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    entries = [entry for row in values for entry in row.get("properties", [])]
+    return [run for entry in entries for run in entry["runs"]]
+
+
+def _counts_text(counts: list[dict[str, Any]]) -> list[str]:
+    """Return the table of counts."""
+    finished = [row for row in counts if "error" not in row]
+    rows = [
+        [
+            f"{row['model'].split('/')[1]} {row['constants']}".strip(),
+            *(
+                f"{row[name]:,}"
+                for name in ("states", "choices", "transitions", "sccs", "mecs", "mec_states")
+            ),
+            f"{sum(row['equal'].values())} of {len(row['equal'])}",
+            number(row["scc_seconds"]),
+            number(row["mec_seconds"]),
+            number(row.get("symbolic_seconds")),
+        ]
+        for row in finished
+    ]
+    text = (
+        "Counts of graphs beside those of Storm and SciPy on the same models, as many as were at hand: "
+        f"{sum(row['agrees'] for row in finished)} of {len(finished)} models agree in all of them.  Seconds "
+        "are those of the decompositions on one thread of the host, and of the symbolic ones, both kinds of "
+        "components together, where they were asked."
+    )
+    columns = ["model", "states", "choices", "transitions", "SCCs", "MECs", "states in MECs", "equal"]
+    return [text, table([*columns, "SCC s", "MEC s", "symbolic s"], rows)]

@@ -6,7 +6,7 @@ from typing import Any
 
 from markdown_text import made, milliseconds, number, table
 
-__all__ = ["density_sweep", "paper_tables"]
+__all__ = ["density_sweep", "paper_tables", "streamed_parts"]
 
 LINK = "[`{0}.json`](../benchmarks/results/{0}.json), {1}"
 
@@ -40,7 +40,8 @@ def paper_tables(record: dict[str, Any]) -> str:
     if rows["bounded"]:
         parts += [
             "**Time-bounded until** on tandem (001 table III does not print its property; this is "
-            f"`{rows['bounded'][0].get('property', '')}`): seconds, the paper's in brackets.",
+            f"`{rows['bounded'][0].get('property', '')}`): seconds, in brackets the paper's, sequential and "
+            "M2; `~` marks times extrapolated from some iterations, the CPU uses all cores.",
             _bounded(rows["bounded"]),
         ]
     failed = [f"{r['table']} {r['model']} {r['size']}: {r['error']}" for r in record["rows"] if "error" in r]
@@ -131,23 +132,25 @@ def _structures(rows: list[dict[str, Any]]) -> str:
 
 
 def _solutions(rows: list[dict[str, Any]]) -> str:
-    names = ("scipy_csr_one_core", "hybrid_cpu", "msr", "msr-scan", "cmsr-wl", "delta-csell", "cusparse")
+    names = ("scipy_csr_one_core", "hybrid_cpu", "msr", "msr-scan", "auto", "cusparse")
     lines = []
     for row in rows:
         if "hybrid_gpu" not in row:
             continue
-        paper = dict(zip(("scipy_csr_one_core", "msr", "msr-scan"), row["paper_seconds"], strict=True))
+        own = row["paper_seconds"]
+        paper = dict(zip(("scipy_csr_one_core", "msr", "msr-scan"), own, strict=True)) if own else {}
         line = [_name(row), f"{row['states']:,}", f"{row['hybrid_gpu']['iterations']:,}"]
         for name in (*names, "hybrid_gpu"):
             run = row.get(name, {})
             text = ""
             if "seconds" in run:
-                text = ("~" if run.get("extrapolated") else "") + f"{run['seconds']:.3g}"
+                text = ("~" if run["extrapolated"] else "") + f"{run['seconds']:.3g}"
+                text += f" {run['storage']}" if name == "auto" else ""
                 text += "" if run.get("status", "converged") == "converged" else f" {run['status']}"
             line.append(text + (f" ({paper[name]:g})" if name in paper else ""))
         lines.append(line)
-    heads = ["model", "states", "iterations", "SciPy CSR, one core", "hybrid, CPU", "M1", "M2", "CMSR WL"]
-    return table([*heads, "delta CSELL", "cuSPARSE", "hybrid, GPU"], lines)
+    heads = ["model", "states", "iterations", "SciPy CSR, one core", "hybrid, CPU", "M1", "M2"]
+    return table([*heads, "explicit engine, GPU", "cuSPARSE", "hybrid, GPU"], lines)
 
 
 def _bounded(rows: list[dict[str, Any]]) -> str:
@@ -156,18 +159,22 @@ def _bounded(rows: list[dict[str, Any]]) -> str:
         if "hybrid_gpu" not in row:
             continue
         paper = row.get("paper_seconds") or (None, None)
-        gpu, cpu = row["hybrid_gpu"], row["hybrid_cpu"]
+        gpu, cpu, explicit = (row.get(name, {}) for name in ("hybrid_gpu", "hybrid_cpu", "explicit_gpu"))
+        mark = "~" if cpu.get("extrapolated") else ""
         lines.append(
             [
                 _name(row),
                 f"{row['states']:,}",
                 f"{gpu['iterations']:,}",
-                number(cpu.get("seconds")) + (f" ({paper[0]:g})" if paper[0] else ""),
-                number(gpu.get("seconds")) + (f" ({paper[1]:g})" if paper[1] else ""),
+                mark + number(cpu.get("seconds")) + (f" ({paper[0]:g})" if paper[0] else ""),
+                number(explicit.get("seconds")) + (f" ({paper[1]:g})" if paper[1] else ""),
+                number(gpu.get("seconds")),
                 number(gpu.get("value"), 8),
             ]
         )
-    return table(["model", "states", "iterations", "CPU s", "GPU s", "value"], lines)
+    return table(
+        ["model", "states", "iterations", "hybrid, CPU", "explicit, GPU", "hybrid, GPU", "value"], lines
+    )
 
 
 def density_sweep(record: dict[str, Any]) -> str:
@@ -183,7 +190,9 @@ def density_sweep(record: dict[str, Any]) -> str:
         "## Jacobi and BiCGStab by density",
         "Milliseconds of a solution of `(I − P) x = b` or `A x = b` to "
         f"{record['epsilon']:g} (002 sections 6 and 7), iterations in brackets; explicit matrices, SciPy's "
-        f"product on the CPU, the format `{record['storage']}` on the GPU.  Set-up is not counted.",
+        f"product on one core of the CPU, the format `{record['storage']}` on the GPU.  Set-up is not "
+        f"counted.  A solution is given {record['solve_seconds']:g} s; `max iterations` says that it needs "
+        "more.",
     ]
     for part, title in titles.items():
         rows = [row for row in record["rows"] if row["part"] == part and "runs" in row]
@@ -215,3 +224,51 @@ def _sweep_cell(run: dict[str, Any] | None) -> str:
     text = f"{milliseconds(run['seconds'])} ({run['iterations']:.0f})"
     odd = [status.replace("_", " ") for status in run["statuses"] if status != "converged"]
     return f"{text} {', '.join(odd)}" if odd else text
+
+
+def streamed_parts(record: dict[str, Any]) -> str:
+    """Return the section on matrices streamed in parts."""
+    rows = [row for row in record["rows"] if "streamed_seconds" in row]
+    lines = [
+        [
+            _name(row),
+            f"{row['entries']:,}",
+            f"{row['bytes'] / 1e6:,.0f}",
+            f"{row['buffer_bytes'] / 1e6:,.0f}",
+            str(row["parts"]),
+            f"{milliseconds(row['copies_seconds'])} ({row['copy_bytes_per_second'] / 1e9:.1f} GB/s)",
+            milliseconds(row["products_seconds"]),
+            milliseconds(row["streamed_seconds"]),
+            f"{row['of_greater']:.3f}",
+            f"{row['of_sum']:.3f}",
+            f"{100 * row['products_within_copies']:.0f} %",
+        ]
+        for row in rows
+    ]
+    columns = ["matrix", "entries", "MB", "buffers MB", "parts", "copies", "products", "streamed"]
+    columns += ["of the greater", "of the sum", "products within copies"]
+    parts = [
+        "## Matrices in parts",
+        "Milliseconds of a product whose matrix lies in pinned memory of the host and goes to the card in "
+        "parts, through two buffers (001 section II): the copies of all parts alone, the products of all "
+        "parts alone, resident, and the streamed product.  Without overlap that takes the sum of both, with "
+        "perfect overlap the greater one.  The last column is from events on both streams: the share of the "
+        "products' time in which the copy of another part was under way.",
+        table(columns, lines),
+    ]
+    shown = [row for row in rows if "time_line" in row]
+    if shown:
+        row = min(shown, key=lambda row: abs(row["parts"] - 5))
+        parts += [
+            f"**Time line** of {_name(row)} in {row['parts']} parts, milliseconds since the product began",
+            _time_line(row["time_line"]),
+        ]
+    failed = [f"{_name(r)}, limit {r['limit']:,}: {r['error']}" for r in record["rows"] if "error" in r]
+    parts += [f"Not measured: {'; '.join(failed)}."] if failed else []
+    parts.append(LINK.format("streamed_parts", made(record)))
+    return "\n\n".join(parts)
+
+
+def _time_line(times: list[list[float]]) -> str:
+    lines = [[str(i), *(f"{1e3 * t:.3f}" for t in part)] for i, part in enumerate(times)]
+    return table(["part", "copy begins", "copy ends, product begins", "product ends"], lines)

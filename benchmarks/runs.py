@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import tempfile
@@ -52,7 +53,7 @@ def example(name: str, size: int, **constants: int) -> hybrid.SymbolicModel:
 
 
 class Records:
-    """A record that is written anew after every row, and the time that is left for more of them.
+    """A record that is written anew whenever a row begins or ends, and the time left for more of them.
 
     Parameters
     ----------
@@ -62,17 +63,54 @@ class Records:
         Where to write; nowhere if None.
     seconds : float, optional
         Time after which no row is begun.
+    resume : bool
+        Keep the finished rows that the file has from an earlier run, and do not measure them again.
     **facts
         Further entries of the record.
+
+    Attributes
+    ----------
+    facts : dict
+        All entries of the record but the rows.
+    rows : list of dict
+
+    Raises
+    ------
+    SystemExit
+        If the earlier run was of another commit, card or processor, or of other facts: their times are not
+        to be mixed.
     """
 
-    def __init__(self, name: str, path: Path | None, seconds: float | None = None, **facts: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        path: Path | None,
+        seconds: float | None = None,
+        *,
+        resume: bool = False,
+        **facts: Any,
+    ) -> None:
         self._path, self._end = path, None if seconds is None else time.monotonic() + seconds
         self.rows: list[dict[str, Any]] = []
-        self._record: dict[str, Any] = {
+        self._earlier: list[dict[str, Any]] = []
+        self.facts = {
             "benchmark": name, "environment": environment(), "device": device_record(), **facts,
-            "rows": self.rows,
         }  # fmt: skip
+        if resume and path is not None and path.exists():
+            self._keep(json.loads(path.read_text()))
+
+    def _keep(self, earlier: dict[str, Any]) -> None:
+        """Take over the finished rows of an earlier run."""
+        own = json.loads(_as_json(self.facts))
+        for record in (own, earlier):
+            record["environment"] = {**record["environment"], "date": None}
+        differing = [key for key in own if own[key] != earlier.get(key)]
+        if differing:
+            raise SystemExit(
+                f"{self._path} was measured with another {', '.join(differing)}; write to another file"
+            )
+        self._earlier = [row for row in earlier["rows"] if "error" not in row]
+        self.rows += self._earlier
 
     @property
     def seconds_left(self) -> float:
@@ -85,31 +123,48 @@ class Records:
         Parameters
         ----------
         identity : dict
-            What the row is about; the row begins with it.
+            What the row is about, unlike any other's; the row begins with it.
         measure : callable
             Adds to the row that it is given.
         """
-        row = dict(identity)
+        kept = self._kept(identity)
+        if kept is not None:
+            return kept
+        row: dict[str, Any] = {**identity, "error": "stopped before its end"}
+        self.rows.append(row)
         begin = time.perf_counter()
         if self.seconds_left <= 0:
             row["error"] = "not begun: the time was over"
         else:
+            self.write()
             try:
                 measure(row)
+                del row["error"]
             except Exception as error:
                 row["error"] = f"{type(error).__name__}: {error}"
                 traceback.print_exc()
         row["row_seconds"] = time.perf_counter() - begin
-        self.rows.append(row)
         self.write()
         free_device_memory()
         return row
 
+    def _kept(self, identity: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the row that an earlier run finished, if there is one of the same identity."""
+        plain = json.loads(_as_json(identity))
+        return next((row for row in self._earlier if plain.items() <= row.items()), None)
+
     def write(self) -> None:
-        """Write the record."""
+        """Write the record; the file is whole at every moment."""
         if self._path is not None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.write_text(json.dumps(self._record, indent=1) + "\n")
+            unfinished = self._path.with_name(self._path.name + ".part")
+            unfinished.write_text(_as_json({**self.facts, "rows": self.rows}) + "\n")
+            unfinished.replace(self._path)
+
+
+def _as_json(record: Any) -> str:
+    """Return a record as text; numbers of NumPy and CuPy are numbers."""
+    return json.dumps(record, indent=1, default=lambda value: value.item())
 
 
 def has_device() -> bool:
@@ -137,13 +192,18 @@ def device_record() -> dict[str, Any] | None:
     }
 
 
-def free_device_memory() -> None:
-    """Give unused memory back to the card, so that the next row finds all of it."""
-    if has_device():
-        import gc
+def free_device_memory(collect: bool = True) -> None:
+    """Give unused memory back to the card, so that what comes next finds all of it.
 
+    Parameters
+    ----------
+    collect : bool
+        Look for arrays in cycles of references, too, which takes some tenths of a second.
+    """
+    if has_device():
         import cupy
 
-        gc.collect()
+        if collect:
+            gc.collect()
         cupy.get_default_memory_pool().free_all_blocks()
         cupy.get_default_pinned_memory_pool().free_all_blocks()

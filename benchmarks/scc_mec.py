@@ -1,16 +1,20 @@
 """Strongly connected and maximal end components: every variant on the card beside one thread of the CPU.
 
-Usage: python benchmarks/scc_mec.py [CASE:SIZE | MODEL[@CONSTANTS] ...] [--variants NAME ...]
-       [--repeats R] [--out JSON]
+Usage: python benchmarks/scc_mec.py [CASE:SIZE | MODEL[@CONSTANTS] ...] [--models FOLDER]
+       [--variants NAME ...] [--repeats R] [--limit S] [--seconds S] [--out JSON]
 
-The CPU is SciPy's `connected_components` on a matrix that is there already, and for end components a
-compiled reference of this folder. Every time is a median over whole calls, the host's looks at the device
-included. `seconds` starts from the lists on the card and makes the transposed graph and the segments anew in
-every call; `seconds_with_transfer` starts from NumPy arrays and ends with labels in NumPy. Every answer is
-compared with the reference; a variant that differs ends the run. Compilation is left out: each variant is
-called once before. A case is a made-up graph of a size, or a model file with its constants. A measurement
-repeats until the limit; FBT's other variants are left out of a graph for which the first one takes longer
-than that.
+The CPU is the faster of SciPy's `connected_components`, on a matrix that is there already, and of a compiled
+Tarjan; for end components it is a compiled reference of this folder.  Every time is a median over whole
+calls, the host's looks at the device included.  `seconds` starts from the lists on the card and makes the
+transposed graph and the segments anew in every call; `seconds_with_transfer` starts from NumPy arrays and
+ends with labels in NumPy.  Every answer is compared with the reference; a variant that differs ends the run.
+Compilation is left out: each variant is called once before.
+
+A case is a made-up graph of a size, or a model file with its constants; `--models` adds the models of
+`MODELS` that the folder has.  FBTi,u takes i search steps a launch and the segment interval u; with i = 1 no
+states are kept in shared memory, which the paper writes as 0.  A measurement repeats until the limit.  Where
+the first of the published variants takes longer than that, or the time of the whole run is over, the rest is
+left out, and the record says so.  It is written after every case.
 """
 
 from __future__ import annotations
@@ -30,8 +34,9 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
 sys.path.insert(0, str(Path(__file__).parent))
-from mec_reference import compiled_mec
+from mec_reference import compiled_mec, compiled_scc
 from record import environment
+from runs import free_device_memory
 
 from gpu_kernels import Device, current_device
 from gpu_kernels.graph import Graph, MecOptions, SccOptions, mec, reference_scc, scc
@@ -45,9 +50,12 @@ SCC_VARIANTS = {
     "max-id": SccOptions(variant="max-id"),
     "multistep": SccOptions(variant="multistep"),
     "FBT1,7": _FBT,
+    "FBT1,1": replace(_FBT, segment_interval=1),
+    "FBT1,1-nh": replace(_FBT, segment_interval=1, combined=False),
+    "FBT3,1": replace(_FBT, segment_interval=1, iterations=3),
+    "FBT3,7": replace(_FBT, iterations=3),
     "FBT1,0": replace(_FBT, segment_interval=0),
     "FBT1,7-nh": replace(_FBT, combined=False),
-    "FBT3,7": replace(_FBT, iterations=3),
     "FBT1,7 every lane": replace(_FBT, aggregate=False),
     "FBT1,7 no transpose": replace(_FBT, transpose=False),
     "BFBT1,7": replace(_FBT, bounded=True),
@@ -58,11 +66,13 @@ MEC_VARIANTS = {
     "trim, max-id": MecOptions(variant="trim", scc=SccOptions(variant="max-id")),
     "trim, multistep": MecOptions(variant="trim", scc=SccOptions(variant="multistep")),
     "attractor": _ATTRACTOR,
-    "attractor, joins": replace(_ATTRACTOR, join_sets=True),
-    "attractor, one region": replace(_ATTRACTOR, reuse_regions=False),
-    "attractor, BFBT": replace(_ATTRACTOR, scc=replace(_FBT, bounded=True)),
     "attractor, every lane": replace(_ATTRACTOR, scc=replace(_FBT, aggregate=False)),
+    "attractor, joins": replace(_ATTRACTOR, join_sets=True),
+    "attractor, BFBT": replace(_ATTRACTOR, scc=replace(_FBT, bounded=True)),
+    "attractor, one region": replace(_ATTRACTOR, reuse_regions=False),
 }
+PUBLISHED = ("FBT1,7", "attractor")
+"""The first published variant of each kind: where it is too slow, its variations are left out."""
 
 
 def layers(width: int, rng: np.random.Generator, depth: int = 200, back: float = 0.0) -> Lists:
@@ -122,6 +132,24 @@ CASES: dict[str, Callable[[int, np.random.Generator], Lists]] = {
     "walks": walks,
 }
 DEFAULT = ("layers:5000", "layers_back:5000", "deep_layers:50", "tokens:100", "walks:20000")
+MODELS = (
+    "mdp/firewire/firewire.nm@delay=36",
+    "mdp/zeroconf/zeroconf.nm@reset=false,N=20,K=4",
+    "mdp/csma/csma4_2.nm",
+    "mdp/csma/csma3_4.nm",
+    "mdp/wlan/wlan5.nm@COL=0",
+    "mdp/zeroconf/zeroconf.nm@reset=false,N=20,K=8",
+    "mdp/phil/phil-nofair6.nm",
+    "mdp/consensus/coin6.nm@K=2",
+    "tandem/tandem.sm@c=1023",
+    "mdp/leader_async/leader7.nm",
+    "mdp/dining_crypt/dining_crypt8.nm",
+    "mdp/wlan/wlan6.nm@COL=0",
+    "mdp/consensus/coin6.nm@K=4",
+    "mdp/dining_crypt/dining_crypt9.nm",
+    "mdp/phil/phil-nofair7.nm",
+)
+"""Models below a folder, those with fewer transitions first."""
 
 
 def model_lists(text: str) -> Lists:
@@ -140,7 +168,7 @@ def model_lists(text: str) -> Lists:
 def median_seconds(device: Device, work: Callable[[], Any], repeats: int, limit: float) -> float:
     """Return the median time of whole calls, to the end of all work queued."""
     times: list[float] = []
-    while len(times) < repeats and sum(times) < limit:
+    while not times or (len(times) < repeats and sum(times) < limit):
         device.synchronise()
         start = time.perf_counter()
         work()
@@ -154,70 +182,174 @@ def host(array: Any) -> np.ndarray:
     return array.get() if hasattr(array, "get") else array
 
 
-def measure(
-    device: Device, name: str, lists: Lists, variants: list[str] | None, repeats: int, limit: float
-) -> dict[str, Any]:
-    """Time every variant on one graph, beside the CPU, and compare the answers."""
-    offsets, targets, choice_offsets = lists
-    degrees = np.diff(offsets)
-    ones = np.ones(len(targets))  # float64, which SciPy takes as it is
-    arrays = ones, targets.copy(), offsets.copy()
-    matrix = scipy.sparse.csr_matrix(arrays, (len(degrees), len(degrees)))
-    # Choices of a state may share a successor; SciPy's search may never end on such a row.
-    matrix.sum_duplicates()
-    scipy_seconds = median_seconds(
-        device, lambda: connected_components(matrix, True, "strong"), repeats, limit
-    )
-    components = reference_scc(offsets, targets)
-    compiled_mec(*lists)
-    mec_seconds = median_seconds(device, lambda: compiled_mec(*lists), repeats, limit)
-    mecs, kept = compiled_mec(*lists)
-    names, sizes = np.unique(components, return_counts=True)
-    record: dict[str, Any] = {
-        "name": name, "states": len(degrees), "choices": len(choice_offsets) - 1, "transitions": len(targets),
-        "average_out": float(degrees.mean()), "maximum_out": int(degrees.max()), "sccs": len(names),
-        "trivial_sccs": int((sizes == 1).sum()), "mecs": len(np.unique(mecs[mecs >= 0])),
-        "scipy_seconds": scipy_seconds, "compiled_mec_seconds": mec_seconds, "scc": {}, "mec": {},
-    }  # fmt: skip
-    graph = Graph.from_arrays(device, offsets, targets, choice_offsets=choice_offsets)
+class Measurement:
+    """One graph, on the host and on the card, with the answers that are right.
 
-    expected: dict[str, tuple[np.ndarray, ...]] = {"scc": (components,), "mec": (mecs, kept)}
+    Parameters
+    ----------
+    device : Device
+    lists : tuple of ndarray
+    repeats : int
+    limit : float
+        Seconds for the repeats of one measurement.
+    end : float
+        Time of `time.monotonic` after which nothing is begun.
+    """
 
-    def call(kind: str, options: Any, on_card: bool) -> tuple[Any, ...]:
-        own = graph if on_card else Graph.from_arrays(device, offsets, targets, choice_offsets=choice_offsets)
-        if kind == "scc":
-            answer: tuple[Any, ...] = (scc(device, own, options).labels,)
+    def __init__(self, device: Device, lists: Lists, repeats: int, limit: float, end: float) -> None:
+        self.device, self.lists = device, lists
+        self.repeats, self.limit, self.end = repeats, limit, end
+        self.graph: Graph | None = None
+        self.expected: dict[str, tuple[np.ndarray, ...]] = {}
+        self.cpu_seconds: dict[str, float] = {}
+
+    def seconds(self, work: Callable[[], Any]) -> float:
+        """Return the median time of a call."""
+        return median_seconds(self.device, work, self.repeats, self.limit)
+
+    def on_the_cpu(self) -> dict[str, Any]:
+        """Decompose on one thread of the host, and return sizes, counts and times."""
+        offsets, targets, choice_offsets = self.lists
+        degrees = np.diff(offsets)
+        ones = np.ones(len(targets))  # float64, which SciPy takes as it is
+        matrix = scipy.sparse.csr_matrix((ones, targets.copy(), offsets.copy()), (len(degrees), len(degrees)))
+        # Choices of a state may share a successor; SciPy's search may never end on such a row.
+        matrix.sum_duplicates()
+        scipy_seconds = self.seconds(lambda: connected_components(matrix, True, "strong"))
+        components = reference_scc(offsets, targets)
+        if not np.array_equal(_least(compiled_scc(offsets, targets)), components):
+            raise SystemExit("compiled Tarjan differs from the reference")
+        tarjan_seconds = self.seconds(lambda: compiled_scc(offsets, targets))
+        mecs, kept = compiled_mec(*self.lists)
+        mec_seconds = self.seconds(lambda: compiled_mec(*self.lists))
+        names, sizes = np.unique(components, return_counts=True)
+        self.expected = {"scc": (components,), "mec": (mecs, kept)}
+        self.cpu_seconds = {"scc": min(scipy_seconds, tarjan_seconds), "mec": mec_seconds}
+        return {
+            "states": len(degrees), "choices": len(choice_offsets) - 1, "transitions": len(targets),
+            "average_out": float(degrees.mean()), "maximum_out": int(degrees.max()), "sccs": len(names),
+            "trivial_sccs": int((sizes == 1).sum()), "largest_scc": int(sizes.max()),
+            "mecs": len(np.unique(mecs[mecs >= 0])), "scipy_seconds": scipy_seconds,
+            "tarjan_seconds": tarjan_seconds, "compiled_mec_seconds": mec_seconds,
+        }  # fmt: skip
+
+    def call(self, kind: str, options: Any, on_card: bool) -> tuple[Any, ...]:
+        """Decompose on the card; from lists there, or from the host and back."""
+        if self.graph is None or not on_card:
+            offsets, targets, choice_offsets = self.lists
+            own = Graph.from_arrays(self.device, offsets, targets, choice_offsets=choice_offsets)
         else:
-            result = mec(device, own, options)
+            own = self.graph
+        if kind == "scc":
+            answer: tuple[Any, ...] = (scc(self.device, own, options).labels,)
+        else:
+            result = mec(self.device, own, options)
             answer = (result.labels, result.choice_kept)
         return answer if on_card else tuple(host(array) for array in answer)
 
-    for kind, table, cpu in (("scc", SCC_VARIANTS, scipy_seconds), ("mec", MEC_VARIANTS, mec_seconds)):
-        slow = False
+    def variant(self, kind: str, name: str, options: Any) -> dict[str, Any]:
+        """Time one variant, and compare its answer."""
+        self.call(kind, options, False)
+        start = time.perf_counter()
+        answer = self.call(kind, options, False)
+        first = time.perf_counter() - start
+        if not all(np.array_equal(a, b) for a, b in zip(answer, self.expected[kind], strict=True)):
+            raise SystemExit(f"{kind} by {name!r} differs from the reference")
+        if self.graph is None:
+            offsets, targets, choice_offsets = self.lists
+            self.graph = Graph.from_arrays(self.device, offsets, targets, choice_offsets=choice_offsets)
+        decompose = scc if kind == "scc" else mec
+        run = decompose(self.device, self.graph, options)
+        seconds = self.seconds(lambda: self.call(kind, options, True))
+        # One call that took longer than the limit is enough.
+        whole = first if first > self.limit else self.seconds(lambda: self.call(kind, options, False))
+        cpu = self.cpu_seconds[kind]
+        return {
+            "variant": run.variant, "rounds": run.rounds, "seconds": seconds,
+            "seconds_with_transfer": whole, "times_faster": cpu / seconds,
+            "times_faster_with_transfer": cpu / whole,
+        }  # fmt: skip
+
+
+def measure(name: str, measurement: Measurement, variants: list[str] | None) -> dict[str, Any]:
+    """Time every variant on one graph, beside the CPU, and compare the answers."""
+    record: dict[str, Any] = {"name": name, **measurement.on_the_cpu(), "scc": {}, "mec": {}}
+    for kind, table in (("scc", SCC_VARIANTS), ("mec", MEC_VARIANTS)):
+        reason = None
         for variant, options in table.items():
-            published = "BFBT" in variant or "FBT" in variant or "attractor" in variant
-            if (variants and variant not in variants) or (published and slow):
+            if variants and variant not in variants:
                 continue
-            call(kind, options, False)
-            start = time.perf_counter()
-            answer = call(kind, options, False)
-            slow |= published and time.perf_counter() - start > limit
-            if not all(np.array_equal(a, b) for a, b in zip(answer, expected[kind], strict=True)):
-                raise SystemExit(f"{name}: {kind} by {variant!r} differs from the reference")
-            run = scc(device, graph, options) if kind == "scc" else mec(device, graph, options)
-            seconds = median_seconds(device, lambda k=kind, o=options: call(k, o, True), repeats, limit)
-            whole = median_seconds(device, lambda k=kind, o=options: call(k, o, False), repeats, limit)
-            record[kind][variant] = {
-                "variant": run.variant, "rounds": run.rounds, "seconds": seconds,
-                "seconds_with_transfer": whole, "times_faster": cpu / seconds,
-                "times_faster_with_transfer": cpu / whole,
-            }  # fmt: skip
+            is_published = "FBT" in variant or "attractor" in variant
+            if time.monotonic() > measurement.end:
+                reason, is_published = "the time of the run was over", True
+            if reason is not None and is_published:
+                record[kind][variant] = {"skipped": reason}
+                print(f"{name:18s} {kind} {variant:22s} left out: {reason}", flush=True)
+                continue
+            run = measurement.variant(kind, variant, options)
+            record[kind][variant] = run
+            if variant in PUBLISHED and run["seconds"] > measurement.limit:
+                reason = f"{variant} took {run['seconds']:.1f} s"
             print(
-                f"{name:18s} {kind} {variant:22s} {1e3 * seconds:9.3f} ms, moved {1e3 * whole:9.3f} ms, "
-                f"CPU {1e3 * cpu:9.3f} ms: {cpu / seconds:.2f} and {cpu / whole:.2f} times",
+                f"{name:18s} {kind} {variant:22s} {1e3 * run['seconds']:9.3f} ms, moved "
+                f"{1e3 * run['seconds_with_transfer']:9.3f} ms, CPU "
+                f"{1e3 * measurement.cpu_seconds[kind]:9.3f} ms: {run['times_faster']:.2f} and "
+                f"{run['times_faster_with_transfer']:.2f} times",
                 flush=True,
             )
     return record
+
+
+def _least(component: np.ndarray) -> np.ndarray:
+    """Name components by their least states."""
+    _, first, place = np.unique(component, return_index=True, return_inverse=True)
+    return first[place]
+
+
+def cases_of(arguments: argparse.Namespace) -> list[str]:
+    """Return the cases asked for, else the default ones and the models that the folder has."""
+    if arguments.cases:
+        return list(arguments.cases)
+    if arguments.models is None:
+        return list(DEFAULT)
+    found = []
+    for model in MODELS:
+        if (arguments.models / model.partition("@")[0]).is_file():
+            found.append(str(arguments.models / model))
+        else:
+            print(f"{model}: no such file, left out", flush=True)
+    return [*DEFAULT, *found]
+
+
+def run(arguments: argparse.Namespace, device: Device) -> list[dict[str, Any]]:
+    """Measure all cases, and write the record after each of them."""
+    end = float("inf") if arguments.seconds is None else time.monotonic() + arguments.seconds
+    facts = {
+        "environment": environment(), "device": device.name, "seed": arguments.seed,
+        "limit": arguments.limit, "repeats": arguments.repeats,
+    }  # fmt: skip
+    records: list[dict[str, Any]] = []
+    left_out: list[str] = []
+    for case in cases_of(arguments):
+        kind, _, size = case.partition(":")
+        is_made_up = kind in CASES
+        name = case if is_made_up else Path(case).name
+        if time.monotonic() > end:
+            left_out.append(name)
+            print(f"{name}: left out, the time of the run was over", flush=True)
+        else:
+            if is_made_up:
+                lists = CASES[kind](int(size), np.random.default_rng(arguments.seed))
+            else:
+                lists = model_lists(case)
+            made = Measurement(device, lists, arguments.repeats, arguments.limit, end)
+            records.append(measure(name, made, arguments.variants))
+            made.graph = None
+            free_device_memory()
+        if arguments.out:
+            record = {**facts, "left_out": left_out, "cases": records}
+            arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+    return records
 
 
 def main() -> None:
@@ -226,34 +358,16 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "cases",
-        nargs="*",
-        default=DEFAULT,
-        help=f"MODEL[@CONSTANTS], or CASE:SIZE, CASE one of {', '.join(CASES)}",
+        "cases", nargs="*", help=f"MODEL[@CONSTANTS], or CASE:SIZE, CASE one of {', '.join(CASES)}"
     )
+    parser.add_argument("--models", type=Path, help="folder of the models measured by default")
     parser.add_argument("--variants", nargs="+", help="names of variants; all of them if not given")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--limit", type=float, default=5.0, help="seconds for the repeats of one measurement")
+    parser.add_argument("--seconds", type=float, help="begin nothing after so many")
     parser.add_argument("--seed", type=int, default=20260)
     parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
-    device = current_device()
-    records = []
-    for case in arguments.cases:
-        kind, _, size = case.partition(":")
-        if kind in CASES:
-            name, lists = case, CASES[kind](int(size), np.random.default_rng(arguments.seed))
-        else:
-            name, lists = Path(case).name, model_lists(case)
-        records.append(measure(device, name, lists, arguments.variants, arguments.repeats, arguments.limit))
-        if arguments.out:
-            record = {
-                "environment": environment(),
-                "device": device.name,
-                "seed": arguments.seed,
-                "cases": records,
-            }
-            arguments.out.write_text(json.dumps(record | {"cases": records}, indent=1) + "\n")
+    run(parser.parse_args(), current_device())
 
 
 if __name__ == "__main__":

@@ -1,139 +1,117 @@
 """The thesis's tables (003 figures 5.4 to 5.10): whole solutions on the CPU and on the GPU at both levels.
 
 Usage: python benchmarks/thesis_tables.py [--largest] [--only STUDY ...] [--sizes STUDY=N,M ...]
-       [--seconds S] [--cpu-seconds S] [--out FILE.json]
+       [--seconds S] [--cpu-seconds S] [--cpu-values FILE.json] [--runs N] [--resume] [--out FILE.json]
 
 For every case study and size: Jacobi's method (JOR with weight 0.9 for steady states, where Jacobi does not
 settle) to a relative difference of 1e-6, on the GPU at the level of minimum memory and of minimum time, and
-on the CPU at its level of minimum time. A CPU run that would take longer than --cpu-seconds is stopped after
-some iterations; its time is then that of an iteration times the iterations that the GPU needed, and is
-marked as extrapolated. MemB and MemR as 003 section 5.2.3.1 defines them. Rows come in the order of their
-cost, and the record is written after each of them.
+on the CPU at its level of minimum time. At either level of the GPU some iterations that do not count are
+made first; then both levels are solved at in turn, in one order and in the other, and the better time of each
+is kept. A solution longer than --repeat-seconds is counted once. A CPU run that would take longer than
+--cpu-seconds is stopped after some iterations; its time is then that of an iteration times the iterations
+that the GPU needed, and is marked as extrapolated. --cpu-values has answers of CPU runs made elsewhere to
+compare with: a record of this script, or {study: {"value", "iterations", "solve_seconds", "level"}} for the
+largest sizes, with "where" or --cpu-where to say on what. MemB and MemR as 003 section 5.2.3.1 defines them.
+The largest sizes of all studies come first, the second largest next; the record is written after each row.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
+import json
 import math
 import statistics
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
+from repeated_solves import Trial, WarmThenCounted, WithinSeconds, answer
 from runs import EXAMPLES, Records, example, free_device_memory, has_device
+from thesis_values import ORDER, STUDIES, THESIS, Study
 
-from hybrid import SymbolicModel, check_all
+from hybrid import SymbolicModel
 from hybrid.properties import Properties, load_properties, resolve_properties
 
 EPSILON = 1e-6
 LIMIT = 1_000_000
-PROBE = 10
-"""Iterations after which a CPU run is judged; ten more decide once more, so that the first are warm."""
-
-
-@dataclass(frozen=True)
-class Study:
-    """A case study of the thesis.
-
-    Attributes
-    ----------
-    figure : str
-        Number of its table.
-    model, prop : str
-        Example model and name of a property in its properties file.
-    sizes : tuple of int
-        Sizes of the thesis.
-    method : str
-        Method of the project.
-    constants : dict
-        Further constants.
-    """
-
-    figure: str
-    model: str
-    prop: str
-    sizes: tuple[int, ...]
-    method: str
-    constants: dict[str, int]
-
-
-STUDIES = {
-    "fms": Study("5.4", "fms", "productivity", (6, 7, 8, 9, 10), "jor", {}),
-    "kanban": Study("5.5", "kanban", "throughput", (4, 5, 6, 7, 8), "jor", {}),
-    "polling-before": Study("5.6", "polling", "s1_before_s2", (15, 16, 17, 18, 19, 20), "jacobi", {}),
-    "polling-s1": Study("5.7", "polling", "s1", (15, 16, 17, 18, 19, 20), "jor", {}),
-    "cluster": Study("5.8", "cluster", "premium_steady", (128, 256, 512), "jor", {}),
-    "tandem": Study("5.9", "tandem", "customers", (511, 1023, 2047, 4095), "jor", {}),
-    "brp": Study("5.10", "brp", "p1", (512, 1024, 2048, 4096), "jacobi", {"MAX": 50}),
-}
-
-THESIS = {
-    "fms": {6: (31.9, 3.79, 0.87), 7: (205.1, 13.9, 11.49), 8: (969.1, 47.01, 36.77),
-            9: (2541.22, 141.66, 98.55), 10: (8818.31, 370.9, 247.3)},
-    "kanban": {4: (6.18, 1.34, 0.65), 5: (61.1, 13.15, 6.49), 6: (395.18, 83.49, 40.87),
-               7: (1976.26, 434.93, 190.87), 8: (8649.98, 1862.29, 822.24)},
-    "polling-before": {15: (72.77, 7.94, 6.03), 16: (176.84, 25.96, 12.66), 17: (400.54, 57.21, 28.94),
-                       18: (914.12, 149.92, 61.35), 19: (2043.92, 329.58, 137.75),
-                       20: (4590.52, 807.42, 303.57)},
-    "polling-s1": {15: (16.7, 4.6, 1.84), 16: (41.14, 12.41, 4.09), 17: (98.6, 28.8, 9.4),
-                   18: (245.03, 74.44, 21.76), 19: (556.7, 170.46, 50.34), 20: (1310.45, 449.52, 118.6)},
-    "cluster": {128: (19.19, 0.86, 0.43), 256: (238.28, 43.14, 19.75), 512: (9697.12, 1157.67, 646.89)},
-    "tandem": {511: (106.5, 7.67, 7.5), 1023: (788.25, 52.04, 34.46), 2047: (4393.5, 308.55, 218.4),
-               4095: (29527, 1967, 1338.6)},
-    "brp": {512: (18.7, 1.53, 1.34), 1024: (76.58, 5.38, 4.49), 2048: (327.1, 19.4, 15.8),
-            4096: (1277.1, 79.7, 60.1)},
-}  # fmt: skip
-"""Seconds of the thesis: its CPU, its GPU at the level of minimum memory, and at that of minimum time."""
-
-ORDER = ("brp", "cluster", "fms", "polling-before", "polling-s1", "tandem", "kanban")
-"""Studies from the cheapest to the dearest at their largest sizes."""
+WARM = 40
+"""Iterations before those that count."""
 
 
 def solve(
-    model: SymbolicModel, prop: Properties, study: Study, backend: str, level: str, iterations: int = LIMIT
+    model: SymbolicModel, prop: Properties, study: Study, backend: str, level: str, trial: Trial
 ) -> dict[str, Any]:
     """Answer the property once and return what it took."""
     begin = time.perf_counter()
-    (answer,) = check_all(
-        model, prop, backend=backend, level=level, method=study.method, epsilon=EPSILON,
-        max_iterations=iterations,
+    found = answer(
+        model, prop.properties[0], trial, backend=backend, level=level, method=study.method, epsilon=EPSILON,
+        max_iterations=LIMIT,
     )  # fmt: skip
-    work = answer.statistics
+    work = found.statistics
     return {
         "backend": work.backend,
         "level": work.level,
         "method": work.method,
-        "value": answer.value,
-        "error": answer.error,
+        "value": found.value,
+        "error": found.error,
         "iterations": work.iterations,
         "solve_seconds": work.seconds,
         "iteration_seconds": work.seconds / work.iterations if work.iterations else None,
+        "synchronisations": work.synchronisations,
         "total_seconds": time.perf_counter() - begin,
         "base_memory_bytes": work.base_bytes,
         "representation_memory_bytes": work.representation_bytes,
     }
 
 
+def solve_at_both_levels(
+    model: SymbolicModel, prop: Properties, study: Study, options: argparse.Namespace
+) -> dict[str, dict[str, Any]]:
+    """Solve at the levels of minimum time and of minimum memory, so that neither has the better place."""
+    levels = {"gpu_min_time": "min-time", "gpu_min_memory": "min-memory"}
+    trials = {name: WarmThenCounted(WARM if options.backend == "gpu" else 0) for name in levels}
+    found: dict[str, dict[str, Any]] = {}
+    for name, level in levels.items():
+        found[name] = solve(model, prop, study, options.backend, level, trials[name])
+        # What did not count is no part of the whole, either.
+        found[name]["total_seconds"] -= trials[name].warm_seconds
+        free_device_memory(collect=False)
+    times = {name: [run["solve_seconds"]] for name, run in found.items()}
+    if found["gpu_min_time"]["level"] == found["gpu_min_memory"]["level"]:
+        # The same thing measured twice.
+        times = dict.fromkeys(levels, [seconds for counted in times.values() for seconds in counted])
+    turn, whole = list(levels), all(run["error"] is None for run in found.values())
+    while whole and _more_wanted(times, options):
+        turn.reverse()
+        for name in turn:
+            times[name].append(trials[name].again())
+    for name, run in found.items():
+        run["counted_seconds"], run["solve_seconds"] = times[name], min(times[name])
+        if run["iterations"]:
+            run["iteration_seconds"] = run["solve_seconds"] / run["iterations"]
+    return found
+
+
+def _more_wanted(times: dict[str, list[float]], options: argparse.Namespace) -> bool:
+    """Return whether to solve once more at each level."""
+    counted, longest = len(times["gpu_min_time"]), max(map(min, times.values()))
+    return bool(counted < options.runs and longest <= options.repeat_seconds)
+
+
 def solve_on_cpu(
     model: SymbolicModel, prop: Properties, study: Study, expected: int, seconds: float
 ) -> dict[str, Any]:
     """Run on the CPU to the end where there is time for it, and extrapolate where there is not."""
-    count, run = PROBE, solve(model, prop, study, "cpu", "min-time", PROBE)
-    while run["error"] is not None and run["iterations"] >= count:
-        each = run["iteration_seconds"]
-        if each * expected <= seconds:
-            return solve(model, prop, study, "cpu", "min-time") | {"extrapolated": False}
-        if count > PROBE:
-            return run | {
-                "value": None, "iterations": expected, "solve_seconds": each * expected, "extrapolated": True,
-                "error": None, "measured_iterations": count,
-            }  # fmt: skip
-        count = max(2 * PROBE, min(10_000, int(0.1 * seconds / each)))
-        run = solve(model, prop, study, "cpu", "min-time", count)
-    return run | {"extrapolated": False}
+    run = solve(model, prop, study, "cpu", "min-time", WithinSeconds(seconds, expected))
+    if run["error"] is None or run["iterations"] >= expected or not run["iterations"]:
+        return run | {"extrapolated": False}
+    return run | {
+        "value": None, "iterations": expected, "solve_seconds": run["iteration_seconds"] * expected,
+        "extrapolated": True, "error": None, "measured_iterations": run["iterations"],
+    }  # fmt: skip
 
 
 def measure(row: dict[str, Any], study: Study, size: int, options: argparse.Namespace) -> None:
@@ -142,27 +120,60 @@ def measure(row: dict[str, Any], study: Study, size: int, options: argparse.Name
     properties = load_properties(EXAMPLES / f"{study.model}.props")
     prop = resolve_properties(properties, model.source).select([study.prop])
     row.update(states=model.n_states, transitions=model.n_transitions, build_seconds=model.build_seconds)
-    device = options.backend
-    for name, level in (("gpu_min_time", "min-time"), ("gpu_min_memory", "min-memory")):
-        row[name] = solve(model, prop, study, device, level)
-        free_device_memory()
+    row.update(solve_at_both_levels(model, prop, study, options))
+    free_device_memory()
     expected = row["gpu_min_time"]["iterations"]
     if options.cpu_seconds > 0:
         row["cpu"] = solve_on_cpu(model, prop, study, expected, options.cpu_seconds)
         for name in ("gpu_min_time", "gpu_min_memory"):
             row[f"speedup_{name[4:]}"] = row["cpu"]["solve_seconds"] / row[name]["solve_seconds"]
-        row["agreement"] = agreement(row)
+    elsewhere = options.known.get((row["study"], size))
+    if elsewhere is not None:
+        row["cpu_elsewhere"] = elsewhere
+    row["agreement"] = agreement(row)
 
 
 def agreement(row: dict[str, Any]) -> dict[str, Any] | None:
     """Return the greatest relative difference of the GPU's answers from the CPU's; None without one."""
-    expected = row["cpu"]["value"]
+    own, elsewhere = row.get("cpu"), row.get("cpu_elsewhere")
+    expected, where = (None, None) if own is None else (own["value"], None)
+    if expected is None and elsewhere is not None:
+        expected, where = elsewhere["value"], elsewhere["where"]
     found = [row[name]["value"] for name in ("gpu_min_time", "gpu_min_memory")]
     if expected is None or None in found:
         return None
     difference = max(abs(value - expected) for value in found)
     relative = difference / abs(expected) if expected else difference
-    return {"relative_difference": relative, "agrees": relative <= 1e-6}
+    known = {"relative_difference": relative, "agrees": relative <= 1e-6, "cpu_value": expected}
+    return known if where is None else {**known, "where": where}
+
+
+def known_values(path: Path | None, where: str | None) -> dict[tuple[str, int], dict[str, Any]]:
+    """Return the CPU runs of a file, by study and size.
+
+    Raises
+    ------
+    SystemExit
+        If the file has a study that there is not.
+    """
+    if path is None:
+        return {}
+    content, known = json.loads(path.read_text()), {}
+    if "rows" in content:
+        environment = content["environment"]
+        where = where or f"{environment['processor']}, {environment['cores']} cores"
+        for row in content["rows"]:
+            runs = [row.get("cpu"), row.get("gpu_min_time")]
+            whole = [r for r in runs if r and r["backend"] == "cpu" and r["value"] is not None]
+            if whole and "error" not in row:
+                known[row["study"], row["size"]] = {**whole[0], "where": where}
+        return known
+    for name, run in content.items():
+        if name not in STUDIES:
+            raise SystemExit(f"{path}: expected one of {', '.join(ORDER)}, got {name!r}")
+        size = run.get("size", max(STUDIES[name].sizes))
+        known[name, size] = {"where": where or "another machine", **run}
+    return known
 
 
 def text(row: dict[str, Any]) -> str:
@@ -179,8 +190,8 @@ def text(row: dict[str, Any]) -> str:
         mark = "~" if cpu["extrapolated"] else " "
         line += f"CPU {mark}{cpu['solve_seconds']:9.2f} s {row['speedup_min_memory']:7.1f}x "
         line += f"{row['speedup_min_time']:7.1f}x "
-        if row["agreement"] is not None:
-            line += "agrees " if row["agreement"]["agrees"] else "DIFFERS "
+    if row["agreement"] is not None:
+        line += "agrees " if row["agreement"]["agrees"] else "DIFFERS "
     line += (
         f"MemB {fast['base_memory_bytes'] / 1e6:8.1f} MemR {slow['representation_memory_bytes'] / 1e6:7.2f} "
     )
@@ -188,7 +199,7 @@ def text(row: dict[str, Any]) -> str:
 
 
 def chosen_cases(options: argparse.Namespace) -> list[tuple[str, int]]:
-    """Return studies and sizes, the cheapest first."""
+    """Return studies and sizes: the largest of every study first, the cheapest of them first."""
     sizes = {name: STUDIES[name].sizes for name in ORDER}
     for item in options.sizes:
         name, _, numbers = item.partition("=")
@@ -199,9 +210,8 @@ def chosen_cases(options: argparse.Namespace) -> list[tuple[str, int]]:
     if options.largest:
         return [(name, max(sizes[name])) for name in names]
     longest = max(len(sizes[name]) for name in names)
-    # Counted from the largest: second-largest sizes of all studies come before the largest of any.
     return [
-        (name, sorted(sizes[name])[-back]) for back in range(longest, 0, -1) for name in names
+        (name, sorted(sizes[name])[-back]) for back in range(1, longest + 1) for name in names
         if back <= len(sizes[name])
     ]  # fmt: skip
 
@@ -218,9 +228,14 @@ def main() -> None:
     parser.add_argument(
         "--cpu-seconds",
         type=float,
-        default=20.0,
+        default=2.0,
         help="longest whole run on the CPU; 0 for no CPU runs at all",
     )
+    parser.add_argument("--cpu-values", type=Path, metavar="FILE.json", help="answers of CPU runs elsewhere")
+    parser.add_argument("--cpu-where", metavar="TEXT", help="the machine of --cpu-values")
+    parser.add_argument("--runs", type=int, default=2, help="counted solutions at each level")
+    parser.add_argument("--repeat-seconds", type=float, default=3.0, help="count a longer solution only once")
+    parser.add_argument("--resume", action="store_true", help="keep the finished rows of --out")
     parser.add_argument(
         "--backend",
         default="gpu",
@@ -231,14 +246,16 @@ def main() -> None:
     options = parser.parse_args()
     if options.backend == "gpu" and not has_device():
         raise SystemExit("no CUDA device: use --backend cpu to try the script")
+    options.known = known_values(options.cpu_values, options.cpu_where)
     records = Records(
-        "thesis_tables", options.out, options.seconds, epsilon=EPSILON, cpu_seconds=options.cpu_seconds
-    )
+        "thesis_tables", options.out, options.seconds, resume=options.resume, epsilon=EPSILON,
+        cpu_seconds=options.cpu_seconds, warm_iterations=WARM,
+    )  # fmt: skip
     for name, size in chosen_cases(options):
         study = STUDIES[name]
         identity = {"figure": study.figure, "study": name, "size": size, "property": study.prop,
                     "constants": study.constants, "thesis_seconds": THESIS[name].get(size)}  # fmt: skip
-        row = records.run(identity, lambda r, s=study, n=size: measure(r, s, n, options))
+        row = records.run(identity, functools.partial(measure, study=study, size=size, options=options))
         print(text(row), flush=True)
     for policy in ("min_memory", "min_time"):
         gains = [row[f"speedup_{policy}"] for row in records.rows if f"speedup_{policy}" in row]

@@ -2,6 +2,7 @@
 
     python examples/explore_levels.py examples/kanban.prism t=3,4,5 --curves curves.png --shares shares.png
     python examples/explore_levels.py examples/brp.prism N=64,256 --const MAX=5 --curves curves.html
+    python examples/explore_levels.py examples/coin.prism K=4,16 --curves curves.png
 
 One parameter takes several values; the others are given with --const.  The first plot shows the
 memory of the representation by level (thesis figure 5.2), the second what share of the vectors'
@@ -15,6 +16,7 @@ import argparse
 import sys
 
 from hybrid import LanguageError, load
+from hybrid.levels.model_offers import model_offers
 from hybrid.levels.plots import plot_level_curves, plot_memory_shares
 from hybrid.levels.report import LevelReport, report_levels
 from hybrid.options import OptionError
@@ -27,7 +29,8 @@ def explore(model: str, parameter: str, values: list[str], others: str) -> list[
     for value in values:
         constants = parse_constants(",".join(part for part in (others, f"{parameter}={value}") if part))
         built = load(model, constants)
-        report = report_levels(built.transitions, f"{parameter}={value}")
+        matrix = model_offers(built) if built.is_mdp else built.transitions
+        report = report_levels(matrix, f"{parameter}={value}")
         reports.append(report)
         least, fastest = report.curve[report.min_memory], report.curve[report.min_time]
         print(

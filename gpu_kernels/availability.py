@@ -30,7 +30,7 @@ def unavailable_reason() -> str | None:
             return (
                 f"CuPy is installed but its dependency {error.name!r} is missing; reinstall the 'gpu' extra"
             )
-        return "CuPy is not installed; install it with: pip install 'hybrid-model-checker[gpu]'"
+        return "CuPy is not installed; it comes with the extra 'gpu', in a checkout: pip install '.[gpu]'"
     except ImportError as error:
         return f"CuPy is installed but does not import ({error}); reinstall the 'gpu' extra"
     try:

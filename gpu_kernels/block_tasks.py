@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from gpu_kernels._launch import check_vector, index_bits, index_type, macros
 from gpu_kernels.device import Device
 
@@ -70,11 +72,25 @@ class BlockTasks:
             Use 64-bit indices although 32 bits would do.
         **arrays
             The array attributes by name, on the host or on the device.
+
+        Raises
+        ------
+        MemoryError
+            If the arrays do not fit, before any is copied; the message says what is needed and what is there.
         """
         largest = max(*shape, *(len(a) for a in arrays.values()))
         index = index_type(index_bits(largest, wide))
         kinds = {"submatrix": "int32", "entry_value": "float64"}
         xp = device.xp
+        kept = sum(len(a) * np.dtype(kinds.get(n, index)).itemsize for n, a in arrays.items())
+        # Each is copied as it is, and then becomes what the kernel reads.
+        needed = kept + max((np.asarray(a).nbytes for a in arrays.values() if _is_on_host(a)), default=0)
+        free = device.free_bytes()
+        if needed > free:
+            raise MemoryError(
+                f"{len(arrays['task_ptr']) - 1} tasks of {len(arrays['row'])} instances need {needed} bytes "
+                f"and {free} are free on {device.name}; choose another level, or the tiles"
+            )
         copies = {
             n: xp.ascontiguousarray(xp.asarray(a).astype(kinds.get(n, index), copy=False))
             for n, a in arrays.items()
@@ -85,6 +101,11 @@ class BlockTasks:
     def nbytes(self) -> int:
         """Bytes on the device (MemR)."""
         return sum(int(getattr(self, f.name).nbytes) for f in fields(self)[2:])
+
+
+def _is_on_host(array: Array) -> bool:
+    """Whether an array has yet to be copied to a card."""
+    return not hasattr(array, "get")
 
 
 def block_spmv(device: Device, tasks: BlockTasks, x: Array, out: Array) -> None:

@@ -65,6 +65,7 @@ def check_all(
     max_iterations: int = 100_000,
     progress: Callable[[int, float], None] | None = None,
     scheduler: bool = False,
+    storage: str = "auto",
 ) -> list[Answer]:
     """Check all properties of a file or text, in order.
 
@@ -75,7 +76,7 @@ def check_all(
         Resolved properties, a path object to a properties file, or text.
     constants : mapping, optional
         Values of constants that the properties leave open.
-    engine, backend, level, method, omega
+    engine, backend, level, method, omega, storage
         See `hybrid.CheckOptions`.
     epsilon : float
         Iterations stop when two of them differ by less.
@@ -93,7 +94,9 @@ def check_all(
     list of Answer
         A property that cannot be answered has an ``error`` and hides no other's answer.
     """
-    chosen = CheckOptions.of(engine, backend, level, method, omega, epsilon, absolute, max_iterations)
+    chosen = CheckOptions.of(
+        engine, backend, level, method, omega, epsilon, absolute, max_iterations, storage
+    )
     if not isinstance(properties, Properties):
         parsed = (
             load_properties(properties) if isinstance(properties, Path) else parse_properties(str(properties))

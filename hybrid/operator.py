@@ -9,7 +9,7 @@ from hybrid.matrix import HybridMatrix
 from hybrid.representation import MatrixStatistics, Product
 from mtbdd.offset import OffsetMTBDD
 
-__all__ = ["HybridMatrix", "MatrixStatistics", "inject"]
+__all__ = ["HybridMatrix", "MatrixStatistics", "confirm_gpu", "inject"]
 
 
 def inject(
@@ -53,7 +53,7 @@ def inject(
     engine = choose_backend(backend)
     curve = level_curve(matrix)
     if backend == "auto" and engine.name == "gpu":
-        engine = _confirm_gpu(curve, engine)
+        engine = confirm_gpu(curve, engine)
     choice = choose_level(curve, level, engine.name, memory_budget)
     measured = _measure_on_device(curve, level, memory_budget) if engine.name == "gpu" else None
     if measured is not None:
@@ -66,7 +66,7 @@ def inject(
     return operator
 
 
-def _confirm_gpu(curve: LevelCurve, engine: BackendChoice) -> BackendChoice:
+def confirm_gpu(curve: LevelCurve, engine: BackendChoice) -> BackendChoice:
     """Return the CPU instead, with the reason, where the device would be slower or has no room."""
     from gpu_kernels import current_device
     from hybrid.gpu.choice import reason_for_cpu

@@ -15,7 +15,8 @@ from mtbdd.faults import BuildError
 from mtbdd.language.syntax import ModelType, ResolvedModel
 from mtbdd.model import SymbolicModel
 from mtbdd.order import order_variables
-from mtbdd.reach import Transition, fixpoint, image
+from mtbdd.reach import Transition
+from mtbdd.reachable import reachable_states
 from mtbdd.refusals import (
     deadlock_warnings,
     initial_states,
@@ -116,13 +117,7 @@ def _build(
     initial = initial_states(source, encoding, translator)
     say("reachable states")
     manager = encoding.manager
-    found = fixpoint(
-        encoding,
-        initial,
-        relations,
-        image,
-        progress=lambda rounds: say(f"reachable states, round {rounds}"),
-    )
+    found = reachable_states(encoding, initial, relations, say)
     refuse(encoding, found, suspects_of(source, translator, events))
     choices = enabled_choices(events, found) if source.type is ModelType.DTMC and events else None
     deadlocks = found & ~manager.disjunction(e.exits.support for e in events)

@@ -20,14 +20,15 @@ Paper 004, sections 2.2 to 2.4, for the definitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from mtbdd.manager import Manager, Node
 from mtbdd.model import SymbolicModel
-from mtbdd.peeling import ChoicePeeling, TransitionPeeling, without_loops
+from mtbdd.peeling import ChoicePeeling, TransitionPeeling
 from mtbdd.states import index_states
+from mtbdd.steps import Step, model_steps
 
 __all__ = [
     "EndComponents",
@@ -149,7 +150,12 @@ def strong_components(manager: Manager, relations: Sequence[Node], states: Node)
     Every step is a relational product.  By layers the searches would take as many steps, in sum, as the
     components have states; chaining from relation to relation takes fewer.  No step lists states.
     """
-    graph = TransitionPeeling(manager, [without_loops(manager, r) for r in relations], states)
+    return _strong_components(manager, [Step.of(manager, r) for r in relations], states)
+
+
+def _strong_components(manager: Manager, steps: Sequence[Step], states: Node) -> Iterator[Node]:
+    """Yield the components of several states of a graph given in steps."""
+    graph = TransitionPeeling(manager, [step.moving() for step in steps], states)
     waiting = [(graph.left, graph.left)]
     while waiting:
         region, hint = waiting.pop()
@@ -169,7 +175,11 @@ def strong_components(manager: Manager, relations: Sequence[Node], states: Node)
 
 def decompose(manager: Manager, relations: Sequence[Node], states: Node) -> StrongComponents:
     """Return all strongly connected components, trivial ones as one set; see `strong_components`."""
-    components = tuple(strong_components(manager, relations, states))
+    return _collected(manager, strong_components(manager, relations, states), states)
+
+
+def _collected(manager: Manager, found: Iterator[Node], states: Node) -> StrongComponents:
+    components = tuple(found)
     return StrongComponents(manager, components, states & ~manager.disjunction(components))
 
 
@@ -182,8 +192,8 @@ def model_components(model: SymbolicModel, within: Node | None = None) -> Strong
     within : Node, optional
         Restrict the graph to this subset of the reachable states.
     """
-    relations = [model.layer_relation(number) for number in range(len(model.layers))]
-    return decompose(model.manager, relations, model.reachable if within is None else within)
+    states = model.reachable if within is None else within
+    return _collected(model.manager, _strong_components(model.manager, model_steps(model), states), states)
 
 
 # ------------------------------------------------------------------ decision processes
@@ -213,11 +223,21 @@ def decompose_ends(manager: Manager, relations: Sequence[Node], within: Node) ->
     them, the pivot's component.  Time: one search either way for every component of every region that is
     left; withdrawing choices costs one relational product a relation and round, over all regions together.
     """
-    moving = [without_loops(manager, r) for r in relations]
-    looping = [
-        manager.exists(manager.columns, r) & within & ~manager.exists(manager.columns, m)
-        for r, m in zip(relations, moving, strict=True)
-    ]
+    steps = [Step.of(manager, r, number) for number, r in enumerate(relations)]
+    return _end_components(manager, steps, len(steps), within)
+
+
+def _end_components(manager: Manager, steps: Sequence[Step], n_layers: int, within: Node) -> EndComponents:
+    """Return the maximal end components of choices given in steps, at most one of a state in each."""
+    moving = [step.moving() for step in steps]
+    looping = [s.sources & within & ~m.sources for s, m in zip(steps, moving, strict=True)]
+
+    def by_layer(sets: Iterable[Node]) -> tuple[Node, ...]:
+        own: list[list[Node]] = [[] for _ in range(n_layers)]
+        for step, states in zip(steps, sets, strict=True):
+            own[step.layer].append(states)
+        return tuple(manager.disjunction(part) for part in own)
+
     graph = ChoicePeeling(manager, moving, within)
     components = []
     waiting = [(graph.left, graph.left)]
@@ -233,7 +253,7 @@ def decompose_ends(manager: Manager, relations: Sequence[Node], within: Node) ->
         waiting.append((outside, graph.before(found, outside)))
         if inside == manager.false:
             kept = zip(graph.offers, looping, strict=True)
-            staying = tuple(found & (offer | loop) for offer, loop in kept)
+            staying = by_layer(found & (offer | loop) for offer, loop in kept)
             components.append(MaximalEndComponent(found, staying))
             graph.remove(found)
         else:
@@ -241,9 +261,8 @@ def decompose_ends(manager: Manager, relations: Sequence[Node], within: Node) ->
             waiting.append((inside, last & inside))
     rest = within & ~manager.disjunction(c.states for c in components)
     single = manager.disjunction(loop & rest for loop in looping)
-    return EndComponents(
-        manager, tuple(components), MaximalEndComponent(single, tuple(loop & single for loop in looping))
-    )
+    alone = MaximalEndComponent(single, by_layer(loop & single for loop in looping))
+    return EndComponents(manager, tuple(components), alone)
 
 
 def maximal_end_components(
@@ -264,7 +283,9 @@ def maximal_end_components(
     return every
 
 
-def model_end_components(model: SymbolicModel, within: Node | None = None) -> EndComponents:
+def model_end_components(
+    model: SymbolicModel, within: Node | None = None, allowed: Sequence[Node] | None = None
+) -> EndComponents:
     """Return a model's maximal end components; a chain's are its bottom components.
 
     Parameters
@@ -272,14 +293,19 @@ def model_end_components(model: SymbolicModel, within: Node | None = None) -> En
     model : SymbolicModel
     within : Node, optional
         Only inside this subset of the reachable states, without the choices that may leave it.
+    allowed : sequence of Node, optional
+        For every layer the states whose choice counts; default all.
 
     Returns
     -------
     EndComponents
         `choices` of the components has a set for every layer of the model.
     """
-    relations = [model.layer_relation(number) for number in range(len(model.layers))]
-    return decompose_ends(model.manager, relations, model.reachable if within is None else within)
+    steps: Sequence[Step] = model_steps(model)
+    if allowed is not None:
+        steps = [step.only(allowed[step.layer]) for step in steps]
+    states = model.reachable if within is None else within
+    return _end_components(model.manager, steps, len(model.layers), states)
 
 
 def _pick(manager: Manager, region: Node, hint: Node) -> Node:

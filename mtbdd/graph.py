@@ -9,14 +9,12 @@ at a time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from mtbdd.choices import ChoiceRelation
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-from mtbdd.reach import fixpoint, image, pending, preimage
+from mtbdd.predecessors import search_backward, withdraw_choices
+from mtbdd.reach import fixpoint, image, preimage
 from mtbdd.states import index_states
 
 __all__ = [
@@ -76,12 +74,12 @@ def prob1(model: SymbolicModel, safe: Node, target: Node, zero: Node) -> Node:
 def prob0a(model: SymbolicModel, safe: Node, target: Node) -> Node:
     """Return the states where `safe U target` has probability 0 under all schedulers: Pmax is 0.
 
-    Time: one relational product a choice relation and round.
+    Time: one relational product a step and round.
     """
     if not model.is_mdp:
         return prob0(model, safe, target)
     through = safe & ~target
-    return model.reachable & ~_search(model, target, [(c, through) for c in model.choice_relations])
+    return model.reachable & ~search_backward(model, target, [o.enabled & through for o in model.layers])
 
 
 def prob0e(model: SymbolicModel, safe: Node, target: Node) -> Node:
@@ -90,34 +88,13 @@ def prob0e(model: SymbolicModel, safe: Node, target: Node) -> Node:
     Notes
     -----
     The states outside the result are the least set that holds the target and all safe states each of
-    whose choices has a successor in the set.  For every choice relation the states not known to have such
-    a successor are kept, and it looks only at what was found since its own last turn; states with a
-    single choice are followed at once.  Time: one relational product a choice relation and round.
+    whose choices has a successor in the set: those that go, if choices that may lead to it are withdrawn.
+    Time: one relational product a step and round.
     """
     if not model.is_mdp:
         return prob0(model, safe, target)
-    encoding, false = model.encoding, model.manager.false
-    relations = model.choice_relations
-    once, again = false, false
-    for c in relations:
-        once, again = once | c.enabled, again | (once & c.enabled)
-    maybe = safe & ~target
-    several = maybe & again
-    positive = target
-    done = [false for _ in relations]
-    missing = [c.enabled & several for c in relations]
-    while any(states != positive for states in done):
-        for i, c in enumerate(relations):
-            if done[i] == positive:
-                continue
-            sources = pending(encoding, positive, done[i])
-            done[i] = positive
-            hit = preimage(encoding, c.transition, sources) & c.enabled & maybe & ~positive
-            missing[i] = missing[i] & ~hit
-            # Only a state that has just been hit can have its last choice hit.
-            for others in missing:
-                hit = hit & ~others
-            positive = positive | hit
+    through = safe & ~target
+    positive, _ = withdraw_choices(model, target, [o.enabled & through for o in model.layers])
     return model.reachable & ~positive
 
 
@@ -129,25 +106,20 @@ def prob1e(model: SymbolicModel, safe: Node, target: Node) -> Node:
     The greatest set from whose states the target can be reached by choices that stay surely in the
     set.  States that cannot reach the target are set aside, then choices that may lead to them and states
     without any other, until nothing changes; only then is the target searched for again.  Time: one
-    relational product a choice relation and round of either kind, few rounds of the first.
+    relational product a step and round of either kind.
     """
     if not model.is_mdp:
         return prob1(model, safe, target, prob0(model, safe, target))
-    manager, encoding, relations = model.manager, model.encoding, model.choice_relations
-    sure = model.reachable
-    kept = [c.enabled & safe & ~target for c in relations]
+    through = safe & ~target
+    kept = [o.enabled & through for o in model.layers]
+    gone = model.manager.false
     while True:
-        found = _search(model, target, list(zip(relations, kept, strict=True)))
-        lost = sure & ~found
-        if lost == manager.false:
+        found = search_backward(model, target, kept)
+        lost = model.reachable & ~found & ~gone
+        if lost == model.manager.false:
             return found
-        while lost != manager.false:
-            sure = sure & ~lost
-            kept = [
-                own & sure & ~preimage(encoding, c.transition, lost)
-                for c, own in zip(relations, kept, strict=True)
-            ]
-            lost = sure & ~target & ~manager.disjunction(kept)
+        lost, kept = withdraw_choices(model, lost, kept)
+        gone = gone | lost
 
 
 def prob1a(model: SymbolicModel, safe: Node, target: Node, zero: Node | None = None) -> Node:
@@ -170,24 +142,7 @@ def prob1a(model: SymbolicModel, safe: Node, target: Node, zero: Node | None = N
     if zero == model.manager.false:
         return model.reachable
     through = safe & ~target
-    return model.reachable & ~_search(model, zero, [(c, through) for c in model.choice_relations])
-
-
-def _search(model: SymbolicModel, target: Node, steps: Sequence[tuple[ChoiceRelation, Node]]) -> Node:
-    """Return the states with a path to `target`, each step taken from within the set given with its choices.
-
-    Sets cut the results, not the relations, whose diagrams would grow; nor are relations closed.
-    """
-    encoding, found = model.encoding, target
-    done = [model.manager.false for _ in steps]
-    while any(states != found for states in done):
-        for i, (c, allowed) in enumerate(steps):
-            if done[i] == found:
-                continue
-            sources = pending(encoding, found, done[i])
-            done[i] = found
-            found = found | (preimage(encoding, c.transition, sources) & c.enabled & allowed)
-    return found
+    return model.reachable & ~search_backward(model, zero, [o.enabled & through for o in model.layers])
 
 
 def bottom_components(model: SymbolicModel) -> list[Node]:

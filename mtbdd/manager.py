@@ -32,8 +32,8 @@ def _retire(key: int) -> None:
     _retired.append(_in_use.pop(key))
 
 
-def _new_bdd(package: str) -> tuple[Any, Any]:
-    """Return a manager of the wanted `dd` back end and its `and_exists` (or None)."""
+def _new_bdd(package: str) -> tuple[Any, Any, Any]:
+    """Return a manager of the wanted `dd` back end, its `and_exists` and its `restrict` (or None)."""
     if package in ("auto", "cudd"):
         try:
             import dd.cudd as cudd
@@ -43,7 +43,7 @@ def _new_bdd(package: str) -> tuple[Any, Any]:
         else:
             bdd = cudd.BDD()
             bdd.configure(reordering=False)
-            return bdd, cudd.and_exists
+            return bdd, cudd.and_exists, cudd.restrict
     import dd.autoref as autoref
 
     if package == "auto":
@@ -55,7 +55,7 @@ def _new_bdd(package: str) -> tuple[Any, Any]:
         )
     bdd = autoref.BDD()
     bdd.configure(reordering=False)
-    return bdd, None
+    return bdd, None, None
 
 
 class Manager:
@@ -76,7 +76,7 @@ class Manager:
 
     def __init__(self, n_bits: int, package: str = "auto") -> None:
         _retired.clear()
-        self.bdd, self._and_exists = _new_bdd(package)
+        self.bdd, self._and_exists, self._restrict = _new_bdd(package)
         _in_use[id(self)] = self.bdd
         weakref.finalize(self, _retire, id(self)).atexit = False
         self.is_cudd = self._and_exists is not None
@@ -140,6 +140,10 @@ class Manager:
         if self._and_exists is not None:
             return self._and_exists(u, v, names)
         return self.bdd.exist(list(names), u & v)
+
+    def simplify(self, u: Node, care: Node) -> Node:
+        """Return a diagram, smaller if the package finds one, that equals `u` inside a non-empty set."""
+        return self._restrict(u, care) if self._restrict is not None else u
 
     def exists(self, names: Iterable[str], u: Node) -> Node:
         """Return `exists names: u`."""

@@ -11,19 +11,19 @@ each group start only from what was found since its own last turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mtbdd.encoding import Encoding
 from mtbdd.manager import Node
 
-__all__ = ["Transition", "fixpoint", "image", "pending", "preimage"]
+__all__ = ["Round", "Transition", "fixpoint", "image", "pending", "preimage", "search_rounds"]
 
 _CLOSURE_GROWTH = 4  # the closure of one event may be this many times larger than its relation
 _CLOSURE_FLOOR = 200  # ... or have this many nodes
 _CLOSURE_MOST = 10_000  # relations with more nodes are not closed: trying costs more than rounds do
 _GROUP_NODES = 2000  # closures of groups may have this many nodes
-_PATIENCE = 40  # rounds of single events before events are merged into groups
+_PATIENCE = 20  # rounds of single events before events are merged into groups
 
 Step = Callable[[Encoding, "Transition", Node], Node]
 
@@ -160,6 +160,47 @@ def fixpoint(
     -----
     Time: one relational product a transition and round.
     """
+    found = start
+    for done, round_ in enumerate(
+        search_rounds(encoding, start, transitions, step, inside, restrict_sources), start=1
+    ):
+        found = round_.found
+        if progress is not None:
+            progress(done)
+    return found
+
+
+@dataclass(frozen=True)
+class Round:
+    """How far a search has come.
+
+    Attributes
+    ----------
+    found : Node
+        The states found so far.
+    work : int
+        Nodes of all the sets that steps have started from so far.
+    grouped : bool
+        Whether events have been merged into groups.
+    """
+
+    found: Node
+    work: int
+    grouped: bool
+
+
+def search_rounds(
+    encoding: Encoding,
+    start: Node,
+    transitions: Sequence[Transition],
+    step: Step,
+    inside: Node | None = None,
+    restrict_sources: bool = False,
+) -> Iterator[Round]:
+    """Search as `fixpoint` does, and yield after every round; the last round has found all.
+
+    Nothing is yielded where there is nothing to search from.
+    """
     manager = encoding.manager
     if restrict_sources and inside is not None:
         transitions = [replace(t, relation=t.relation & inside) for t in transitions]
@@ -167,37 +208,40 @@ def fixpoint(
     transitions = sorted(transitions, key=lambda t: -min(t.bits, default=0))
     transitions = [_closed(encoding, t) for t in transitions]
     found = frontier = start
-    rounds = 0
+    rounds = work = 0
     while frontier != manager.false and rounds < _PATIENCE:
         seen = found if manager.size(found) < manager.size(frontier) else frontier
+        work += manager.size(seen) * len(transitions)
         for transition in transitions:
             new = step(encoding, transition, seen)
             seen = seen | (new if inside is None else new & inside)
         frontier = seen & ~found
         found = found | seen
         rounds += 1
-        if progress is not None:
-            progress(rounds)
+        yield Round(found, work, grouped=False)
     if frontier == manager.false:
-        return found
+        return
     transitions = _group(encoding, transitions)
     done = [found & ~frontier] * len(transitions)  # what each transition has already started from
     while any(states != found for states in done):
         for i, transition in enumerate(transitions):
             if done[i] == found:
                 continue
-            sources = pending(encoding, found, done[i])
+            sources, size = _pending(encoding, found, done[i])
+            work += size
             done[i] = found
             new = step(encoding, transition, sources)
             found = found | (new if inside is None else new & inside)
-        rounds += 1
-        if progress is not None:
-            progress(rounds)
-    return found
+        yield Round(found, work, grouped=True)
 
 
 def pending(encoding: Encoding, found: Node, done: Node) -> Node:
     """Return the states of `found` that are not in `done`, or all of `found` if that diagram is smaller."""
+    return _pending(encoding, found, done)[0]
+
+
+def _pending(encoding: Encoding, found: Node, done: Node) -> tuple[Node, int]:
+    """Return what `pending` returns, and its number of nodes."""
     new = found & ~done
-    size = encoding.manager.size
-    return found if size(found) < size(new) else new
+    whole, part = encoding.manager.size(found), encoding.manager.size(new)
+    return (found, whole) if whole < part else (new, part)

@@ -7,6 +7,7 @@ a state is the sum of the offsets of the nodes left by their then edge.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,8 +146,9 @@ def states_from(manager: Manager, index: StateIndex, mask: NDArray[np.bool_]) ->
 
     Notes
     -----
-    Prefixes of the members' bits are numbered bottom-up, level by level, equal subsets alike.  Time:
-    O(prefixes) in numpy for every level, then one package call for every distinct subset.
+    Prefixes of the members' bits are followed downwards while the vector marks some but not all members
+    below them; then subsets are numbered bottom-up, level by level, equal ones alike.  Time: O(size), and
+    O(such prefixes) in numpy for every level, then one package call for every distinct subset.
     """
     if mask.shape != (index.size,):
         raise ValueError(f"mask: expected shape ({index.size},), got {mask.shape}")
@@ -154,29 +156,71 @@ def states_from(manager: Manager, index: StateIndex, mask: NDArray[np.bool_]) ->
         return manager.false
     if mask.all():
         return index.states
-    # Downwards: which children every prefix has, packed to one bit a child.
-    shapes: list[tuple[NDArray[np.uint8], int]] = []
-    sequence = np.zeros(1, dtype=np.int32)
-    for low, high in zip(index.low, index.high, strict=True):
-        both = np.stack([low[sequence], high[sequence]], axis=1).reshape(-1)
-        present = both >= 0
-        shapes.append((np.packbits(present), both.size))
-        sequence = both[present]
-    # Upwards: number 0 is the empty subset; nodes of the package stand for the others.
-    numbers = mask.astype(np.int64)
-    nodes = [manager.false, manager.true]
+    marked = np.zeros(index.size + 1, dtype=np.int64)
+    np.cumsum(mask, out=marked[1:])
+    node, first = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    # A child is given by its state: 0 nothing below is marked, 1 some, 2 all.
+    shapes: list[tuple[NDArray[np.uint8], NDArray[np.int32]]] = []
+    for bit, (low, high) in enumerate(zip(index.low, index.high, strict=True)):
+        counts = np.append(index.counts[bit + 1], 0)  # place -1: no child, no states
+        children = np.stack([low[node], high[node]], axis=1)
+        sizes = counts[children]
+        starts = np.stack([first, first + sizes[:, 0]], axis=1)
+        inside = marked[starts + sizes] - marked[starts]
+        state = ((inside > 0).astype(np.uint8) + ((inside > 0) & (inside == sizes))).reshape(-1)
+        children = children.reshape(-1)
+        shapes.append((state, children[state == 2]))
+        some = state == 1
+        node, first = children[some], starts.reshape(-1)[some]
+    whole = _whole_nodes(manager, index, [complete for _, complete in shapes])
+    # Upwards: number 0 is the empty subset, then come the complete ones, then the others.
+    numbers, nodes = np.zeros(0, dtype=np.int64), [manager.false]
     for bit in reversed(range(index.n_bits)):
-        packed, size = shapes.pop()
-        children = np.zeros(size, dtype=np.int64)
-        children[np.unpackbits(packed, count=size).astype(np.bool_)] = numbers
-        width = len(nodes)
-        keys, numbers = _renumber(children[::2] * width + children[1::2], width)
-        variable = manager.bdd.var(manager.rows[bit])
-        nodes = [
-            nodes[low] if low == high else manager.bdd.ite(variable, nodes[high], nodes[low])
-            for low, high in zip((keys // width).tolist(), (keys % width).tolist(), strict=True)
-        ]
+        state, complete = shapes.pop()
+        needed, own = whole[bit]
+        codes = np.zeros(state.size, dtype=np.int64)
+        codes[state == 2] = np.searchsorted(needed, complete) + 1
+        codes[state == 1] = numbers + needed.size
+        below = [manager.false, *own, *nodes[1:]]
+        keys, numbers = _renumber(codes[::2] * len(below) + codes[1::2], len(below))
+        nodes = _nodes_of_pairs(manager, bit, below, keys // len(below), keys % len(below))
     return nodes[int(numbers[0])]
+
+
+def _whole_nodes(
+    manager: Manager, index: StateIndex, wanted: Sequence[NDArray[np.int32]]
+) -> list[tuple[NDArray[np.int32], list[Node]]]:
+    """Return wanted nodes of the ODD below every bit, and those that they lead to, as diagrams.
+
+    One pair a bit: the numbers, ascending, and the diagrams.
+    """
+    needed: list[NDArray[np.int32]] = []
+    for bit, chosen in enumerate(wanted):
+        if needed:
+            above = needed[-1]
+            chosen = np.concatenate([chosen, index.low[bit][above], index.high[bit][above]])
+        needed.append(np.unique(chosen[chosen >= 0]))
+    found: list[tuple[NDArray[np.int32], list[Node]]] = []
+    below = [manager.false, *[manager.true] * needed[-1].size]
+    for bit in reversed(range(len(needed))):
+        if bit + 1 < len(needed):
+            chosen, under = needed[bit], np.append(needed[bit + 1], -1)
+            low, high = index.low[bit + 1][chosen], index.high[bit + 1][chosen]
+            places = [np.where(c >= 0, np.searchsorted(under[:-1], c) + 1, 0) for c in (low, high)]
+            below = [manager.false, *_nodes_of_pairs(manager, bit + 1, below, *places)]
+        found.append((needed[bit], below[1:]))
+    return found[::-1]
+
+
+def _nodes_of_pairs(
+    manager: Manager, bit: int, below: Sequence[Node], low: NDArray[np.integer], high: NDArray[np.integer]
+) -> list[Node]:
+    """Return the diagrams that test a row bit and go on in the given places."""
+    variable, ite = manager.bdd.var(manager.rows[bit]), manager.bdd.ite
+    return [
+        below[a] if a == b else ite(variable, below[b], below[a])
+        for a, b in zip(low.tolist(), high.tolist(), strict=True)
+    ]
 
 
 def _renumber(keys: NDArray[np.int64], width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

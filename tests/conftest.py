@@ -35,6 +35,28 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     ]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--first-cases",
+        action="store_true",
+        help="of the tests marked 'gpu', only the first case of every function (for slow tools)",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--first-cases"):
+        return
+    seen: set[tuple[Path, str]] = set()
+    kept = []
+    for item in items:
+        function = (item.path, getattr(item, "originalname", item.name))
+        if item.get_closest_marker("gpu") is not None and function not in seen:
+            seen.add(function)
+            kept.append(item)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu") is None:
         return

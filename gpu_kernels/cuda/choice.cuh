@@ -47,8 +47,8 @@ struct Best {
 #endif
 
     __device__ void take(double other, LAYER number) {
-        if (!better(other, value) && other == other) return;
-        value = value == value ? other : value;
+        if (!better(other, value) && other == other) return;  // nothing is better than one that is not a number
+        value = other;
 #if CHOOSE
         layer = number;
 #endif

@@ -165,15 +165,19 @@ step_choices(const Item *items, const int *round_pass, const Pass *passes, const
 #pragma unroll
                 for (int m = 0; m < MEMBERS; ++m) total[m] = 0.0;
                 const int skipped = chunk * (count + 1) + pass.first_term - first_term;
-                add_entries(lane_units + static_cast<long long>(own.first) * LANES, own.units, own_ahead, pass.terms,
-                            places + skipped, weights + (pass.first_term - first_term), x, first_row, total);
+                add_entries<true>(lane_units + static_cast<long long>(own.first) * LANES, own.units, own_ahead,
+                                  pass.terms, places + skipped, weights + (pass.first_term - first_term), x,
+                                  first_row, total);
                 // One load for all rows where a layer's gain is the same everywhere.
-                const bool same = uniform >> pass.layer & 1;
-                const double gain = __ldg(gains + pass.layer);
+                if (uniform >> pass.layer & 1) {
+                    const double gain = __ldg(gains + pass.layer);
 #pragma unroll
-                for (int m = 0; m < MEMBERS; ++m) {
-                    const double own_gain = same ? gain : state[m].gain(gains, pass.layer);
-                    state[m].take(best[m], own_gain, factors, pass.layer, total[m]);
+                    for (int m = 0; m < MEMBERS; ++m) state[m].take(best[m], gain, factors, pass.layer, total[m]);
+                } else {
+#pragma unroll
+                    for (int m = 0; m < MEMBERS; ++m) {
+                        state[m].take(best[m], state[m].gain(gains, pass.layer), factors, pass.layer, total[m]);
+                    }
                 }
             }
 #pragma unroll

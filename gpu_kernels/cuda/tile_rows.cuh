@@ -15,49 +15,89 @@ struct alignas(8 * MEMBERS > 16 ? 16 : 8 * MEMBERS) Weights { double of[MEMBERS]
 struct Weights { double of[1]; };
 #endif
 
+constexpr int LOOK_UPS = 4;  // of a thread at once, so that their latencies overlap
+
 // Fill the block's tables. The term after the last one stands for no entry: it weighs nothing.
 __device__ inline void look_up_terms(const Item &item, const Term *terms, int count, const double *values,
                                      const INDEX *base, const double *scale, Places *places, Weights *weights) {
     const int chunks = (item.count + MEMBERS - 1) / MEMBERS;
-    const int stride = count + 1;
+    const int stride = count + 1, width = stride * MEMBERS, all = width * chunks;
 #pragma unroll 1
-    for (int i = threadIdx.x; i < stride * MEMBERS; i += THREADS) {
-        const int t = i / MEMBERS, m = i % MEMBERS;
-        const bool live = t < count;
-        const Term term = live ? terms[t] : Term{};
-        const double value = live ? values[term.value] : 0.0;
-        const INDEX slot = item.first_slot + term.slot;
-#if !SCALED
-        if (m == 0) weights[t].of[0] = value;
-#endif
-#pragma unroll 1
-        for (int chunk = 0; chunk < chunks; ++chunk) {
+    for (int first = threadIdx.x; first < all; first += LOOK_UPS * THREADS) {
+        Term term[LOOK_UPS];
+        INDEX column[LOOK_UPS];
+        double value[LOOK_UPS];
+        int chunk[LOOK_UPS], t[LOOK_UPS], m[LOOK_UPS];
+#pragma unroll
+        for (int j = 0; j < LOOK_UPS; ++j) {
+            const int i = min(first + j * THREADS, all - 1);
+            chunk[j] = i / width;
+            t[j] = (i - chunk[j] * width) / MEMBERS;
+            m[j] = i % MEMBERS;
+            term[j] = t[j] < count ? terms[t[j]] : Term{};
+        }
+#pragma unroll
+        for (int j = 0; j < LOOK_UPS; ++j) {
             // The last chunk may be short: its dead members repeat the last live one, so that they read valid elements.
-            const int member = min(chunk * MEMBERS + m, item.count - 1);
-            const INDEX at = slot + static_cast<INDEX>(member) * item.slots;
-            if (live) places[chunk * stride + t].of[m] = base[at] + term.shift;
+            const int member = min(chunk[j] * MEMBERS + m[j], item.count - 1);
+            const INDEX at = item.first_slot + term[j].slot + static_cast<INDEX>(member) * item.slots;
+            const bool live = t[j] < count;
+            column[j] = live ? base[at] : 0;
 #if SCALED
-            weights[chunk * stride + t].of[m] = live ? scale[at] * value : 0.0;
+            value[j] = live ? scale[at] * values[term[j].value] : 0.0;
+#else
+            value[j] = live && chunk[j] == 0 && m[j] == 0 ? values[term[j].value] : 0.0;
+#endif
+        }
+#pragma unroll
+        for (int j = 0; j < LOOK_UPS; ++j) {
+            if (first + j * THREADS >= all) break;
+            if (t[j] < count) places[chunk[j] * stride + t[j]].of[m[j]] = column[j] + term[j].shift;
+#if SCALED
+            weights[chunk[j] * stride + t[j]].of[m[j]] = value[j];
+#else
+            if (chunk[j] == 0 && m[j] == 0) weights[t[j]].of[0] = value[j];
 #endif
         }
     }
 }
 
-// A load under a condition that no branch serves, zero where it does not hold: branches would make each term's
-// loads wait for those of the term before.
+// A load under a condition that no branch serves: branches would make each term's loads wait for those of the term
+// before. Where the condition does not hold the value is zero, or any value if it is to be left out.
+template <bool LEFT_OUT>
 __device__ inline double load_if(bool live, const double *address) {
 #ifdef HOST_KERNELS
     return live ? *address : 0.0;
 #else
     double value;
-    asm("{.reg .pred p; setp.ne.s32 p, %2, 0; mov.f64 %0, 0d0000000000000000; @p ld.global.nc.f64 %0, [%1];}"
-        : "=d"(value) : "l"(address), "r"(static_cast<int>(live)));
+    if (LEFT_OUT) {
+        asm("{.reg .pred p; setp.ne.s32 p, %2, 0; @p ld.global.nc.f64 %0, [%1];}"
+            : "=d"(value) : "l"(address), "r"(static_cast<int>(live)));
+    } else {
+        asm("{.reg .pred p; setp.ne.s32 p, %2, 0; mov.f64 %0, 0d0000000000000000; @p ld.global.nc.f64 %0, [%1];}"
+            : "=d"(value) : "l"(address), "r"(static_cast<int>(live)));
+    }
     return value;
 #endif
 }
 
+// sum + weight * value, left out where the value is.
+template <bool LEFT_OUT>
+__device__ inline double add_if(bool live, double weight, double value, double sum) {
+    if (!LEFT_OUT) return sum + weight * value;
+#ifdef HOST_KERNELS
+    return live ? sum + weight * value : sum;
+#else
+    asm("{.reg .pred p; setp.ne.s32 p, %3, 0; @p fma.rn.f64 %0, %1, %2, %0;}"
+        : "+d"(sum) : "d"(weight), "d"(value), "r"(static_cast<int>(live)));
+    return sum;
+#endif
+}
+
 // Add the entries of one row, for MEMBERS groups; an entry reads element place + row of x. `ahead` is the first unit,
-// read beforehand.
+// read beforehand. LEFT_OUT: skip places without an entry instead of adding zero, which is fewer instructions and more
+// waiting: it pays where rows are short.
+template <bool LEFT_OUT>
 __device__ inline void add_entries(const Unit *units, int count, Unit ahead, int terms, const Places *places,
                                    const Weights *weights, const double *__restrict__ x, INDEX row,
                                    double *total) {
@@ -67,24 +107,27 @@ __device__ inline void add_entries(const Unit *units, int count, Unit ahead, int
         if (u + 1 < count) ahead = units[(u + 1) * LANES];
         double value[UNIT][MEMBERS];
         Weights weight[UNIT];
+        bool live[UNIT];
 #pragma unroll
         for (int j = 0; j < UNIT; ++j) {
             const int code = now.word[j / CODES_PER_WORD] >> (j % CODES_PER_WORD * CODE_BITS) & PAD;
-            const bool live = code < terms;
-            const int term = live ? code : terms;
+            live[j] = code < terms;
+            const int term = live[j] ? code : terms;
             const Places place = places[term];
             weight[j] = weights[term];
 #pragma unroll
             for (int m = 0; m < MEMBERS; ++m) {
                 // Added as indices, which takes half the instructions that adding to a pointer takes.
                 const INDEX at = place.of[m] + row;
-                value[j][m] = load_if(live, x + at);
+                value[j][m] = load_if<LEFT_OUT>(live[j], x + at);
             }
         }
 #pragma unroll
         for (int j = 0; j < UNIT; ++j) {
 #pragma unroll
-            for (int m = 0; m < MEMBERS; ++m) total[m] += weight[j].of[SCALED ? m : 0] * value[j][m];
+            for (int m = 0; m < MEMBERS; ++m) {
+                total[m] = add_if<LEFT_OUT>(live[j], weight[j].of[SCALED ? m : 0], value[j][m], total[m]);
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 // Macros besides INDEX_BITS:
 //   CODE_BITS    8 or 16: width of the number of a term; the largest number stands for no entry
 //   TERM_BITS    16 or 32: width of the slot and of the value number of a term
-//   UNIT         2 or 4: term numbers that a lane reads at once
+//   UNIT         1, 2 or 4: term numbers that a lane reads at once
 #pragma once
 
 #include "common.cuh"
@@ -22,7 +22,9 @@ typedef int PART;
 constexpr int PAD = (1 << CODE_BITS) - 1;
 
 // Term numbers of one row that are read at once.
-#if CODE_BITS * UNIT == 16
+#if CODE_BITS * UNIT == 8
+typedef unsigned char WORD;
+#elif CODE_BITS * UNIT == 16
 typedef unsigned short WORD;
 #else
 typedef unsigned WORD;

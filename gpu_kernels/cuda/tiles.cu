@@ -67,7 +67,7 @@ step_tiles(const Item *items, const int *term_ptr, const int *round_cell, const 
             if (next < warp_units) cell = cells[first_cell + next % slices];
             const Places *own_places = places + chunk * (count + 1);
             const Weights *own_weights = weights + (SCALED ? chunk * (count + 1) : 0);
-            add_entries(own, own_units, own_ahead, count, own_places, own_weights, x, first_row, total);
+            add_entries<false>(own, own_units, own_ahead, count, own_places, own_weights, x, first_row, total);
             if (next < warp_units && cell.units > 0) ahead = units[static_cast<long long>(cell.first) * LANES + lane];
             if (row >= item.rows) continue;
             // Not before the products: the registers are needed there.

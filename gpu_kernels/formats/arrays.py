@@ -18,6 +18,7 @@ __all__ = [
     "owners",
     "pointers",
     "read_csr",
+    "reading_bytes",
     "require_memory",
 ]
 
@@ -56,7 +57,9 @@ class CsrArrays:
         """Return row and position within the row of every entry, int64."""
         xp = array_module(self.columns)
         rows = owners(self.row_starts, len(self.columns))
-        return rows, xp.arange(len(self.columns), dtype=np.int64) - self.row_starts[rows]
+        ranks = xp.arange(len(self.columns), dtype=np.int64)
+        ranks -= self.row_starts[rows]
+        return rows, ranks
 
     def lengths(self) -> Array:
         """Return the entries of every row, shape (n_rows,), int64."""
@@ -112,6 +115,28 @@ def read_csr(
     arrays = CsrArrays((n_rows, int(n_columns)), row_starts, columns, values, wide)
     starts = xp.ascontiguousarray(row_starts.astype(arrays.index(), copy=False))
     return CsrArrays(arrays.shape, starts, columns, values, wide)
+
+
+def reading_bytes(
+    device: Device, row_starts: Array, columns: Array, values: Array, n_columns: int, wide: bool
+) -> tuple[int, int]:
+    """Return what :func:`read_csr` allocates: bytes that stay, and bytes besides while it runs.
+
+    Arrays that lie on the device with the right type are not copied.
+    """
+    n_rows, entries = max(len(row_starts) - 1, 0), len(columns)
+    largest = max(n_rows, entries, n_columns) + INDEX_MARGIN
+    index = np.dtype(index_type(index_bits(largest, wide)))
+    stay, meanwhile = 0, n_rows
+    for array, dtype in ((row_starts, index), (columns, np.dtype(np.int32)), (values, np.dtype(np.float64))):
+        own = getattr(array, "dtype", np.dtype(np.int64))
+        is_there = isinstance(array, device.xp.ndarray)
+        if own == dtype:
+            stay += 0 if is_there else len(array) * dtype.itemsize
+        else:
+            stay += len(array) * dtype.itemsize
+            meanwhile += 0 if is_there else len(array) * own.itemsize
+    return stay, meanwhile
 
 
 def array_module(array: Array) -> Any:

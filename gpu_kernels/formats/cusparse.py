@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from gpu_kernels.device import Device
-from gpu_kernels.formats.arrays import CsrArrays
+from gpu_kernels.device import CudaDevice, Device
+from gpu_kernels.formats.arrays import CsrArrays, require_memory
 from gpu_kernels.formats.msr import Msr
 
 __all__ = ["CSR_ALGORITHMS", "CusparseCsr", "CusparsePlan"]
@@ -53,7 +53,13 @@ class CusparsePlan:
         return sum(int(buffer.nbytes) for buffer in self.buffers.values())
 
     def run(self, x: Array, out: Array, algorithm: int = 0) -> None:
-        """Queue ``out = M x`` with an algorithm of `CSR_ALGORITHMS`; its first call makes the work space."""
+        """Queue ``out = M x`` with an algorithm of `CSR_ALGORITHMS`; its first call makes the work space.
+
+        Raises
+        ------
+        MemoryError
+            If there is no room for it.
+        """
         import cupy
         from cupyx.cusparse import DnVecDescriptor
 
@@ -67,6 +73,7 @@ class CusparsePlan:
         )  # fmt: skip
         if algorithm not in self.buffers:
             size = int(cusparse.spMV_bufferSize(*arguments))
+            require_memory(CudaDevice(), size, "the work space of cuSPARSE")
             self.buffers[algorithm] = cupy.empty(max(size, 1), np.int8)
         cusparse.spMV(*arguments, self.buffers[algorithm].data.ptr)
 

@@ -18,7 +18,7 @@ from gpu_kernels._launch import blocks_for
 from gpu_kernels.device import Device
 from gpu_kernels.formats.arrays import CsrArrays, array_module, pointers
 from gpu_kernels.formats.matrix import THREADS, ExplicitMatrix
-from gpu_kernels.formats.sell import LANES, SORT_WINDOW, SellLayout
+from gpu_kernels.formats.sell import LANES, PLACE_BYTES, SORT_WINDOW, SellLayout
 
 __all__ = [
     "CDeltaSell",
@@ -35,6 +35,9 @@ _NULL = np.uint64(0)
 
 WIDTHS = (1, 2, 4)
 """Bytes that a distance can take."""
+
+_ENCODING_BYTES = 36
+"""An element's column in full, its distance in full twice and as it is stored, and marks."""
 
 
 def encode_columns(columns: Array) -> tuple[Array, Array, Array]:
@@ -127,11 +130,18 @@ class DeltaSell(ExplicitMatrix):
         return self.cells[:, 1]
 
     @classmethod
+    def conversion_bytes(cls, n_rows: int, entries: int, elements: int) -> int:
+        """Return the bytes of layout and elements as in sliced ELL, or of columns while they are encoded."""
+        making, kept = SellLayout.peak_bytes(n_rows, entries, cls.window)
+        storing = PLACE_BYTES * entries + 4 * elements + cls._stored_bytes(entries, elements)
+        encoding = ((4 if cls.compact else 8) + _ENCODING_BYTES) * elements
+        return max(making, kept + max(storing, encoding))
+
+    @classmethod
     def _convert(cls, device: Device, csr: CsrArrays) -> Self:
         layout = SellLayout.of(csr, cls.window)
         elements = layout.n_elements
-        # The columns are there in full for a while.
-        cls._require(device, elements, bytes_an_element=8)
+        cls._require(device, csr, elements)
         places = layout.places(csr)
         columns = device.xp.full(elements, -1, np.int32)
         columns[places] = csr.columns

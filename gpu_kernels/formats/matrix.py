@@ -11,8 +11,15 @@ import numpy as np
 from gpu_kernels._launch import check_vector
 from gpu_kernels.coded import CodedVector
 from gpu_kernels.device import Device, Macros
-from gpu_kernels.formats.arrays import CsrArrays, array_module, pointers, read_csr, require_memory
-from gpu_kernels.formats.dictionary import encode_values, scatter_values
+from gpu_kernels.formats.arrays import (
+    CsrArrays,
+    array_module,
+    pointers,
+    read_csr,
+    reading_bytes,
+    require_memory,
+)
+from gpu_kernels.formats.dictionary import dictionary_bytes, encode_values, scatter_values
 
 __all__ = ["THREADS", "ExplicitMatrix"]
 
@@ -74,14 +81,36 @@ class ExplicitMatrix(ABC):
         ValueError
             If the arrays are no matrix.
         MemoryError
-            If the result does not fit in the free memory.
+            If the result and what is needed on the way do not fit in the free memory; asked before anything
+            is allocated, and again once the padding is known.
 
         Notes
         -----
         Time: O(entries + padding), with a dictionary O(entries log(values)). Synchronises: yes.
         """
-        width = len(row_starts) - 1 if n_columns is None else n_columns
+        n_rows, entries = len(row_starts) - 1, len(columns)
+        width = n_rows if n_columns is None else n_columns
+        stay, meanwhile = reading_bytes(device, row_starts, columns, values, width, wide)
+        converting = cls.conversion_bytes(max(n_rows, 0), entries, entries)
+        require_memory(device, stay + max(meanwhile, converting), f"{cls.__name__} of {entries} entries")
         return cls._convert(device, read_csr(device, row_starts, columns, values, width, wide))
+
+    @classmethod
+    @abstractmethod
+    def conversion_bytes(cls, n_rows: int, entries: int, elements: int) -> int:
+        """Return the most bytes that a conversion takes, besides the matrix in compressed sparse rows.
+
+        Parameters
+        ----------
+        n_rows, entries : int
+        elements : int
+            Entries and padding.
+
+        Returns
+        -------
+        int
+            Result and temporary arrays as CuPy makes them, for a dictionary with numbers of up to 32 bits.
+        """
 
     @classmethod
     @abstractmethod
@@ -206,10 +235,19 @@ class ExplicitMatrix(ABC):
         return values if places is None else scatter_values(device, values, places, size)
 
     @classmethod
-    def _require(cls, device: Device, elements: int, bytes_an_element: int = 4) -> None:
-        """Refuse a conversion whose elements do not fit."""
-        width = bytes_an_element + (1 if cls.compact else 8)
-        require_memory(device, elements * width, f"{cls.__name__} with {elements} elements")
+    def _stored_bytes(cls, entries: int, elements: int | None = None) -> int:
+        """Return the most bytes that storing values takes; at places among elements, or left in order."""
+        numbers, width = (4 * entries, 4) if cls.compact else (0, 8)
+        coding = numbers + dictionary_bytes(entries) if cls.compact else 0
+        return coding if elements is None else max(coding, numbers + width * elements)
+
+    @classmethod
+    def _require(cls, device: Device, csr: CsrArrays, elements: int) -> None:
+        """Refuse a conversion whose padding, which nobody knew of before, does not fit."""
+        entries = len(csr.columns)
+        if elements > entries:
+            needed = cls.conversion_bytes(csr.shape[0], entries, elements)
+            require_memory(device, needed, f"{cls.__name__} with {elements} elements")
 
     def _macros(self, index: Any, **others: int) -> Macros:
         """Return the specialisation for the type of indices and of values."""

@@ -31,6 +31,11 @@ class Msr(ExplicitMatrix):
     columns: Array
 
     @classmethod
+    def conversion_bytes(cls, n_rows: int, entries: int, elements: int) -> int:
+        """Return the bytes of a dictionary; nothing else is made."""
+        return cls._stored_bytes(entries)
+
+    @classmethod
     def _convert(cls, device: Device, csr: CsrArrays) -> Self:
         values = cls._store_values(device, csr, None, len(csr.values))
         return cls(csr.shape, values, csr.row_starts, csr.columns)

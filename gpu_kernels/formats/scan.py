@@ -9,7 +9,7 @@ import numpy as np
 
 from gpu_kernels._launch import blocks_for, check_vector, index_bits, index_type, macros
 from gpu_kernels.device import Device
-from gpu_kernels.formats.arrays import INDEX_MARGIN, CsrArrays, require_memory
+from gpu_kernels.formats.arrays import INDEX_MARGIN, CsrArrays
 from gpu_kernels.formats.matrix import THREADS
 from gpu_kernels.formats.msr import Msr
 
@@ -21,6 +21,15 @@ ITEMS = 8
 """Elements that a thread scans; the number of cuda/scan.cu."""
 
 LANES = 32
+
+_ROW_BYTES = 17
+"""A row: whether it is empty at the end, and where it begins, twice."""
+
+_ENTRY_BYTES = 12
+"""An entry: its product, its flag, and copies of flags while a level is made of the one below."""
+
+_TILE_BYTES = 8 * THREADS * ITEMS
+"""What the last tiles of all levels lack."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,9 +160,13 @@ class MsrScan(Msr):
     products: Array
 
     @classmethod
+    def conversion_bytes(cls, n_rows: int, entries: int, elements: int) -> int:
+        """Return the bytes of products and of flags on all levels, of rows' starts, and of values."""
+        return _ROW_BYTES * n_rows + _ENTRY_BYTES * entries + _TILE_BYTES + cls._stored_bytes(entries)
+
+    @classmethod
     def _convert(cls, device: Device, csr: CsrArrays) -> Self:
         xp, entries = device.xp, len(csr.columns)
-        require_memory(device, 22 * entries, f"{cls.__name__} with {entries} entries and their products")
         flags = xp.zeros(entries, np.uint8)
         starts = csr.row_starts[:-1]
         flags[starts[starts < entries]] = 1

@@ -16,6 +16,12 @@ __all__ = ["CmsrHalfWarp", "CmsrWarp", "HalfWarpSegments", "MsrHalfWarp", "MsrWa
 
 Array = Any
 
+_ROW_BYTES = 40
+"""A row: its length, twice, and what is known of its segment, which may have two rows only."""
+
+_PLACE_BYTES, _PLACING_BYTES = 8, 32
+"""An entry's place, and what finding it takes: row, rank, lane, and one step of the way."""
+
 
 @dataclass(frozen=True, eq=False)
 class WarpSegments(ExplicitMatrix):
@@ -51,11 +57,17 @@ class WarpSegments(ExplicitMatrix):
         return (self.shape[0] - 1) % rows + 1 if self.shape[0] else 0
 
     @classmethod
+    def conversion_bytes(cls, n_rows: int, entries: int, elements: int) -> int:
+        """Return the bytes of lengths and segments, of places while they are found, or of all elements."""
+        storing = _PLACE_BYTES * entries + 4 * elements + cls._stored_bytes(entries, elements)
+        return _ROW_BYTES * n_rows + max(_PLACING_BYTES * entries, storing)
+
+    @classmethod
     def _convert(cls, device: Device, csr: CsrArrays) -> Self:
         rounds = -(-longest_of(csr.lengths(), cls.segment_rows()) // cls.threads_a_row)
         starts = pointers(rounds * cls._skips(device.xp, csr.shape[0]))
         elements = int(starts[-1])
-        cls._require(device, elements)
+        cls._require(device, csr, elements)
         places = cls._places_from(csr, starts)
         columns = device.xp.full(elements, -1, np.int32)
         columns[places] = csr.columns
@@ -73,11 +85,17 @@ class WarpSegments(ExplicitMatrix):
 
     @classmethod
     def _places_from(cls, csr: CsrArrays, starts: Array) -> Array:
-        rows, ranks = csr.ranks()
-        segments = rows // cls.segment_rows()
-        skips = cls._skips(array_module(starts), csr.shape[0])
-        lanes = rows % cls.segment_rows() * cls.threads_a_row + ranks % cls.threads_a_row
-        return starts[segments] + ranks // cls.threads_a_row * skips[segments] + lanes
+        # In place: a temporary array takes as much room as two thirds of the matrix.
+        segments, places = csr.ranks()
+        lanes = segments % cls.segment_rows()
+        lanes *= cls.threads_a_row
+        lanes += places % cls.threads_a_row
+        segments //= cls.segment_rows()
+        places //= cls.threads_a_row
+        places *= cls._skips(array_module(starts), csr.shape[0])[segments]
+        places += starts[segments]
+        places += lanes
+        return places
 
     def _places(self, csr: CsrArrays) -> Array:
         return self._places_from(csr, self.segment_starts.astype(np.int64))

@@ -19,6 +19,7 @@ from gpu_kernels.formats.matrix import THREADS, ExplicitMatrix
 
 __all__ = [
     "LANES",
+    "PLACE_BYTES",
     "CSell",
     "CSellSorted",
     "SORT_WINDOW",
@@ -37,6 +38,15 @@ SORT_WINDOW = 256
 """Rows that sorted formats sort together: as many as a block of the product has threads."""
 
 _NULL = np.uint64(0)
+
+_ROW_BYTES, _SORTING_BYTES = 24, 88
+"""A row: its length, thrice; where rows are sorted, keys and numbers as well, with copies to sort between."""
+
+_ORDER_BYTES = 14
+"""A row of a sorted layout: its lane, its number, and its part of a slice."""
+
+PLACE_BYTES, _PLACING_BYTES = 8, 32
+"""An entry's place, and what finding it takes: row, rank, and two steps of the way."""
 
 
 def rows_by_length(lengths: Array, window: int) -> Array:
@@ -76,6 +86,14 @@ class SellLayout:
             lengths = lengths[order]
         return cls(pointers(longest_of(lengths, LANES) * LANES), order)
 
+    @staticmethod
+    def peak_bytes(n_rows: int, entries: int, window: int) -> tuple[int, int]:
+        """Return the most bytes that making a layout and then finding places takes, and what layouts keep."""
+        in_order = window > 1
+        kept = _ORDER_BYTES * n_rows if in_order else n_rows
+        making = (_SORTING_BYTES if in_order else _ROW_BYTES) * n_rows
+        return max(making, kept + _PLACING_BYTES * entries), kept
+
     @property
     def n_elements(self) -> int:
         """Elements, padding included. Synchronises: yes."""
@@ -83,13 +101,18 @@ class SellLayout:
 
     def places(self, csr: CsrArrays) -> Array:
         """Return the element that every entry becomes, shape (entries,), int64."""
-        rows, ranks = csr.ranks()
+        # In place: a temporary array takes as much room as two thirds of the matrix.
+        rows, places = csr.ranks()
         if self.order is not None:
             xp = array_module(self.order)
             lanes = xp.empty(csr.shape[0], np.int64)
             lanes[self.order] = xp.arange(csr.shape[0])
             rows = lanes[rows]
-        return self.starts[rows // LANES] + ranks * LANES + rows % LANES
+        places *= LANES
+        places += rows % LANES
+        rows //= LANES
+        places += self.starts[rows]
+        return places
 
     def element_rows(self, n_rows: int) -> Array:
         """Return the row of every element, shape (elements,), int64; lanes without a row repeat the last."""
@@ -120,10 +143,17 @@ class Sell(ExplicitMatrix):
     order: Array | None
 
     @classmethod
+    def conversion_bytes(cls, n_rows: int, entries: int, elements: int) -> int:
+        """Return the bytes of the layout while it is made, or of layout, places and elements."""
+        making, kept = SellLayout.peak_bytes(n_rows, entries, cls.window)
+        storing = PLACE_BYTES * entries + 4 * elements + cls._stored_bytes(entries, elements)
+        return max(making, kept + storing)
+
+    @classmethod
     def _convert(cls, device: Device, csr: CsrArrays) -> Self:
         layout = SellLayout.of(csr, cls.window)
         elements = layout.n_elements
-        cls._require(device, elements)
+        cls._require(device, csr, elements)
         places = layout.places(csr)
         columns = device.xp.full(elements, -1, np.int32)
         columns[places] = csr.columns

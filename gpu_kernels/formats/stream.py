@@ -29,6 +29,9 @@ STREAM_TILE = 2048
 
 _LANES = 32
 
+_TILE_BYTES = 48
+"""A tile: its first row and its lead, and on the way its first entry and the row found for it."""
+
 
 @dataclass(frozen=True, eq=False)
 class MsrStream(Msr):
@@ -44,6 +47,11 @@ class MsrStream(Msr):
 
     tile_rows: Array
     leads: Array
+
+    @classmethod
+    def conversion_bytes(cls, n_rows: int, entries: int, elements: int) -> int:
+        """Return the bytes of tiles and of a dictionary."""
+        return _TILE_BYTES * (entries // STREAM_TILE + 2) + cls._stored_bytes(entries)
 
     @classmethod
     def _convert(cls, device: Device, csr: CsrArrays) -> Self:

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpu_kernels._launch import check_vector
 from gpu_kernels.device import Device
-from gpu_kernels.graph._launch import launch
+from gpu_kernels.graph._launch import check_room, launch
 from gpu_kernels.graph.format import Graph
 
 __all__ = ["attractor"]
@@ -37,6 +37,8 @@ def attractor(device: Device, graph: Graph, states: Array) -> Array:
     ------
     TypeError, ValueError
         If ``states`` is no vector of the device with an element for each state.
+    MemoryError
+        If there is no room for the result.
 
     Notes
     -----
@@ -48,6 +50,7 @@ def attractor(device: Device, graph: Graph, states: Array) -> Array:
     004, definition 7.
     """
     check_vector(device, states, graph.n_states, "states", np.bool_)
+    check_room(device, graph.n_states + 4 * (_ROUNDS + 1), "the attractor")
     xp, inside = device.xp, states.astype(np.uint8)
     changed = xp.zeros(_ROUNDS + 1, np.uint32)
     lists = (graph.trans, graph.choice_ptr, graph.choice_offsets)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels.device import Device
-from gpu_kernels.graph._launch import launch, none_word
+from gpu_kernels.graph._launch import check_room, launch, none_word
 from gpu_kernels.graph.format import Graph
+from gpu_kernels.graph.memory import layout_bytes, search_bytes, transposed_bytes
 from gpu_kernels.graph.options import SccOptions
 from gpu_kernels.graph.segments import Layout, build_layout
 
@@ -79,7 +80,13 @@ def search_regions(
     regions : Regions, optional
         One region of all states if not given.
     layout : Layout, optional
-        The lists of the graph for these options, if they are there already; unchanged in the end.
+        The lists of the graph for these options, if they are there already; unchanged in the end. Their
+        maker has asked for the memory of the searches, too.
+
+    Raises
+    ------
+    MemoryError
+        If lists and searches do not fit on the device, before they are begun.
 
     Notes
     -----
@@ -92,6 +99,9 @@ def search_regions(
     004, algorithms 1, 2 and 4 to 6.
     """
     if layout is None:
+        needed = layout_bytes(graph, options.segment_interval, options.transpose) + search_bytes(graph)
+        needed += transposed_bytes(graph) if options.transpose else 0
+        check_room(device, needed, "searching for components, besides the graph,")
         if options.transpose:
             graph = graph.with_transpose(device)
         layout = build_layout(device, graph, options.segment_interval, options.transpose)

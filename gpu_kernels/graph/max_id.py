@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels.device import Device
-from gpu_kernels.graph._launch import launch, resident_blocks
+from gpu_kernels.graph._launch import check_room, launch, resident_blocks
 from gpu_kernels.graph.format import Graph
+from gpu_kernels.graph.memory import edges_bytes
 from gpu_kernels.graph.options import SccOptions
 
 __all__ = ["propagate_components"]
@@ -46,6 +47,11 @@ def propagate_components(
     -------
     iterations, sweeps : int
 
+    Raises
+    ------
+    MemoryError
+        If the edges that are left do not fit on the device twice.
+
     Notes
     -----
     Time: O(edges) a sweep. Synchronises: yes, once for every few sweeps.
@@ -59,6 +65,7 @@ def propagate_components(
     first = xp.zeros(n + 1, word)
     first[1:] = xp.cumsum(degrees[listed], dtype=word)
     n_edges = int(first[-1])
+    check_room(device, edges_bytes(graph, n, n_edges), f"propagating names over {n_edges} edges")
     sources, targets = xp.empty(n_edges, word), xp.empty(n_edges, word)
     arguments: tuple[Any, ...] = (n, listed, first, graph.mask, graph.offsets, graph.trans, component)
     launch(device, bits, "max_id.cu", "list_edges", n, (*arguments, sources, targets))
@@ -71,7 +78,15 @@ def propagate_components(
         changed, count = xp.zeros(_SWEEPS, np.uint32), xp.zeros(1, word)
         names = (before, after)
         for step in range(_SWEEPS):
-            arguments = (n_edges, sources, targets, *names, changed, np.int32(step), np.int32(options.rounds))
+            arguments = (
+                n_edges,
+                sources,
+                targets,
+                *names,
+                changed,
+                np.int32(step),
+                np.int32(options.tile_rounds),
+            )
             launch(device, bits, "max_id.cu", "propagate_names", n_edges, arguments, blocks)
         last = changed[_SWEEPS - 1 :]
         arguments = (n_edges, last, sources, targets, *names, spare_sources, spare_targets, count)

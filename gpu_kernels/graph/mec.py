@@ -34,6 +34,11 @@ def mec(device: Device, graph: Graph, options: MecOptions | None = None) -> MecR
     MecResult
         The same for every variant and every run. In a chain the components are the bottom components.
 
+    Raises
+    ------
+    MemoryError
+        If what is needed besides the graph does not fit on the device, with both numbers.
+
     Notes
     -----
     Synchronises: yes. Time: at most n_states decompositions; for graphs of models a few.

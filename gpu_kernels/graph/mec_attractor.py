@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels.device import Device
-from gpu_kernels.graph._launch import launch, none_word
+from gpu_kernels.graph._launch import check_room, launch, none_word
 from gpu_kernels.graph.fbt import Regions, Searches, search_regions
 from gpu_kernels.graph.format import Graph
+from gpu_kernels.graph.memory import attractor_bytes, layout_bytes, search_bytes, transposed_bytes
 from gpu_kernels.graph.options import MecOptions
 from gpu_kernels.graph.segments import Layout, build_layout
 
@@ -52,14 +53,17 @@ def mec_by_attractors(device: Device, graph: Graph, options: MecOptions) -> tupl
     004, section 2.4 and algorithm 7; section 5.3.2 for sets J.
     """
     xp, n = device.xp, graph.n_states
-    mec = xp.full(n, none_word(graph.bits), graph.word)
     rounds: Counter[str] = Counter()
     if n == 0:
-        return mec, {}
+        return xp.zeros(0, graph.word), {}
     scc = replace(options.scc, variant="fbt")
+    needed = layout_bytes(graph, scc.segment_interval, scc.transpose) + search_bytes(graph)
+    needed += attractor_bytes(graph) + (transposed_bytes(graph) if scc.transpose else 0)
+    check_room(device, needed, "finding end components, besides the graph,")
     if scc.transpose:
         graph = graph.with_transpose(device)
     layout = build_layout(device, graph, scc.segment_interval, scc.transpose)
+    mec = xp.full(n, none_word(graph.bits), graph.word)
     status, choices = xp.zeros(n, np.uint32), xp.ones(graph.n_choices, np.uint32)
     region, candidates = xp.zeros(n, graph.word), None
     while True:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels.device import Device
-from gpu_kernels.graph._launch import Queue, launch, none_word
+from gpu_kernels.graph._launch import Queue, check_room, launch, none_word
 from gpu_kernels.graph.fbt import search_regions
 from gpu_kernels.graph.format import Graph
+from gpu_kernels.graph.memory import removal_bytes, transposed_bytes
 from gpu_kernels.graph.options import MecOptions
 from gpu_kernels.graph.part import part_of
 from gpu_kernels.graph.scc import components_of
@@ -19,6 +20,9 @@ from gpu_kernels.graph.scc import components_of
 __all__ = ["mec_by_trimming"]
 
 Array = Any
+
+_MOST_CHOICES = 1 << 28
+"""Choices of a state that a word of counts has room for, beside transitions (cuda/graph/mec_trim.cu)."""
 
 
 def mec_by_trimming(device: Device, graph: Graph, options: MecOptions) -> tuple[Array, dict[str, int]]:
@@ -48,6 +52,9 @@ def mec_by_trimming(device: Device, graph: Graph, options: MecOptions) -> tuple[
     Synchronises: yes.
     """
     xp, word, none = device.xp, graph.word, none_word(graph.bits)
+    # Parts that are left need no more, besides themselves, which are asked for when their sizes are known.
+    needed = transposed_bytes(graph) + removal_bytes(graph)
+    check_room(device, needed, "finding end components, besides the graph,")
     component = xp.full(graph.n_states, none, word)
     rounds: Counter[str] = Counter()
     # The numbers in the graph of the states of `part`; None for the same ones.
@@ -81,18 +88,28 @@ def mec_by_trimming(device: Device, graph: Graph, options: MecOptions) -> tuple[
 def _trim(device: Device, graph: Graph, options: MecOptions) -> tuple[Array, Array, int, int]:
     """Return components of removed states, the choices left, states removed and launches."""
     xp, n = device.xp, graph.n_states
-    in_count, out_count, found = (xp.empty(n, graph.word) for _ in range(3))
-    choices = xp.empty(graph.n_choices, np.uint32)
+    if graph.n_choices >= _MOST_CHOICES:
+        most = int((graph.choice_ptr[1:] - graph.choice_ptr[:-1]).max())
+        if most >= _MOST_CHOICES:
+            raise ValueError(f"a state has {most} choices; expected fewer than {_MOST_CHOICES}")
+    found, counts = xp.empty(n, graph.word), xp.empty(n, np.uint64)
+    choices, sources = xp.empty(graph.n_choices, np.uint32), xp.empty(graph.n_choices, graph.word)
+    back_choices = xp.empty(graph.n_transitions, graph.word)
     queue = Queue(device, graph.bits, n + graph.n_choices, 3 * graph.n_transitions)
     assert graph.back_offsets is not None
+    arguments: tuple[Any, ...] = (
+        graph.n_transitions, graph.mask, np.int32(graph.state_bits), graph.choice_ptr, graph.back_trans,
+        back_choices,
+    )  # fmt: skip
+    launch(device, graph.bits, "mec_trim.cu", "list_choices", graph.n_transitions, arguments)
     lists = (graph.trans, graph.choice_ptr, graph.choice_offsets, graph.back_offsets)
-    counts = (in_count, out_count, found, choices)
-    arguments: tuple[Any, ...] = (n, graph.mask, *lists, *counts, queue.items, queue.state)
+    known = (sources, counts, found, choices)
+    arguments = (n, graph.mask, *lists, *known, queue.items, queue.state)
     launch(device, graph.bits, "mec_trim.cu", "seed_mec", n, arguments)
     launch(device, graph.bits, "mec_trim.cu", "open_mec", 1, (queue.state,))
     arguments = (
-        n, graph.mask, np.int32(graph.state_bits), *lists, graph.back_trans, *counts, queue.items, queue.wide,
-        queue.state, np.int32(options.scc.rounds),
+        n, graph.mask, *lists, back_choices, *known, queue.items, queue.wide, queue.state,
+        np.int32(options.scc.rounds),
     )  # fmt: skip
 
     def once() -> None:

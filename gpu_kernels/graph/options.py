@@ -43,7 +43,9 @@ class SccOptions:
     look_every : int
         Launches between two looks of the host at how far the device is.
     rounds : int
-        Rounds within a launch in the variants with queues, and repetitions of a tile of edges.
+        Rounds that a block goes on by itself within a launch, in the variants with queues.
+    tile_rounds : int
+        ``max-id``: how often a block repeats its tile of edges in a sweep.
     """
 
     variant: SccVariant = "auto"
@@ -55,13 +57,17 @@ class SccOptions:
     iterations: int = 1
     aggregate: bool = True
     look_every: int = 4
-    rounds: int = 128
+    rounds: int = 32
+    tile_rounds: int = 128
 
     def __post_init__(self) -> None:
         """Refuse values that mean nothing."""
         if self.variant not in get_args(SccVariant):
             raise ValueError(f"variant: expected one of {get_args(SccVariant)}, got {self.variant!r}")
-        for name, least in (("segment_interval", 0), ("iterations", 1), ("look_every", 1), ("rounds", 1)):
+        least_values = {
+            "segment_interval": 0, "iterations": 1, "look_every": 1, "rounds": 1, "tile_rounds": 1,
+        }  # fmt: skip
+        for name, least in least_values.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name}: expected at least {least}, got {getattr(self, name)}")
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels.device import Device
-from gpu_kernels.graph._launch import launch
+from gpu_kernels.graph._launch import check_room, launch
 from gpu_kernels.graph.format import Graph
+from gpu_kernels.graph.memory import part_bytes
 
 __all__ = ["Part", "part_of"]
 
@@ -45,6 +46,11 @@ def part_of(device: Device, graph: Graph, kept_state: Array, kept_choice: Array)
         Not zero for choices to keep; those of states that are left out go with them. No transition of a
         kept choice of a kept state may lead to a state that is left out.
 
+    Raises
+    ------
+    MemoryError
+        If the part does not fit on the device beside the graph.
+
     Notes
     -----
     Time: O(n_states + n_choices + transitions kept). Synchronises: yes, for the sizes.
@@ -60,6 +66,7 @@ def part_of(device: Device, graph: Graph, kept_state: Array, kept_choice: Array)
     states, choices, transitions = (xp.cumsum(a, dtype=word) for a in (states, choices, transitions))
     sizes = xp.stack([states[-1], choices[-1], transitions[-1]]).tolist()
     n_states, n_choices, n_transitions = (int(size) for size in sizes)
+    check_room(device, part_bytes(graph, n_states, n_choices, n_transitions), "the part of the graph")
     part = Graph(
         n_states, n_choices, n_transitions, graph.bits, graph.state_bits, xp.zeros(n_states + 1, word),
         xp.empty(n_transitions, word), xp.zeros(n_states + 1, word), xp.zeros(n_choices + 1, word),

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels.device import Device
-from gpu_kernels.graph._launch import launch, none_word
+from gpu_kernels.graph._launch import check_room, launch, none_word
 from gpu_kernels.graph.fbt import search_regions
 from gpu_kernels.graph.format import Graph
 from gpu_kernels.graph.max_id import propagate_components
+from gpu_kernels.graph.memory import components_bytes, transposed_bytes
 from gpu_kernels.graph.options import SccOptions
 from gpu_kernels.graph.reachability import search_component
 from gpu_kernels.graph.result import ComponentResult, canonical_labels
@@ -36,6 +37,11 @@ def scc(device: Device, graph: Graph, options: SccOptions | None = None) -> Comp
     ComponentResult
         The same for every variant and every run: components are named by their least states.
 
+    Raises
+    ------
+    MemoryError
+        If what is needed besides the graph does not fit on the device, with both numbers.
+
     Notes
     -----
     Synchronises: yes. Time: trimming is linear; ``max-id`` takes O(transitions) for each sweep, ``fbt``
@@ -58,6 +64,9 @@ def scc(device: Device, graph: Graph, options: SccOptions | None = None) -> Comp
 def components_of(device: Device, graph: Graph, options: SccOptions) -> tuple[Array, dict[str, int], str]:
     """Return components by the variants with queues: a word for each state, rounds, and the variant taken."""
     xp, n = device.xp, graph.n_states
+    needs_transpose = options.trim or options.variant == "multistep"
+    needed = components_bytes(graph) + (transposed_bytes(graph) if needs_transpose else 0)
+    check_room(device, needed, "finding components, besides the graph,")
     rounds: dict[str, int] = {}
     component = xp.full(n, none_word(graph.bits), graph.word)
     variant = "max-id" if options.variant == "auto" else str(options.variant)

@@ -26,6 +26,7 @@ from hybrid.checking.quantities import NotConvergedError, StateTruth, StateValue
 from hybrid.checking.rewards import reachability_rewards, total_rewards
 from hybrid.checking.scope import Scope
 from hybrid.checking.steady import steady_probabilities, steady_rewards
+from hybrid.options import OptionError
 from hybrid.properties.tree import (
     Cumulative,
     Filter,
@@ -60,6 +61,11 @@ class Checker(FormulaChecker):
         Called with (iteration, difference) during iterations.
     scheduler : bool
         Whether answers about an MDP come with a scheduler.
+
+    Raises
+    ------
+    OptionError
+        The options do not go with the kind of the model.
     """
 
     def __init__(
@@ -70,6 +76,7 @@ class Checker(FormulaChecker):
         scheduler: bool = False,
     ) -> None:
         super().__init__(model)
+        _check_storage(model, options)
         self.options = options
         self._progress = progress
         self._work = Work()
@@ -218,6 +225,15 @@ class Checker(FormulaChecker):
         raise UnsupportedError(
             "rewards are gathered until a set is reached (F without a bound), up to a time (C<=t), at a time "
             "(I=t), in total (C) or in the long run (S); other paths are not checked by this version"
+        )
+
+
+def _check_storage(model: SymbolicModel, options: CheckOptions) -> None:
+    """Refuse a format of matrices for an MDP, whose choices are no matrix."""
+    if model.is_mdp and options.storage not in ("auto", "csr"):
+        raise OptionError(
+            f"storage {options.storage!r} holds the matrix of a chain; the choices of an MDP are written out "
+            "in one format, a row a choice: leave the storage out"
         )
 
 

@@ -23,7 +23,7 @@ from hybrid.checking.leaps import FEWEST_STEPS, Leaps, dense_leaps, leaps_pay
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
 from hybrid.checking.rounding import row_entries, step_slack
-from hybrid.checking.systems import injected, leaving_rates
+from hybrid.checking.systems import injected, leaving_rates, note_run
 from hybrid.solvers.base import Clock
 from hybrid.solvers.enclosure import UNIT
 from hybrid.solvers.poisson import poisson_weights
@@ -288,7 +288,7 @@ class Evolution:
         base = 8 * (5 if self.continuous else 3) * matrix.shape[0]
         method = "uniformisation" if self.continuous else "steps"
         self._work.synchronisations += self._space.looks
-        self._work.note(method, matrix.backend, matrix.level, steps, seconds, base, matrix.nbytes)
+        note_run(self._work, method, matrix, steps, seconds, base)
 
 
 def _least_positive(xp: Any, x: Array) -> Array:

@@ -28,13 +28,19 @@ class ExplicitMatrix(ABC):
         The matrix.
     backend : str
         "cpu" or "gpu".
+    backend_reason : str
+        Why it is that one, in words.
     level : None
         There is no injection level.
+    storage : str
+        Name of the format: one of `HOST_STORAGES` or of `gpu_kernels.FORMATS`.
     """
 
     symbolic: OffsetMTBDD
     backend: str
+    backend_reason: str = "asked for"
     level: None = None
+    storage: str
 
     @property
     @abstractmethod
@@ -76,6 +82,7 @@ class HostMatrix(CsrMatrix, ExplicitMatrix):
 
     backend = "cpu"
     level = None
+    storage = "csr"
 
     def __init__(self, symbolic: OffsetMTBDD) -> None:
         from hybrid.explicit.extract import explicit_matrix  # the package builds upon checks
@@ -90,17 +97,25 @@ class DeviceMatrix(ExplicitMatrix):
     Parameters
     ----------
     symbolic : OffsetMTBDD
+    storage : str
+        A name of `gpu_kernels.FORMATS`, or "auto" for the one expected to be fastest; see
+        `hybrid.explicit.storage.choose_storage`.
 
     Raises
     ------
     MemoryError
         If the device has no room for the extraction, the matrix and the vectors of a solution, before
-        anything is allocated; with required and available bytes.
+        anything is allocated; with required and available bytes.  A format that takes more room than the
+        leanest one is refused when the matrix is converted to it.
+    ValueError
+        If the format cannot hold the matrix.
+    RuntimeError
+        If the device does not have the format.
     """
 
     backend = "gpu"
 
-    def __init__(self, symbolic: OffsetMTBDD) -> None:
+    def __init__(self, symbolic: OffsetMTBDD, storage: str = "auto") -> None:
         from hybrid.explicit.extract import explicit_matrix, explicit_sizes
         from hybrid.explicit.operators import ExplicitOperator
         from hybrid.explicit.storage import least_device_bytes
@@ -117,13 +132,9 @@ class DeviceMatrix(ExplicitMatrix):
             )
         self.symbolic = symbolic
         self._operator = ExplicitOperator(
-            explicit_matrix(symbolic, "gpu", memory_budget=available), self._device, n_values=values
+            explicit_matrix(symbolic, "gpu", memory_budget=available), self._device, storage, values
         )
-
-    @property
-    def storage(self) -> str:
-        """Name of the format, one of `gpu_kernels.FORMATS`."""
-        return str(self._operator.storage)
+        self.storage = str(self._operator.storage)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -180,17 +191,19 @@ class DeviceMatrix(ExplicitMatrix):
         return self.multiply(np.ones(self.shape[1]))
 
 
-def write_out(symbolic: OffsetMTBDD, backend: str) -> ExplicitMatrix:
+def write_out(symbolic: OffsetMTBDD, backend: str, storage: str = "auto") -> ExplicitMatrix:
     """Return a matrix written out where a backend has it.
 
     Parameters
     ----------
     symbolic : OffsetMTBDD
     backend : {"cpu", "gpu"}
+    storage : str
+        See `DeviceMatrix`; the host has one format.
 
     Raises
     ------
     MemoryError
         If there is no room, before anything is allocated.
     """
-    return DeviceMatrix(symbolic) if backend == "gpu" else HostMatrix(symbolic)
+    return DeviceMatrix(symbolic, storage) if backend == "gpu" else HostMatrix(symbolic)

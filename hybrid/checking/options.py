@@ -28,7 +28,10 @@ class CheckOptions:
         The matrix as a decision diagram above explicit blocks, or written out.
     backend : {"auto", "cpu", "gpu", "reference"}
         The method gauss-seidel does not run on the gpu, and the explicit engine not on "reference"; with
-        either "auto" is the cpu.
+        either "auto" is the cpu.  What was chosen, and why, is told by ``answer.statistics``.
+    storage : str
+        Format of the explicit engine's matrices: on the gpu one of `gpu_kernels.FORMATS`, on the cpu "csr";
+        "auto" is the one expected to be fastest.
     level : {"auto", "min-memory", "min-time"} or int
         Injection level, see `hybrid.inject`.
     method : {"auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic"}
@@ -54,6 +57,7 @@ class CheckOptions:
     method: str = "auto"
     omega: float | None = None
     criterion: Criterion = Criterion()
+    storage: str = "auto"
 
     def __post_init__(self) -> None:
         """Check the names."""
@@ -75,6 +79,7 @@ class CheckOptions:
             raise OptionError(
                 "the explicit engine runs on the cpu or on the gpu, not on reference; choose one"
             )
+        self._check_storage()
         if self.method == "gauss-seidel" and self.backend == "gpu":
             raise OptionError(
                 "the method gauss-seidel takes rows one after the other and does not run on the gpu; "
@@ -98,6 +103,7 @@ class CheckOptions:
         epsilon: float = 1e-8,
         absolute: bool = False,
         max_iterations: int = 100_000,
+        storage: str = "auto",
     ) -> CheckOptions:
         """Return options from plain values; every senseless one is an `OptionError`.
 
@@ -109,7 +115,7 @@ class CheckOptions:
             criterion = Criterion(epsilon, absolute, max_iterations)
         except ValueError as error:
             raise OptionError(str(error)) from None
-        return cls(engine, backend, level, method, omega, criterion)
+        return cls(engine, backend, level, method, omega, criterion, storage)
 
     def enclosing(self) -> Interval | Optimistic | None:
         """Return the method with bounds for linear systems; None if one without bounds was chosen."""
@@ -123,8 +129,41 @@ class CheckOptions:
 
     def matrix_backend(self) -> str:
         """Return the backend to ask for: rows one by one and the explicit engine keep "auto" off the gpu."""
-        on_host = self.method == "gauss-seidel" or self.engine == "explicit"
-        return "cpu" if on_host and self.backend == "auto" else self.backend
+        return self.backend if self.host_reason() is None else "cpu"
+
+    def host_reason(self) -> str | None:
+        """Say why "auto" is the cpu, whatever device there is; None if that is not so."""
+        if self.backend != "auto":
+            return None
+        if self.engine == "explicit":
+            return "auto is the cpu with the engine explicit, which takes the gpu only if it is asked for"
+        if self.method == "gauss-seidel":
+            return "the method gauss-seidel takes rows one after the other, as only the cpu does"
+        return None
+
+    def _check_storage(self) -> None:
+        """Refuse a format that the engine or the backend does not have."""
+        if self.storage == "auto":
+            return
+        from hybrid.explicit.storage import HOST_STORAGES, STORAGES
+
+        if self.storage not in (*STORAGES, *HOST_STORAGES):
+            raise OptionError(
+                f"storage {self.storage!r} is not offered: expected one of {', '.join(STORAGES)} on the gpu, "
+                f"or of auto, {', '.join(HOST_STORAGES)} on the cpu"
+            )
+        if self.engine != "explicit":
+            raise OptionError(
+                f"storage {self.storage!r} is a format of written-out matrices, and the engine is "
+                f"{self.engine}: choose --engine explicit, or leave the storage out"
+            )
+        offered, where = (STORAGES, "gpu") if self.matrix_backend() == "gpu" else (HOST_STORAGES, "cpu")
+        if self.storage not in offered:
+            other = "leave the storage out" + ("" if where == "gpu" else ", or choose --backend gpu")
+            raise OptionError(
+                f"storage {self.storage!r} does not exist on the {where}, which has "
+                f"{', '.join(offered)}: choose one of these, {other}"
+            )
 
     def solver(self, steady: bool) -> Jacobi | Power | BiCGStab | GaussSeidel:
         """Return a method without bounds, for a linear system or for a steady state."""

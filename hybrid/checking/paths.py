@@ -80,7 +80,7 @@ def path_probabilities(
         if operand is not None:
             refuse_ltl(operand)
     if path.operator == "X":
-        return next_probabilities(model, states(path.right), options)
+        return next_probabilities(model, states(path.right), options, work)
     safe, target, complement = until_form(model, path, states)
     window = Window.of(path.bound, model.type is ModelType.CTMC)
     found = window_probabilities(model, safe, target, window, options, work)

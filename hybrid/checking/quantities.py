@@ -42,9 +42,11 @@ class Work:
     Attributes
     ----------
     method, backend : str or None
-        None while no system had to be solved.
+        Of the last and of the largest system; None while none had to be solved.
     level : int or None
-        Injection level of the largest system.
+        Injection level of the largest system; None where its matrix was written out.
+    storage : str or None
+        In which format it was written out; None where it was not.
     iterations : int
     seconds : float
         Wall time of the iterations.
@@ -59,6 +61,7 @@ class Work:
     method: str | None = None
     backend: str | None = None
     level: int | None = None
+    storage: str | None = None
     iterations: int = 0
     seconds: float = 0.0
     base_bytes: int = 0
@@ -66,6 +69,21 @@ class Work:
     residual: float = 0.0
     synchronisations: int = 0
     progress: Callable[[int, float], None] | None = field(default=None, repr=False)
+    _reasons: dict[str, str] = field(default_factory=dict, repr=False)
+    _only_products: bool = field(default=False, repr=False)
+
+    @property
+    def backend_reason(self) -> str | None:
+        """Why the systems were solved where they were, in words; None while none had to be.
+
+        If other parts of the work were done elsewhere, it says so, and why.
+        """
+        if self.backend is None:
+            return None
+        others = [
+            f"other parts on {name}: {why}" for name, why in self._reasons.items() if name != self.backend
+        ]
+        return "; ".join([self._reasons[self.backend], *others])
 
     def note(
         self,
@@ -76,13 +94,26 @@ class Work:
         seconds: float,
         base_bytes: int,
         representation_bytes: int,
+        backend_reason: str,
+        storage: str | None = None,
+        is_product: bool = False,
     ) -> None:
-        """Account for one run of iterations."""
-        self.method, self.backend = method, backend
+        """Account for one run of iterations, or for single products, which count where nothing else does."""
+        if is_product and self.method is not None and not self._only_products:
+            self._reasons.setdefault(backend, backend_reason)
+            return
+        if self._only_products and not is_product:
+            self.iterations, self.seconds, self.base_bytes, self.representation_bytes = 0, 0.0, 0, 0
+        self._only_products = is_product
+        self.method = method
         self.iterations += iterations
         self.seconds += seconds
-        if base_bytes + representation_bytes >= self.base_bytes + self.representation_bytes:
-            self.level, self.base_bytes, self.representation_bytes = level, base_bytes, representation_bytes
+        largest = base_bytes + representation_bytes >= self.base_bytes + self.representation_bytes
+        if largest:
+            self.backend, self.level, self.storage = backend, level, storage
+            self.base_bytes, self.representation_bytes = base_bytes, representation_bytes
+        if largest or backend not in self._reasons:
+            self._reasons[backend] = backend_reason
 
     def accept(self, what: str, solution: Solution) -> None:
         """Keep a solution's residual and count of looks at a device; refuse one that did not converge.

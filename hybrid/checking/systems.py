@@ -12,13 +12,22 @@ from hybrid.checking.rounding import row_entries, step_slack
 from hybrid.cpu.csr import CsrMatrix
 from hybrid.operator import HybridMatrix, inject
 from hybrid.solvers import Gain, Status
+from hybrid.solvers.base import Clock
 from hybrid.solvers.enclosure import EnclosingMethod, Enclosure
 from hybrid.solvers.topological import Topological
 from mtbdd.model import SymbolicModel
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.states import StateIndex
 
-__all__ = ["flow_into", "injected", "leaving_rates", "solve_gain", "solve_linear", "solve_stationary"]
+__all__ = [
+    "flow_into",
+    "injected",
+    "leaving_rates",
+    "note_run",
+    "solve_gain",
+    "solve_linear",
+    "solve_stationary",
+]
 
 Vector = NDArray[np.float64]
 Matrix = HybridMatrix | ExplicitMatrix
@@ -26,9 +35,13 @@ Matrix = HybridMatrix | ExplicitMatrix
 
 def injected(matrix: OffsetMTBDD, options: CheckOptions) -> Matrix:
     """Return the operator with its representation built, so that no set-up hides in the iterations' time."""
+    host = options.host_reason()
     if options.engine == "explicit":
-        return write_out(matrix, options.matrix_backend())
+        written = write_out(matrix, options.matrix_backend(), options.storage)
+        written.backend_reason = host or written.backend_reason
+        return written
     operator = inject(matrix, level=options.level, backend=options.matrix_backend())
+    operator.backend_reason = host or operator.backend_reason
     _ = operator.product
     return operator
 
@@ -39,6 +52,7 @@ def flow_into(
     columns: StateIndex,
     options: CheckOptions,
     weights: Vector | None = None,
+    work: Work | None = None,
 ) -> Vector:
     """Return the total rate from every state of one set into another, shape (rows.size,).
 
@@ -46,11 +60,17 @@ def flow_into(
     ----------
     weights : ndarray of float64, shape (columns.size,), optional
         Factors of the states that are entered; default 1.
+    work : Work, optional
+        Takes the account where the product is the answer, and not a part of an equation.
     """
     if columns.size == 0:
         return np.zeros(rows.size)
     matrix = injected(model.submatrix(rows, columns), options)
-    return matrix.row_sums() if weights is None else matrix.multiply(weights)
+    clock = Clock(None)
+    flow = matrix.row_sums() if weights is None else matrix.multiply(weights)
+    if work is not None:
+        note_run(work, "steps", matrix, 1, clock.seconds, 16 * rows.size, is_product=True)
+    return flow
 
 
 def leaving_rates(model: SymbolicModel, within: StateIndex, options: CheckOptions) -> Vector:
@@ -197,6 +217,30 @@ def _note(
     seconds: float,
     vectors: int,
 ) -> None:
-    """Add one run of iterations to the account."""
-    base = 8 * vectors * matrix.shape[0]
-    work.note(method, matrix.backend, matrix.level, iterations, seconds, base, matrix.nbytes)
+    """Add one run of iterations with some vectors to the account."""
+    note_run(work, method, matrix, iterations, seconds, 8 * vectors * matrix.shape[0])
+
+
+def note_run(
+    work: Work,
+    method: str,
+    matrix: Matrix,
+    iterations: int,
+    seconds: float,
+    base_bytes: int,
+    is_product: bool = False,
+) -> None:
+    """Add one run of iterations, or a product, to the account, with what the matrix says of itself."""
+    storage = None if isinstance(matrix, HybridMatrix) else matrix.storage
+    work.note(
+        method,
+        matrix.backend,
+        matrix.level,
+        iterations,
+        seconds,
+        base_bytes,
+        matrix.nbytes,
+        matrix.backend_reason,
+        storage,
+        is_product,
+    )

@@ -48,16 +48,16 @@ def until_probabilities(
     return found.spread(model.indicator(maybe_states), known)
 
 
-def next_probabilities(model: SymbolicModel, target: Node, options: CheckOptions) -> StateValues:
+def next_probabilities(model: SymbolicModel, target: Node, options: CheckOptions, work: Work) -> StateValues:
     """Return the probability that the next state lies in a set, from every state.
 
     Notes
     -----
-    One product.  Exact 0 and 1 where the graph decides, else with the bounds of its rounding errors.
+    Two products.  Exact 0 and 1 where the graph decides, else with the bounds of its rounding errors.
     """
-    flow = flow_into(model, model.index, index_states(model.manager, target), options)
+    flow = flow_into(model, model.index, index_states(model.manager, target), options, work=work)
     rest = model.reachable & ~target
-    staying = flow_into(model, model.index, index_states(model.manager, rest), options)
+    staying = flow_into(model, model.index, index_states(model.manager, rest), options, work=work)
     values = flow / (flow + staying)
     slack = (row_entries(model.transitions) + 32) * UNIT
     decided = (flow == 0) | (staying == 0)

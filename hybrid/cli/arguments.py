@@ -39,13 +39,23 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         "--csv", metavar="FILE", help="also write a table of constants and answers, one line an answer"
     )
     check.add_argument(
-        "--scheduler", metavar="FILE", help="also write a scheduler of an MDP that attains the answer, as CSV"
+        "--scheduler",
+        metavar="FILE",
+        help="also write a scheduler of an MDP that attains the answer, as CSV: of every state the action of "
+        "its choice, empty where the command has no label, and the layer, which tells such choices apart",
     )
     check.add_argument(
         "--engine",
         default="hybrid",
         choices=("hybrid", "explicit", "symbolic"),
         help="the matrix compressed, or written out: on the cpu, with --backend gpu on the device",
+    )
+    check.add_argument(
+        "--storage",
+        default="auto",
+        metavar="NAME",
+        help="format of the explicit engine's matrix: with --backend gpu auto, msr, cmsr, msr-wl, cmsr-hwl, "
+        "msr-scan, sell, cusparse and the others of docs/explicit.md; on the cpu csr alone (default auto)",
     )
     _matrix_options(check)
     check.add_argument(

@@ -39,6 +39,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         options.epsilon,
         options.absolute,
         options.max_iters,
+        options.storage,
     )
     combinations = expand_ranges(options.const)
     if options.scheduler is not None and len(combinations) > 1:
@@ -142,10 +143,15 @@ def _text(answer: Answer) -> str:
     if work.method is not None:
         per = seconds_text(work.seconds / work.iterations if work.iterations else None)
         lines.append(f"  iterations   {work.iterations} in {seconds_text(work.seconds)}, {per} each")
+    if work.backend is not None:
+        form = "" if work.level is None else f" at level {work.level}"
+        if work.storage is not None:
+            form = f" written out as {work.storage}"
         lines.append(
             f"  memory       vectors {bytes_text(work.base_bytes)}, "
-            f"matrix {bytes_text(work.representation_bytes)} at level {work.level} (backend {work.backend})"
+            f"matrix {bytes_text(work.representation_bytes)}{form}"
         )
+        lines.append(f"  backend      {work.backend}: {work.backend_reason}")
     lines += [f"    {state} = {_value(value)}" for state, value in answer.listing]
     if len(answer.listing) == MAX_LISTED:
         lines.append("    ... and possibly more")

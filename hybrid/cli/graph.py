@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gpu_kernels import device_problem
+from gpu_kernels import current_device, device_problem
+from hybrid.backend import BackendChoice
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.sizes import bytes_text, seconds_text
@@ -27,8 +28,8 @@ Record = dict[str, Any]
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Build, decompose and print; return the exit status."""
-    backend = _backend(options.backend)
-    _check_variant(backend, options.variant)
+    chosen = _backend(options.backend)
+    _check_variant(chosen.name, options.variant)
     model = load(
         options.model,
         parse_constants(options.const),
@@ -40,14 +41,14 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.warn(warning)
     both = not (options.scc or options.mec)
     wanted = (both or options.scc, both or options.mec)
-    run_backend = {"cpu": _on_cpu, "gpu": _on_gpu, "symbolic": _symbolic}[backend]
     try:
-        found = run_backend(model, options.variant, *wanted, console)
+        chosen, found = _decompose(model, chosen, options, wanted, console)
     except ValueError as error:
         raise OptionError(str(error)) from None
     record = model_record(model)
     result: Record = {
-        "backend": backend,
+        "backend": chosen.name,
+        "backend_reason": chosen.reason,
         "variant": options.variant,
         "average_out_degree": record["transitions"] / max(record["states"], 1),
         **found,
@@ -61,14 +62,38 @@ def run(options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _backend(asked: str) -> str:
+def _backend(asked: str) -> BackendChoice:
     """Resolve auto: the device if there is one, else the CPU."""
+    problem = device_problem() if asked in ("auto", "gpu") else None
+    if asked == "auto" and problem is None:
+        return BackendChoice("gpu", f"a device is there, {current_device().name}")
     if asked == "auto":
-        return "gpu" if device_problem() is None else "cpu"
-    problem = device_problem() if asked == "gpu" else None
+        return BackendChoice("cpu", f"no GPU: {problem}")
     if problem is not None:
         raise OptionError(f"backend: 'gpu' cannot run here: {problem}; or use 'cpu' or 'symbolic'")
-    return asked
+    return BackendChoice(asked, "asked for")
+
+
+def _decompose(
+    model: SymbolicModel,
+    chosen: BackendChoice,
+    options: argparse.Namespace,
+    wanted: tuple[bool, bool],
+    console: Console,
+) -> tuple[BackendChoice, Record]:
+    """Decompose on a backend; auto goes on on the CPU where the graph does not fit on the device."""
+    if chosen.name == "symbolic":
+        return chosen, _symbolic(model, *wanted, console)
+    if chosen.name == "cpu":
+        return chosen, _on_cpu(model, options.variant, *wanted, console)
+    try:
+        return chosen, _on_gpu(model, options.variant, *wanted, console)
+    except MemoryError as error:
+        # A variant that was asked for by name exists on the device alone.
+        if options.backend != "auto" or options.variant != "auto":
+            raise
+        chosen = BackendChoice("cpu", f"the device has no room: {error}")
+    return chosen, _on_cpu(model, options.variant, *wanted, console)
 
 
 def _check_variant(backend: str, variant: str) -> None:
@@ -137,7 +162,7 @@ def _on_gpu(model: SymbolicModel, variant: str, with_scc: bool, with_mec: bool, 
     return record
 
 
-def _symbolic(model: SymbolicModel, variant: str, with_scc: bool, with_mec: bool, console: Console) -> Record:
+def _symbolic(model: SymbolicModel, with_scc: bool, with_mec: bool, console: Console) -> Record:
     """Decompose on sets of states; no graph is written out, so the maximum out-degree is not known."""
     record: Record = {
         "maximum_out_degree": None,
@@ -215,5 +240,6 @@ def _text(result: Record) -> str:
                 f"{title:<12} {own['count']:,}, {own['trivial']:,} of them trivial, the largest with "
                 f"{own['largest']:,} states, in {seconds_text(own['seconds'])}"
             )
-    lines.append(f"backend      {result['backend']}, variant {result['variant']}")
+    lines.append(f"variant      {result['variant']}")
+    lines.append(f"backend      {result['backend']}: {result['backend_reason']}")
     return "\n".join(lines)

@@ -9,7 +9,9 @@ from hybrid.backend import choose_backend
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.sizes import bytes_text, seconds_text
-from hybrid.levels.report import LevelReport, measure_levels, report_levels
+from hybrid.levels.measure import measure_levels
+from hybrid.levels.model_offers import model_offers
+from hybrid.levels.report import LevelReport, report_levels
 from hybrid.loading import load
 from hybrid.options import OptionError
 from mtbdd.language import parse_constants
@@ -34,12 +36,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
     )
     for warning in model.warnings:
         console.warn(warning)
-    if model.is_mdp:
-        raise OptionError(f"a level belongs to one matrix, an MDP has {len(model.layers)}: expected a chain")
     console.progress("level curve")
-    seconds = measure_levels(model.transitions, backend, console.progress) if options.measure else None
+    matrix = model_offers(model, backend) if model.is_mdp else model.transitions
+    seconds = measure_levels(matrix, backend, console.progress) if options.measure else None
     try:
-        report = report_levels(model.transitions, options.const, options.level, backend, seconds)
+        report = report_levels(matrix, options.const, options.level, backend, seconds)
     except ValueError as error:
         raise OptionError(str(error)) from None
     if options.plot is not None:
@@ -76,5 +77,7 @@ def _table(report: LevelReport) -> str:
         )
     lines.append("")
     lines.append(f"vectors (MemB) {bytes_text(report.base_memory_bytes)}")
+    if report.curve.form:
+        lines.append(report.curve.form)
     lines.append(report.reason)
     return "\n".join(lines)

@@ -10,7 +10,7 @@ from hybrid.explicit.partition import RowPartition
 from hybrid.explicit.reachability import ReachabilitySystem, reachability_system
 from hybrid.explicit.reorder import Reordering, bfs_order, frontier_order
 from hybrid.explicit.split import solve, split_system
-from hybrid.explicit.streamed import StreamedOperator
+from hybrid.explicit.streamed import PartTimes, StreamedOperator
 
 __all__ = [
     "CsrArrays",
@@ -18,6 +18,7 @@ __all__ = [
     "ExplicitSizes",
     "FunctionOperator",
     "LinearSystem",
+    "PartTimes",
     "ReachabilitySystem",
     "Reordering",
     "RowPartition",

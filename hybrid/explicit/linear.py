@@ -81,9 +81,11 @@ class LinearSystem:
         transposed = getattr(self.matrix, "rmatvec", None)
         if transposed is not None:
             options["rmatvec"] = lambda x: self.diagonal * x.ravel() - transposed(x.ravel())
+        xp = self.xp
         return LinearOperator(
             tuple(self.matrix.shape),
-            matvec=lambda x: product(x.ravel()),
+            # Kernels take contiguous vectors, and solvers may hand in columns of their own.
+            matvec=lambda x: product(xp.ascontiguousarray(x.ravel())),
             dtype=np.dtype(np.float64),
             **options,
         )

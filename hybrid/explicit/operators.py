@@ -13,7 +13,7 @@ from hybrid.explicit.csr import Array, CsrArrays
 from hybrid.explicit.storage import STORAGES, choose_storage
 from hybrid.solvers.workspace import Workspace
 
-__all__ = ["ExplicitOperator", "FunctionOperator", "Relaxing", "unrecorded"]
+__all__ = ["ExplicitOperator", "FunctionOperator", "Relaxing", "device_module", "unrecorded"]
 
 
 class Relaxing:
@@ -220,6 +220,17 @@ class FunctionOperator(Relaxing):
             return product
         out[...] = product
         return out
+
+
+def device_module(operator: Any) -> Any:
+    """Return the array module of the vectors that an operator multiplies without copying them elsewhere.
+
+    Parameters
+    ----------
+    operator : HybridMatrix, ExplicitOperator or any other matrix
+        The device's module where ``operator.backend`` is "gpu", else NumPy.
+    """
+    return current_device().xp if getattr(operator, "backend", "cpu") == "gpu" else np
 
 
 class _Unrecorded:

@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels import current_device
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.systems import flow_into, leaving_rates
 from hybrid.explicit.csr import CsrArrays
 from hybrid.explicit.extract import explicit_matrix
 from hybrid.explicit.linear import LinearSystem
-from hybrid.explicit.operators import ExplicitOperator
+from hybrid.explicit.operators import ExplicitOperator, device_module
 from hybrid.gpu.arrays import to_host
-from hybrid.operator import inject
+from hybrid.operator import HybridMatrix, inject
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.properties.tree import Path, Probability
 from mtbdd.graph import prob0, prob1
@@ -69,8 +70,16 @@ class ReachabilitySystem:
         """The transitions among S? as an explicit matrix on the host, made on first use."""
         return explicit_matrix(self.transitions)
 
-    def system(self, engine: str = "hybrid", backend: str = "cpu", level: str | int = "auto") -> LinearSystem:
-        """Return the linear system of S? for an engine.
+    def system(
+        self,
+        engine: str = "hybrid",
+        backend: str = "cpu",
+        level: str | int = "auto",
+        storage: str = "auto",
+    ) -> LinearSystem:
+        """Return the linear system of S? for an engine, its vectors where its matrix is multiplied.
+
+        On a device they are CuPy's, so that CuPy's Krylov solvers run on the system there.
 
         Parameters
         ----------
@@ -81,14 +90,27 @@ class ReachabilitySystem:
             the device.
         level : str or int
             As for :func:`hybrid.inject`.
+        storage : str
+            Of the explicit engine on the gpu; see :class:`hybrid.explicit.ExplicitOperator`.
+
+        Raises
+        ------
+        ValueError
+            An engine, backend, level or storage that does not exist or cannot be used.
         """
+        operator: HybridMatrix | ExplicitOperator
+        if engine == "hybrid" and storage != "auto":
+            raise ValueError(f"storage: expected auto with the engine hybrid, got {storage!r}; use explicit")
         if engine == "hybrid":
-            return LinearSystem(inject(self.transitions, level, backend), self.diagonal, self.b)
-        if engine != "explicit":
+            operator = inject(self.transitions, level, backend)
+        elif engine == "explicit":
+            matrix = self.explicit if backend == "cpu" else explicit_matrix(self.transitions, backend)
+            device = None if backend == "cpu" else current_device()
+            operator = ExplicitOperator(matrix, device, storage)
+        else:
             raise ValueError(f"engine: expected hybrid or explicit, got {engine!r}")
-        matrix = self.explicit if backend == "cpu" else explicit_matrix(self.transitions, backend)
-        xp = matrix.xp
-        return LinearSystem(ExplicitOperator(matrix), xp.asarray(self.diagonal), xp.asarray(self.b))
+        xp = device_module(operator)
+        return LinearSystem(operator, xp.asarray(self.diagonal), xp.asarray(self.b))
 
     def as_scipy(self) -> tuple[Any, Vector]:
         """Return ``A = I - P`` as a SciPy CSR matrix, and b, every row divided by its diagonal.

@@ -54,11 +54,12 @@ def split_system(matrix: Any, b: ArrayLike, diagonal: Array | None = None) -> Li
         own = matrix.diagonal() if diagonal is None and hasattr(matrix, "diagonal") else diagonal
         if own is None:
             raise ValueError("diagonal: expected the diagonal of A beside an operator that cannot tell it")
-        xp = array_module(own)
         product = matrix.multiply if hasattr(matrix, "multiply") else matrix.matvec
-        operator = FunctionOperator(
-            shape, lambda x: own * x - product(x), None if xp is np else current_device()
-        )
+        on_device = array_module(own) is not np or getattr(matrix, "backend", "cpu") == "gpu"
+        device = current_device() if on_device else None
+        xp = np if device is None else device.xp
+        own = xp.asarray(own, dtype=float)
+        operator = FunctionOperator(shape, lambda x: own * x - product(x), device)
     own = xp.asarray(own, dtype=float)
     right = xp.asarray(b, dtype=float)
     zeros = int((own == 0.0).sum())

@@ -19,10 +19,13 @@ from gpu_kernels.formats import FORMATS
 from hybrid.explicit.csr import Array, CsrArrays, array_module
 from hybrid.explicit.extract import ExplicitSizes
 
-__all__ = ["STORAGES", "choose_storage", "least_device_bytes"]
+__all__ = ["HOST_STORAGES", "STORAGES", "choose_storage", "least_device_bytes"]
 
 STORAGES = ("auto", *FORMATS)
 """Names of storage on a device."""
+
+HOST_STORAGES = ("csr",)
+"""Names of storage on the host: compressed sparse rows, which SciPy multiplies."""
 
 _LONG_ROW = 256
 """Entries of a row beyond which one thread keeps all others waiting."""

@@ -8,6 +8,8 @@ copying the matrix does.
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,10 +21,28 @@ from hybrid.explicit.operators import Relaxing, unrecorded
 from hybrid.explicit.partition import RowPartition
 from hybrid.solvers.workspace import Workspace
 
-__all__ = ["StreamedOperator"]
+__all__ = ["PartTimes", "StreamedOperator"]
 
 _SHARE = 0.25
 """Of the free memory, for each of the two buffers; the vectors need the rest."""
+
+
+@dataclass(frozen=True)
+class PartTimes:
+    """When a part was copied and multiplied, in seconds since the product began.
+
+    Attributes
+    ----------
+    copy_begin : float
+        When the part's buffer was free and the copies of the parts before it were done.
+    copy_end : float
+        Its product begins then.
+    product_end : float
+    """
+
+    copy_begin: float
+    copy_end: float
+    product_end: float
 
 
 class StreamedOperator(Relaxing):
@@ -63,7 +83,6 @@ class StreamedOperator(Relaxing):
         if device is None:
             self._sparse = [part.to_scipy() for part in parts]
             return
-        self._parts = [_pinned(device.xp, part) for part in parts]
         largest = _largest(parts)
         needed, free = 2 * largest.nbytes, device.free_bytes()
         if needed > free:
@@ -72,6 +91,7 @@ class StreamedOperator(Relaxing):
                 "cut the matrix into more parts"
             )
         self._lanes = [_Lane(device, largest) for _ in range(2)]
+        self._parts = [_pinned(device.xp, part) for part in parts]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -99,14 +119,52 @@ class StreamedOperator(Relaxing):
             for (begin, end), part in zip(self.partition, self._sparse, strict=True):
                 result[begin:end] = part @ x
             return result
+        self._run(x, result)
+        return result
+
+    def copy_parts(self) -> None:
+        """Queue the copies of all parts through the buffers, without a product: what streaming costs alone.
+
+        Synchronises: no. Without a device there is nothing to copy.
+        """
+        self._run(None, None)
+
+    def trace(self, x: Array, out: Array) -> list[PartTimes]:
+        """Multiply once, and return when every part that has rows was copied and multiplied.
+
+        The times are those of events on the streams of the two buffers; they cost some microseconds a part.
+        Synchronises: yes.
+
+        Raises
+        ------
+        ValueError
+            If there is no device, or x does not fit.
+        """
+        if self.device is None:
+            raise ValueError("device: there is none to copy parts to; make the operator with device=...")
+        if x.shape != (self.shape[1],):
+            raise ValueError(f"x: expected shape ({self.shape[1]},), got {x.shape}")
+        marks: list[tuple[Any, ...]] = []
+        begin = _mark(self.xp, None)
+        self._run(x, out, marks)
+        self.device.synchronise()
+        times, engine = [], 0.0
+        for events in marks:
+            ready, copied, done = (_seconds_between(self.xp, begin, event) for event in events)
+            # A buffer may be free while the copy of the part before is still under way.
+            times.append(PartTimes(min(max(ready, engine), copied), copied, done))
+            engine = copied
+        return times
+
+    def _run(self, x: Array | None, out: Array | None, marks: list[tuple[Any, ...]] | None = None) -> None:
+        """Queue copies, and products unless there is no x, on the lanes in turn."""
         for lane in self._lanes:
             lane.begin()
         for i, ((begin, end), part) in enumerate(zip(self.partition, self._parts, strict=True)):
-            if end > begin:
-                self._lanes[i % 2].run(part, x, result[begin:end])
+            if end > begin and self._lanes:
+                self._lanes[i % 2].run(part, x, None if out is None else out[begin:end], marks)
         for lane in self._lanes:
             lane.end()
-        return result
 
 
 class _Lane:
@@ -139,15 +197,21 @@ class _Lane:
         if self._stream is not None:
             self._device.xp.cuda.get_current_stream().wait_event(self._stream.record())
 
-    def run(self, part: CsrArrays, x: Array, out: Array) -> None:
-        """Queue the copy of a part and its product."""
+    def run(
+        self, part: CsrArrays, x: Array | None, out: Array | None, marks: list[tuple[Any, ...]] | None = None
+    ) -> None:
+        """Queue the copy of a part and, with an x, its product; marks are set before, between and behind."""
         if self._stream is None:
-            self._queue(part, x, out)
+            self._queue(part, x, out, marks)
             return
         with self._stream:
-            self._queue(part, x, out)
+            self._queue(part, x, out, marks)
 
-    def _queue(self, part: CsrArrays, x: Array, out: Array) -> None:
+    def _queue(
+        self, part: CsrArrays, x: Array | None, out: Array | None, marks: list[tuple[Any, ...]] | None
+    ) -> None:
+        xp = self._device.xp
+        ready = None if marks is None else _mark(xp, self._stream)
         starts, columns = self._starts[: len(part.row_starts)], self._columns[: part.nnz]
         values = self._values[: part.nnz]
         for target, source in ((starts, part.row_starts), (columns, part.columns), (values, part.values)):
@@ -155,8 +219,24 @@ class _Lane:
                 target[...] = source
             elif target.size:
                 target.data.copy_from_host_async(source.ctypes.data, source.nbytes, self._stream)
-        matrix = MsrSubwarp(part.shape, CodedVector(part.nnz, 64, values, None), starts, columns)
-        matrix.multiply(self._device, x, out)
+        copied = None if marks is None else _mark(xp, self._stream)
+        if x is not None:
+            matrix = MsrSubwarp(part.shape, CodedVector(part.nnz, 64, values, None), starts, columns)
+            matrix.multiply(self._device, x, out)
+        if marks is not None:
+            marks.append((ready, copied, _mark(xp, self._stream)))
+
+
+def _mark(xp: Any, stream: Any) -> Any:
+    """Return an event on a stream, the current one unless given; on a host the time."""
+    if xp is np:
+        return time.perf_counter()
+    return (xp.cuda.get_current_stream() if stream is None else stream).record(xp.cuda.Event())
+
+
+def _seconds_between(xp: Any, begin: Any, end: Any) -> float:
+    """Return the seconds between two marks that have been reached."""
+    return float(end - begin if xp is np else xp.cuda.get_elapsed_time(begin, end) / 1e3)
 
 
 def _largest(parts: list[CsrArrays]) -> CsrArrays:

@@ -26,6 +26,11 @@ def build_block_tasks(device: Device, matrix: OffsetMTBDD, k: int, wide: bool = 
     -------
     BlockTasks
         The second representation of 003 section 4.4.1.2.
+
+    Raises
+    ------
+    MemoryError
+        If the device has no room for it, with required and available bytes; it is made on the host first.
     """
     tasks = cut_tasks(inject_level(matrix, k))
     cut, blocks = tasks.instances, tasks.injected.blocks

@@ -15,7 +15,7 @@ from hybrid.gpu.arrays import Array, owners, pointers, ranges
 
 __all__ = ["fill_cells", "share_cells"]
 
-_WORDS = {2: np.uint16, 4: np.uint32, 8: np.uint64}
+_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 
 
@@ -33,7 +33,7 @@ def fill_cells(
         Number of its term.
     n_cells : int
     unit : int
-        Term numbers that a lane reads at once, 2 or 4.
+        Term numbers that a lane reads at once: 1, 2 or 4.
     most_terms : int
         Terms of the fullest round, which decide whether a number takes one byte or two.
 
@@ -69,7 +69,7 @@ def share_cells(xp: Any, cell_ptr: Array, codes: Array, unit: int) -> tuple[Arra
     codes : ndarray, shape (units * 32 * unit,), uint8 or uint16
         Term numbers, [unit][lane][unit].
     unit : int
-        Term numbers that a lane reads at once, 2 or 4.
+        Term numbers that a lane reads at once: 1, 2 or 4.
 
     Returns
     -------

@@ -25,14 +25,17 @@ _START_SECONDS = 0.1e-3
 """Slack of that comparison: short products are starts for the most part, and decide nothing."""
 
 _VECTORS = 4
-"""Vectors of the leanest solution: two iterates, diagonal, right-hand side."""
+"""Vectors of the leanest solution: two iterates, diagonal, right-hand side.
+
+Methods that keep more ask for them when they begin, by :meth:`hybrid.solvers.workspace.Workspace.reserve`.
+"""
 
 _MOST_VECTORS = 8
 """Vectors of the method that keeps most of them, bounds on long-run averages."""
 
 
 def build_bytes(types: RowTypes, k: int) -> int:
-    """Return the most memory that building level k and solving with it takes, in bytes."""
+    """Return the most memory that building level k and the leanest solution with it take, in bytes."""
     classes, level = types.classes, types.levels[k]
     below = nonzeros_below(classes.matrix)[k]
     entries = int(below[classes.representative[k]][level.blocks].sum())

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from gpu_kernels import ChoiceGains, ChoiceStep, ChoiceTiles, Device, run_choices
+from gpu_kernels import ChoiceGains, ChoiceStep, ChoiceTiles, Device, IterationState, run_choices
 from hybrid.gpu.choice import check_memory
-from hybrid.gpu.choice_layout import (
-    ChoiceLayoutOptions,
-    build_choice_tiles,
-    rank_choice_levels,
-    row_types_of,
-)
+from hybrid.gpu.choice_layout import ChoiceLayoutOptions, build_choice_tiles
+from hybrid.gpu.choice_levels import MOST_LAYERS, StackedCurve, stacked_curve
 from hybrid.gpu.probe import PROBE_ENTRIES
-from hybrid.gpu.stacked import StackedLayers, stack_layers
-from hybrid.injection.row_types import RowTypes
-from hybrid.levels.counting import nonzeros_below
-from hybrid.levels.curve import level_curve
+from hybrid.gpu.stacked import stack_layers
+from hybrid.levels.choice import choose_level
 from mtbdd.offset import OffsetMTBDD
 
 __all__ = ["MOST_LAYERS", "build_choices"]
 
-MOST_LAYERS = 64
-"""Layers of a system at most: a state's layers with entries are bits of a word."""
-
 _SIMILAR = 1.3
 _CANDIDATES = 4
 _REPEATS = 5
+_RECORDED = 6
 
 
 def build_choices(
@@ -38,6 +31,8 @@ def build_choices(
     layers: int,
     level: str | int = "auto",
     options: ChoiceLayoutOptions | None = None,
+    gains: Callable[[ChoiceTiles], ChoiceGains] | None = None,
+    maximise: bool = True,
 ) -> tuple[int, ChoiceTiles] | None:
     """Put the matrices of all layers on a device.
 
@@ -52,6 +47,11 @@ def build_choices(
         ``auto``, ``min-time``, ``min-memory``, or an injection level of the layers' diagrams.
     options : ChoiceLayoutOptions, optional
         Choices of speed; given, no launch shapes are tried.
+    gains : callable, optional
+        Gives the gains that steps will have, which levels and launch shapes are timed with; asked once, with
+        tiles of some level. Without it, choices are worth nothing by themselves.
+    maximise : bool
+        Which steps are timed.
 
     Returns
     -------
@@ -67,20 +67,17 @@ def build_choices(
     -----
     Synchronises: yes.
     """
-    stacked = stack_layers(matrices, layers)
-    types = row_types_of(stacked)
-    ranked = rank_choice_levels(stacked, types)
-    entries = int(nonzeros_below(stacked.matrix)[0].sum())
-    timed = entries >= PROBE_ENTRIES and level in ("auto", "min-time")
-    wanted = _candidates(stacked, ranked, level, timed)
+    curve = stacked_curve(stack_layers(matrices, layers))
+    timed = curve.nonzeros >= PROBE_ENTRIES and level in ("auto", "min-time")
+    trial = _Trial(device, gains, maximise)
     best: tuple[float, int, ChoiceTiles] | None = None
     problem: MemoryError | None = None
-    for k in wanted:
-        built = _built(device, stacked, types, k, options)
+    for k in _candidates(curve, level, timed):
+        built = _built(device, curve, k, options)
         if isinstance(built, MemoryError):
             problem = built
         elif built is not None:
-            seconds = _seconds(device, built) if timed else 0.0
+            seconds = trial.seconds(built) if timed else 0.0
             if best is None or seconds < best[0]:
                 best = seconds, k, built
         if best is not None and not timed:
@@ -90,66 +87,97 @@ def build_choices(
             raise problem
         return None
     seconds, k, tiles = best
-    if options is None and entries >= PROBE_ENTRIES:
-        tiles = _retuned(device, stacked, types, k, tiles)
-    return k - stacked.first_level, tiles
+    if options is None and curve.nonzeros >= PROBE_ENTRIES:
+        tiles = _retuned(trial, curve, k, tiles)
+    return k, tiles
 
 
-def _candidates(
-    stacked: StackedLayers, ranked: list[tuple[int, float]], level: str | int, timed: bool
-) -> list[int]:
-    """Return the levels of the stacked matrix to try."""
-    first = stacked.first_level
+def _candidates(curve: StackedCurve, level: str | int, timed: bool) -> list[int]:
+    """Return the levels to try: the one that a policy chooses first, unless several are timed."""
+    usable = list(curve.seconds)
     if isinstance(level, int):
-        # The same bits as in a layer's diagram are tested above it.
-        return [k for k, _ in ranked if k == first + level]
+        return [k for k in usable if k == level]
+    if not usable:
+        return []
+    chosen = choose_level(curve, level, "gpu").level
+    if timed:
+        near = sorted(k for k in usable if curve.seconds[k] <= _SIMILAR * curve.seconds[usable[0]])
+        step = max(1.0, (len(near) - 1) / (_CANDIDATES - 1))
+        spread = {near[round(i * step)] for i in range(_CANDIDATES) if round(i * step) < len(near)}
+        return sorted(spread | {usable[0], chosen})
     if level == "min-memory":
-        sizes = {c.level: c.bytes_worst_case for c in level_curve(stacked.matrix).levels}
-        return sorted((k for k, _ in ranked), key=lambda k: sizes[k])[:1]
-    if not timed or not ranked:
-        return [k for k, _ in ranked]
-    near = sorted(k for k, seconds in ranked if seconds <= _SIMILAR * ranked[0][1])
-    step = max(1.0, (len(near) - 1) / (_CANDIDATES - 1))
-    spread = {near[round(i * step)] for i in range(_CANDIDATES) if round(i * step) < len(near)}
-    return sorted(spread | {ranked[0][0]})
+        usable.sort(key=lambda k: (curve[k].bytes_worst_case, k))
+    return [chosen, *(k for k in usable if k != chosen)]
 
 
 def _built(
-    device: Device, stacked: StackedLayers, types: RowTypes, k: int, options: ChoiceLayoutOptions | None
+    device: Device, curve: StackedCurve, k: int, options: ChoiceLayoutOptions | None
 ) -> ChoiceTiles | MemoryError | None:
+    stacked, types = curve.stacked, curve.types
     try:
-        check_memory(device, types, k)
+        check_memory(device, types, stacked.first_level + k)
     except MemoryError as error:
         return error
-    return build_choice_tiles(device, stacked, types, k, options)
+    return build_choice_tiles(device, stacked, types, stacked.first_level + k, options)
 
 
-def _retuned(
-    device: Device, stacked: StackedLayers, types: RowTypes, k: int, tiles: ChoiceTiles
-) -> ChoiceTiles:
-    """Return the tiles or others of the same level whose launch shape was measured to be faster."""
-    best, seconds = tiles, _seconds(device, tiles)
-    members = 2 if tiles.tuning.members == 4 else 4
-    for tuning in (
-        replace(tiles.tuning, members=members),
-        replace(tiles.tuning, min_blocks=6),
-        replace(tiles.tuning, members=1, min_blocks=10),
-    ):
-        other = build_choice_tiles(device, stacked, types, k, ChoiceLayoutOptions(tuning=tuning))
-        if other is None:
-            continue
-        taken = _seconds(device, other)
-        if taken < seconds:
-            best, seconds = other, taken
+def _retuned(trial: _Trial, curve: StackedCurve, k: int, tiles: ChoiceTiles) -> ChoiceTiles:
+    """Return the tiles or others of the same level whose shape was measured to be faster.
+
+    Launch shapes first; then smaller tiles, which spread small models over more blocks; larger items, whose
+    tables are made less often; and single entries.
+    """
+    best, seconds, options = tiles, trial.seconds(tiles), ChoiceLayoutOptions(tuning=tiles.tuning)
+    own = tiles.tuning
+    tunings = (
+        replace(own, members=2 if own.members == 4 else 4),
+        replace(own, min_blocks=6),
+        replace(own, threads=2 * own.threads, min_blocks=own.min_blocks // 2),
+        replace(own, members=1, min_blocks=10),
+    )
+    steps: tuple[tuple[dict[str, Any], ...], ...] = (
+        tuple({"tuning": tuning} for tuning in tunings),
+        ({"slices": 8}, {"slices": 4}),
+        ({"turns": 2}, {"turns": 4}),
+        ({"unit": 1},) if tiles.unit == 2 else (),
+    )
+    for changes in steps:
+        for other_options in [replace(options, **change) for change in changes]:
+            other = _built(trial.device, curve, k, other_options)
+            if not isinstance(other, ChoiceTiles):
+                continue
+            taken = trial.seconds(other)
+            if taken < seconds:
+                best, seconds, options = other, taken, other_options
     return best
 
 
-def _seconds(device: Device, tiles: ChoiceTiles) -> float:
-    """Return the time of a step whose choices are worth nothing by themselves."""
-    xp = device.xp
-    table = xp.zeros((1, 2 * tiles.layers + 1))
-    table[:, tiles.layers :] = -np.inf
-    gains = ChoiceGains(0, None, table, table, None)
-    x, out = xp.ones(tiles.size), xp.empty(tiles.size)
-    step = ChoiceStep(maximise=True)
-    return device.seconds(lambda: run_choices(device, tiles, gains, step, x, out), _REPEATS)
+class _Trial:
+    """Times steps as value iteration makes them: with their gains, and the differences measured."""
+
+    def __init__(
+        self, device: Device, gains: Callable[[ChoiceTiles], ChoiceGains] | None, maximise: bool
+    ) -> None:
+        self.device = device
+        self._gains_of = gains or self._nothing
+        self._gains: ChoiceGains | None = None
+        self._maximise = maximise
+
+    def seconds(self, tiles: ChoiceTiles) -> float:
+        """Return the time of a step, launches recorded. Synchronises: yes."""
+        xp, device = self.device.xp, self.device
+        gains = self._gains = self._gains or self._gains_of(tiles)
+        x, out = xp.zeros(tiles.size), xp.empty(tiles.size)
+        step = ChoiceStep(self._maximise, state=IterationState.create(device))
+
+        def steps() -> None:
+            for k in range(_RECORDED):
+                run_choices(device, tiles, gains, step, *((x, out) if k % 2 == 0 else (out, x)))
+
+        steps()
+        return device.seconds(device.record(steps), _REPEATS) / _RECORDED
+
+    def _nothing(self, tiles: ChoiceTiles) -> ChoiceGains:
+        table = self.device.xp.zeros((1, 2 * tiles.layers + 1))
+        table[:, tiles.layers :] = -np.inf if self._maximise else np.inf
+        return ChoiceGains(0, None, table, table, None)

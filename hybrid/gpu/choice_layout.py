@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels import ChoiceTiles, Device, Tuning, index_bits, index_type
-from gpu_kernels.tiles import LANES, pack_columns, pack_items, pack_terms
+from gpu_kernels.tiles import pack_columns, pack_items, pack_terms
 from hybrid.gpu.arrays import pointers, ranges, to_host
 from hybrid.gpu.choice_tiles import PassTable, build_passes
 from hybrid.gpu.cost import level_seconds
 from hybrid.gpu.expansion import expand_classes, expand_groups
-from hybrid.gpu.layout import PLACES, SHARED_BYTES, bundle_groups, find_gaps
+from hybrid.gpu.layout import SHARED_BYTES, bundle_groups, count_chunks, find_gaps
 from hybrid.gpu.stacked import StackedLayers
 from hybrid.gpu.tuning import choose_tuning
 from hybrid.injection.block_classes import find_block_classes
@@ -40,6 +40,10 @@ class ChoiceLayoutOptions:
         Launch shape; chosen from the row types if left out.
     slices : int, optional
         Slices of 32 rows of a tile at most.
+    unit : int, optional
+        Entries of a row in a layer that are read at once: 1, 2 or 4; chosen by their mean if left out.
+    turns : int
+        Slices of 32 rows that every warp of a block has at least, where there is room.
     most_terms : int
         Terms of a round at most.
     window_rows : int
@@ -50,6 +54,8 @@ class ChoiceLayoutOptions:
 
     tuning: Tuning | None = None
     slices: int | None = None
+    unit: int | None = None
+    turns: int = 1
     most_terms: int = _MOST_TERMS
     window_rows: int = 1 << 27
     wide: bool = False
@@ -108,7 +114,7 @@ def build_choice_tiles(
     bits = index_bits(max(size, level.group_slots), chosen.wide)
     tuning = chosen.tuning or choose_tuning(types, k)
     nonzeros = int(nonzeros_below(stacked.matrix)[0].sum())
-    unit = 2 if nonzeros < _SHORT_ROWS * size * stacked.layers else 4
+    unit = chosen.unit or (2 if nonzeros < _SHORT_ROWS * size * stacked.layers else 4)
     # What a term takes of the block's fast memory: a place for each member, and a weight.
     limit = min(chosen.most_terms, SHARED_BYTES // (tuning.members * bits // 8 + 8) - 4)
     table = None
@@ -122,7 +128,8 @@ def build_choice_tiles(
     groups = expand_groups(xp, types, k)
     index, members = index_type(bits), tuning.members
     terms = _most_terms(table)
-    chunks = _chunks(table, terms, tuning)
+    rows = to_host(table.rows)[to_host(table.type_tile)[:-1]]
+    chunks = count_chunks(rows, terms, tuning, chosen.turns)
     order, (tile, group, count) = bundle_groups(
         xp, groups, table.type_tile, xp.asarray(chunks * members), chosen.window_rows
     )
@@ -176,15 +183,3 @@ def _most_terms(table: PassTable) -> np.ndarray[Any, np.dtype[np.int64]]:
         np.maximum.reduceat(of_round, first) if len(first) else np.zeros(0, np.int64)
     )
     return most
-
-
-def _chunks(
-    table: PassTable, terms: np.ndarray[Any, np.dtype[np.int64]], tuning: Tuning
-) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return, for every type, how many times ``members`` groups make an item that keeps all warps busy."""
-    first = to_host(table.type_tile)[:-1]
-    slices = -(-to_host(table.rows)[first] // LANES)
-    wanted = -(-(tuning.threads // LANES) // slices)
-    room = PLACES // ((terms + 1) * tuning.members)
-    chunks: np.ndarray[Any, np.dtype[np.int64]] = np.maximum(np.minimum(wanted, room), 1)
-    return chunks

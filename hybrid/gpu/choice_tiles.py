@@ -95,7 +95,7 @@ def build_passes(
     slices : int
         Slices of 32 rows of a tile at most.
     unit : int
-        Entries of a row that are read at once, 2 or 4.
+        Entries of a row that are read at once: 1, 2 or 4.
     most_terms : int
         Terms of a round at most.
 

@@ -2,8 +2,9 @@
 
 A product reads one element of x an entry, mostly from the caches; every row costs its share of the vectors;
 every item of the kernel costs a start; the entries of a row type are read once for the groups that share a
-block. The constants were fitted to products of the case studies measured at many levels on an NVIDIA H200.
-They need only rank levels; what they cannot know, the terms of a tile, :mod:`hybrid.gpu.probe` measures.
+block. The constants were fitted to products of the case studies measured at many levels on an NVIDIA H200; on
+other cards they are scaled by instructions, bandwidth and second-level cache (:mod:`hybrid.gpu.card`). They
+need only rank levels; what they cannot know, the terms of a tile, :mod:`hybrid.gpu.probe` measures.
 Where rows are long, every level can be held as tiles or as pairs (:mod:`hybrid.gpu.pair_cost`), and the form
 predicted to be faster is taken.
 """
@@ -17,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.gpu.card import REFERENCE, Card, card_in_use
 from hybrid.gpu.pair_cost import SECONDS_SERIAL_ENTRY, count_pairs, has_long_rows, longest_row, pair_seconds
 from hybrid.gpu.tuning import choose_tuning
 from hybrid.injection.row_types import RowTypes
@@ -49,10 +51,12 @@ class _Form(NamedTuple):
     pairs: bool
 
 
-_cache: weakref.WeakKeyDictionary[LevelCurve, dict[int, _Form]] = weakref.WeakKeyDictionary()
+_cache: weakref.WeakKeyDictionary[LevelCurve, dict[Card, dict[int, _Form]]] = weakref.WeakKeyDictionary()
 
 
-def level_seconds(types: RowTypes, k: int, nonzeros: NDArray[np.int64]) -> float | None:
+def level_seconds(
+    types: RowTypes, k: int, nonzeros: NDArray[np.int64], card: Card | None = None
+) -> float | None:
     """Predict the seconds of one product with the row types of level k.
 
     Parameters
@@ -63,6 +67,8 @@ def level_seconds(types: RowTypes, k: int, nonzeros: NDArray[np.int64]) -> float
         Level.
     nonzeros : ndarray, shape (nodes of level k,), int64
         Non-zeros of every node's submatrix.
+    card : Card, optional
+        The one in use if left out.
 
     Returns
     -------
@@ -90,48 +96,59 @@ def level_seconds(types: RowTypes, k: int, nonzeros: NDArray[np.int64]) -> float
     bundles = np.ceil(groups / together)
     lanes = _LANES * np.ceil(rows / _LANES) / rows
     dead = np.ceil(groups / members) * members / groups
+    card = card or card_in_use()
+    work, transfer = card.work(REFERENCE), card.transfer(REFERENCE)
     each = _SECONDS_ENTRY + (_SECONDS_SCALED_ENTRY if classes.scaled else 0.0)
     seconds = (
-        groups * entries * lanes * dead * each
-        + groups * rows * _SECONDS_ROW
-        + tiles * bundles * _SECONDS_ITEM
-        + bundles * entries * _SECONDS_STORED_ENTRY
+        # An entry is an instruction or two, and a read of x by way of the caches: the slower one decides.
+        groups * entries * lanes * dead * (each * max(work, transfer))
+        + groups * rows * (_SECONDS_ROW * transfer)
+        + tiles * bundles * (_SECONDS_ITEM * work)
+        + bundles * entries * (_SECONDS_STORED_ENTRY * work)
     )
     stored = float(entries.sum()) + 12.0 * level.group_slots
-    slots = _SECONDS_SLOT * level.group_slots
-    return float(seconds.sum()) + slots + stored * _SECONDS_STORED_BYTE + _SECONDS_START
+    slots = _SECONDS_SLOT * level.group_slots * work
+    streamed = stored * _SECONDS_STORED_BYTE * card.stream(stored, REFERENCE)
+    return float(seconds.sum()) + slots + streamed + _SECONDS_START
 
 
 def _levels(curve: LevelCurve) -> dict[int, _Form]:
-    """Return the usable levels, each in the form predicted to be fastest."""
-    if curve not in _cache:
+    """Return the usable levels, each in the form predicted to be fastest on the card in use."""
+    known, card = _cache.setdefault(curve, {}), card_in_use()
+    if card not in known:
         below = nonzeros_below(curve.plain.classes.matrix)
         long = has_long_rows(curve, below)
         found: dict[int, _Form] = {}
         for types in (curve.plain, curve.scaled):
-            for form, k in (*_as_tiles(types, below, long), *(_as_pairs(types, below) if long else ())):
+            for form, k in (
+                *_as_tiles(types, below, long, card),
+                *(_as_pairs(types, below, card) if long else ()),
+            ):
                 if k not in found or form.seconds < found[k].seconds:
                     found[k] = form
-        _cache[curve] = found
-    return _cache[curve]
+        known[card] = found
+    return known[card]
 
 
 def _as_tiles(
-    types: RowTypes, below: tuple[NDArray[np.int64], ...], long: bool
+    types: RowTypes, below: tuple[NDArray[np.int64], ...], long: bool, card: Card
 ) -> Iterator[tuple[_Form, int]]:
     waiting = longest_row(types, below) * SECONDS_SERIAL_ENTRY if long else 0.0
     for k in range(len(types)):
-        seconds = level_seconds(types, k, below[k])
+        seconds = level_seconds(types, k, below[k], card)
         if seconds is not None:
             yield _Form(seconds + waiting, types, False), k
 
 
-def _as_pairs(types: RowTypes, below: tuple[NDArray[np.int64], ...]) -> Iterator[tuple[_Form, int]]:
+def _as_pairs(
+    types: RowTypes, below: tuple[NDArray[np.int64], ...], card: Card
+) -> Iterator[tuple[_Form, int]]:
     counts = count_pairs(types.classes, below)
+    slower = max(card.work(REFERENCE), card.transfer(REFERENCE))
     for k in range(min(len(types), len(counts))):
         seconds = pair_seconds(types, k, below, counts[k])
         if seconds is not None:
-            yield _Form(seconds, types, True), k
+            yield _Form(seconds * slower, types, True), k
 
 
 def predicted_seconds(curve: LevelCurve, k: int) -> float | None:

@@ -17,7 +17,14 @@ from hybrid.gpu.tuning import FEW_TERMS, LARGE_SLICES, choose_shape, choose_tuni
 from hybrid.injection.row_types import RowTypes
 from hybrid.levels.counting import nonzeros_below
 
-__all__ = ["PLACES", "SHARED_BYTES", "LayoutOptions", "build_layout", "bundle_groups", "find_gaps"]
+__all__ = [
+    "SHARED_BYTES",
+    "LayoutOptions",
+    "build_layout",
+    "bundle_groups",
+    "count_chunks",
+    "find_gaps",
+]
 
 PLACES = 2048
 """Places of terms that an item of several chunks may have: bounds its shared memory."""
@@ -39,6 +46,8 @@ class LayoutOptions:
         Sizes of tiles; chosen by :mod:`hybrid.gpu.tuning` if left out.
     tuning : Tuning, optional
         Launch shape; likewise.
+    turns : int
+        Slices of 32 rows that every warp of a block has at least, where there is room.
     window_rows : int
         Groups of one type are bundled if they begin in the same window of rows.
     wide : bool
@@ -47,6 +56,7 @@ class LayoutOptions:
 
     shape: TileShape | None = None
     tuning: Tuning | None = None
+    turns: int = 1
     window_rows: int = 1 << 27
     wide: bool = False
 
@@ -99,7 +109,8 @@ def build_layout(
     index = index_type(bits)
     members = tuning.members
     terms = _most_terms(table)
-    chunks = _chunks(table, terms, tuning)
+    rows = to_host(table.rows)[to_host(table.type_tile)[:-1]]
+    chunks = count_chunks(rows, terms, tuning, chosen.turns)
     order, items = bundle_groups(
         xp, groups, table.type_tile, xp.asarray(chunks * members), chosen.window_rows
     )
@@ -157,13 +168,25 @@ def _table_bytes(table: TileTable, tuning: Tuning, bits: int, scaled: bool) -> i
     return terms * tuning.members * bits // 8 + 8 * terms * (tuning.members if scaled else 1)
 
 
-def _chunks(
-    table: TileTable, terms: np.ndarray[Any, np.dtype[np.int64]], tuning: Tuning
+def count_chunks(
+    rows: np.ndarray[Any, np.dtype[np.int64]],
+    terms: np.ndarray[Any, np.dtype[np.int64]],
+    tuning: Tuning,
+    turns: int,
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return, for every type, how many times ``members`` groups make an item that keeps all warps busy."""
-    first = to_host(table.type_tile)[:-1]
-    slices = -(-to_host(table.rows)[first] // LANES)
-    wanted = -(-(tuning.threads // LANES) // slices)
+    """Return, for every type, how many times ``members`` groups make an item.
+
+    Parameters
+    ----------
+    rows, terms : ndarray, shape (types,), int64
+        Rows of a type's first tile, and terms of its fullest round.
+    tuning : Tuning
+    turns : int
+        Slices that every warp has at least, where the tables of the terms have room: what a block does before
+        its first product is shared among them.
+    """
+    slices = -(-rows // LANES)
+    wanted = -(-turns * (tuning.threads // LANES) // slices)
     room = PLACES // ((terms + 1) * tuning.members)
     chunks: np.ndarray[Any, np.dtype[np.int64]] = np.maximum(np.minimum(wanted, room), 1)
     return chunks

@@ -69,6 +69,16 @@ class DeviceWorkspace(Workspace):
         self._stretch = _STRIDE // 2
         self._last: float | None = None
 
+    def reserve(self, vectors: int, size: int) -> None:
+        """Refuse a solution whose vectors do not fit in what is free now."""
+        required, available = 8 * vectors * size, self.device.free_bytes()
+        if required > available:
+            raise MemoryError(
+                f"a solution with {vectors} vectors of {size} elements needs {required} bytes on "
+                f"{self.device.name}, {available} are free; choose --method jacobi or jor, which keep the "
+                "fewest, or backend 'cpu'"
+            )
+
     def vector(self, values: ArrayLike) -> Array:
         """Return a copy on the device."""
         return self.xp.array(values, dtype=np.float64, order="C")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hybrid.levels.curve import CandidateLevel, LevelCurve
+from hybrid.levels.table import CandidateLevel, LevelTable
 
 __all__ = ["LEVEL_POLICIES", "LevelChoice", "choose_level", "predicted_seconds", "within_budget"]
 
@@ -24,7 +24,7 @@ class LevelChoice:
     reason: str
 
 
-def predicted_seconds(curve: LevelCurve, candidate: CandidateLevel, backend: str) -> float | None:
+def predicted_seconds(curve: LevelTable, candidate: CandidateLevel, backend: str) -> float | None:
     """Predict the time of a product at a level; None if the backend cannot or should not use the level.
 
     The reference backend spends its time on entries and on a Python step for every submatrix. Levels where
@@ -35,15 +35,11 @@ def predicted_seconds(curve: LevelCurve, candidate: CandidateLevel, backend: str
         if candidate.submatrix_nonzeros > max(curve.nonzeros // 4, 1 << 16):
             return None
         return curve.nonzeros * _REFERENCE_ENTRY_SECONDS + candidate.nodes * _REFERENCE_BLOCK_SECONDS
-    if backend == "gpu":
-        from hybrid.gpu.cost import predicted_seconds as predicted_on_device
-
-        return predicted_on_device(curve, candidate.level)
-    return candidate.seconds_predicted
+    return curve.compiled_seconds(candidate.level, backend)
 
 
 def choose_level(
-    curve: LevelCurve,
+    curve: LevelTable,
     policy: str | int = "auto",
     backend: str = "cpu",
     memory_budget: int | None = None,
@@ -52,8 +48,8 @@ def choose_level(
 
     Parameters
     ----------
-    curve : LevelCurve
-        The candidates.
+    curve : LevelTable
+        The candidates; of a decision process those of all layers, which have one level together.
     policy : str or int
         ``min-memory``: the least bytes in the worst case of the second representation. ``min-time``: the
         least predicted time of a product on the backend. ``auto``: the same as ``min-time``. A number: that
@@ -127,7 +123,7 @@ def within_budget(candidate: CandidateLevel, backend: str, memory_budget: int | 
 
 
 def _fixed(
-    curve: LevelCurve, level: int, allowed: list[CandidateLevel], budget: int | None, backend: str
+    curve: LevelTable, level: int, allowed: list[CandidateLevel], budget: int | None, backend: str
 ) -> LevelChoice:
     if not 0 <= level < len(curve):
         raise ValueError(f"level: expected 0..{len(curve) - 1} for this matrix, got {level}")

@@ -18,6 +18,7 @@ task pointer              8     where the instances of 256 rows begin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,96 +29,44 @@ from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.row_types import RowTypes, find_row_types
 from hybrid.injection.tasks import TASK_ROWS
 from hybrid.levels.counting import nonzeros_below, paths_from_root
+from hybrid.levels.table import CandidateLevel, LevelTable
 from mtbdd.offset import OffsetMTBDD
 
-__all__ = ["CandidateLevel", "LevelCurve", "base_memory_bytes", "level_curve"]
+__all__ = ["LevelCurve", "base_memory_bytes", "candidate_levels", "level_curve"]
 
 _ENTRY_LIMIT = 1 << 26
 """Merged entries of all row types beyond which no row-type representation is offered for a level."""
 
 
-@dataclass(frozen=True)
-class CandidateLevel:
-    """One candidate injection level.
-
-    Attributes
-    ----------
-    level : int
-        Number of variables above it: 0 is the root, 2n the terminals.
-    nodes : int
-        Nodes, each of which would become a submatrix.
-    paths : int
-        Instances of the first representation.
-    submatrix_nonzeros : int
-        Entries of all submatrices.
-    instances_worst_case : int
-        Upper bound of the instances cut at 256 rows: floor(n / 256) + 2 for a path to a submatrix of n rows.
-    bytes_first : int
-        Bytes of the first representation (submatrices and paths).
-    bytes_worst_case : int
-        Bytes of the second representation with that bound (submatrices, instances, tasks): MemR.
-    row_types, groups : int or None
-        Distinct row types and row prefixes; None where the row types are too many to list.
-    row_type_bytes : int or None
-        Bytes of the row-type representation, blocks shared up to a scale where that is smaller.
-    seconds_predicted : float or None
-        Predicted time of a product on the CPU backend; None where it cannot use the level.
-    scaled : bool
-        Whether the prediction is for blocks shared up to a scale.
-    """
-
-    level: int
-    nodes: int
-    paths: int
-    submatrix_nonzeros: int
-    instances_worst_case: int
-    bytes_first: int
-    bytes_worst_case: int
-    row_types: int | None
-    groups: int | None
-    row_type_bytes: int | None
-    seconds_predicted: float | None
-    scaled: bool
-
-
 @dataclass(frozen=True, eq=False)
-class LevelCurve:
-    """All candidate levels of a matrix.
+class LevelCurve(LevelTable):
+    """All candidate levels of one matrix.
 
     Attributes
     ----------
-    levels : tuple of CandidateLevel
-        The levels 0 .. 2n.
-    shape : tuple of int
-        Shape of the matrix.
-    nonzeros : int
-        Non-zeros of the matrix.
+    levels, shape, nonzeros
+        See `LevelTable`.
     plain, scaled : RowTypes
         Row types with blocks shared when equal and when equal up to a scale.
     """
 
-    levels: tuple[CandidateLevel, ...]
-    shape: tuple[int, int]
-    nonzeros: int
     plain: RowTypes
     scaled: RowTypes
 
-    @property
-    def min_memory(self) -> int:
-        """Level whose second representation is smallest in the worst case, the first of equals."""
-        return min(self.levels, key=lambda c: (c.bytes_worst_case, c.level)).level
+    def compiled_seconds(self, level: int, backend: str) -> float | None:
+        """See `LevelTable.compiled_seconds`."""
+        if backend == "gpu":
+            from hybrid.gpu.cost import predicted_seconds
 
-    def __len__(self) -> int:
-        return len(self.levels)
-
-    def __getitem__(self, level: int) -> CandidateLevel:
-        if not 0 <= level < len(self.levels):
-            raise IndexError(f"level: expected 0..{len(self.levels) - 1}, got {level}")
-        return self.levels[level]
+            return predicted_seconds(self, level)
+        return self[level].seconds_predicted
 
 
 def base_memory_bytes(n_states: int, with_b: bool = False) -> int:
-    """Return MemB: two solution vectors, the diagonal and, if needed, b, of doubles (003 section 5.2.3.1)."""
+    """Return MemB: two solution vectors, the diagonal and, if needed, b, of doubles (003 section 5.2.3.1).
+
+    An MDP has no diagonal: the third vector is a layer's product.
+    """
     return 8 * n_states * (4 if with_b else 3)
 
 
@@ -144,10 +93,40 @@ def level_curve(matrix: OffsetMTBDD) -> LevelCurve:
     Time: O(nodes log nodes) for the paths, and the sweep of
     :func:`hybrid.injection.row_types.find_row_types` twice.
     """
-    below, above = nonzeros_below(matrix), paths_from_root(matrix)
     plain = find_row_types(find_block_classes(matrix, scaled=False))
     scaled = find_row_types(find_block_classes(matrix, scaled=True))
-    wide = 8 if max(matrix.shape) >= 2**31 else 4
+    levels, nonzeros = candidate_levels(matrix, (plain, scaled), max(matrix.shape))
+    return LevelCurve(levels, matrix.shape, nonzeros, plain, scaled)
+
+
+def candidate_levels(
+    matrix: OffsetMTBDD, kinds: Sequence[RowTypes], span: int
+) -> tuple[tuple[CandidateLevel, ...], int]:
+    """Count every level of a matrix.
+
+    Parameters
+    ----------
+    matrix : OffsetMTBDD
+        The matrix.
+    kinds : sequence of RowTypes
+        The row types of the matrix that may be used; the smallest are counted, the fastest predicted.
+    span : int
+        What rows and columns of instances stay below: 4 bytes hold each up to 2**31.
+
+    Returns
+    -------
+    levels : tuple of CandidateLevel
+        The 2n + 1 candidates.
+    nonzeros : int
+        Non-zeros of the matrix.
+
+    Raises
+    ------
+    OverflowError
+        If a number of paths or non-zeros does not fit 63 bits.
+    """
+    below, above = nonzeros_below(matrix), paths_from_root(matrix)
+    wide = 8 if span >= 2**31 else 4
     candidates = []
     for k in range(matrix.n_levels + 1):
         paths = _total(above[k], f"paths to level {k}")
@@ -160,7 +139,7 @@ def level_curve(matrix: OffsetMTBDD) -> LevelCurve:
         tasks = 8 * (-(-matrix.n_rows // TASK_ROWS) + 1)
         options = [
             (_row_type_bytes(types, k, below[k], wide), types)
-            for types in (plain, scaled)
+            for types in kinds
             if k < len(types) and _merged_entries(types, k, below[k]) <= max(_ENTRY_LIMIT, entries)
         ]
         smallest, chosen = min(options, key=lambda o: o[0]) if options else (None, None)
@@ -182,8 +161,7 @@ def level_curve(matrix: OffsetMTBDD) -> LevelCurve:
                 scaled=is_scaled,
             )
         )
-    nonzeros = int(below[0].sum())
-    return LevelCurve(tuple(candidates), matrix.shape, nonzeros, plain, scaled)
+    return tuple(candidates), int(below[0].sum())
 
 
 def _merged_entries(types: RowTypes, k: int, below: NDArray[np.int64]) -> int:

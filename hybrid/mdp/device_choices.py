@@ -9,31 +9,21 @@ from gpu_kernels import (
     Device,
     Tuning,
     current_device,
-    device_problem,
     mark_entries,
     run_choices,
 )
+from hybrid.backend import choose_backend
 from hybrid.checking.options import CheckOptions
 from hybrid.gpu.choice import SMALL_ENTRIES
 from hybrid.gpu.choice_build import MOST_LAYERS, build_choices
 from hybrid.gpu.choice_gains import code_gains
 from hybrid.mdp.device_operator import DeviceOperator
 from hybrid.mdp.offers import Groups, Offer
+from hybrid.mdp.refusal import NOTHING_TO_MULTIPLY, Refusal, refuse_device
 from hybrid.solvers.workspace import Array
 from mtbdd.convert import count_nonzeros
 
-__all__ = ["DeviceChoices", "device_choices", "prefers_device"]
-
-_SMALL_STATES = 1 << 16
-"""States below which ``auto`` never takes the device."""
-
-
-def prefers_device(options: CheckOptions, size: int) -> bool:
-    """Tell whether offers for `device_choices` are worth making: with a row for every unknown state."""
-    backend = options.matrix_backend()
-    if size == 0 or backend not in ("auto", "gpu") or device_problem() is not None:
-        return False
-    return backend == "gpu" or size >= _SMALL_STATES
+__all__ = ["DeviceChoices", "choices_in_one_pass", "device_choices"]
 
 
 def device_choices(
@@ -44,6 +34,19 @@ def device_choices(
     slack: float,
     options: CheckOptions,
 ) -> DeviceChoices | None:
+    """Return what `choices_in_one_pass` does, or None for a refusal."""
+    found = choices_in_one_pass(offers, size, maximise, groups, slack, options)
+    return None if isinstance(found, Refusal) else found
+
+
+def choices_in_one_pass(
+    offers: list[Offer],
+    size: int,
+    maximise: bool,
+    groups: Groups | None,
+    slack: float,
+    options: CheckOptions,
+) -> DeviceChoices | Refusal:
     """Put the matrices of all offers on the device.
 
     Parameters
@@ -53,9 +56,9 @@ def device_choices(
 
     Returns
     -------
-    DeviceChoices or None
-        None where the device is not wanted or too small a part of the time would be saved, where an offer has
-        rows for some states only, or where a step cannot be laid out as one pass: layers then go one by one.
+    DeviceChoices or Refusal
+        Refused where the device is not wanted or would save too little, has no room, where an offer has rows
+        for some states only, or where a step cannot be laid out as one pass.
 
     Raises
     ------
@@ -63,33 +66,43 @@ def device_choices(
         If the device was asked for and has no room.
     """
     matrices = {o.layer: o.matrix for o in offers if o.matrix is not None}
-    if not matrices or not prefers_device(options, size) or any(o.place is not None for o in offers):
-        return None
+    refusal = refuse_device(options, size)
+    if refusal is not None:
+        return refusal
+    if not matrices:
+        return Refusal(NOTHING_TO_MULTIPLY, True)
+    if any(o.place is not None for o in offers):
+        return Refusal("a layer has rows for some states only, and one pass needs one for every state", False)
     layers = 1 + max(o.layer for o in offers)
     backend = options.matrix_backend()
     if layers > MOST_LAYERS:
-        return None
-    if backend == "auto" and sum(count_nonzeros(m) for m in matrices.values()) < SMALL_ENTRIES:
-        return None
+        return Refusal(f"there are {layers} layers of choices, and one pass takes {MOST_LAYERS}", False)
+    entries = sum(count_nonzeros(m) for m in matrices.values())
+    if backend == "auto" and entries < SMALL_ENTRIES:
+        return Refusal(f"{entries} non-zeros of all layers are too few for the GPU to be faster", True)
     device = current_device()
+    known: list[ChoiceGains] = []
+
+    def gains_for(tiles: ChoiceTiles) -> ChoiceGains:
+        # The same for all levels: which layers have entries in a row does not depend on them.
+        if not known:
+            own = {o.layer: o.gain for o in offers}
+            factors = {o.layer: o.factor for o in offers if o.factor is not None}
+            known.append(code_gains(device, mark_entries(device, tiles), own, factors, layers, maximise))
+        return known[0]
+
     try:
-        built = build_choices(device, matrices, layers, options.level)
-    except MemoryError:
+        built = build_choices(device, matrices, layers, options.level, gains=gains_for, maximise=maximise)
+    except MemoryError as error:
         if backend == "gpu":
             raise
-        return None
+        return Refusal(str(error) or f"{device.name} has no room for the choices", True)
     if built is None:
-        return None
+        return Refusal("no level can be laid out so that one pass takes all layers", False)
     level, tiles = built
-    gains = code_gains(
-        device,
-        mark_entries(device, tiles),
-        {o.layer: o.gain for o in offers},
-        {o.layer: o.factor for o in offers if o.factor is not None},
-        layers,
-        maximise,
-    )
-    return DeviceChoices(device, tiles, gains, level, maximise, groups, slack)
+    found = DeviceChoices(device, tiles, gains_for(tiles), level, maximise, groups, slack)
+    found.backend_reason = choose_backend(backend).reason
+    return found
 
 
 class DeviceChoices(DeviceOperator):

@@ -23,6 +23,7 @@ class DeviceRows(DeviceOperator):
     """
 
     level = None
+    storage = "csr"
 
     def __init__(
         self, device: Device, rows: ChoiceRows, maximise: bool, groups: Groups | None, slack: float

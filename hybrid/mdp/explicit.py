@@ -42,6 +42,7 @@ class ExplicitChoices(ChoiceOperator):
 
     backend = "cpu"
     level = None
+    storage = "csr"
 
     def __init__(
         self, offers: list[Offer], size: int, maximise: bool, groups: Groups | None, slack: float

@@ -1,4 +1,4 @@
-"""Choices on hybrid matrices: one offset-labelled matrix a layer, each injected at a level of its own."""
+"""Choices on hybrid matrices: one offset-labelled matrix a layer, all injected at one level."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.backend import BackendChoice, choose_backend
 from hybrid.checking.options import CheckOptions
+from hybrid.levels.choice import choose_level
+from hybrid.levels.layers import layer_curve
+from hybrid.matrix import HybridMatrix
 from hybrid.mdp.host import NoMatrix, finish_on_host, in_parts
 from hybrid.mdp.offers import Groups, Offer
 from hybrid.mdp.operator import NO_CHOICE, ChoiceOperator
-from hybrid.operator import HybridMatrix, inject
+from hybrid.mdp.refusal import NOTHING_TO_MULTIPLY, Refusal
+from hybrid.operator import confirm_gpu
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.workspace import Array, Workspace
 
@@ -64,19 +69,58 @@ def hybrid_choices(
     groups: Groups | None,
     slack: float,
     options: CheckOptions,
+    refusal: Refusal | None = None,
 ) -> HybridChoices:
-    """Inject the matrices of all offers on one backend, which the largest of them chooses."""
+    """Inject the matrices of all offers at one level, on one backend, which the largest of them chooses.
+
+    Parameters
+    ----------
+    offers, size, maximise, groups, slack
+        As for `HybridChoices`.
+    options : CheckOptions
+    refusal : Refusal, optional
+        Why a device has not taken all layers in one pass; heeded in the choice of the backend.
+
+    Raises
+    ------
+    ValueError
+        If the level does not exist or cannot be used.
+
+    Notes
+    -----
+    The level is the one that :func:`hybrid.levels.choice.choose_level` finds on the matrices' common curve.
+    """
+    asked = options.matrix_backend()
+    engine = choose_backend(asked)
+    if refusal is not None:
+        engine = refusal.applied_to(engine, asked)
     injected: dict[int, HybridMatrix] = {}
-    backend = options.matrix_backend()
-    wanted = [o for o in offers if o.matrix is not None]
-    for offer in sorted(wanted, key=lambda o: -_entries(o)):
+    wanted = sorted((o for o in offers if o.matrix is not None), key=lambda o: -_entries(o))
+    if not wanted:
+        if engine.name == "gpu":
+            engine = BackendChoice("cpu", NOTHING_TO_MULTIPLY)
+        return _explained(
+            HybridChoices(offers, injected, size, maximise, groups, slack, engine.name), engine, options
+        )
+    curve = layer_curve([o.matrix for o in wanted if o.matrix is not None])
+    if asked == "auto" and engine.name == "gpu":
+        engine = confirm_gpu(curve.curves[0], engine)
+    choice = choose_level(curve, options.level, engine.name)
+    for offer, own in zip(wanted, curve.curves, strict=True):
         assert offer.matrix is not None
-        matrix = inject(offer.matrix, level=options.level, backend=backend)
+        matrix = HybridMatrix(
+            offer.matrix, own, choice.level, choice.reason, engine.name, engine.reason, options.level
+        )
         _ = matrix.product  # built here, so that no set-up hides in the iterations' time
-        injected[offer.layer], backend = matrix, matrix.backend
-    if not injected and backend in ("auto", "gpu"):
-        backend = "cpu"
-    return HybridChoices(offers, injected, size, maximise, groups, slack, backend)
+        injected[offer.layer] = matrix
+    found = HybridChoices(offers, injected, size, maximise, groups, slack, engine.name)
+    return _explained(found, engine, options)
+
+
+def _explained(found: HybridChoices, engine: BackendChoice, options: CheckOptions) -> HybridChoices:
+    """Return an operator that knows why it is where it is."""
+    found.backend_reason = options.host_reason() or engine.reason
+    return found
 
 
 class HybridChoices(ChoiceOperator):

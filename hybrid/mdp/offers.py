@@ -15,8 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.checking.options import CheckOptions
+from hybrid.checking.quantities import Work
 from hybrid.checking.rounding import row_entries
+from hybrid.checking.systems import note_run
 from hybrid.operator import inject
+from hybrid.solvers.base import Clock
 from hybrid.solvers.enclosure import UNIT
 from mtbdd.components import EndComponents
 from mtbdd.convert import count_nonzeros, offset_label
@@ -123,6 +126,7 @@ def offers_of(
         The one with the most rows first.
     """
     found = []
+    columns = model.manager.to_columns(unknown.states)
     for layer, states in enumerate(allowed):
         inside = states & model.layers[layer].enabled & unknown.states
         if inside == model.manager.false:
@@ -137,9 +141,9 @@ def offers_of(
             own = _scattered(own, place, unknown.size, -np.inf if maximise else np.inf)
             factor = None if factor is None else _scattered(factor, place, unknown.size, 1.0)
             place = None
-        entries = inside & model.manager.to_columns(unknown.states)
-        rows = unknown if place is None else chosen
-        matrix = offset_label(model.layers[layer].matrix.only(entries), rows, unknown)
+        # Cut by one set after the other: their product may be far larger than the matrix.
+        entries = model.layers[layer].matrix.only(inside).only(columns)
+        matrix = offset_label(entries, unknown if place is None else chosen, unknown)
         found.append(Offer(layer, place, matrix if count_nonzeros(matrix) else None, own, factor))
     return sorted(found, key=lambda offer: -len(offer.gain))
 
@@ -158,6 +162,7 @@ def flow_into(
     columns: StateIndex,
     options: CheckOptions,
     weights: Vector | None = None,
+    work: Work | None = None,
 ) -> Vector:
     """Return the probability that the choices of a layer enter a set, shape (rows.size,).
 
@@ -165,6 +170,8 @@ def flow_into(
     ----------
     weights : ndarray of float64, shape (columns.size,), optional
         Factors of the states that are entered; default 1.
+    work : Work, optional
+        Takes the account where the product is the answer, and not a part of a system.
 
     Notes
     -----
@@ -176,7 +183,12 @@ def flow_into(
     if count_nonzeros(matrix) == 0:
         return np.zeros(rows.size)
     operator = inject(matrix, backend="reference" if options.backend == "reference" else "cpu")
+    if options.backend in ("auto", "gpu"):
+        operator.backend_reason = "single products over the layers of an MDP are made on the host"
+    clock = Clock(None)
     flow = operator.row_sums() if weights is None else operator.multiply(weights)
+    if work is not None:
+        note_run(work, "steps", operator, 1, clock.seconds, 16 * rows.size, is_product=True)
     totals = _totals(model, layer, rows)
     return flow if totals is None else flow / totals
 

@@ -41,14 +41,20 @@ class ChoiceOperator(ABC):
     Attributes
     ----------
     backend : str
+    backend_reason : str
+        Why it is that one, in words.
     level : int or None
-        Injection level of the first layer.
+        Injection level, the same in all layers.
+    storage : str or None
+        How the choices are written out; None where they are compressed.
     matrix_bytes, operand_bytes : int
         Matrices, and gains and places, of all layers together.
     """
 
     backend: str
+    backend_reason: str = "asked for"
     level: int | None
+    storage: str | None = None
     matrix_bytes: int
     operand_bytes: int
 

@@ -72,7 +72,7 @@ def optimal_probabilities(
         if operand is not None:
             refuse_ltl(operand)
     if path.operator == "X":
-        return next_probabilities(model, states(path.right), maximise, options)
+        return next_probabilities(model, states(path.right), maximise, options, work)
     safe, target, complement = until_form(model, path, states)
     window, maximise = Window.of(path.bound, False), maximise != complement
     if path.bound is None:

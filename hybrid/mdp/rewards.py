@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
+from hybrid.graphs.certain import end_components, prob1a, prob1e
 from hybrid.mdp.offers import Groups, group_states, leaving_choices
 from hybrid.mdp.operator import ChoiceOperator
 from hybrid.mdp.scheduler import SchedulerMaker
 from hybrid.mdp.systems import after_steps, check_method, choice_operator, solve_choices
-from mtbdd.choices import choice_relations
-from mtbdd.components import EndComponents, MaximalEndComponent, decompose_ends, model_end_components
-from mtbdd.graph import backward, prob1a, prob1e
+from mtbdd.components import EndComponents, MaximalEndComponent, model_end_components
+from mtbdd.graph import backward
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-from mtbdd.reach import preimage
 from mtbdd.rewards import reward_rates, state_rewards
 from mtbdd.states import StateIndex, index_states, states_from
+from mtbdd.steps import model_steps
 
 __all__ = [
     "RewardSystem",
@@ -83,13 +83,12 @@ def reward_system(model: SymbolicModel, structure: int, target: Node, maximise: 
     if unknown.size == 0:
         return RewardSystem(finite, unknown, allowed, None)
     outside = model.reachable & ~finite
-    kept = []
-    for number, states in enumerate(allowed):
-        for c in choice_relations(model.encoding, [model.layers[number]]):
-            states = states & ~(preimage(model.encoding, c.transition, outside) & c.enabled)
-        kept.append(states)
+    kept = list(allowed)
+    if outside != model.manager.false:
+        for step in model_steps(model):
+            kept[step.layer] = kept[step.layer] & ~step.before(outside)
     free = _free_choices(model, structure, unknown, kept)
-    return RewardSystem(finite, unknown, tuple(kept), _restricted_ends(model, unknown.states, free))
+    return RewardSystem(finite, unknown, tuple(kept), end_components(model, unknown.states, free))
 
 
 def reward_operator(
@@ -181,7 +180,7 @@ def total_rewards(
     if unknown.size == 0:
         return StateValues.exact(known)
     check_method(options)
-    components = model_end_components(model, unknown_states)
+    components = end_components(model, unknown_states)
     stop = np.where(model.indicator(components.states, unknown), 0.0, -np.inf)
     operator = choice_operator(
         model,
@@ -200,7 +199,7 @@ def total_rewards(
 def free_ends(model: SymbolicModel, structure: int) -> Node:
     """Return the states where a scheduler may stay for ever and earn nothing."""
     free = _free_choices(model, structure, model.index, [layer.enabled for layer in model.layers])
-    return _restricted_ends(model, model.reachable, free).states
+    return end_components(model, model.reachable, free).states
 
 
 def greatest_totals(model: SymbolicModel, structure: int) -> tuple[Node, Node]:
@@ -305,9 +304,3 @@ def _free_choices(
         earned = _gains(model, structure, layer, rows)
         found.append(states_from(model.manager, rows, earned == 0.0))
     return found
-
-
-def _restricted_ends(model: SymbolicModel, within: Node, allowed: list[Node]) -> EndComponents:
-    """Return the maximal end components inside a set that use allowed choices only."""
-    relations = [model.layer_relation(number) & states for number, states in enumerate(allowed)]
-    return decompose_ends(model.manager, relations, within)

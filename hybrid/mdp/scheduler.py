@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from hybrid.checking.quantities import StateValues
 from hybrid.explicit.csr import CsrArrays, index_types
 from hybrid.explicit.extract import explicit_matrix
+from hybrid.graphs.certain import prob0e
 from hybrid.injection.ragged import concatenated_ranges, pointers
 from hybrid.mdp.operator import NO_CHOICE, ChoiceOperator
 from mtbdd.components import EndComponents
-from mtbdd.graph import prob0e
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import StateIndex, states_from

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from hybrid.checking.errors import UnsupportedError
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
-from hybrid.mdp.device_choices import device_choices, prefers_device
-from hybrid.mdp.device_rows import device_rows
+from hybrid.mdp.device_choices import DeviceChoices, choices_in_one_pass
+from hybrid.mdp.device_rows import DeviceRows, device_rows
 from hybrid.mdp.explicit import ExplicitChoices
 from hybrid.mdp.hybrid_choices import hybrid_choices
 from hybrid.mdp.offers import Gain, Groups, Offer, choice_slack, offers_of
 from hybrid.mdp.operator import ChoiceOperator
+from hybrid.mdp.refusal import refuse_device
 from hybrid.mdp.solvers import Intervals, OptimisticIteration, ValueIteration
 from hybrid.solvers.base import Clock
 from mtbdd.manager import Node
@@ -54,17 +55,24 @@ def choice_operator(
     """
     slack, size = choice_slack(model), unknown.size
     stopping = [] if stop is None else [Offer(len(model.layers), None, None, stop, None)]
-    if options.engine == "hybrid" and prefers_device(options, size):
-        offers = offers_of(model, unknown, allowed, gain, maximise, whole=True) + stopping
-        found = device_choices(offers, size, maximise, groups, slack, options)
-        if found is not None:
-            return found
-    offers = offers_of(model, unknown, allowed, gain, maximise) + stopping
-    if options.engine == "explicit" and options.matrix_backend() == "gpu":
-        return device_rows(offers, size, maximise, groups, slack)
     if options.engine == "explicit":
-        return ExplicitChoices(offers, size, maximise, groups, slack)
-    return hybrid_choices(offers, size, maximise, groups, slack, options)
+        offers = offers_of(model, unknown, allowed, gain, maximise) + stopping
+        written: DeviceRows | ExplicitChoices
+        if options.matrix_backend() == "gpu":
+            written = device_rows(offers, size, maximise, groups, slack)
+        else:
+            written = ExplicitChoices(offers, size, maximise, groups, slack)
+        written.backend_reason = options.host_reason() or written.backend_reason
+        return written
+    refusal = refuse_device(options, size)
+    if refusal is None:
+        offers = offers_of(model, unknown, allowed, gain, maximise, whole=True) + stopping
+        found = choices_in_one_pass(offers, size, maximise, groups, slack, options)
+        if isinstance(found, DeviceChoices):
+            return found
+        refusal = found
+    offers = offers_of(model, unknown, allowed, gain, maximise) + stopping
+    return hybrid_choices(offers, size, maximise, groups, slack, options, refusal)
 
 
 def solve_choices(
@@ -151,4 +159,14 @@ def _note(
     """Add one run of iterations to the account; bytes are sums over the layers."""
     base = 8 * (vectors + 1) * system.size + system.operand_bytes
     work.synchronisations += system.space.looks
-    work.note(method, system.backend, system.level, iterations, seconds, base, system.matrix_bytes)
+    work.note(
+        method,
+        system.backend,
+        system.level,
+        iterations,
+        seconds,
+        base,
+        system.matrix_bytes,
+        system.backend_reason,
+        system.storage,
+    )

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from hybrid.checking.bounded import Window, through
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
+from hybrid.graphs.certain import decided_states, end_components, prob0a, prob0e
 from hybrid.mdp.offers import Groups, choice_slack, flow_into, group_states, leaving_choices
 from hybrid.mdp.operator import ChoiceOperator
 from hybrid.mdp.scheduler import SchedulerMaker
 from hybrid.mdp.systems import after_steps, check_method, choice_operator, solve_choices
-from mtbdd.components import EndComponents, model_end_components
-from mtbdd.graph import backward, prob0a, prob0e, prob1a, prob1e
+from mtbdd.components import EndComponents
+from mtbdd.graph import backward
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import StateIndex, index_states, states_from
@@ -60,15 +61,11 @@ class UntilSystem:
 
 def until_system(model: SymbolicModel, safe: Node, target: Node, maximise: bool) -> UntilSystem:
     """Return what the graph decides of ``safe U target`` and what it leaves."""
-    if maximise:
-        zero, one = prob0a(model, safe, target), prob1e(model, safe, target)
-    else:
-        zero = prob0e(model, safe, target)
-        one = prob1a(model, safe, target, zero)
+    zero, one = decided_states(model, safe, target, maximise)
     unknown = model.reachable & ~zero & ~one
     components = None
     if maximise and unknown != model.manager.false:
-        components = model_end_components(model, unknown)
+        components = end_components(model, unknown)
     return UntilSystem(zero, one, index_states(model.manager, unknown), components)
 
 
@@ -140,13 +137,14 @@ def until_probabilities(
 
 
 def next_probabilities(
-    model: SymbolicModel, target: Node, maximise: bool, options: CheckOptions
+    model: SymbolicModel, target: Node, maximise: bool, options: CheckOptions, work: Work
 ) -> StateValues:
     """Return the least or greatest probability that the next state lies in a set, from every state.
 
     Notes
     -----
-    One product a layer.  Exact 0 and 1 where the graph decides, else with the bounds of its rounding errors.
+    Two products a layer, on the host.  Exact 0 and 1 where the graph decides, else with the bounds of their
+    rounding errors.
     """
     worst = 0.0 if maximise else 1.0
     values, sure = np.full(model.n_states, worst), np.ones(model.n_states, np.bool_)
@@ -154,8 +152,8 @@ def next_probabilities(
     for layer, own in enumerate(model.layers):
         rows = index_states(model.manager, own.enabled)
         place = np.flatnonzero(model.indicator(own.enabled))
-        flow = flow_into(model, layer, rows, inside, options)
-        flow[flow_into(model, layer, rows, outside, options) == 0.0] = 1.0
+        flow = flow_into(model, layer, rows, inside, options, work=work)
+        flow[flow_into(model, layer, rows, outside, options, work=work) == 0.0] = 1.0
         decided = (flow == 0.0) | (flow == 1.0)
         np.minimum(flow, 1.0, out=flow)
         better = flow > values[place] if maximise else flow < values[place]

@@ -5,9 +5,11 @@ promise that the residual falls.  The numbers of the recurrence stay where the v
 on a device the host looks at them now and then, and a recurrence that has ended moves nothing any more.
 Source: van der Vorst, Bi-CGSTAB, SIAM J. Sci. Stat. Comput. 13, 1992; 002, section 3.2.
 
-Three ways to fail are told apart.  A *breakdown*: some number to divide by is zero.  *Stagnation*: the
-residual no longer falls, or the recurrence's falls and the true one does not follow.  *No convergence* within
-the iteration limit.  The first two are met by starting anew from the iterate, as long as that helps.
+Three ways to fail are told apart.  A *breakdown*: some number to divide by is zero, or has lost half its
+digits because the residual has become orthogonal to the one it began with; going on would blow up x.
+*Stagnation*: the residual no longer falls, or the recurrence's falls and the true one does not follow.
+*No convergence* within the iteration limit.  The first two are met by starting anew from the iterate, as long
+as that helps.
 """
 
 from __future__ import annotations
@@ -22,9 +24,11 @@ from hybrid.solvers.workspace import Array, System, Workspace, workspace_of
 
 __all__ = ["BiCGStab"]
 
+_VECTORS = 8  # six, diagonal and right-hand side
 _RESTARTS = 20
 _HELPED = 0.9  # of the residual may be left for a start to have helped
 _IN_VAIN = 2  # starts that do not help, one after the other, after which the method gives up
+_ORTHOGONAL = 1e-8  # cosine of two residuals below which their product means nothing any more
 _PLATEAU = 500  # iterations without a smaller residual that count as stagnation
 
 
@@ -65,6 +69,7 @@ class BiCGStab:
             raise ValueError("bicgstab solves systems with a right-hand side; choose jor for steady states")
         clock = Clock(progress)
         space = workspace_of(matrix)
+        space.reserve(_VECTORS, b.size)
         system = space.system(diagonal, b)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             scale = 1.0 if self.criterion.absolute else float(np.linalg.norm(b / diagonal)) or 1.0
@@ -123,7 +128,7 @@ class _Recurrence:
         self.x = space.vector(start)
         self._r, self._shadow, self._p = (xp.empty(start.size) for _ in range(3))
         self._v, self._t = (xp.empty(start.size) for _ in range(2))
-        self._rho = self._norm = self._live = self._ok = self._made = xp.zeros(())
+        self._rho = self._norm = self._first = self._live = self._ok = self._made = xp.zeros(())
         self.iterations, self.difference, self.alive, self.broken = 0, math.inf, False, False
 
     @property
@@ -139,7 +144,7 @@ class _Recurrence:
         self._shadow[...] = self._r
         self._p[...] = self._r
         self._rho = xp.dot(self._shadow, self._r)
-        self._norm = xp.sqrt(self._rho)
+        self._norm = self._first = xp.sqrt(self._rho)
         self._live = self._ok = self._norm >= self._epsilon * self._scale
         (norm,) = self._space.read(self._norm)
         self.difference, self.alive, self.broken = norm / self._scale, True, False
@@ -178,7 +183,8 @@ class _Recurrence:
         before, self._rho = self._rho, xp.dot(self._shadow, r)
         self._norm = xp.where(live, norm, self._norm)
         small = norm < self._epsilon * self._scale
-        going = ok & (omega != 0.0) & (self._rho != 0.0) & xp.isfinite(norm)
+        distinct = xp.abs(self._rho) > _ORTHOGONAL * self._first * norm
+        going = ok & (omega != 0.0) & distinct & xp.isfinite(norm)
         # Having arrived is no breakdown, whatever else is zero by then.
         self._ok = xp.where(live, going | small, self._ok)
         self._live = live & going & ~small

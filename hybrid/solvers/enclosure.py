@@ -39,6 +39,7 @@ TINY = 1e-290
 """Values below this may have lost digits to underflow; of them only this bound is told."""
 
 _UNDERFLOW = 1e-140  # products of numbers above this do not underflow
+_VECTORS = 8  # four that a method keeps, the right-hand side, the diagonal as it is and for either rounding
 _PART = 1 << 20  # elements compared together: bounds the temporary memory
 
 
@@ -126,6 +127,7 @@ class DirectedSystem:
 
     def __init__(self, matrix: Sweeper, diagonal: Vector, b: Vector, slack: float) -> None:
         self.space = workspace_of(matrix)
+        self.space.reserve(_VECTORS, b.size)
         self.size, self.slack = b.size, slack
         self._system = self.space.system(diagonal, b)
         self.down = self._system.relaxation(factor=1.0 + slack)

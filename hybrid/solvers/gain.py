@@ -27,6 +27,7 @@ __all__ = ["Gain", "GainResult"]
 _CHECK_EVERY = (
     10  # even number of iterations between measurements of rho, which cost as much as a small product
 )
+_VECTORS = 9  # six, diagonal and rewards, and the diagonal of the steps
 _SETTLED = 1e-3  # relative spread of w's increments at which w is good enough
 
 
@@ -102,6 +103,7 @@ class Gain:
         """
         clock = Clock(progress)
         space = workspace_of(matrix)
+        space.reserve(_VECTORS, rewards.size)
         course = _Course(space, diagonal, rewards, self.omega)
         fastest = float(diagonal.max())
         status, difference = Status.MAX_ITERATIONS, math.inf

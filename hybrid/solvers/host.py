@@ -32,6 +32,9 @@ class HostWorkspace(Workspace):
     def __init__(self, matrix: Sweeper) -> None:
         self._matrix = matrix
 
+    def reserve(self, vectors: int, size: int) -> None:
+        """Refuse nothing: the host's memory is the operating system's business."""
+
     def vector(self, values: ArrayLike) -> Vector:
         """Return a copy."""
         return np.array(values, dtype=np.float64, order="C")

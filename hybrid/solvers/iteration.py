@@ -7,7 +7,10 @@ import math
 from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status, Vector
 from hybrid.solvers.workspace import Steps, System, Workspace
 
-__all__ = ["iterate"]
+__all__ = ["ITERATE_VECTORS", "iterate"]
+
+ITERATE_VECTORS = 4
+"""Vectors of the loop: two iterates, diagonal, right-hand side."""
 
 
 def iterate(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hybrid.solvers.base import Criterion, Progress, Solution, Sweeper, Vector
-from hybrid.solvers.iteration import iterate
+from hybrid.solvers.iteration import ITERATE_VECTORS, iterate
 from hybrid.solvers.workspace import workspace_of
 
 __all__ = ["Jacobi"]
@@ -67,6 +67,7 @@ class Jacobi:
         loop.
         """
         space = workspace_of(matrix)
+        space.reserve(ITERATE_VECTORS, diagonal.size)
         system = space.system(diagonal, b)
         steps = system.relaxation(self.omega, criterion=self.criterion)
         return iterate(space, system, steps, self.criterion, start, progress)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hybrid.solvers.base import Criterion, Progress, Solution, Sweeper, Vector
-from hybrid.solvers.iteration import iterate
+from hybrid.solvers.iteration import ITERATE_VECTORS, iterate
 from hybrid.solvers.workspace import workspace_of
 
 __all__ = ["Power"]
@@ -39,6 +39,7 @@ class Power:
         """Iterate from `start`; parameters as for `Jacobi.solve`."""
         rate = 1.02 * float(diagonal.max(initial=0.0)) or 1.0
         space = workspace_of(matrix)
+        space.reserve(ITERATE_VECTORS, diagonal.size)
         system = space.system(diagonal, b)
         steps = system.uniformised(rate, self.criterion)
         return iterate(space, system, steps, self.criterion, start, progress)

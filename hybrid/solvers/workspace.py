@@ -97,6 +97,22 @@ class Workspace(Protocol):
     stride: int
     looks: int
 
+    def reserve(self, vectors: int, size: int) -> None:
+        """Refuse a solution that there is no room for, before its vectors are made.
+
+        Parameters
+        ----------
+        vectors : int
+            Vectors that a method keeps, its operands among them.
+        size : int
+            Their elements.
+
+        Raises
+        ------
+        MemoryError
+            With required and available bytes, and what to do; of a device alone.
+        """
+
     def vector(self, values: ArrayLike) -> Array:
         """Return a copy of a vector, float64, contiguous."""
 

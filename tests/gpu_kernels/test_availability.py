@@ -25,7 +25,7 @@ def fake_cupy(monkeypatch: pytest.MonkeyPatch, count: Callable[[], int]) -> None
 def test_availability_without_cupy_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
     assert not gpu_kernels.is_available()
-    assert "hybrid-model-checker[gpu]" in str(gpu_kernels.unavailable_reason())
+    assert "pip install '.[gpu]'" in str(gpu_kernels.unavailable_reason())
 
 
 def test_availability_without_driver_gives_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,3 +139,30 @@ def test_segments_of_figure_5(device: Device) -> None:
     assert to_numpy(layout.offsets).tolist() == [0, 1, 64, 67]
     assert to_numpy(layout.trans)[[0, 1, 32, 33]].tolist() == [0, 1, 2, 0]
     assert to_numpy(layout.trans)[64:].tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("interval", "lanes", "tail", "padding", "accesses"),
+    [
+        (3, [[0, 0, 1], [1, 2, None], [2, None, None]], [], 3, 3),
+        (2, [[2, 0], [1, None]], [2, 0, 1], 1, 5),
+    ],
+)
+def test_padding_and_accesses_of_figures_4_and_5(
+    device: Device,
+    interval: int,
+    lanes: list[list[int | None]],
+    tail: list[int],
+    padding: int,
+    accesses: int,
+) -> None:
+    # Three states, of three, two and one transitions: all in one segment, or the first one in the tail.
+    graph = chain([[0, 1, 2], [0, 2], [1]]).graph(device)
+    layout = build_layout(device, graph, interval, False)
+    n, end = layout.n_segmented, int(layout.offsets[layout.n_segmented])
+    words = [None if w == (1 << 31) - 1 else int(w) for w in to_numpy(layout.trans).tolist()]
+    found = [words[first : first + n] for first in range(0, end, 32)]
+    assert found == lanes
+    assert words[end:] == tail
+    assert sum(row.count(None) for row in found) == padding
+    assert len(found) + len(tail) == accesses

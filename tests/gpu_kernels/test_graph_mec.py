@@ -21,7 +21,7 @@ from gpu_kernels.graph import (
 )
 from gpu_kernels.graph.fbt import Regions, search_regions
 from gpu_kernels.graph.mec_attractor import _by_state
-from gpu_kernels.graph.mec_trim import _decompose
+from gpu_kernels.graph.mec_trim import _cut, _decompose
 from tests.gpu_kernels.devices import to_numpy
 from tests.gpu_kernels.graph_cases import BORDERS, RUNNING_EXAMPLE, Lists, chain, from_choices, random_process
 
@@ -38,6 +38,23 @@ OPTIONS = {
     "attractor, no transposed graph": replace(PUBLISHED, scc=replace(PUBLISHED.scc, transpose=False)),
     "attractor, bounded, no segments": replace(
         PUBLISHED, scc=replace(PUBLISHED.scc, bounded=True, segment_interval=0)
+    ),
+    "attractor, bounded, joins": replace(PUBLISHED, scc=replace(PUBLISHED.scc, bounded=True), join_sets=True),
+    "attractor, bounded, no transposed graph": replace(
+        PUBLISHED, scc=replace(PUBLISHED.scc, bounded=True, transpose=False)
+    ),
+    "attractor, caches": replace(PUBLISHED, scc=replace(PUBLISHED.scc, iterations=3)),
+    "attractor, caches, joins": replace(
+        PUBLISHED, scc=replace(PUBLISHED.scc, iterations=3, segment_interval=1), join_sets=True
+    ),
+    "attractor, all lanes compete": replace(PUBLISHED, scc=replace(PUBLISHED.scc, aggregate=False)),
+    "attractor, all lanes compete, joins": replace(
+        PUBLISHED, scc=replace(PUBLISHED.scc, aggregate=False), join_sets=True
+    ),
+    "attractor, separate kernels": replace(PUBLISHED, scc=replace(PUBLISHED.scc, combined=False)),
+    "attractor, untrimmed": replace(PUBLISHED, scc=replace(PUBLISHED.scc, trim=False)),
+    "attractor, untrimmed, joins, no regions": replace(
+        PUBLISHED, scc=replace(PUBLISHED.scc, trim=False), join_sets=True, reuse_regions=False
     ),
 }
 # Both states reach each other only by a choice that may leave them: no end component holds both.
@@ -112,6 +129,37 @@ def test_running_example(device: Device, name: str) -> None:
     assert check(device, LEAVING_LINK, name).count == 3
 
 
+@pytest.mark.parametrize(
+    ("inside", "state", "closed"),
+    [
+        ([0, 1, 2, 3], 1, [True, True]),
+        ([1, 2, 3], 1, [True, True]),
+        ([1], 1, [False, False]),
+        ([4, 5, 6], 6, [True, True]),
+        ([5, 6], 6, [True, False]),
+        ([6], 6, [False, False]),
+    ],
+)
+def test_closed_states_of_example_2(
+    device: Device, inside: list[int], state: int, closed: list[bool]
+) -> None:
+    # A state is e-closed for a set if one of its choices has all its targets inside (definition 4).
+    xp = device.xp
+    graph = RUNNING_EXAMPLE.graph(device)
+    labels = np.arange(8)
+    labels[inside] = min(inside)
+    kept, _, _ = _cut(device, graph, xp.asarray(labels.astype(graph.word)))
+    own = slice(*to_numpy(graph.choice_ptr)[[state, state + 1]].tolist())
+    assert to_numpy(kept).astype(bool)[own].tolist() == closed
+
+
+def test_targets_of_example_2() -> None:
+    targets = np.split(RUNNING_EXAMPLE.targets, RUNNING_EXAMPLE.choice_offsets[1:-1])
+    of_state = choice_states(RUNNING_EXAMPLE)
+    assert [set(targets[c].tolist()) for c in np.flatnonzero(of_state == 6)] == [{5, 6}, {4}]
+    assert [set(targets[c].tolist()) for c in np.flatnonzero(of_state == 1)] == [{1, 2, 3}, {2, 3}]
+
+
 def test_attractors_of_the_running_example(device: Device) -> None:
     graph, xp = RUNNING_EXAMPLE.graph(device), device.xp
 
@@ -149,6 +197,35 @@ def processes(draw: st.DrawFn) -> Lists:
     n = draw(st.integers(1, 5))
     choice = st.lists(st.integers(0, n - 1), min_size=1, max_size=2)
     return from_choices(draw(st.lists(st.lists(choice, max_size=3), min_size=n, max_size=n)))
+
+
+@st.composite
+def processes_side_by_side(draw: st.DrawFn) -> list[Lists]:
+    return draw(st.lists(processes(), min_size=1, max_size=6))
+
+
+def side_by_side(parts: list[Lists]) -> Lists:
+    """One process of several that do not reach each other: one call decides about all of them."""
+    states = [0, *np.cumsum([part.n_states for part in parts]).tolist()]
+    edges = [0, *np.cumsum([len(part.targets) for part in parts]).tolist()]
+    numbers = range(len(parts))
+    return Lists(
+        np.concatenate([[0], *(parts[i].offsets[1:] + edges[i] for i in numbers)]),
+        np.concatenate([parts[i].targets + states[i] for i in numbers]),
+        np.concatenate([[0], *(parts[i].choice_offsets[1:] + edges[i] for i in numbers)]),
+    )
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@given(parts=processes_side_by_side())
+@settings(
+    max_examples=12,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors],
+)
+def test_small_processes_match_reference(device: Device, name: str, parts: list[Lists]) -> None:
+    lists = side_by_side(parts)
+    result = check(device, lists, name)
+    check_definition(lists, to_numpy(result.labels), to_numpy(result.choice_kept))
 
 
 @given(lists=processes(), name=st.sampled_from(sorted(OPTIONS)))

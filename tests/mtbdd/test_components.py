@@ -23,6 +23,7 @@ from mtbdd.graph import bottom_components
 from mtbdd.manager import Manager, Node
 from mtbdd.peeling import ChoicePeeling, TransitionPeeling
 from mtbdd.states import index_states
+from mtbdd.steps import Step
 from tests import graph_oracles as oracles
 from tests.graph_oracles import Mdp
 from tests.model_checks import build, members, node_set
@@ -139,7 +140,7 @@ def test_end_components_equal_their_definition(mdp: Mdp, package: str, data: st.
 def test_peeling_leaves_the_greatest_set_with_a_way_on(mdp: Mdp) -> None:
     manager, relations, states = oracles.relations_of(mdp)
     diagonal = manager.equal_bits(range(manager.n_bits))
-    relations = [r & ~diagonal for r in relations]
+    steps = [Step.of(manager, r & ~diagonal) for r in relations]
     for kind, enough in ((TransitionPeeling, any), (ChoicePeeling, all)):
         left = set(range(len(mdp)))
         while True:
@@ -149,7 +150,7 @@ def test_peeling_leaves_the_greatest_set_with_a_way_on(mdp: Mdp) -> None:
             if staying == left:
                 break
             left = staying
-        assert numbers(manager, kind(manager, relations, states).left) == left
+        assert numbers(manager, kind(manager, steps, states).left) == left
 
 
 @pytest.mark.parametrize(

@@ -7,100 +7,105 @@
 
 // Choices: 0 gone, 1 there, 2 only loops (and stays).
 constexpr unsigned LIVE = 1, LOOPS = 2;
-constexpr WORD SHORT = 32;  // transitions of a choice that the thread which takes it away counts off itself
+constexpr int SHORT = 4;  // transitions of a choice that the thread which takes it away counts off itself
 
-// Items: states that were removed, and behind them, at n + choice, long choices to count off.
+// What is left of a state, both counts in one word, so that one access says whether the state goes just now: the
+// transitions from other states in the low bits, the choices that lead to others above.
+typedef unsigned long long COUNTS;
+constexpr COUNTS TRANSITION = 1, CHOICE = 1ULL << 36;
+
+__device__ inline bool goes(COUNTS before, COUNTS taken) {
+    const COUNTS into = before % CHOICE, out = before / CHOICE;
+    return taken == TRANSITION ? into == 1 && out != 0 : out == 1 && into != 0;
+}
+
+// Items: states that were removed, and behind them, at n + choice, long choices to count off. A round lasts as long as
+// its accesses one after the other: what can be asked for at once is, whether or not it will be needed.
 struct MecVisit {
     WORD n, mask;
-    int state_bits;
-    const WORD *trans, *choice_ptr, *choice_offsets, *back_offsets, *back_trans;
-    WORD *in_count, *out_count, *component;
+    const WORD *trans, *choice_ptr, *choice_offsets, *back_offsets, *back_choices, *sources;
+    COUNTS *counts;
+    WORD *component;
     unsigned *choices;
 
     __device__ WORD degree(WORD item) const {
         if (item >= n) return choice_offsets[item - n + 1] - choice_offsets[item - n];
         return choice_ptr[item + 1] - choice_ptr[item] + back_offsets[item + 1] - back_offsets[item];
     }
-    __device__ void remove(WORD v, const Sink &sink) const {
-        if (atomicCAS(component + v, NONE, GONE) == NONE) sink.push(v);
-    }
-    __device__ void count_off(WORD *counter, WORD by, WORD v, const Sink &sink) const {
-        if (atomicAdd(counter + v, ~by + 1) == by) remove(v, sink);
+    __device__ COUNTS take(WORD v, COUNTS taken) const { return atomicAdd(counts + v, ~taken + 1); }
+    __device__ void remove_if(bool removed, WORD v, const Sink &sink) const {
+        if (!removed) return;
+        component[v] = GONE;
+        sink.push(v);
     }
     // Every choice is counted off by the one thread that has changed it to 0.
-    __device__ void take_away(WORD c, WORD u, const Sink &sink) const {
-        if (choices[c] != LIVE || atomicExch(choices + c, 0u) != LIVE) return;
-        const WORD begin = choice_offsets[c], end = choice_offsets[c + 1];
+    __device__ void take_away(WORD c, const Sink &sink) const {
+        const WORD begin = choice_offsets[c], end = choice_offsets[c + 1], u = sources[c];
+        if (atomicCAS(choices + c, LIVE, 0u) != LIVE) return;
+        const COUNTS left = take(u, CHOICE);
         if (end - begin > SHORT) {
             sink.push(n + c);
-            return;
+        } else {
+            COUNTS before[SHORT];
+            WORD to[SHORT];
+#pragma unroll
+            for (int i = 0; i < SHORT; ++i) to[i] = begin + i < end ? trans[begin + i] & mask : u;
+#pragma unroll
+            for (int i = 0; i < SHORT; ++i) before[i] = to[i] == u ? 0 : take(to[i], TRANSITION);
+#pragma unroll
+            for (int i = 0; i < SHORT; ++i) remove_if(to[i] != u && goes(before[i], TRANSITION), to[i], sink);
         }
-        WORD others = 0;
-        for (WORD e = begin; e < end; ++e) {
-            const WORD w = trans[e] & mask;
-            if (w == u) continue;
-            ++others;
-            if (fresh(component + w) == NONE) count_off(in_count, 1, w, sink);
-        }
-        if (fresh(component + u) == NONE) count_off(out_count, others, u, sink);
+        remove_if(goes(left, CHOICE), u, sink);
     }
     __device__ void edge(WORD item, WORD k, const Sink &sink) const {
         if (item >= n) {
-            const WORD u = source_of(item - n), w = trans[choice_offsets[item - n] + k] & mask;
-            if (w == u) return;
-            count_off(in_count, 1, w, sink);
-            count_off(out_count, 1, u, sink);
+            const WORD w = trans[choice_offsets[item - n] + k] & mask;
+            if (w != sources[item - n]) remove_if(goes(take(w, TRANSITION), TRANSITION), w, sink);
             return;
         }
         const WORD own = choice_ptr[item + 1] - choice_ptr[item];
-        if (k < own) {
-            const WORD c = choice_ptr[item] + k;
-            if (choices[c] == LOOPS) component[item] = item;
-            else take_away(c, item, sink);
-            return;
-        }
-        const WORD word = back_trans[back_offsets[item] + k - own], u = word & mask;
-        // A removed source takes its choices away itself.
-        if (u == item || fresh(component + u) != NONE) return;
-        const WORD group = word == u ? 0 : word >> state_bits;
-        take_away(choice_ptr[u] + group, u, sink);
-    }
-    // The state of a choice, by bisection: the last one whose choices begin at it or before.
-    __device__ WORD source_of(WORD c) const {
-        WORD low = 0, high = n;
-        while (high - low > 1) {
-            const WORD middle = low + (high - low) / 2;
-            if (choice_ptr[middle] <= c) low = middle;
-            else high = middle;
-        }
-        return low;
+        const WORD c = k < own ? choice_ptr[item] + k : back_choices[back_offsets[item] + k - own];
+        if (k < own && choices[c] == LOOPS) component[item] = item;
+        else take_away(c, sink);
     }
 };
 
-// Count transitions to and from other states, find choices that only loop, and put the first states to remove into the
-// queue. One thread a state; whole warps.
+// The choice of every transposed transition. One thread a transition.
+extern "C" __global__ void __launch_bounds__(256)
+list_choices(const WORD n_transitions, const WORD mask, const int state_bits, const WORD *choice_ptr,
+             const WORD *back_trans, WORD *back_choices) {
+    const WORD e = thread_number();
+    if (e >= n_transitions) return;
+    const WORD word = back_trans[e], u = word & mask;
+    // One group alone needs no bits, and a shift by the width of a word means nothing.
+    back_choices[e] = choice_ptr[u] + (word == u ? 0 : word >> state_bits);
+}
+
+// Count transitions from other states and choices that lead to others, find choices that only loop and the state of
+// every choice, and put the first states to remove into the queue. One thread a state; whole warps.
 extern "C" __global__ void __launch_bounds__(256)
 seed_mec(const WORD n, const WORD mask, const WORD *trans, const WORD *choice_ptr, const WORD *choice_offsets,
-         const WORD *back_offsets, WORD *in_count, WORD *out_count, WORD *component, unsigned *choices, WORD *items,
+         const WORD *back_offsets, WORD *sources, COUNTS *counts, WORD *component, unsigned *choices, WORD *items,
          WORD *state) {
     const WORD v = thread_number();
-    WORD before = 0, after = 0;
+    COUNTS before = 0, after = 0;
     if (v < n) {
-        WORD all = 0;
+        WORD loops = 0;
         for (WORD c = choice_ptr[v]; c < choice_ptr[v + 1]; ++c) {
-            WORD others = 0;
-            for (WORD e = choice_offsets[c]; e < choice_offsets[c + 1]; ++e) others += (trans[e] & mask) != v;
-            choices[c] = others == 0 ? LOOPS : LIVE;
-            after += others;
-            all += choice_offsets[c + 1] - choice_offsets[c];
+            const WORD begin = choice_offsets[c], end = choice_offsets[c + 1];
+            WORD own = 0;
+            for (WORD e = begin; e < end; ++e) own += (trans[e] & mask) == v;
+            choices[c] = own == end - begin ? LOOPS : LIVE;
+            sources[c] = v;
+            after += own != end - begin;
+            loops += own;
         }
-        before = back_offsets[v + 1] - back_offsets[v] - (all - after);
-        in_count[v] = before;
-        out_count[v] = after;
+        before = back_offsets[v + 1] - back_offsets[v] - loops;
+        counts[v] = before * TRANSITION + after * CHOICE;
     }
-    const bool goes = v < n && (before == 0 || after == 0);
-    if (v < n) component[v] = goes ? GONE : NONE;
-    append(goes, v, items, state + TAIL);
+    const bool removed = v < n && (before == 0 || after == 0);
+    if (v < n) component[v] = removed ? GONE : NONE;
+    append(removed, v, items, state + TAIL);
 }
 
 // Open the queue after seed_mec. One thread.
@@ -110,11 +115,11 @@ extern "C" __global__ void open_mec(WORD *state) {
 
 // One launch of the queue; see worklist.cuh.
 extern "C" __global__ void __launch_bounds__(256)
-drain_mec(const WORD n, const WORD mask, const int state_bits, const WORD *trans, const WORD *choice_ptr,
-          const WORD *choice_offsets, const WORD *back_offsets, const WORD *back_trans, WORD *in_count, WORD *out_count,
-          WORD *component, unsigned *choices, WORD *items, WORD *wide, WORD *state, const int rounds) {
-    drain(MecVisit{n, mask, state_bits, trans, choice_ptr, choice_offsets, back_offsets, back_trans, in_count,
-                   out_count, component, choices},
+drain_mec(const WORD n, const WORD mask, const WORD *trans, const WORD *choice_ptr, const WORD *choice_offsets,
+          const WORD *back_offsets, const WORD *back_choices, const WORD *sources, COUNTS *counts, WORD *component,
+          unsigned *choices, WORD *items, WORD *wide, WORD *state, const int rounds) {
+    drain(MecVisit{n, mask, trans, choice_ptr, choice_offsets, back_offsets, back_choices, sources, counts, component,
+                   choices},
           Queue{items, wide, state}, rounds);
 }
 

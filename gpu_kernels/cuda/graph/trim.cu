@@ -12,8 +12,8 @@ struct TrimVisit {
         const WORD ahead = offsets[v + 1] - offsets[v];
         const bool is_ahead = k < ahead;
         const WORD w = (is_ahead ? trans[offsets[v] + k] : back_trans[back_offsets[v] + k - ahead]) & mask;
-        if (w == v || fresh(component + w) != NONE) return;
-        if (atomicAdd((is_ahead ? in_count : out_count) + w, NONE) != 1) return;  // NONE is minus one
+        // Counts of states that have a component, or are not looked at, mean nothing and may change.
+        if (w == v || atomicAdd((is_ahead ? in_count : out_count) + w, NONE) != 1) return;  // NONE is minus one
         if (atomicCAS(component + w, NONE, w) == NONE) sink.push(w);
     }
 };

@@ -8,7 +8,9 @@ import sys
 
 import pytest
 
+from gpu_kernels import use_device
 from hybrid.__main__ import main
+from tests.gpu_kernels.host_device import COMPILER, HostDevice
 from tests.hybrid.checking.models import DIE, QUEUE
 
 RESULT_KEYS = {
@@ -20,8 +22,10 @@ RESULT_KEYS = {
     "error",
     "engine",
     "backend",
+    "backend_reason",
     "method",
     "level",
+    "storage",
     "iterations",
     "seconds",
     "seconds_per_iteration",
@@ -154,6 +158,33 @@ def test_plain_output_names_value_memory_and_method(capsys, queue):
     assert err == ""
 
 
+def test_plain_output_and_record_say_where_and_why(capsys, queue, monkeypatch):
+    monkeypatch.setattr("hybrid.backend.device_problem", lambda: "the card is at home")
+    _, out, _ = run(capsys, "check", queue, 'R{"length"}=? [ S ]')
+    assert "\n  backend      cpu: compiled kernels on all cores; no GPU: the card is at home\n" in out + "\n"
+    _, record, _ = run_json(capsys, "check", queue, 'R{"length"}=? [ S ]')
+    assert "no GPU: the card is at home" in record["results"][0]["backend_reason"]
+    _, out, _ = run(capsys, "check", queue, 'R{"length"}=? [ S ]', "--engine", "explicit", "--storage", "csr")
+    assert "written out as csr" in out
+    assert "backend      cpu: auto is the cpu with the engine explicit" in out
+    _, out, _ = run(capsys, "check", queue, "P=? [ F n=4 | n<4 ]")
+    assert "backend" not in out
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++) to run the kernels on the host with")
+def test_storage_is_chosen_by_name(capsys, queue):
+    options = ["--engine", "explicit", "--backend", "gpu"]
+    with use_device(HostDevice()):
+        _, record, _ = run_json(capsys, "check", queue, "S=? [ n=0 ]", *options, "--storage", "cmsr-wl")
+        assert record["results"][0]["storage"] == "cmsr-wl"
+        assert record["results"][0]["value"] == pytest.approx(81 / 211, rel=1e-8)
+        _, out, _ = run(capsys, "check", queue, "S=? [ n=0 ]", *options, "--storage", "msr")
+    assert "written out as msr\n  backend      gpu: asked for" in out
+    status, out, err = run(capsys, "check", queue, "S=? [ n=0 ]", "--engine", "explicit", "--storage", "msr")
+    assert (status, out) == (2, "")
+    assert "does not exist on the cpu, which has csr" in err
+
+
 def test_deadlock_warning_and_refusal(capsys, tmp_path):
     path = tmp_path / "dead.pm"
     path.write_text("dtmc module m s:[0..1]; [] s=0 -> (s'=1); endmodule")
@@ -249,12 +280,69 @@ def test_info_of_an_mdp(capsys, tmp_path):
     assert "layers       2" in out
 
 
-def test_levels_refuses_mdps(capsys, tmp_path):
-    path = tmp_path / "choices.prism"
-    path.write_text("mdp module m s:[0..1]; [] true -> (s'=1-s); endmodule")
-    status, out, err = run(capsys, "levels", str(path))
+@pytest.fixture
+def walk(tmp_path):
+    path = tmp_path / "walk.prism"
+    path.write_text(
+        "mdp module m x:[0..40]; [] x<40 -> 0.5:(x'=x+1) + 0.5:(x'=max(x-1,0)); [] x=40 -> true;"
+        "[leap] x<39 -> (x'=x+2); [home] mod(x,9)=0 -> (x'=0); endmodule rewards [home] true : 1; endrewards"
+    )
+    return str(path)
+
+
+def test_levels_of_an_mdp(capsys, walk):
+    status, record, err = run_json(capsys, "levels", walk, "--backend", "cpu")
+    assert (status, err) == (0, "")
+    assert set(record) == {"model", "base_memory_bytes", "levels", "min_memory", "min_time", "reason"}
+    assert record["model"]["choices"] > record["model"]["states"] == 41
+    assert [row["level"] for row in record["levels"]] == list(range(13))
+    assert all(set(row) == LEVEL_KEYS for row in record["levels"])
+    root, *_, terminals = record["levels"]
+    layers = record["model"].get("layers", 3)
+    assert (root["nodes"], root["paths"]) == (layers, layers)
+    assert root["submatrix_nonzeros"] == terminals["paths"] == record["model"]["transitions"]
+    assert record["base_memory_bytes"] == 3 * 8 * 41
+    sizes = {row["level"]: row["bytes_worst_case"] for row in record["levels"]}
+    assert sizes[record["min_memory"]] == min(sizes.values())
+    assert all(row["row_type_bytes"] > 0 for row in record["levels"])
+    assert str(record["min_time"]) in record["reason"]
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+@pytest.mark.parametrize("level", ["min-memory", "min-time", "auto", "5"])
+def test_checks_of_an_mdp_use_the_level_that_is_marked(capsys, walk, backend, level):
+    _, levels, _ = run_json(capsys, "levels", walk, "--backend", backend, "--level", level)
+    marked = {"min-memory": levels["min_memory"], "5": 5}.get(level, levels["min_time"])
+    assert levels["reason"].startswith(f"level {marked} ")
+    status, record, _ = run_json(
+        capsys, "check", walk, "Rmax=? [ C<=20 ]", "--backend", backend, "--level", level
+    )
+    (result,) = record["results"]
+    assert (status, result["backend"], result["level"]) == (0, backend, marked)
+
+
+def test_levels_of_an_mdp_as_a_table(capsys, walk):
+    status, out, _ = run(capsys, "levels", walk, "--backend", "cpu")
+    assert status == 0
+    assert "min-memory" in out and "min-time" in out
+    assert "sums over 3 layers of choices, held one by one" in out
+
+
+def test_levels_of_an_mdp_measured_and_drawn(capsys, walk, tmp_path, monkeypatch):
+    monkeypatch.setattr("hybrid.levels.measure._MEASURED_SECONDS", 0.0)
+    target = tmp_path / "curve.html"
+    status, record, _ = run_json(capsys, "levels", walk, "--measure", "--plot", str(target))
+    assert status == 0
+    seconds = {r["level"]: r["seconds_per_product"] for r in record["levels"] if r["seconds_per_product"]}
+    assert record["min_time"] == min(seconds, key=seconds.get)
+    assert "measured" in record["reason"]
+    assert target.read_text(encoding="utf-8").count("<tr") == 14
+
+
+def test_levels_of_an_mdp_refuse_what_does_not_exist(capsys, walk):
+    status, out, err = run(capsys, "levels", walk, "--level", "99")
     assert (status, out) == (2, "")
-    assert "expected a chain" in err
+    assert "expected 0..12" in err
 
 
 # ------------------------------------------------------------------ wrong usage
@@ -306,6 +394,9 @@ def test_files_that_are_no_models(capsys, tmp_path):
         ["P=? [ F s=1 ]", "--engine", "symbolic"],
         ["P=? [ F s=1 ]", "--method", "gauss-seidel", "--backend", "gpu"],
         ["P=? [ F s=1 ]", "--method", "gauss-seidel", "--omega", "2"],
+        ["P=? [ F s=1 ]", "--storage", "msr"],
+        ["P=? [ F s=1 ]", "--engine", "explicit", "--storage", "msr"],
+        ["P=? [ F s=1 ]", "--engine", "explicit", "--storage", "dense"],
         ["P=? [ F s=1 ]", "--epsilon", "0"],
         ["P=? [ F s=1 ]", "--max-iters", "0"],
         ["P=? [ F s=1 ]", "--omega", "2.5"],

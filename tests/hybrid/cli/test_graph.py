@@ -27,6 +27,7 @@ SCC = {"count": 3, "trivial": 2, "largest": 2}
 MEC = {"count": 2, "trivial": 1, "largest": 2}
 GRAPH_KEYS = {
     "backend",
+    "backend_reason",
     "variant",
     "average_out_degree",
     "maximum_out_degree",
@@ -98,7 +99,25 @@ def test_gpu_counts_components(capsys: pytest.CaptureFixture[str], model: str, v
         assert found["transfer_seconds"] > 0
         assert counts(found["scc"]) == SCC
         assert counts(found["mec"]) == MEC
-        assert graph_record(capsys, model)["backend"] == "gpu"
+        found = graph_record(capsys, model)
+        assert (found["backend"], found["backend_reason"]) == ("gpu", "a device is there, host")
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++) to run the kernels on the host with")
+def test_auto_goes_on_on_the_cpu_where_the_device_has_no_room(
+    capsys: pytest.CaptureFixture[str], model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hybrid.graphs.on_device._VECTORS", 1 << 20)
+    with use_device(HostDevice(free=1 << 20)):
+        found = graph_record(capsys, model)
+        assert found["backend"] == "cpu"
+        assert found["backend_reason"].startswith("the device has no room: decomposing")
+        assert found["transfer_seconds"] is None
+        assert counts(found["scc"]) == SCC
+        for asked in (["--backend", "gpu"], ["--variant", "fbt"]):
+            status, _, err = run(capsys, model, *asked)
+            assert status == 1
+            assert "use the backend cpu or symbolic" in err
 
 
 def test_one_decomposition_alone(capsys: pytest.CaptureFixture[str], model: str) -> None:
@@ -118,6 +137,7 @@ def test_plain_text_shows_the_columns(capsys: pytest.CaptureFixture[str], model:
     assert "SCCs         3, 2 of them trivial, the largest with 2 states, in" in out
     assert "MECs         2, 1 of them trivial, the largest with 2 states, in" in out
     assert "choices      5" in out
+    assert "variant      auto\nbackend      cpu: asked for\n" in out
     status, out, _ = run(capsys, model, "--backend", "symbolic", "--mec")
     assert "1.50 on average, - at most" in out
     assert "SCCs" not in out
@@ -144,7 +164,8 @@ def test_without_a_device_gpu_is_refused_and_auto_takes_the_cpu(
     status, out, err = run(capsys, model, "--backend", "gpu")
     assert (status, out) == (2, "")
     assert "'gpu' cannot run here: there is no card; or use 'cpu' or 'symbolic'" in err
-    assert graph_record(capsys, model)["backend"] == "cpu"
+    found = graph_record(capsys, model)
+    assert (found["backend"], found["backend_reason"]) == ("cpu", "no GPU: there is no card")
 
 
 @pytest.mark.parametrize(

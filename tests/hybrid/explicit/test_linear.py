@@ -21,6 +21,7 @@ from hybrid.explicit import (
 from hybrid.operator import inject
 from hybrid.reference import relax_in_place
 from hybrid.solvers import Criterion, Status
+from tests.gpu_kernels.devices import to_numpy
 from tests.helpers import from_dense
 from tests.hybrid.test_operator import banded
 
@@ -186,6 +187,58 @@ def test_systems_of_one_state_and_of_none() -> None:
     assert (found.status, len(found.values), found.residual) == (Status.CONVERGED, 0, 0.0)
 
 
+def krylov(device: Device, name: str) -> Any:
+    """A Krylov solver of the library whose arrays the device has."""
+    if device.name == "host":
+        import scipy.sparse.linalg as linalg
+    else:
+        import cupyx.scipy.sparse.linalg as linalg
+    return getattr(linalg, name)
+
+
+@pytest.mark.parametrize("name", ["gmres", "cgs"])
+@pytest.mark.parametrize("form", ["hybrid", "msr", "cmsr-hwl", "csell"])
+def test_solvers_of_the_devices_library_run_on_its_operators(device: Device, form: str, name: str) -> None:
+    dense, b = case(70)
+    off, xp = -dense.copy(), device.xp
+    np.fill_diagonal(off, 0.0)
+    operator: Any = inject(from_dense(off), backend="gpu")
+    if form != "hybrid":
+        operator = ExplicitOperator(CsrArrays.from_scipy(csr_matrix(off)), device, form)
+    system = LinearSystem(operator, xp.asarray(np.diag(dense).copy()), xp.asarray(b))
+    x = np.linspace(1.0, 2.0, 70)
+    product = system.apply(xp.asarray(x))
+    assert isinstance(product, xp.ndarray)
+    np.testing.assert_allclose(to_numpy(product), dense @ x, rtol=1e-12)
+    found = system.solve(krylov(device, name), criterion=Criterion(1e-9))
+    assert found.status is Status.CONVERGED
+    assert found.iterations > 0
+    np.testing.assert_allclose(found.values, np.linalg.solve(dense, b), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("method", ["jacobi", "bicgstab", "gmres"])
+def test_a_whole_matrix_on_the_device_is_split_there(device: Device, method: str) -> None:
+    dense, b = case(60)
+    operator = inject(from_dense(dense), backend="gpu")
+    system = split_system(operator, device.xp.asarray(b))
+    assert system.matrix.device is device
+    assert isinstance(system.diagonal, device.xp.ndarray)
+    chosen = krylov(device, method) if method == "gmres" else method
+    found = system.solve(chosen, criterion=Criterion(1e-9))
+    assert found.status is Status.CONVERGED
+    np.testing.assert_allclose(found.values, np.linalg.solve(dense, b), rtol=1e-6, atol=1e-7)
+
+
+def test_columns_of_a_solver_are_made_contiguous(device: Device) -> None:
+    dense, b = case(40)
+    off, xp = -dense.copy(), device.xp
+    np.fill_diagonal(off, 0.0)
+    operator = ExplicitOperator(CsrArrays.from_scipy(csr_matrix(off)), device, "msr")
+    system = LinearSystem(operator, xp.asarray(np.diag(dense).copy()), xp.asarray(b))
+    two = xp.asarray(np.stack((b, 2.0 * b), axis=1))
+    np.testing.assert_allclose(to_numpy(system.as_linear_operator().matvec(two[:, 1])), dense @ (2.0 * b))
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", ["gmres", "cgs"])
 def test_solvers_of_cupy_run_on_the_device(name: str) -> None:
@@ -199,3 +252,21 @@ def test_solvers_of_cupy_run_on_the_device(name: str) -> None:
     )
     assert found.status is Status.CONVERGED
     np.testing.assert_allclose(cupy.asnumpy(found.values), np.linalg.solve(dense, b), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(("size", "seed"), [(40, 3), (60, 2)])
+def test_bicgstab_starts_anew_before_its_residuals_become_orthogonal(size: int, seed: int) -> None:
+    # A tree of coin tosses: nilpotent, and Krylov spaces end after as many steps as it has levels.
+    dense = np.eye(size)
+    b = np.zeros(size)
+    wins = np.random.default_rng(seed)
+    for state in range(size):
+        for child, chance in ((2 * state + 1, 0.3), (2 * state + 2, 0.7)):
+            if child < size:
+                dense[state, child] -= chance
+            else:
+                b[state] += chance * (wins.random() < 0.3)
+    found = solve(csr_matrix(dense), b, "bicgstab", criterion=TIGHT)
+    assert found.status is Status.CONVERGED
+    assert found.iterations <= 8
+    np.testing.assert_allclose(found.values, np.linalg.solve(dense, b), atol=1e-10)

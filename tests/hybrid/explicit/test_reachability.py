@@ -10,10 +10,13 @@ import pytest
 from scipy.sparse.linalg import bicgstab, gmres, spsolve
 
 import hybrid
+from gpu_kernels import Device, use_device
 from hybrid.explicit import reachability_system
 from hybrid.solvers import Criterion, Status
 from mtbdd.language import LanguageError
+from tests.gpu_kernels.host_device import COMPILER, HostDevice
 from tests.hybrid.checking.models import DIE, GAMBLER, SPLIT, load_text
+from tests.hybrid.explicit.test_linear import krylov
 
 PAPER = """
 // the chain of 002 section 2
@@ -52,6 +55,55 @@ def test_every_engine_and_method_gives_the_probabilities(
     start = int(np.flatnonzero(model.indicator(model.initial))[0])
     assert values[start] == pytest.approx(1 / 6, rel=1e-9)
     assert set(np.unique(values[~reduced.maybe])) <= {0.0, 1.0}
+
+
+@pytest.mark.parametrize("storage", ["auto", "cmsr-wl"])
+@pytest.mark.parametrize("engine", ["hybrid", "explicit"])
+@pytest.mark.parametrize("method", ["jacobi", "gmres"])
+def test_systems_on_the_device_give_the_probabilities(
+    device: Device, tmp_path: Path, engine: str, storage: str, method: str
+) -> None:
+    reduced = reachability_system(load_text(tmp_path, DIE), "s=7 & d=6")
+    if (engine, storage) == ("hybrid", "cmsr-wl"):
+        with pytest.raises(ValueError, match="expected auto with the engine hybrid"):
+            reduced.system(engine, "gpu", storage=storage)
+        return
+    system = reduced.system(engine, "gpu", storage=storage)
+    assert system.matrix.backend == "gpu"
+    assert isinstance(system.b, device.xp.ndarray) and isinstance(system.diagonal, device.xp.ndarray)
+    if engine == "explicit" and storage != "auto":
+        assert system.matrix.storage == storage
+    chosen = method if method == "jacobi" else krylov(device, method)
+    found = system.solve(chosen, criterion=Criterion(1e-10))
+    assert found.status is Status.CONVERGED
+    there, here = reduced.spread(found.values), reduced.system().solve("jacobi", criterion=Criterion(1e-12))
+    np.testing.assert_allclose(there, reduced.spread(here.values), rtol=1e-8, atol=1e-10)
+
+
+class Recording:
+    """NumPy as a device's array module that remembers what is copied to it."""
+
+    def __init__(self) -> None:
+        self.copied: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+    def asarray(self, values: Any, *arguments: Any, **options: Any) -> Any:
+        self.copied.append(values)
+        return np.asarray(values, *arguments, **options)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++) to run the kernels on the host with")
+@pytest.mark.parametrize(("engine", "backend"), [("hybrid", "gpu"), ("explicit", "gpu"), ("hybrid", "cpu")])
+def test_vectors_lie_where_the_matrix_is_multiplied(tmp_path: Path, engine: str, backend: str) -> None:
+    reduced = reachability_system(load_text(tmp_path, DIE), "s=7 & d=6")
+    host = HostDevice()
+    host.xp = Recording()
+    with use_device(host):
+        reduced.system(engine, backend)
+    copied = [any(array is own for array in host.xp.copied) for own in (reduced.diagonal, reduced.b)]
+    assert copied == [backend == "gpu"] * 2
 
 
 def test_sets_of_states_and_safe_sets(tmp_path: Path) -> None:

@@ -100,6 +100,40 @@ def test_parts_take_turns_in_two_buffers(rng: np.random.Generator) -> None:
     assert operator.buffer_bytes < matrix.nbytes
 
 
+def test_trace_tells_when_each_part_was_copied_and_multiplied(
+    rng: np.random.Generator, device: Device
+) -> None:
+    dense = random_sparse(rng, 60, 50, 0.2)
+    matrix = arrays(dense)
+    # The second part has no rows: nothing is copied for it.
+    operator = StreamedOperator(matrix, RowPartition(np.array([0, 20, 20, 45, 60])), device)
+    x, out = operator.xp.asarray(rng.random(50)), operator.xp.empty(60)
+    operator.copy_parts()
+    times = operator.trace(x, out)
+    np.testing.assert_allclose(to_numpy(out), dense @ to_numpy(x), rtol=1e-12)
+    assert len(times) == 3
+    for part in times:
+        assert 0.0 <= part.copy_begin <= part.copy_end <= part.product_end
+    if operator.xp is np:
+        # The host does one thing after the other.
+        assert all(a.product_end <= b.copy_begin for a, b in zip(times[:-1], times[1:], strict=True))
+    with pytest.raises(ValueError, match=r"x: expected shape \(50,\)"):
+        operator.trace(operator.xp.ones(3), out)
+    on_host = StreamedOperator(matrix, RowPartition.by_rows(60, 2))
+    on_host.copy_parts()
+    with pytest.raises(ValueError, match="none to copy parts to; make the operator with device="):
+        on_host.trace(np.ones(50), np.empty(60))
+
+
+def test_copies_alone_multiply_nothing(rng: np.random.Generator) -> None:
+    device = HostDevice()
+    operator = StreamedOperator(arrays(random_sparse(rng, 60, 60, 0.2)), RowPartition.by_rows(60, 4), device)
+    operator.copy_parts()
+    assert device.launches == []
+    operator.multiply(np.ones(60))
+    assert len(device.launches) == 4
+
+
 def test_parts_are_chosen_by_the_memory_that_is_free(rng: np.random.Generator) -> None:
     matrix = arrays(random_sparse(rng, 200, 200, 0.2))
     operator = StreamedOperator(matrix, device=HostDevice(free=matrix.nbytes))

@@ -1,0 +1,78 @@
+"""Components found on decision diagrams, on models whose graph does not fit in memory and on smaller ones.
+
+Usage: python benchmarks/symbolic_components.py [MODEL=N ...] [--seconds S] [--out FILE.json] [--resume]
+
+Each row has the bytes that the written-out graph would take, whether it is refused for want of memory, and
+the seconds of both symbolic decompositions, once each.  Where the graph fits, its components are counted as
+well, and have to be as many.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from runs import Records, example
+
+from hybrid.graphs import decompose, decompose_ends, graph_bytes, model_graph
+from hybrid.levels.report import free_memory_bytes
+from mtbdd.components import model_components, model_end_components
+
+DEFAULT = ("kanban=4", "kanban=10")
+WRITTEN_OUT = 20_000_000
+"""Transitions up to which the graph is written out to compare."""
+
+
+def measure(row: dict[str, Any], name: str, size: int) -> None:
+    """Decompose one model, and add what was found to the row."""
+    started = time.perf_counter()
+    model = example(name, size)
+    row["build_seconds"] = time.perf_counter() - started
+    row |= {"states": model.n_states, "transitions": model.n_transitions, "graph_bytes": graph_bytes(model)}
+    row["free_bytes"] = free_memory_bytes()
+    row["refused"] = None
+    if row["graph_bytes"] > row["free_bytes"]:
+        try:
+            model_graph(model)
+        except MemoryError as error:
+            row["refused"] = str(error)
+    started = time.perf_counter()
+    components = model_components(model)
+    row["scc_seconds"] = time.perf_counter() - started
+    started = time.perf_counter()
+    ends = model_end_components(model)
+    row["mec_seconds"] = time.perf_counter() - started
+    row |= {
+        "sccs": len(components.sizes) + components.n_trivial,
+        "largest_scc": max(components.sizes, default=1),
+        "mecs": len(ends.sizes) + ends.n_single,
+    }
+    if row["refused"] is None and model.n_transitions <= WRITTEN_OUT:
+        graph = model_graph(model)
+        row["same"] = [decompose(graph).count, decompose_ends(graph).count] == [row["sccs"], row["mecs"]]
+        if not row["same"]:
+            raise ValueError("the written-out graph has other components")
+
+
+def main() -> None:
+    """Run and write the record."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("models", nargs="*", help="an example and its size, as in kanban=10")
+    parser.add_argument("--seconds", type=float, help="begin nothing after so many")
+    parser.add_argument("--resume", action="store_true", help="keep the finished rows of the file")
+    parser.add_argument("--out", type=Path, help="where to write the JSON record")
+    options = parser.parse_args()
+    records = Records("symbolic_components", options.out, options.seconds, resume=options.resume)
+    for text in options.models or DEFAULT:
+        name, _, size = text.partition("=")
+        identity = {"model": name, "size": int(size)}
+        row = records.run(identity, lambda row, n=name, s=int(size): measure(row, n, s))
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()
