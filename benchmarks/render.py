@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from markdown_text import made, number, table
 from render_blocks import BLOCKS, replace_block
 from render_gpu import explicit_formats, gpu_product
-from render_graphs import mdp_agreement, mdp_sweep, scc_mec
+from render_graphs import mdp_agreement, mdp_sweep, scc_mec, symbolic_components
 from render_papers import density_sweep, paper_tables, streamed_parts
 from render_profiles import kernel_counters, whole_run
 from render_thesis import thesis_tables
@@ -128,6 +128,7 @@ SECTIONS = {
     "streamed_parts": streamed_parts,
     "mdp_sweep": mdp_sweep,
     "scc_mec": scc_mec,
+    "symbolic_components": symbolic_components,
     "symbolic_build": symbolic_build,
     "agreement": agreement,
     "mdp_agreement": mdp_agreement,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from markdown_text import made, milliseconds, table
+from render_components import auto_choice
 from render_gpu import gains, mean_gains_text
 from render_profiles import counters_table, processes_table
 from render_structures import structure_table
@@ -162,6 +163,7 @@ BLOCKS: dict[tuple[str, str], tuple[str, Callable[[dict[str, Any]], str]]] = {
     ("explicit.md", "byte traffic"): ("explicit_formats", byte_traffic),
     ("explicit.md", "structures"): ("structure_plots", structure_table),
     ("gpu.md", "products"): ("gpu_product", gpu_figures),
+    ("graphs.md", "the choice"): ("scc_mec", auto_choice),
     ("gpu.md", "counters"): ("kernel_counters", counters_table),
     ("gpu.md", "whole processes"): ("whole_run", processes_table),
 }

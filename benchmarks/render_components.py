@@ -8,7 +8,7 @@ from typing import Any
 
 from markdown_text import made, milliseconds, table
 
-__all__ = ["scc_mec"]
+__all__ = ["auto_choice", "scc_mec"]
 
 Case = dict[str, Any]
 
@@ -189,27 +189,48 @@ def _figure_9(cases: list[Case]) -> tuple[str, str] | None:
 # ------------------------------------------------------------------ the choice
 
 
+def auto_choice(record: dict[str, Any]) -> str:
+    """Return how far single variants for strongly connected components are from the fastest ones."""
+    parts = []
+    for name in _ALONE["scc"]:
+        factors = _factors("scc", name, record["cases"])
+        graph = max(factors, key=lambda graph: factors[graph])
+        parts.append(f"`{name}` alone takes at most {factors[graph]:.2f} times as long ({graph})")
+    return (
+        f"Beside the fastest of all variants on the same graph, over the {len(record['cases'])} graphs of "
+        f"[the record](benchmarks.md#components-of-graphs), on {record['device']}, {' and '.join(parts)}."
+    )
+
+
+def _factors(kind: str, name: str, cases: list[Case]) -> dict[str, float]:
+    """Return how many times as long as the fastest variant one takes, by graph."""
+    found = {}
+    for case in cases:
+        own = _run(case, kind, name)
+        if own:
+            runs = [run for other in case[kind] if (run := _run(case, kind, other))]
+            found[case["name"]] = own["seconds"] / min(run["seconds"] for run in runs)
+    return found
+
+
 def _chosen(kind: str, title: str, cases: list[Case]) -> list[str]:
     """Return what auto takes beside the fastest variant of ours."""
     rows: list[list[str]] = []
-    factors: dict[str, list[float]] = {name: [] for name in ("auto", *_ALONE[kind])}
+    factors = {name: _factors(kind, name, cases) for name in ("auto", *_ALONE[kind])}
     for case in cases:
-        runs = {name: run for name in case[kind] if (run := _run(case, kind, name))}
-        if "auto" not in runs:
+        auto = _run(case, kind, "auto")
+        if auto is None:
             continue
+        runs = {name: run for name in case[kind] if (run := _run(case, kind, name))}
         fastest = min(runs, key=lambda name: float(runs[name]["seconds"]))
-        for name, own in factors.items():
-            if name in runs:
-                own.append(runs[name]["seconds"] / runs[fastest]["seconds"])
-        auto = runs["auto"]
         cell = f"{milliseconds(auto['seconds'])} ({_gains(auto, _cpu(case, kind))})"
         others = [_time(case, kind, name) for name in (*_ALONE[kind], *_FURTHER[kind])]
-        rows.append([case["name"], cell, fastest, f"{factors['auto'][-1]:.2f}", *others])
+        rows.append([case["name"], cell, fastest, f"{factors['auto'][case['name']]:.2f}", *others])
     if not rows:
         return []
     complete = [name for name in _ALONE[kind] if len(factors[name]) == len(rows)]
-    alone = "".join(f", {name} alone {max(factors[name]):.2f}" for name in complete)
-    worst = max(factors["auto"])
+    alone = "".join(f", {name} alone {max(factors[name].values()):.2f}" for name in complete)
+    worst = max(factors["auto"].values())
     line = (
         f"**{title}: what auto chooses.**  It takes at most {worst:.2f} times as long as the fastest of all "
         f"variants on the same graph{alone}; the aim, at most 2, is {_holds(worst <= 2, 'met', 'not met')}.  "

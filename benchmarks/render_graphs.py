@@ -7,7 +7,7 @@ from typing import Any
 from markdown_text import made, milliseconds, number, table
 from render_components import scc_mec
 
-__all__ = ["mdp_agreement", "mdp_sweep", "scc_mec"]
+__all__ = ["mdp_agreement", "mdp_sweep", "scc_mec", "symbolic_components"]
 
 
 def mdp_sweep(record: dict[str, Any]) -> str:
@@ -108,7 +108,7 @@ def _runs(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _counts_text(counts: list[dict[str, Any]]) -> list[str]:
     """Return the table of counts."""
-    finished = [row for row in counts if "error" not in row]
+    finished = sorted((row for row in counts if "error" not in row), key=lambda row: int(row["transitions"]))
     rows = [
         [
             f"{row['model'].split('/')[1]} {row['constants']}".strip(),
@@ -126,8 +126,39 @@ def _counts_text(counts: list[dict[str, Any]]) -> list[str]:
     text = (
         "Counts of graphs beside those of Storm and SciPy on the same models, as many as were at hand: "
         f"{sum(row['agrees'] for row in finished)} of {len(finished)} models agree in all of them.  Seconds "
-        "are those of the decompositions on one thread of the host, and of the symbolic ones, both kinds of "
-        "components together, where they were asked."
+        "are processor time of one thread: of both decompositions of the graph, and of the symbolic ones, "
+        "both kinds of components together, where they were asked."
     )
     columns = ["model", "states", "choices", "transitions", "SCCs", "MECs", "states in MECs", "equal"]
     return [text, table([*columns, "SCC s", "MEC s", "symbolic s"], rows)]
+
+
+def symbolic_components(record: dict[str, Any]) -> str:
+    """Return the section on components found without the graph."""
+    rows = [
+        [
+            f"{row['model']} {row['size']}",
+            f"{row['states']:,}",
+            f"{row['transitions']:,}",
+            f"{row['graph_bytes'] / 1e9:,.1f}",
+            "refused" if row["refused"] else "the same components" if row.get("same") else "",
+            f"{row['sccs']:,}",
+            f"{row['mecs']:,}",
+            number(row["build_seconds"]),
+            number(row["scc_seconds"]),
+            number(row["mec_seconds"]),
+        ]
+        for row in record["rows"]
+        if "error" not in row
+    ]
+    columns = ["model", "states", "transitions", "GB of the graph", "the graph", "SCCs", "MECs"]
+    return "\n\n".join(
+        [
+            "## Components without the graph",
+            "Strongly connected and maximal end components on decision diagrams.  The graph written out is "
+            "refused where it does not fit in memory, and decomposed as well where it does.  Seconds of the "
+            "decompositions are one thread's processor time.",
+            table([*columns, "build s", "SCC s", "MEC s"], rows),
+            "[`symbolic_components.json`](../benchmarks/results/symbolic_components.json), " + made(record),
+        ]
+    )

@@ -179,7 +179,7 @@ def median_seconds(device: Device, work: Callable[[], Any], repeats: int, limit:
 
 def host(array: Any) -> np.ndarray:
     """Return a device array as a NumPy array."""
-    return array.get() if hasattr(array, "get") else array
+    return np.asarray(array.get() if hasattr(array, "get") else array)
 
 
 class Measurement:

@@ -51,7 +51,8 @@ def build_model(
         `dd` back end.
     order : {"auto", "model", "reversed", "force"}
         Variable order, see `mtbdd.order.order_variables`.  "auto" is the model's, unless the events'
-        relations are large in it (over 10,000 nodes) and at most half as large in another.
+        relations are large in it (over 10,000 nodes) and at most half as large in another: the first
+        other one in which they are not large, else the smallest.
     progress : callable, optional
         Called with a line of text at every stage.
 
@@ -98,6 +99,18 @@ def _translate(source: ResolvedModel, order: str, package: str) -> _Translated:
     )
 
 
+def _smaller(source: ResolvedModel, package: str, given: _Translated) -> _Translated:
+    """Return the translation in the best other order if it is at most half as large, else the given one."""
+    best: _Translated | None = None
+    for order in ("reversed", "force"):
+        other = _translate(source, order, package)
+        if best is None or other.size < best.size:
+            best = other
+        if best.size <= min(_LARGE, given.size // 2):
+            return best  # no longer large: a further order is not worth its translation
+    return best if best is not None and 2 * best.size <= given.size else given
+
+
 def _build(
     source: ResolvedModel, fix_deadlocks: bool, package: str, order: str, say: Callable[[str], None]
 ) -> SymbolicModel:
@@ -107,10 +120,7 @@ def _build(
     translated = _translate(source, "model" if order == "auto" else order, package)
     if order == "auto" and translated.size > _LARGE:
         say("translating commands in other variable orders")
-        others = [_translate(source, other, package) for other in ("reversed", "force")]
-        smallest = min(others, key=lambda t: t.size)
-        translated = smallest if 2 * smallest.size <= translated.size else translated
-        del others, smallest
+        translated = _smaller(source, package, translated)
     translator, events, relations = translated.translator, translated.events, translated.relations
     encoding = translator.encoding
     is_mdp = source.type is ModelType.MDP

@@ -1,14 +1,11 @@
 """Strongly connected components and maximal end components, on sets of states.
 
-A component is searched from one state: what it can reach, and what of that can reach it.  As in the CHAIN
-algorithm the next search starts in the last round of the one before, next to what is found already, and
-works on the part of the graph that is left there, so that searches get shorter.  States that have no
-way on are peeled off in bulk after every step.  What is left has no trivial component at its end, so that
-searches find components of several states, and trivial ones are counted without being listed.
-
-End components come out of the same search, with choices in place of transitions: choices that may leave
-what is left are withdrawn during the search and not between decompositions, and a component that
-nothing leaves is then a maximal end component.
+End components come out of a search like that for components, with choices in place of transitions.  One is
+searched from one state: what it can reach, and what of that can reach it.  As in the CHAIN algorithm the next
+search starts in the last round of the one before, next to what is found already, and works on the part that
+is left there, so that searches get shorter.  Choices that may leave what is left are withdrawn during the
+search and not between decompositions, and states without any other are peeled off in bulk after every step;
+a component that nothing leaves is then a maximal end component.
 
 References
 ----------
@@ -20,15 +17,16 @@ Paper 004, sections 2.2 to 2.4, for the definitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from mtbdd.manager import Manager, Node
 from mtbdd.model import SymbolicModel
-from mtbdd.peeling import ChoicePeeling, TransitionPeeling
+from mtbdd.peeling import ChoicePeeling
+from mtbdd.regions import strong_components
 from mtbdd.states import index_states
-from mtbdd.steps import Step, model_steps
+from mtbdd.steps import Step
 
 __all__ = [
     "EndComponents",
@@ -134,8 +132,8 @@ class EndComponents:
 # ------------------------------------------------------------------ graphs
 
 
-def strong_components(manager: Manager, relations: Sequence[Node], states: Node) -> Iterator[Node]:
-    """Yield the strongly connected components of several states.
+def decompose(manager: Manager, relations: Sequence[Node], states: Node) -> StrongComponents:
+    """Return all strongly connected components, trivial ones as one set.
 
     Parameters
     ----------
@@ -145,41 +143,11 @@ def strong_components(manager: Manager, relations: Sequence[Node], states: Node)
     states : Node
         The graph's states, over row bits; transitions to or from others are left out.
 
-    Notes
-    -----
-    Every step is a relational product.  By layers the searches would take as many steps, in sum, as the
-    components have states; chaining from relation to relation takes fewer.  No step lists states.
+    See Also
+    --------
+    mtbdd.regions.strong_components : The search; no step of it lists states.
     """
-    return _strong_components(manager, [Step.of(manager, r) for r in relations], states)
-
-
-def _strong_components(manager: Manager, steps: Sequence[Step], states: Node) -> Iterator[Node]:
-    """Yield the components of several states of a graph given in steps."""
-    graph = TransitionPeeling(manager, [step.moving() for step in steps], states)
-    waiting = [(graph.left, graph.left)]
-    while waiting:
-        region, hint = waiting.pop()
-        region = region & graph.left
-        if region == manager.false:
-            continue
-        pivot = _pick(manager, region, hint)
-        ahead, last = graph.forward(pivot, region)
-        found = graph.backward(pivot, ahead)
-        if found != pivot:
-            yield found
-        outside, inside = region & ~ahead, ahead & ~found
-        waiting.append((outside, graph.before(found, outside)))
-        waiting.append((inside, last & inside))
-        graph.remove(found)
-
-
-def decompose(manager: Manager, relations: Sequence[Node], states: Node) -> StrongComponents:
-    """Return all strongly connected components, trivial ones as one set; see `strong_components`."""
-    return _collected(manager, strong_components(manager, relations, states), states)
-
-
-def _collected(manager: Manager, found: Iterator[Node], states: Node) -> StrongComponents:
-    components = tuple(found)
+    components = tuple(strong_components(manager, relations, states))
     return StrongComponents(manager, components, states & ~manager.disjunction(components))
 
 
@@ -192,8 +160,8 @@ def model_components(model: SymbolicModel, within: Node | None = None) -> Strong
     within : Node, optional
         Restrict the graph to this subset of the reachable states.
     """
-    states = model.reachable if within is None else within
-    return _collected(model.manager, _strong_components(model.manager, model_steps(model), states), states)
+    relations = [model.layer_relation(number) for number in range(len(model.layers))]
+    return decompose(model.manager, relations, model.reachable if within is None else within)
 
 
 # ------------------------------------------------------------------ decision processes
@@ -223,21 +191,9 @@ def decompose_ends(manager: Manager, relations: Sequence[Node], within: Node) ->
     them, the pivot's component.  Time: one search either way for every component of every region that is
     left; withdrawing choices costs one relational product a relation and round, over all regions together.
     """
-    steps = [Step.of(manager, r, number) for number, r in enumerate(relations)]
-    return _end_components(manager, steps, len(steps), within)
-
-
-def _end_components(manager: Manager, steps: Sequence[Step], n_layers: int, within: Node) -> EndComponents:
-    """Return the maximal end components of choices given in steps, at most one of a state in each."""
+    steps = [Step.whole(manager, relation) for relation in relations]
     moving = [step.moving() for step in steps]
     looping = [s.sources & within & ~m.sources for s, m in zip(steps, moving, strict=True)]
-
-    def by_layer(sets: Iterable[Node]) -> tuple[Node, ...]:
-        own: list[list[Node]] = [[] for _ in range(n_layers)]
-        for step, states in zip(steps, sets, strict=True):
-            own[step.layer].append(states)
-        return tuple(manager.disjunction(part) for part in own)
-
     graph = ChoicePeeling(manager, moving, within)
     components = []
     waiting = [(graph.left, graph.left)]
@@ -253,7 +209,7 @@ def _end_components(manager: Manager, steps: Sequence[Step], n_layers: int, with
         waiting.append((outside, graph.before(found, outside)))
         if inside == manager.false:
             kept = zip(graph.offers, looping, strict=True)
-            staying = by_layer(found & (offer | loop) for offer, loop in kept)
+            staying = tuple(found & (offer | loop) for offer, loop in kept)
             components.append(MaximalEndComponent(found, staying))
             graph.remove(found)
         else:
@@ -261,7 +217,7 @@ def _end_components(manager: Manager, steps: Sequence[Step], n_layers: int, with
             waiting.append((inside, last & inside))
     rest = within & ~manager.disjunction(c.states for c in components)
     single = manager.disjunction(loop & rest for loop in looping)
-    alone = MaximalEndComponent(single, by_layer(loop & single for loop in looping))
+    alone = MaximalEndComponent(single, tuple(loop & single for loop in looping))
     return EndComponents(manager, tuple(components), alone)
 
 
@@ -301,11 +257,10 @@ def model_end_components(
     EndComponents
         `choices` of the components has a set for every layer of the model.
     """
-    steps: Sequence[Step] = model_steps(model)
+    relations = [model.layer_relation(number) for number in range(len(model.layers))]
     if allowed is not None:
-        steps = [step.only(allowed[step.layer]) for step in steps]
-    states = model.reachable if within is None else within
-    return _end_components(model.manager, steps, len(model.layers), states)
+        relations = [relation & own for relation, own in zip(relations, allowed, strict=True)]
+    return decompose_ends(model.manager, relations, model.reachable if within is None else within)
 
 
 def _pick(manager: Manager, region: Node, hint: Node) -> Node:

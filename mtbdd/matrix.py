@@ -7,6 +7,7 @@ and its nodes above the index bits are the nodes of the MTBDD.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -93,27 +94,19 @@ class SymbolicMatrix:
         """
         table = table or self.table()
         depth = self.manager.index_level
-        none = np.zeros(0, dtype=np.int64)
-        waiting: dict[int, list[NDArray[np.int64]]] = {}
-        zero = False
-
-        def put(refs: NDArray[np.int64]) -> None:
-            nonlocal zero
-            live = refs[refs != FALSE]
-            zero = zero or live.size < refs.size
-            at = np.minimum(table.level[live >> 1], depth)
-            for level in np.unique(at).tolist():
-                waiting.setdefault(level, []).append(live[at == level])
-
-        put(np.array([table.root], dtype=np.int64))
-        nodes = 0
-        for level in range(depth):
-            here = np.unique(np.concatenate(waiting.pop(level, [none])))
-            nodes += here.size
-            for child in table.cofactors(here, level):
-                put(child)
-        terminals = np.unique(np.concatenate(waiting.pop(depth, [none]))).size + zero
-        return nodes + terminals, terminals
+        met = np.zeros((table.level.size, 2), dtype=np.bool_)  # a node and its negation are two
+        met[table.root >> 1, table.root & 1] = True
+        by_level = np.argsort(table.level, kind="stable")
+        ends = np.searchsorted(table.level[by_level], np.arange(depth + 1))
+        for begin, end in itertools.pairwise(ends.tolist()):
+            rows, signs = np.nonzero(met[by_level[begin:end]])
+            rows = by_level[begin:end][rows]
+            for child in (table.low[rows] ^ signs, table.high[rows] ^ signs):
+                met[child >> 1, child & 1] = True
+        # Below the row and column bits every node spells a terminal; FALSE is the zero.
+        nodes = int(met.sum())
+        terminals = int(met[table.level >= depth].sum())
+        return nodes, terminals
 
     def terminal_numbers(self, table: NodeTable, refs: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the terminal number that each non-FALSE reference at the index bits spells."""

@@ -1,30 +1,30 @@
-"""Shrinking graphs: states are taken away, and with them all that has no way to stay.
+"""Shrinking decision processes: states are taken away, and with them all that has no way to stay.
 
-What is left after peeling has a way on for every state: a transition (in graphs), or a choice all of
-whose successors are left (in decision processes).  A state without one is strongly connected to no other
-state, so that peeling finds trivial components in bulk: one relational product serves all of them
-that a step lays open.
+What is left after peeling has a way on for every state: a choice all of whose successors are left.  A state
+without one is in no end component of several states; one relational product serves all of them that a
+step lays open.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from mtbdd.manager import Manager, Node
 from mtbdd.steps import Step
 
-__all__ = ["ChoicePeeling", "Peeling", "TransitionPeeling"]
+__all__ = ["ChoicePeeling"]
 
 
-class Peeling(ABC):
-    """States that are left, and what they offer: for every step the states with a way on in it.
+class ChoicePeeling:
+    """States that are left, and what they offer: for every step the states with a choice that stays.
+
+    Choices that may leave the states to begin with are left out.
 
     Parameters
     ----------
     manager : Manager
     steps : sequence of Step
-        Without transitions from a state to itself.
+        Without transitions from a state to itself, each with at most one choice of every state.
     states : Node
         The states to begin with, over row bits.
 
@@ -93,7 +93,7 @@ class Peeling(ABC):
         Notes
         -----
         The steps take turns; each deals at once with all that was removed since its last one.
-        Time: one or three relational products a turn.
+        Time: one relational product a turn.
         """
         false = self.manager.false
         if states == false:
@@ -120,38 +120,10 @@ class Peeling(ABC):
         # Offers of states that are gone were left alone until here, where it costs one conjunction each.
         self.offers = [offer & self.left for offer in self.offers]
 
-    @abstractmethod
     def _offered(self, step: Step) -> Node:
-        """Return the states that have a way on in a step, before anything is removed."""
-
-    @abstractmethod
-    def _withdrawn(self, number: int, removed: Node) -> Node:
-        """Return the states whose offer in a step ends with removed states."""
-
-
-class TransitionPeeling(Peeling):
-    """Peeling of a graph: a state stays while one of its successors does."""
-
-    def _offered(self, step: Step) -> Node:
-        return step.before(self.left) & self.left
-
-    def _withdrawn(self, number: int, removed: Node) -> Node:
-        step = self._steps[number]
-        touched = step.before(removed) & self.offers[number] & self.left
-        if touched == self.manager.false:
-            return touched
-        return touched & ~step.before(step.after(touched) & self.left)
-
-
-class ChoicePeeling(Peeling):
-    """Peeling of a decision process: a state stays while all successors of one of its choices do.
-
-    Every step holds at most one choice of every state.  Choices that may leave the states to begin
-    with are left out.
-    """
-
-    def _offered(self, step: Step) -> Node:
+        """Return the states whose choice in a step stays, before anything is removed."""
         return step.sources & self.left & ~step.before(~self.left)
 
     def _withdrawn(self, number: int, removed: Node) -> Node:
+        """Return the states whose choice in a step may lead to removed states."""
         return self._steps[number].before(removed) & self.offers[number] & self.left

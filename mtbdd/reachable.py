@@ -22,7 +22,7 @@ __all__ = ["reachable_states"]
 
 _TRIAL = 1 << 17  # work by which a search on sets is judged, once it has merged events
 _THIN = 4  # states are thinly spread where that work is this many times the states it found
-_SHARE = 8  # states that may be listed for every unit of work done so far
+_SHARE = 8.0  # states that may be listed for every unit of work done so far
 _GROWTH = 4  # from one turn to the next
 _MOST_STATES = 1 << 24  # listed: half a GiB
 
@@ -56,7 +56,7 @@ def reachable_states(
     for number, round_ in enumerate(search_rounds(encoding, initial, transitions, image), start=1):
         found = round_.found
         say(f"reachable states, round {number}")
-        if not round_.grouped or not can_list(encoding):
+        if not round_.grouped:
             continue
         if before is None:
             before = round_.work, _count(encoding, found)
@@ -64,11 +64,15 @@ def reachable_states(
         if work < trial:
             continue
         trial = _GROWTH * work
-        if _THIN * (_count(encoding, found) - before[1]) > work:
+        limit = min(int(_SHARE * round_.work), _MOST_STATES)
+        if _THIN * (_count(encoding, found) - before[1]) > work or not can_list(encoding):
             continue
+        if listed is None:
+            if before[1] > limit:
+                continue
+            listed = StateSearch(encoding, initial, transitions)
         say("reachable states, one by one")
-        listed = listed or StateSearch(encoding, initial, transitions)
-        if listed.advance(min(_SHARE * round_.work, _MOST_STATES)):
+        if listed.advance(limit):
             return listed.states()
     return found
 

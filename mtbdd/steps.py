@@ -42,15 +42,9 @@ class Step:
     layer: int = 0
 
     @classmethod
-    def of(cls, manager: Manager, relation: Node, layer: int = 0) -> Step:
-        """Return the step of a relation over all row and column bits.  Time: two conjunctions a bit."""
-        bits = []
-        for i, (x, y) in enumerate(zip(manager.rows, manager.columns, strict=True)):
-            row, column = manager.bdd.var(x), manager.bdd.var(y)
-            if (relation & row & ~column) | (relation & ~row & column) != manager.false:
-                bits.append(i)
-        still = [name for i, name in enumerate(manager.columns) if i not in set(bits)]
-        return cls(manager, manager.exists(still, relation), tuple(bits), layer)
+    def whole(cls, manager: Manager, relation: Node, layer: int = 0) -> Step:
+        """Return the step of a relation over all row and column bits."""
+        return cls(manager, relation, tuple(range(manager.n_bits)), layer)
 
     @cached_property
     def rows(self) -> tuple[str, ...]:
@@ -84,10 +78,6 @@ class Step:
         relation = self.relation & ~self.manager.equal_bits(self.bits)
         return Step(self.manager, relation, self.bits, self.layer)
 
-    def only(self, sources: Node) -> Step:
-        """Return the step from a set of states."""
-        return Step(self.manager, self.relation & sources, self.bits, self.layer)
-
     def after(self, states: Node) -> Node:
         """Return the successors of a set.  Time: one relational product."""
         return self._renamed(self.manager.and_exists(states, self.relation, self.rows))
@@ -115,7 +105,7 @@ def model_steps(model: SymbolicModel) -> tuple[Step, ...]:
 
 def _steps(model: SymbolicModel) -> Iterator[Step]:
     if not model.is_mdp:
-        yield Step.of(model.manager, model.layer_relation(0))
+        yield Step.whole(model.manager, model.layer_relation(0))
         return
     for number, layer in enumerate(model.layers):
         for c in choice_relations(model.encoding, [layer]):

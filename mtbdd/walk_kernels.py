@@ -27,8 +27,9 @@ def insert_all(codes, slots):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _scatter(code, mask):  # type: ignore[no-untyped-def]
-    """Return a code's first place: the high half of a product with the golden ratio."""
-    return np.int64((np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
+    """Return a code's first place: both halves of its 62 bits times odd numbers, too small to overflow."""
+    product = (code & 0x7FFFFFFF) * 0x5851F42D + (code >> 31) * 0x6C078965
+    return (product >> 20) & mask
 
 
 @njit(cache=True, nogil=True)

@@ -105,7 +105,7 @@ def test_values_and_counts_of_a_small_process(
     )
     case = values.Case("coins/coin.nm", "k=1", ("coin.pctl",), ('R{"tries"}max=? [ F x>0 ]',))
     monkeypatch.setattr(script, "CASES", (case,))
-    arguments = ["--models", str(tmp_path), "--counts", str(tmp_path / "counts.csv"), "--backend", "cpu"]
+    arguments = ["--models", str(tmp_path), "--counts", str(tmp_path / "counts.csv"), "--backends", "cpu"]
     out = tmp_path / "record.json"
     monkeypatch.setattr(sys, "argv", ["mdp_agreement.py", *arguments, "--out", str(out)])
     assert script.main() == 0

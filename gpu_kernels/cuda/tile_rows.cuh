@@ -4,9 +4,14 @@
 //   THREADS      threads of a block, a multiple of 32
 //   MEMBERS      groups of a type that a thread serves at once: 1, 2 or 4
 //   SCALED       0 or 1: whether every slot of a group carries a factor
+//   LOOK_UPS     terms that a thread looks up at once: 1, if not given, where items have few groups; else 4
 #pragma once
 
 #include "tile_types.cuh"
+
+#ifndef LOOK_UPS
+#define LOOK_UPS 1
+#endif
 
 struct alignas(sizeof(INDEX) * MEMBERS > 16 ? 16 : sizeof(INDEX) * MEMBERS) Places { INDEX of[MEMBERS]; };
 #if SCALED
@@ -15,9 +20,36 @@ struct alignas(8 * MEMBERS > 16 ? 16 : 8 * MEMBERS) Weights { double of[MEMBERS]
 struct Weights { double of[1]; };
 #endif
 
-constexpr int LOOK_UPS = 4;  // of a thread at once, so that their latencies overlap
-
 // Fill the block's tables. The term after the last one stands for no entry: it weighs nothing.
+#if LOOK_UPS == 1
+__device__ inline void look_up_terms(const Item &item, const Term *terms, int count, const double *values,
+                                     const INDEX *base, const double *scale, Places *places, Weights *weights) {
+    const int chunks = (item.count + MEMBERS - 1) / MEMBERS;
+    const int stride = count + 1;
+#pragma unroll 1
+    for (int i = threadIdx.x; i < stride * MEMBERS; i += THREADS) {
+        const int t = i / MEMBERS, m = i % MEMBERS;
+        const bool live = t < count;
+        const Term term = live ? terms[t] : Term{};
+        const double value = live ? values[term.value] : 0.0;
+        const INDEX slot = item.first_slot + term.slot;
+#if !SCALED
+        if (m == 0) weights[t].of[0] = value;
+#endif
+#pragma unroll 1
+        for (int chunk = 0; chunk < chunks; ++chunk) {
+            // The last chunk may be short: its dead members repeat the last live one, so that they read valid elements.
+            const int member = min(chunk * MEMBERS + m, item.count - 1);
+            const INDEX at = slot + static_cast<INDEX>(member) * item.slots;
+            if (live) places[chunk * stride + t].of[m] = base[at] + term.shift;
+#if SCALED
+            weights[chunk * stride + t].of[m] = live ? scale[at] * value : 0.0;
+#endif
+        }
+    }
+}
+#else
+// So many look-ups of a thread at once that their latencies overlap: where an item has many groups.
 __device__ inline void look_up_terms(const Item &item, const Term *terms, int count, const double *values,
                                      const INDEX *base, const double *scale, Places *places, Weights *weights) {
     const int chunks = (item.count + MEMBERS - 1) / MEMBERS;
@@ -61,6 +93,7 @@ __device__ inline void look_up_terms(const Item &item, const Term *terms, int co
         }
     }
 }
+#endif
 
 // A load under a condition that no branch serves: branches would make each term's loads wait for those of the term
 // before. Where the condition does not hold the value is zero, or any value if it is to be left out.

@@ -41,6 +41,7 @@ _CHECK_EVERY = 32  # steps between questions whether the rest may be left out
 _NEGLIGIBLE = 0.01  # share of epsilon that may be left out of a settled course
 _PART = 1 << 20  # elements looked at together: bounds the temporary memory
 _TRUNCATED = 0.25  # share of epsilon that truncation may cost
+_VECTORS = 5  # two iterates, the sum, and the operands of the steps
 
 
 @dataclass
@@ -186,6 +187,7 @@ class Evolution:
 
     def _vectors(self, start: Vector) -> Pair:
         """Return the start and room for the value after a step, in the workspace."""
+        self._space.reserve(_VECTORS, start.size)
         return self._space.vector(start), self._space.xp.empty(start.size)
 
     def _weighted(self, start: Vector, first: int, weights: Vector) -> tuple[Vector, _Course, float]:

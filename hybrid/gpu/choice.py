@@ -30,7 +30,7 @@ _VECTORS = 4
 Methods that keep more ask for them when they begin, by :meth:`hybrid.solvers.workspace.Workspace.reserve`.
 """
 
-_MOST_VECTORS = 8
+_MOST_VECTORS = 9
 """Vectors of the method that keeps most of them, bounds on long-run averages."""
 
 

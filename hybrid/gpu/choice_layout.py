@@ -172,6 +172,7 @@ def build_choice_tiles(
         place_words=place_words + place_words % 2,
         weight_words=weight_words + weight_words % 2,
         tuning=tuning,
+        look_ups=1 if chosen.turns == 1 else 4,
     )
 
 

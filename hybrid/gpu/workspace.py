@@ -75,8 +75,8 @@ class DeviceWorkspace(Workspace):
         if required > available:
             raise MemoryError(
                 f"a solution with {vectors} vectors of {size} elements needs {required} bytes on "
-                f"{self.device.name}, {available} are free; choose --method jacobi or jor, which keep the "
-                "fewest, or backend 'cpu'"
+                f"{self.device.name}, {available} are free; choose a method that keeps fewer (--method jacobi "
+                "or jor, for decision processes value-iteration), or backend 'cpu'"
             )
 
     def vector(self, values: ArrayLike) -> Array:

@@ -33,6 +33,8 @@ _GUESSES = 4  # tries with a doubled c before more iterations are made
 _LAST_GUESSES = 40  # the same where more iterations would change nothing
 _CHECK_EVERY = 8  # steps between measurements that cost passes of their own
 _COARSE = 0.5
+_ITERATES = 2  # vectors that value iteration keeps
+_BOUNDS = 8  # and those of bounds: two iterates of each, the guess with its iterates, a policy
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class ValueIteration:
     def solve(self, system: ChoiceOperator, progress: Progress | None = None) -> Solution:
         """Iterate from 0."""
         clock, space = Clock(progress), system.space
+        space.reserve(_ITERATES, system.size)
         pair: Pair = system.zeros(), system.zeros()
         outcome, pace = Outcome(), Pace(space.stride)
         while outcome.status is Status.MAX_ITERATIONS and outcome.iterations < self.criterion.max_iterations:
@@ -106,6 +109,7 @@ class OptimisticIteration:
     def bracket(self, system: ChoiceOperator, clock: Clock) -> tuple[Outcome, Array, Array | None, Array]:
         """Return the outcome, the lower bound, the upper one if one was verified, and a spare vector."""
         space, xp, criterion = system.space, system.space.xp, self.criterion
+        space.reserve(_BOUNDS, system.size)
         pair: Pair = system.zeros(), system.zeros()
         target, outcome, pace = criterion.epsilon, Outcome(), Pace(space.stride)
         guide = _Guide(system, criterion)
@@ -246,6 +250,7 @@ class Intervals:
             lows, highs = (low, spare), (high, xp.empty(system.size))
             outcome = Outcome(iterations=outcome.iterations)
         else:
+            space.reserve(_BOUNDS, system.size)
             high = system.zeros()
             high += ceiling
             lows, highs = (system.zeros(), system.zeros()), (high, system.zeros())

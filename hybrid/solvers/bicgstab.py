@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,8 @@ class BiCGStab:
 
         Notes
         -----
-        Six vectors besides the operands, where the matrix has its workspace.
+        Six vectors besides the operands, where the matrix has its workspace; nothing is allocated inside the
+        loop.
         """
         if b is None:
             raise ValueError("bicgstab solves systems with a right-hand side; choose jor for steady states")
@@ -128,7 +130,10 @@ class _Recurrence:
         self.x = space.vector(start)
         self._r, self._shadow, self._p = (xp.empty(start.size) for _ in range(3))
         self._v, self._t = (xp.empty(start.size) for _ in range(2))
-        self._rho = self._norm = self._first = self._live = self._ok = self._made = xp.zeros(())
+        # Numbers are made once, too, and changed in place: an iteration allocates nothing.
+        self._rho, self._norm, self._first, self._made, self._fresh_norm = (xp.zeros(()) for _ in range(5))
+        self._alpha, self._omega, self._beta, self._above, self._below = (xp.zeros(()) for _ in range(5))
+        self._live, self._ok, self._going, self._small, self._mark = (xp.zeros((), bool) for _ in range(5))
         self.iterations, self.difference, self.alive, self.broken = 0, math.inf, False, False
 
     @property
@@ -143,15 +148,17 @@ class _Recurrence:
         self._r -= self.x
         self._shadow[...] = self._r
         self._p[...] = self._r
-        self._rho = xp.dot(self._shadow, self._r)
-        self._norm = self._first = xp.sqrt(self._rho)
-        self._live = self._ok = self._norm >= self._epsilon * self._scale
+        xp.dot(self._shadow, self._r, out=self._rho)
+        xp.sqrt(self._rho, out=self._norm)
+        xp.copyto(self._first, self._norm)
+        xp.greater_equal(self._norm, self._epsilon * self._scale, out=self._live)
+        xp.copyto(self._ok, self._live)
         (norm,) = self._space.read(self._norm)
         self.difference, self.alive, self.broken = norm / self._scale, True, False
 
     def advance(self, most: int) -> None:
         """Queue some iterations and look where they have led."""
-        self._made = self._space.xp.zeros(())
+        self._made.fill(0.0)
         for _ in range(min(self._space.stride, most)):
             self._iterate()
         live, ok, made, norm = self._space.read(self._live, self._ok, self._made, self._norm)
@@ -166,29 +173,59 @@ class _Recurrence:
     def _iterate(self) -> None:
         """Queue one iteration."""
         xp, add = self._space.xp, self._space.add_scaled
-        r, p, v, t, live = self._r, self._p, self._v, self._t, self._live
-        self._made = self._made + live
+        r, p, v, t, live, going = self._r, self._p, self._v, self._t, self._live, self._going
+        alpha, omega, beta, norm = self._alpha, self._omega, self._beta, self._fresh_norm
+        xp.add(self._made, live, out=self._made)
         self._apply(p, v)
-        denominator = xp.dot(self._shadow, v)
-        ok = live & (denominator != 0.0) & xp.isfinite(denominator)
-        alpha = xp.where(ok, self._rho / denominator, 0.0)
+        xp.dot(self._shadow, v, out=self._below)
+        xp.copyto(going, live)
+        self._and(xp.not_equal, self._below, 0.0)
+        self._and(xp.isfinite, self._below)
+        xp.divide(self._rho, self._below, out=alpha)
+        self._zero_unless(going, alpha)
         add(-1.0, v, r, alpha)  # r is what van der Vorst calls s, for a while
         self._apply(r, t)
-        length, along = xp.dot(t, t), xp.dot(t, r)
-        omega = xp.where(ok & (length > 0.0), along / length, 0.0)
+        xp.dot(t, r, out=self._above)
+        xp.dot(t, t, out=self._below)
+        xp.divide(self._above, self._below, out=omega)
+        self._zero_unless(going, omega)
+        xp.greater(self._below, 0.0, out=self._small)
+        self._zero_unless(self._small, omega)
         add(1.0, p, self.x, alpha)
         add(1.0, r, self.x, omega)
         add(-1.0, t, r, omega)
-        norm = xp.sqrt(xp.dot(r, r))
-        before, self._rho = self._rho, xp.dot(self._shadow, r)
-        self._norm = xp.where(live, norm, self._norm)
-        small = norm < self._epsilon * self._scale
-        distinct = xp.abs(self._rho) > _ORTHOGONAL * self._first * norm
-        going = ok & (omega != 0.0) & distinct & xp.isfinite(norm)
+        xp.dot(r, r, out=norm)
+        xp.sqrt(norm, out=norm)
+        xp.copyto(beta, self._rho)
+        xp.dot(self._shadow, r, out=self._rho)
+        xp.copyto(self._norm, norm, where=live)
+        xp.less(norm, self._epsilon * self._scale, out=self._small)
+        self._and(xp.not_equal, omega, 0.0)
+        xp.absolute(self._rho, out=self._above)
+        xp.multiply(self._first, _ORTHOGONAL, out=self._below)
+        xp.multiply(self._below, norm, out=self._below)
+        self._and(xp.greater, self._above, self._below)
+        self._and(xp.isfinite, norm)
         # Having arrived is no breakdown, whatever else is zero by then.
-        self._ok = xp.where(live, going | small, self._ok)
-        self._live = live & going & ~small
-        beta = xp.where(self._live, (self._rho / before) * (alpha / omega), 0.0)
+        xp.logical_or(going, self._small, out=self._mark)
+        xp.copyto(self._ok, self._mark, where=live)
+        xp.logical_and(live, going, out=live)
+        xp.logical_not(self._small, out=self._mark)
+        xp.logical_and(live, self._mark, out=live)
+        xp.divide(self._rho, beta, out=beta)
+        xp.divide(alpha, omega, out=self._above)
+        xp.multiply(beta, self._above, out=beta)
+        self._zero_unless(live, beta)
         add(-1.0, v, p, omega)
         p *= beta
         p += r
+
+    def _and(self, test: Any, *numbers: Any) -> None:
+        """Queue ``going = going and test(numbers)``."""
+        test(*numbers, out=self._mark)
+        self._space.xp.logical_and(self._going, self._mark, out=self._going)
+
+    def _zero_unless(self, condition: Array, number: Array) -> None:
+        """Queue ``number = number if condition else 0``."""
+        self._space.xp.logical_not(condition, out=self._mark)
+        self._space.xp.copyto(number, 0.0, where=self._mark)

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from gpu_kernels import Device
+from gpu_kernels import FORMATS, Device, ExplicitMatrix
 from gpu_kernels.formats import Cmsr, Msr, ScanPlan, backward_segmented_scan
 from gpu_kernels.formats.matrix import THREADS
 from gpu_kernels.formats.scan import ITEMS
@@ -52,7 +52,7 @@ class CompactFourWarp(FourWarp):
     compact: ClassVar[bool] = True
 
 
-def multiply(device: Device, form: Msr | WarpSegments, x: np.ndarray) -> np.ndarray:
+def multiply(device: Device, form: ExplicitMatrix, x: np.ndarray) -> np.ndarray:
     out = device.xp.full(form.shape[0], np.nan)
     form.multiply(device, device.xp.asarray(x), out)
     return np.asarray(to_numpy(out))
@@ -162,3 +162,29 @@ def test_empty_scan_is_nothing(device: Device) -> None:
     plan = ScanPlan.create(device, device.xp.zeros(0, np.uint8))
     plan.run(device, device.xp.zeros(0))
     assert plan.nbytes == 0
+
+
+EXAMPLES = {
+    "000 figure 4": (ROW_STARTS, COLUMNS, VALUES, 7),
+    "002 section 4": ([0, 1, 2, 3], [0, 2, 2], [1.0, 2.0, 3.0], 3),
+}
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_every_format_holds_the_examples(
+    device: Device, rng: np.random.Generator, name: str, example: str, wide: bool
+) -> None:
+    if name == "cusparse" and (device.name == "host" or wide):
+        pytest.skip("cuSPARSE is called on a CUDA device, with 32-bit row starts")
+    starts, columns, values, size = EXAMPLES[example]
+    form = FORMATS[name].from_csr(device, starts, columns, values, size, wide)
+    dense = np.zeros((size, size))
+    dense[np.repeat(np.arange(size), np.diff(starts)), columns] = values
+    assert example != "000 figure 4" or (dense == FIGURE_4).all()
+    x = rng.normal(size=size)
+    np.testing.assert_allclose(multiply(device, form, x), dense @ x, rtol=1e-14)
+    found = [to_numpy(array).tolist() for array in form.to_csr()]
+    assert found == [starts, columns, values]
+    assert form.entries == len(values)

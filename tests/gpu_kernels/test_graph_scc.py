@@ -34,6 +34,8 @@ OPTIONS = {
     ),
     "fbt, no segments": replace(PUBLISHED, segment_interval=0),
     "fbt, interval 2": replace(PUBLISHED, segment_interval=2),
+    "fbt, interval 1, separate kernels": replace(PUBLISHED, segment_interval=1, combined=False),
+    "fbt, caches, interval 1": replace(PUBLISHED, iterations=3, segment_interval=1),
     "fbt, caches": replace(PUBLISHED, iterations=3),
     "fbt, caches, bounded": replace(PUBLISHED, iterations=4, bounded=True),
     "fbt, all lanes compete": replace(PUBLISHED, aggregate=False),

@@ -32,6 +32,7 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
         CHOICE | LAYERS,
         ALL_PARTS | LAYERS | {"GAIN_BITS": 32, "FACTORS": 1, "MEMBERS": 2},
         CHOICE | LAYERS | {"GAIN_BITS": 0, "CODE_BITS": 16, "TERM_BITS": 32, "UNIT": 2, "MEMBERS": 1},
+        CHOICE | LAYERS | {"GAIN_BITS": 8, "CODE_BITS": 8, "UNIT": 1, "MEMBERS": 4, "LOOK_UPS": 4},
     ),
     "delta_sell.cu": ({"VALUE_BITS": 8, "SORTED": 1}, {"VALUE_BITS": 64, "SORTED": 0}),
     "explicit.cu": (RECORDS, {"CODE_BITS": 16, "TERM_BITS": 32, "UNIT": 2}),

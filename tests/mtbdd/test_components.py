@@ -21,7 +21,8 @@ from mtbdd.components import (
 )
 from mtbdd.graph import bottom_components
 from mtbdd.manager import Manager, Node
-from mtbdd.peeling import ChoicePeeling, TransitionPeeling
+from mtbdd.peeling import ChoicePeeling
+from mtbdd.regions import draw_state, trim
 from mtbdd.states import index_states
 from mtbdd.steps import Step
 from tests import graph_oracles as oracles
@@ -140,17 +141,43 @@ def test_end_components_equal_their_definition(mdp: Mdp, package: str, data: st.
 def test_peeling_leaves_the_greatest_set_with_a_way_on(mdp: Mdp) -> None:
     manager, relations, states = oracles.relations_of(mdp)
     diagonal = manager.equal_bits(range(manager.n_bits))
-    steps = [Step.of(manager, r & ~diagonal) for r in relations]
-    for kind, enough in ((TransitionPeeling, any), (ChoicePeeling, all)):
-        left = set(range(len(mdp)))
-        while True:
-            staying = {
-                s for s in left if any(to != {s} and enough(t in left for t in to if t != s) for to in mdp[s])
-            }
-            if staying == left:
-                break
-            left = staying
-        assert numbers(manager, kind(manager, steps, states).left) == left
+    steps = [Step.whole(manager, r & ~diagonal) for r in relations]
+    left = set(range(len(mdp)))
+    while True:
+        staying = {s for s in left if any(to != {s} and to - {s} <= left for to in mdp[s])}
+        if staying == left:
+            break
+        left = staying
+    assert numbers(manager, ChoicePeeling(manager, steps, states).left) == left
+
+
+@SETTINGS
+@given(mdp=MDPS, data=st.data())
+def test_trimming_leaves_the_greatest_set_with_ways_in_and_on(mdp: Mdp, data: st.DataObject) -> None:
+    manager, relations, _ = oracles.relations_of(mdp)
+    left = set(data.draw(st.sets(st.sampled_from(range(len(mdp))))))
+    moving = manager.disjunction(relations) & ~manager.equal_bits(range(manager.n_bits))
+    found = trim(Step.whole(manager, moving), node_set(manager, manager.rows, left))
+    edges = {(s, t) for s, own in enumerate(mdp) for to in own for t in to if s != t}
+    while True:
+        inner = {(s, t) for s, t in edges if s in left and t in left}
+        staying = {s for s, _ in inner} & {t for _, t in inner}
+        if staying == left:
+            break
+        left = staying
+    assert numbers(manager, found) == left
+
+
+@pytest.mark.parametrize("package", ["cudd", "autoref"])
+def test_drawn_states_are_members_and_reach_all(package: str, rng: np.random.Generator) -> None:
+    manager = Manager(4, package)
+    chosen = {0, 3, 5, 6, 12, 15}
+    states = node_set(manager, manager.rows, chosen)
+    drawn = [numbers(manager, draw_state(manager, states, rng)) for _ in range(200)]
+    assert all(len(one) == 1 for one in drawn)
+    assert frozenset().union(*drawn) == chosen
+    assert numbers(manager, draw_state(manager, manager.true, rng)) <= frozenset(range(16))
+    assert numbers(manager, draw_state(manager, states, None)) == {0}
 
 
 @pytest.mark.parametrize(
@@ -195,13 +222,13 @@ def test_a_long_path_is_peeled_without_a_search(monkeypatch: pytest.MonkeyPatch)
     model = build("""mdp module m x : [0..40]; y : [0..99]; [] y<99 -> (y'=y+1); [] x=0 & y=1 -> (y'=0);
         [] y=99 & x<40 -> (y'=0)&(x'=x+1); [] y=99 & x=40 -> (y'=98); endmodule""")
     searches: list[int] = []
-    forward = TransitionPeeling.forward
+    draw = draw_state
 
-    def counted(self: TransitionPeeling, *arguments: Node) -> tuple[Node, Node]:
+    def counted(manager: Manager, states: Node, rng: np.random.Generator | None) -> Node:
         searches.append(1)
-        return forward(self, *arguments)
+        return draw(manager, states, rng)
 
-    monkeypatch.setattr(TransitionPeeling, "forward", counted)
+    monkeypatch.setattr("mtbdd.regions.draw_state", counted)
     found = model_components(model)
     assert sorted(found.sizes) == [2, 2]
     assert found.count == model.n_states - 2

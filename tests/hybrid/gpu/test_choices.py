@@ -117,10 +117,11 @@ def test_levels_agree_with_dense_matrices(device: Device, rng: np.random.Generat
         ChoiceLayoutOptions(Tuning(64, 1, 4), slices=1, wide=True),
         ChoiceLayoutOptions(Tuning(128, 1, 1), window_rows=16),
         ChoiceLayoutOptions(SMALL, unit=1),
+        ChoiceLayoutOptions(SMALL, slices=1, turns=4),
         # So few terms that a tile takes several rounds.
         ChoiceLayoutOptions(SMALL, most_terms=24),
     ],
-    ids=["wide", "one-member", "single-entries", "rounds"],
+    ids=["wide", "one-member", "single-entries", "many-groups", "rounds"],
 )
 @pytest.mark.parametrize("maximise", [True, False])
 def test_launch_shapes_agree_with_dense_matrices(

@@ -107,7 +107,8 @@ def test_lists_and_searches_on_sets_agree(text: str, rng: np.random.Generator) -
 @given(text=flat(), data=st.data())
 def test_random_mdps_equal_all_schedulers(text: str, data: st.DataObject) -> None:
     source = resolve(parse_model(text))
-    model, mdp = build_model(source), mdp_oracles.explore_mdp(source)
+    package = data.draw(st.sampled_from(("cudd", "autoref")))
+    model, mdp = build_model(source, package=package), mdp_oracles.explore_mdp(source)
     drawn = st.frozensets(st.sampled_from(range(model.n_states)))
     for _ in range(3):
         target = set(data.draw(drawn))
@@ -116,6 +117,7 @@ def test_random_mdps_equal_all_schedulers(text: str, data: st.DataObject) -> Non
         for maximise, names in ((True, ("prob0a", "prob1e")), (False, ("prob0e", "prob1a"))):
             for found, name in zip(decided_states(model, nodes[0], nodes[1], maximise), names, strict=True):
                 assert members(model, found) == getattr(mdp_oracles, name)(mdp, safe, target)
+                assert found == getattr(graph, name)(model, *nodes)
                 event(
                     f"{name} is neither empty nor all: {found not in (model.manager.false, model.reachable)}"
                 )

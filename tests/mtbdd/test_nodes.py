@@ -1,0 +1,40 @@
+"""Diagrams read out as arrays, by every way in which the package hands them over."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from mtbdd.manager import Manager
+from mtbdd.nodes import FALSE, TRUE, read_nodes
+from tests.model_checks import node_set
+
+
+@pytest.mark.parametrize("way", ["memory", "folder", "walk"])
+def test_nodes_evaluate_like_the_diagram(
+    way: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "folder":
+        monkeypatch.delattr(os, "memfd_create", raising=False)
+    manager = Manager(5, "autoref" if way == "walk" else "cudd")
+    for share in (0.0, 0.1, 0.5, 0.9, 1.0):
+        numbers = np.flatnonzero(rng.random(32) < share).tolist()
+        table = read_nodes(manager, node_set(manager, manager.rows, numbers))
+        for number in range(32):
+            ref = np.array([table.root])
+            for bit in range(5):
+                ref = table.cofactors(ref, Manager.row_level(bit))[number >> (4 - bit) & 1]
+            assert ref[0] == (TRUE if number in numbers else FALSE)
+
+
+@pytest.mark.parametrize("package", ["cudd", "autoref"])
+def test_simplified_diagrams_agree_where_they_must(package: str, rng: np.random.Generator) -> None:
+    manager = Manager(5, package)
+    for _ in range(20):
+        u, care = (
+            node_set(manager, manager.rows, np.flatnonzero(rng.random(32) < 0.4).tolist()) for _ in range(2)
+        )
+        care = care | manager.cube(manager.rows, 7)
+        assert manager.simplify(u, care) & care == u & care
