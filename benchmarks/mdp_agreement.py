@@ -16,7 +16,6 @@ meet.  Exit status 1 if anything disagrees.
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 import time
 from collections.abc import Iterator
@@ -25,9 +24,8 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 sys.path.insert(0, str(Path(__file__).parent))
+from mdp_counts import mark, run_counts
 from mdp_values import CASES, Case, known_value
 from runs import Records
 
@@ -36,7 +34,6 @@ from hybrid.checking.checker import Checker
 from hybrid.checking.options import CheckOptions
 from hybrid.exact.elimination import NotExactError
 from hybrid.exact.formulas import ExactFormulas
-from hybrid.graphs import ModelGraph, decompose, decompose_ends, model_graph
 from hybrid.properties import (
     Filter,
     Probability,
@@ -47,7 +44,6 @@ from hybrid.properties import (
     parse_properties,
     resolve_properties,
 )
-from mtbdd.components import model_components, model_end_components
 from mtbdd.language import parse_constants
 from mtbdd.model import SymbolicModel
 
@@ -58,88 +54,6 @@ TOLERANCE = 1e-6
 
 EXACT_STATES = 1_100
 """States up to which values are also found in rational numbers."""
-
-SYMBOLIC = ("coin4.nm", "wlan4.nm", "dining_crypt8.nm", "phil-nofair6.nm", "phil-nofair7.nm")
-"""Models whose symbolic decomposition takes seconds."""
-
-COUNTS = ("states", "choices", "transitions", "sccs", "mecs", "mec_states")
-
-
-# ------------------------------------------------------------------ counts
-
-
-def model_path(folder: Path, text: str) -> Path | None:
-    """Return the file that a table names, which may lie in a folder of another name; None without one."""
-    path = Path(text)
-    parents = [parent.name for parent in path.parents if parent.name]
-    return next((p for name in parents if (p := folder / name / path.name).is_file()), None)
-
-
-def count(row: Row, path: Path, constants: str, with_symbolic: bool) -> None:
-    """Decompose a model, and add its counts and one thread's processor time to the row."""
-    started = time.perf_counter()
-    model = hybrid.load(path, parse_constants(constants))
-    row["build_seconds"] = time.perf_counter() - started
-    graph = model_graph(model)
-    started = time.process_time()
-    components = decompose(graph)
-    row["scc_seconds"] = time.process_time() - started
-    started = time.process_time()
-    ends = decompose_ends(graph)
-    row["mec_seconds"] = time.process_time() - started
-    row |= {
-        "states": graph.n_states,
-        "choices": graph.n_choices,
-        "transitions": graph.n_transitions,
-        "sccs": components.count,
-        "mecs": ends.count,
-        "mec_states": int((ends.labels >= 0).sum()),
-    }
-    if with_symbolic:
-        started = time.process_time()
-        sets, end_sets = model_components(model), model_end_components(model)
-        row["symbolic_seconds"] = time.process_time() - started
-        row["symbolic"] = {
-            "sccs": len(sets.sizes) + sets.n_trivial,
-            "mecs": len(end_sets.sizes) + end_sets.n_single,
-            "mec_states": sum(end_sets.sizes) + end_sets.n_single,
-        }
-
-
-def compare_counts(row: Row, expected: dict[str, str]) -> None:
-    """Say which counts equal the table's, and whether both decompositions agree."""
-    row["equal"] = {name: int(float(expected[name])) == row[name] for name in COUNTS if expected.get(name)}
-    symbolic = row.get("symbolic", {})
-    row["agrees"] = all(row["equal"].values()) and all(row[name] == n for name, n in symbolic.items())
-
-
-def run_counts(records: Records, options: argparse.Namespace) -> None:
-    """Decompose every model of the table."""
-    loop = np.array([0, 1], np.int32)
-    tiny = ModelGraph(np.zeros(1, np.int32), loop, loop, np.zeros(1, np.uint8))
-    decompose(tiny), decompose_ends(tiny)  # so that no time holds compilation
-    with options.counts.open() as lines:
-        table = [row for row in csv.DictReader(lines) if row["status"] == "ok"]
-    table.sort(key=lambda row: int(row["transitions"]))
-    for expected in table:
-        path = model_path(options.models, expected["model"])
-        if path is None or (options.only and path.parent.name not in options.only):
-            continue
-
-        def measure(row: Row, path: Path = path, expected: dict[str, str] = expected) -> None:
-            count(row, path, expected["const"], path.name in SYMBOLIC)
-            compare_counts(row, expected)
-
-        name = f"{path.parent.name}/{path.name}"
-        row = records.run({"part": "counts", "model": name, "constants": expected["const"]}, measure)
-        print(_mark(row), f"{name:32} {expected['const']:20}", _counts_text(row), flush=True)
-
-
-def _counts_text(row: Row) -> str:
-    if "error" in row:
-        return str(row["error"])
-    numbers = ", ".join(f"{row[name]:,} {name}" for name in COUNTS)
-    return f"{numbers}; MECs {row['mec_seconds']:.2f} s"
 
 
 # ------------------------------------------------------------------ values
@@ -181,7 +95,7 @@ def check_case(row: Row, case: Case, options: argparse.Namespace) -> None:
                         "value": _plain(answer.value),
                         "lower": _plain(answer.lower),
                         "upper": _plain(answer.upper),
-                        "error": answer.error,
+                        "error": answer.error and answer.error.replace(f"{options.models}/", ""),
                         "method": answer.statistics.method,
                         "iterations": answer.statistics.iterations,
                         "seconds": answer.seconds,
@@ -296,14 +210,10 @@ def run_values(records: Records, options: argparse.Namespace) -> None:
 
         identity = {"part": "values", "model": case.model, "constants": case.constants}
         row = records.run(identity, measure)
-        print(_mark(row), f"{case.model:32} {case.constants:20} {row['row_seconds']:7.1f} s", flush=True)
+        print(mark(row), f"{case.model:32} {case.constants:20} {row['row_seconds']:7.1f} s", flush=True)
         for entry in row.get("properties", []):
             if not entry.get("agrees"):
                 print("      ", entry["file"], entry["index"], entry, flush=True)
-
-
-def _mark(row: Row) -> str:
-    return "ok " if row.get("agrees") else "OFF"
 
 
 def main() -> int:
@@ -324,7 +234,7 @@ def main() -> int:
     records = Records("mdp_agreement", options.out, options.seconds, resume=options.resume, **facts)
     run_values(records, options)
     if options.counts:
-        run_counts(records, options)
+        run_counts(records, options.models, options.counts, options.only)
     wrong = [row for row in records.rows if not row.get("agrees")]
     print(f"{len(records.rows) - len(wrong)} of {len(records.rows)} rows agree")
     return 1 if wrong else 0

@@ -119,7 +119,7 @@ def test_values_and_counts_of_a_small_process(
         (None, None, 0, True),
         ("1", "rational", 2, True),
     ]
-    assert counts["equal"] == dict.fromkeys(script.COUNTS, True)
+    assert counts["equal"] == dict.fromkeys(scripts("mdp_counts").COUNTS, True)
     text = scripts("render").SECTIONS["mdp_agreement"](record)
     assert "| coins | 4 | 4 of 4 | 0 | 3 |" in text
     assert "`fiter(forall, x<4)` (coins): unknown function 'fiter'" in text

@@ -75,7 +75,7 @@ class DeviceWorkspace(Workspace):
         if required > available:
             raise MemoryError(
                 f"a solution with {vectors} vectors of {size} elements needs {required} bytes on "
-                f"{self.device.name}, {available} are free; choose a method that keeps fewer (--method jacobi "
+                f"{self.device.name}, {available} are free; choose a method with fewer (--method jacobi "
                 "or jor, for decision processes value-iteration), or backend 'cpu'"
             )
 
