@@ -113,8 +113,8 @@ class Queue:
         """Make the queue empty. Synchronises: no."""
         self.state[:] = 0
 
-    def drain(self, once: Callable[[], None], look_every: int) -> None:
-        """Repeat a launch until the queue is empty.
+    def drain(self, once: Callable[[], None], look_every: int, most: int | None = None) -> bool:
+        """Repeat a launch until the queue is empty, and return True; False after ``most`` launches or more.
 
         Synchronises: yes, once for every ``look_every`` launches; launches on an empty queue do nothing.
         """
@@ -124,4 +124,6 @@ class Queue:
             self.launches += look_every
             state = self.state.tolist()
             if state[0] == state[1] and state[3] == state[4]:
-                return
+                return True
+            if most is not None and self.launches >= most:
+                return False

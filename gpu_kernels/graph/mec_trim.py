@@ -129,7 +129,9 @@ def _decompose(device: Device, graph: Graph, options: MecOptions) -> tuple[Array
         labels = device.xp.empty_like(found.component)
         labels[found.order] = found.order[found.component]
         return labels, found.rounds
-    labels, rounds, _ = components_of(device, graph, replace(options.scc, trim=False))
+    # Greatest names need no transposed graph, which a part does not have yet.
+    variant = "max-id" if options.scc.variant == "auto" else options.scc.variant
+    labels, rounds, _ = components_of(device, graph, replace(options.scc, trim=False, variant=variant))
     return labels, rounds
 
 

@@ -17,8 +17,13 @@ Array = Any
 
 
 def search_component(
-    device: Device, graph: Graph, component: Array, pivot: Array, options: SccOptions
-) -> int:
+    device: Device,
+    graph: Graph,
+    component: Array,
+    pivot: Array,
+    options: SccOptions,
+    most_launches: int | None = None,
+) -> tuple[int, bool]:
     """Give the pivot and all states that it reaches and that reach it their component.
 
     Parameters
@@ -32,11 +37,14 @@ def search_component(
         A state without a component; on the device, which nobody waits for.
     options : SccOptions
         ``rounds`` and ``look_every``.
+    most_launches : int, optional
+        Launches after which the search is given up, without a trace.
 
     Returns
     -------
-    int
-        Launches made.
+    launches : int
+    done : bool
+        False if the search was given up.
 
     Notes
     -----
@@ -55,6 +63,7 @@ def search_component(
     def once() -> None:
         launch(device, graph.bits, "reach.cu", "drain_reach", n, arguments, queue.blocks)
 
-    queue.drain(once, options.look_every)
-    launch(device, graph.bits, "reach.cu", "close_reach", n, (n, marks, pivot, component))
-    return queue.launches
+    done = queue.drain(once, options.look_every, most_launches)
+    if done:
+        launch(device, graph.bits, "reach.cu", "close_reach", n, (n, marks, pivot, component))
+    return queue.launches, done

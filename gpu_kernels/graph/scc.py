@@ -21,6 +21,9 @@ __all__ = ["components_of", "scc"]
 
 Array = Any
 
+_SEARCH_LAUNCHES = 24
+"""Launches after which ``auto`` gives up the search from its pivot: the graph is too deep for it."""
+
 
 def scc(device: Device, graph: Graph, options: SccOptions | None = None) -> ComponentResult:
     """Return the strongly connected components of a graph.
@@ -64,12 +67,12 @@ def scc(device: Device, graph: Graph, options: SccOptions | None = None) -> Comp
 def components_of(device: Device, graph: Graph, options: SccOptions) -> tuple[Array, dict[str, int], str]:
     """Return components by the variants with queues: a word for each state, rounds, and the variant taken."""
     xp, n = device.xp, graph.n_states
-    needs_transpose = options.trim or options.variant == "multistep"
+    needs_transpose = options.trim or options.variant in ("auto", "multistep")
     needed = components_bytes(graph) + (transposed_bytes(graph) if needs_transpose else 0)
     check_room(device, needed, "finding components, besides the graph,")
     rounds: dict[str, int] = {}
     component = xp.full(n, none_word(graph.bits), graph.word)
-    variant = "max-id" if options.variant == "auto" else str(options.variant)
+    variant = "multistep" if options.variant == "auto" else str(options.variant)
     listed, degrees = None, xp.empty(n, graph.word)
     if options.trim:
         graph = graph.with_transpose(device)
@@ -83,9 +86,11 @@ def components_of(device: Device, graph: Graph, options: SccOptions) -> tuple[Ar
     if variant == "multistep" and len(listed):
         graph = graph.with_transpose(device)
         pivot = _busiest(device, graph, listed)
-        rounds["search_launches"] = search_component(device, graph, component, pivot, options)
-        listed = _without_component(device, graph, component)
-        if len(listed):
+        most = _SEARCH_LAUNCHES if options.variant == "auto" else None
+        rounds["search_launches"], done = search_component(device, graph, component, pivot, options, most)
+        variant = variant if done else "max-id"
+        listed = _without_component(device, graph, component) if done else listed
+        if done and len(listed):
             # Counts among what is left are needed in any case; trimming gives them.
             launches = trim_components(device, graph, component, degrees, options, listed)
             rounds["trim_launches"] = rounds.get("trim_launches", 0) + launches

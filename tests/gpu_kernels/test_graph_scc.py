@@ -104,6 +104,16 @@ def test_long_chains_need_few_launches(device: Device) -> None:
     assert many >= 149  # both ends at once
 
 
+@pytest.mark.parametrize(("length", "way"), [(20, "multistep"), (200, "max-id")])
+def test_auto_gives_up_a_search_that_goes_deep(device: Device, length: int, way: str) -> None:
+    # A ring takes half its length of launches, in both directions at once, if each makes a single round.
+    ring = chain([[(v + 1) % length] for v in range(length)])
+    result = scc(device, ring.graph(device), SccOptions(look_every=1, rounds=1))
+    assert result.variant == way
+    assert result.count == 1
+    assert 0 < result.rounds["search_launches"] <= 24
+
+
 def test_states_of_very_many_edges(device: Device) -> None:
     # Only the hub's edges can remove the leaves, by all blocks together: each leads to the pair as well.
     leaves = 17_000

@@ -151,6 +151,21 @@ def test_peeling_leaves_the_greatest_set_with_a_way_on(mdp: Mdp) -> None:
     assert numbers(manager, ChoicePeeling(manager, steps, states).left) == left
 
 
+def test_searches_in_many_regions_keep_to_their_own(rng: np.random.Generator) -> None:
+    """Rings of two with few ways between them: several searches run at once beside and behind one another."""
+    for _ in range(12):
+        n = 32
+        place = rng.permutation(n).tolist()
+        mdp: Mdp = [[] for _ in range(n)]
+        for s in range(n):
+            mdp[place[s]].append(frozenset({place[s ^ 1]}))
+        for one, two in np.sort(rng.integers(n, size=(18, 2)), axis=1).tolist():
+            mdp[place[one]].append(frozenset({place[two]}))
+        manager, relations, states = oracles.relations_of(mdp)
+        expected = {c for c in oracles.strong_components_by_networkx(mdp) if len(c) > 1}
+        assert {numbers(manager, c) for c in strong_components(manager, relations, states)} == expected
+
+
 @SETTINGS
 @given(mdp=MDPS, data=st.data())
 def test_trimming_leaves_the_greatest_set_with_ways_in_and_on(mdp: Mdp, data: st.DataObject) -> None:
