@@ -34,8 +34,11 @@ def environment() -> dict[str, Any]:
 def _commit() -> str | None:
     """Return the commit that is measured, marked when the tree has changes.
 
-    Where the sources lie without their repository the environment variable BENCHMARK_COMMIT may name it.
+    The environment variable BENCHMARK_COMMIT names it where the sources lie without their repository, or in
+    an older one.
     """
+    if os.environ.get("BENCHMARK_COMMIT"):
+        return os.environ["BENCHMARK_COMMIT"]
     folder = Path(__file__).parent
 
     def git(*arguments: str) -> str:
@@ -46,7 +49,7 @@ def _commit() -> str | None:
         commit = git("rev-parse", "--short=12", "HEAD")
         return commit + ("+changes" if git("status", "--porcelain", "--untracked-files=no") else "")
     except (OSError, subprocess.CalledProcessError):
-        return os.environ.get("BENCHMARK_COMMIT")
+        return None
 
 
 def _processor() -> str:

@@ -60,7 +60,7 @@ def test_auto_says_why_a_device_is_taken_or_not(tmp_path: Path, monkeypatch: pyt
     with use_device(HostDevice(free=100)):
         backend, why = reason(tmp_path)
     assert backend == "cpu"
-    assert why == "the vectors of a solution need 256 bytes, and 100 are free on host"
+    assert why == "the vectors of a solution need 288 bytes, and 100 are free on host"
 
 
 @ON_HOST
