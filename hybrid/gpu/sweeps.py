@@ -12,6 +12,9 @@ __all__ = ["RECORDED", "DeviceSteps", "Run"]
 RECORDED = 10
 """Steps in a recording; an even number, so that the vectors are back in their places afterwards."""
 
+_KEPT = 2
+"""Recordings kept, with their vectors: a system that is solved again and again must not gather vectors."""
+
 Run = Callable[[Step, Array, Array], None]
 """Queues a step over all rows of a matrix."""
 
@@ -68,6 +71,8 @@ class DeviceSteps:
         key = (id(vectors[0]), id(vectors[1]), id(vectors[2]))
         known = self._recordings.get(key)
         if known is None:
+            while len(self._recordings) >= _KEPT:
+                del self._recordings[next(iter(self._recordings))]
             # The first time kernels are compiled and loaded, which no recording can hold.
             self._recordings[key] = vectors, None
             self._queue(pair, 0, RECORDED, total)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gpu_kernels import CudaDevice, current_device, use_device
+from gpu_kernels import CodedVector, CudaDevice, IterationState, Mode, Step, current_device, use_device
 from hybrid.checking.options import CheckOptions
+from hybrid.gpu.sweeps import RECORDED, DeviceSteps
 from hybrid.mdp.device_choices import device_choices
 from hybrid.mdp.offers import Offer
 from hybrid.mdp.solvers import ValueIteration
@@ -118,3 +120,20 @@ def test_the_pool_does_not_grow(name: str, monkeypatch: pytest.MonkeyPatch) -> N
             found.append((pool.total_bytes(), pool.used_bytes(), used[-2]))
     # Not a vector more, and no number for every one of 180 iterations: the pool's blocks have 512 bytes.
     assert max(abs(after - before) for before, after in zip(*found, strict=True)) < 8 * size, found
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++) to run the kernels with")
+def test_recordings_keep_the_vectors_of_two_solutions() -> None:
+    with use_device(HostDevice()) as device:
+        state = IterationState.create(device)
+        nothing = CodedVector(0, 0, None, None)
+        step = Step(Mode.PRODUCT, nothing, nothing, 1.0, state)
+        steps = DeviceSteps(device, lambda *_: None, step, -1.0, False, lambda: None)
+        vectors = []
+        for _ in range(4):
+            pair = np.zeros(3), np.zeros(3)
+            vectors.append(weakref.ref(pair[0]))
+            steps.sweep(pair, 0, 3 * RECORDED)
+            del pair
+        gc.collect()
+        assert [vector() is not None for vector in vectors] == [False, False, True, True]
