@@ -8,7 +8,7 @@ variables that the event may change; all other variables keep their values.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mtbdd.composition import Synchronisation, synchronisations
 from mtbdd.expressions import ExpressionTranslator
@@ -39,11 +39,21 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Suspect:
-    """States (not yet known to be reachable) in which a command would be at fault."""
+    """States (not yet known to be reachable) in which a command would be at fault.
+
+    Attributes
+    ----------
+    position : Position
+    states : Node
+    message : str
+    moves : bool
+        The fault lies in where the command leads, which matters only where it leads anywhere.
+    """
 
     position: Position
     states: Node
     message: str
+    moves: bool = False
 
 
 @dataclass
@@ -101,16 +111,23 @@ def synchronise(action: str | None, components: Sequence[Event], translator: Exp
         exits = exits.times(c.exits)
     suspects = []
     if any(c.suspects for c in components):
-        # Where another module's rates are zero there is no transition to be wrong.
+        enabled = [c.choices.support for c in components]
+        # Where another module's rates are zero there is no transition to be wrong, but a weight may be.
         live = [c.exits.nonzero().support for c in components]
         for i, c in enumerate(components):
-            others = manager.true
-            for states in live[:i] + live[i + 1 :]:
-                others = others & states
-            suspects += [Suspect(s.position, s.states & others, s.message) for s in c.suspects]
+            others = [_all_but(sets, i, manager.true) for sets in (enabled, live)]
+            suspects += [replace(s, states=s.states & others[s.moves]) for s in c.suspects]
     touched = tuple(v.name for v in encoding.variables if v.name in assigned)
     # Products of tiny rates may underflow to zero: such transitions do not exist.
     return Event(action, touched, rates.nonzero(), choices, exits.nonzero(), suspects)
+
+
+def _all_but(sets: Sequence[Node], left_out: int, everything: Node) -> Node:
+    """Return the conjunction of all sets but one."""
+    for i, states in enumerate(sets):
+        if i != left_out:
+            everything = everything & states
+    return everything
 
 
 def component(commands: Sequence[Command], translator: ExpressionTranslator) -> Event:
@@ -190,7 +207,7 @@ def _strays(assignment: Assignment, active: Node, translator: ExpressionTranslat
     for value, piece in translator.partition(assignment.expression, active):
         if not variable.low <= value <= variable.high:
             text = f"sets {variable.name} to {value}, outside its range [{variable.low}..{variable.high}]"
-            yield Suspect(assignment.position, piece, f"the update {text}")
+            yield Suspect(assignment.position, piece, f"the update {text}", moves=True)
 
 
 def total_weight(command: Command) -> Expression:

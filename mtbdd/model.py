@@ -21,6 +21,7 @@ from mtbdd.choices import (
 from mtbdd.convert import count_nonzeros, offset_label
 from mtbdd.encoding import Encoding
 from mtbdd.events import Event
+from mtbdd.expansion import expand_values
 from mtbdd.expressions import ExpressionTranslator
 from mtbdd.language.syntax import Expression, ModelType, ResolvedModel
 from mtbdd.manager import Node
@@ -29,7 +30,7 @@ from mtbdd.nodes import TRUE, NodeTable, read_nodes
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.partition import Partition
 from mtbdd.reach import Transition
-from mtbdd.states import StateIndex, expand_values, index_states
+from mtbdd.states import StateIndex, index_states
 from mtbdd.vectors import expand, expand_sum
 
 __all__ = ["BuildStatistics", "SymbolicModel"]
@@ -257,6 +258,11 @@ class SymbolicModel:
         if not diagonal:
             matrix = matrix.only(~self.manager.equal_bits(range(self.encoding.n_bits)))
         return offset_label(matrix, rows, columns)
+
+    def has_self_loops(self, within: StateIndex, layer: int | None = None) -> bool:
+        """Tell whether some state of a set leads to itself. Time: that of one conjunction of diagrams."""
+        diagonal = self.layer(layer).matrix.node & self.manager.equal_bits(range(self.encoding.n_bits))
+        return bool((diagonal & within.states) != self.manager.false)
 
     def self_loops(self, within: StateIndex, layer: int | None = None) -> NDArray[np.float64]:
         """Return the diagonal of the transition matrix (of a layer) over a set, shape (within.size,)."""

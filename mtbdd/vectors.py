@@ -7,10 +7,11 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from mtbdd.expansion import expand_values
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.nodes import FALSE
 from mtbdd.partition import Partition
-from mtbdd.states import StateIndex, expand_values
+from mtbdd.states import StateIndex
 
 __all__ = ["expand", "expand_sum"]
 
@@ -36,7 +37,8 @@ def expand_sum(parts: Iterable[Partition], index: StateIndex) -> NDArray[np.floa
     sums of state-dependent rates take far more values than the rates themselves.  Time: O(n)
     for every function that is not absorbed.
     """
-    total = np.zeros(index.size)
+    # Vectors may be gigabytes: the first one becomes the sum.
+    total: NDArray[np.float64] | None = None
     pending: Partition | None = None
     for part in sorted((p.only(index.states).nonzero() for p in parts), key=len):
         if pending is None:
@@ -44,8 +46,17 @@ def expand_sum(parts: Iterable[Partition], index: StateIndex) -> NDArray[np.floa
         elif len(pending) * len(part) <= _SYMBOLIC_PRODUCT:
             pending = pending.plus(part)
         else:
-            total += expand(SymbolicMatrix.from_partition(pending), index)
+            total = _added(total, pending, index)
             pending = part
     if pending is not None and len(pending):
-        total += expand(SymbolicMatrix.from_partition(pending), index)
+        total = _added(total, pending, index)
+    return np.zeros(index.size) if total is None else total
+
+
+def _added(total: NDArray[np.float64] | None, part: Partition, index: StateIndex) -> NDArray[np.float64]:
+    """Return the sum of a vector, changed in place, and a function; the function alone without a vector."""
+    values = expand(SymbolicMatrix.from_partition(part), index)
+    if total is None:
+        return values
+    total += values
     return total

@@ -76,6 +76,7 @@ def assert_same_model(model: SymbolicModel, explicit: ExplicitModel) -> None:
     assert model.n_transitions == model.statistics.transitions == explicit.n_transitions
     np.testing.assert_allclose(model.exit_rates(model.index), expected.sum(axis=1), rtol=RTOL)
     assert np.array_equal(model.self_loops(model.index), dense.diagonal())
+    assert model.has_self_loops(model.index) == dense.diagonal().any()
     if model.encoding.n_bits <= _COUNTED_BITS:
         padded = np.zeros((1 << model.encoding.n_bits,) * 2)
         padded[np.ix_(explicit.codes(), explicit.codes())] = dense

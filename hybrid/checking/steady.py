@@ -21,6 +21,8 @@ __all__ = ["steady_probabilities", "steady_rewards"]
 Vector = NDArray[np.float64]
 Gains = tuple[float, float, float]  # value, lower, upper
 
+_PART = 1 << 20  # elements compared together
+
 
 def steady_probabilities(
     model: SymbolicModel, states: Node, options: CheckOptions, work: Work
@@ -54,11 +56,18 @@ def steady_rewards(model: SymbolicModel, structure: int, options: CheckOptions, 
 
     def gains(component: Node, index: StateIndex) -> Gains:
         rewards = reward_rates(model, structure, index)
-        if bool((rewards == rewards[0]).all()):
+        if _is_constant(rewards):
             return (float(rewards[0]),) * 3
         return _average(model, index, rewards, options, work, "steady-state rewards")
 
     return _over_components(model, gains, options, work)
+
+
+def _is_constant(vector: Vector) -> bool:
+    """Tell whether all elements are equal, part by part: most vectors differ early, some are gigabytes."""
+    return all(
+        bool((vector[begin : begin + _PART] == vector[0]).all()) for begin in range(0, vector.size, _PART)
+    )
 
 
 def _average(

@@ -80,6 +80,8 @@ def leaving_rates(model: SymbolicModel, within: StateIndex, options: CheckOption
     would cancel the digits of the rest, so that the other entries are added up instead.
     """
     rates: Vector = model.exit_rates(within)
+    if not model.has_self_loops(within):
+        return rates
     loops = model.self_loops(within)
     if bool((loops > 0.5 * rates).any()):
         return injected(model.submatrix(within, model.index, diagonal=False), options).row_sums()
@@ -205,7 +207,8 @@ def solve_stationary(
     solution = solver.solve(matrix, diagonal, None, start, work.progress)
     _note(work, solver.name, matrix, solution.iterations, solution.seconds, vectors=3)
     work.accept(what, solution)
-    distribution: Vector = solution.values / solution.values.sum()
+    distribution: Vector = solution.values
+    distribution /= distribution.sum()
     return distribution
 
 

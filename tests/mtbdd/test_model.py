@@ -356,3 +356,19 @@ module m1
 endmodule
 """
     assert build(text).n_states == 1
+
+
+def test_negative_weight_is_a_fault_even_where_another_modules_rate_is_zero() -> None:
+    text = """ctmc
+module m0
+  v0 : bool init true;
+  [a] v0 -> 0.5 * max(0, v1) : true;
+  [] v0 -> 1 : true;
+endmodule
+module m1
+  v1 : [-1..-1];
+  [a] v0 -> (v1) : true;
+endmodule
+"""
+    with pytest.raises(LanguageError, match="the weight of an update is -1"):
+        build(text)

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mtbdd.expansion import expand_values
 from mtbdd.manager import Manager
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.nodes import FALSE, TRUE, read_nodes
 from mtbdd.partition import Partition, from_table
-from mtbdd.states import MAX_COUNT, StateIndex, expand_values, index_states
+from mtbdd.states import MAX_COUNT, StateIndex, index_states
 from mtbdd.vectors import expand, expand_sum
 from tests.model_checks import node_set
 
@@ -118,9 +119,14 @@ def test_expand_equals_table(package: str, n_values: int, rng: np.random.Generat
     assert expand(function, index_states(manager, manager.false)).shape == (0,)
 
 
-# A flat vector, and blocks that repeat: short ones (gathered by index) and long ones (copied).
+# A flat vector, and blocks that repeat: short ones gathered by index, long ones copied, by one core or all.
+@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("low_bits", [0, 3, 9, 16])
-def test_expand_copies_repeated_blocks(low_bits: int, rng: np.random.Generator) -> None:
+def test_expand_copies_repeated_blocks(
+    low_bits: int, shared: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shared:
+        monkeypatch.setattr("mtbdd.expansion._SHARED_BYTES", 1)
     n_bits = 16
     manager = Manager(n_bits, "cudd")
     pattern = rng.integers(0, 4, 1 << low_bits) / 3.0
