@@ -203,7 +203,7 @@ def solve_stationary(
     matrix = injected(model.submatrix(component, component, diagonal=False).transpose(), options)
     diagonal = leaving_rates(model, component, options)
     solver = options.solver(steady=True)
-    start = np.full(component.size, 1.0 / component.size)
+    start = np.broadcast_to(np.float64(1.0 / component.size), (component.size,))
     solution = solver.solve(matrix, diagonal, None, start, work.progress)
     _note(work, solver.name, matrix, solution.iterations, solution.seconds, vectors=3)
     work.accept(what, solution)

@@ -80,7 +80,9 @@ class DeviceWorkspace(Workspace):
             )
 
     def vector(self, values: ArrayLike) -> Array:
-        """Return a copy on the device."""
+        """Return a copy on the device; a number that stands for a whole vector is not written out before."""
+        if isinstance(values, np.ndarray) and values.size and values.strides == (0,):
+            return self.xp.full(values.size, float(values[0]))
         return self.xp.array(values, dtype=np.float64, order="C")
 
     def operand(self, values: Vector) -> Array:

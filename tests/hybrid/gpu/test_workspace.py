@@ -179,3 +179,13 @@ def test_rounding_is_directed_on_the_device(device: Device, method: Any) -> None
     assert found.status is Status.CONVERGED
     assert np.all(found.lower < 0.2)
     assert np.all(found.upper > 0.2)
+
+
+def test_a_number_stands_for_a_vector(device: Device) -> None:
+    space = DeviceWorkspace(device, lambda *_: None)
+    constant = np.broadcast_to(np.float64(0.25), (5,))
+    found = space.vector(constant)
+    found += 1.0  # a vector of its own
+    assert to_numpy(found).tolist() == [1.25] * 5
+    assert constant[0] == 0.25
+    assert to_numpy(space.vector(np.arange(3.0))).tolist() == [0.0, 1.0, 2.0]
