@@ -45,9 +45,6 @@ _CHUNK = 1 << 24
 _SLICE = 32
 """Rows of a slice of sliced ELL."""
 
-_SLICED_BYTES = 48
-"""Bytes of temporary arrays an entry, where sliced ELL is made."""
-
 _SORTED_BYTES = 32
 """Bytes of temporary arrays a value of a chunk, where the dictionary is made."""
 
@@ -80,7 +77,7 @@ def choose_storage(matrix: CsrArrays, free_bytes: int, n_values: int | None = No
     """
     known_few = n_values is not None and n_values <= _DICTIONARY
     compact = known_few or _has_few(matrix.values)
-    return ("c" if compact else "") + _layout(matrix, free_bytes, 2 if compact else 8)
+    return _layout(matrix, free_bytes, "c" if compact else "")
 
 
 def least_device_bytes(sizes: ExplicitSizes, n_values: int) -> int:
@@ -102,19 +99,20 @@ def least_device_bytes(sizes: ExplicitSizes, n_values: int) -> int:
     return max(sizes.peak_bytes, sizes.matrix_bytes + conversion) + 8 * _VECTORS * max(sizes.shape)
 
 
-def _layout(matrix: CsrArrays, free_bytes: int, value_bytes: int) -> str:
-    """Return the order of the entries, by the lengths of the rows."""
+def _layout(matrix: CsrArrays, free_bytes: int, prefix: str) -> str:
+    """Return the format by the lengths of the rows; `prefix` says whether values go by a dictionary."""
     xp, rows, entries = matrix.xp, matrix.shape[0], matrix.nnz
     if rows == 0 or entries == 0:
-        return "msr"
+        return f"{prefix}msr"
     lengths = xp.diff(matrix.row_starts)
     if entries > _LONG_MEAN * rows or int(lengths.max()) > _LONG_ROW:
-        return "msr-stream"
+        return f"{prefix}msr-stream"
     padded = xp.zeros(-(-rows // _SLICE) * _SLICE, lengths.dtype)
     padded[:rows] = lengths
     elements = _SLICE * int(padded.reshape(-1, _SLICE).max(axis=1).sum())
-    required = _SLICED_BYTES * entries + (4 + value_bytes) * elements
-    return "sell" if elements <= _MOST_PADDING * entries and required <= free_bytes else "msr"
+    sliced = f"{prefix}sell"
+    required = FORMATS[sliced].conversion_bytes(rows, entries, elements)
+    return sliced if elements <= _MOST_PADDING * entries and required <= free_bytes else f"{prefix}msr"
 
 
 def _has_few(values: Array) -> bool:
