@@ -261,15 +261,18 @@ class SymbolicModel:
 
     def has_self_loops(self, within: StateIndex, layer: int | None = None) -> bool:
         """Tell whether some state of a set leads to itself. Time: that of one conjunction of diagrams."""
-        diagonal = self.layer(layer).matrix.node & self.manager.equal_bits(range(self.encoding.n_bits))
-        return bool((diagonal & within.states) != self.manager.false)
+        return bool(self._loops(within, layer) != self.manager.false)
 
     def self_loops(self, within: StateIndex, layer: int | None = None) -> NDArray[np.float64]:
         """Return the diagonal of the transition matrix (of a layer) over a set, shape (within.size,)."""
-        manager, matrix = self.manager, self.layer(layer).matrix
-        diagonal = matrix.node & within.states & manager.equal_bits(range(self.encoding.n_bits))
-        rows = SymbolicMatrix(manager, manager.exists(manager.columns, diagonal), matrix.terminals)
-        return expand(rows, within)
+        manager, diagonal = self.manager, self._loops(within, layer)
+        terminals = self.layer(layer).matrix.terminals
+        return expand(SymbolicMatrix(manager, manager.exists(manager.columns, diagonal), terminals), within)
+
+    def _loops(self, within: StateIndex, layer: int | None) -> Node:
+        """Return the diagonal of the transition matrix (of a layer) over a set, as a diagram."""
+        same = self.manager.equal_bits(range(self.encoding.n_bits))
+        return self.layer(layer).matrix.node & within.states & same
 
     def exit_rates(self, within: StateIndex) -> NDArray[np.float64]:
         """Return the row sums of a chain's transition matrix over a set, shape (within.size,).

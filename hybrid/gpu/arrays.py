@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["distinct", "owners", "pointers", "ranges", "stable_order", "to_host"]
+__all__ = ["distinct", "distinct_values", "owners", "pointers", "ranges", "stable_order", "to_host"]
 
 Array = Any
 """A NumPy or CuPy array."""
@@ -119,3 +119,11 @@ def _ranks(xp: Any, key: Array) -> tuple[Array, int]:
 def to_host(array: Array) -> Any:
     """Return an array as a NumPy array, copied from the device if it lies there."""
     return array.get() if hasattr(array, "get") else array
+
+
+def distinct_values(xp: Any, values: Array) -> tuple[Array, Array]:
+    """Return the distinct values and, for each value, its number among them."""
+    if len(values) == 0:
+        return values, xp.zeros(0, xp.int64)
+    table, number = xp.unique(values, return_inverse=True)
+    return table, number.astype(xp.int64)

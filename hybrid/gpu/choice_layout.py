@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from gpu_kernels import ChoiceTiles, Device, Tuning, index_bits, index_type
 from gpu_kernels.tiles import pack_columns, pack_items, pack_terms
 from hybrid.gpu.arrays import pointers, ranges, to_host
-from hybrid.gpu.choice_tiles import PassTable, build_passes
+from hybrid.gpu.choice_tiles import build_passes
 from hybrid.gpu.cost import level_seconds
 from hybrid.gpu.expansion import expand_classes, expand_groups
-from hybrid.gpu.layout import SHARED_BYTES, bundle_groups, count_chunks, find_gaps
+from hybrid.gpu.layout import SHARED_BYTES, bundle_groups, count_chunks, find_gaps, fullest_rounds
 from hybrid.gpu.stacked import StackedLayers
 from hybrid.gpu.tuning import choose_tuning
 from hybrid.injection.block_classes import find_block_classes
@@ -127,7 +126,7 @@ def build_choice_tiles(
         return None
     groups = expand_groups(xp, types, k)
     index, members = index_type(bits), tuning.members
-    terms = _most_terms(table)
+    terms = fullest_rounds(table.pass_term[table.round_pass], table.round_ptr, table.type_tile)
     rows = to_host(table.rows)[to_host(table.type_tile)[:-1]]
     chunks = count_chunks(rows, terms, tuning, chosen.turns)
     order, (tile, group, count) = bundle_groups(
@@ -174,13 +173,3 @@ def build_choice_tiles(
         tuning=tuning,
         look_ups=1 if chosen.turns == 1 else 4,
     )
-
-
-def _most_terms(table: PassTable) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return, for every type, the terms of its fullest round."""
-    of_round: Any = np.diff(to_host(table.pass_term[table.round_pass]))
-    first = to_host(table.round_ptr)[to_host(table.type_tile)[:-1]]
-    most: np.ndarray[Any, np.dtype[np.int64]] = (
-        np.maximum.reduceat(of_round, first) if len(first) else np.zeros(0, np.int64)
-    )
-    return most

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpu_kernels.tiles import LANES
-from hybrid.gpu.arrays import Array, distinct, owners, pointers, ranges, stable_order
+from hybrid.gpu.arrays import Array, distinct, owners, pointers, stable_order
 from hybrid.gpu.cells import fill_cells
 from hybrid.gpu.expansion import ClassEntries
-from hybrid.gpu.tile_build import distinct_values
+from hybrid.gpu.tile_terms import list_terms
 from hybrid.injection.row_types import RowTypes
 
 __all__ = ["PassTable", "build_passes"]
@@ -108,37 +108,15 @@ def build_passes(
     -----
     Time: O(E log E) for E entries of all row types. Synchronises: yes.
     """
-    level = types.levels[k]
-    rows = xp.asarray(types.rows_of_types(k))
-    tile_counts = -(-rows // (slices * LANES))
-    type_tile = pointers(xp, tile_counts)
-    n_tiles = int(type_tile[-1])
-    tile_type = owners(xp, type_tile, n_tiles)
-    tile_begin = (xp.arange(n_tiles) - type_tile[tile_type]) * (slices * LANES)
-    tile_rows = xp.minimum(rows[tile_type] - tile_begin, slices * LANES)
-    tile_slices = -(-tile_rows // LANES)
-
-    # One item an entry of a type: its class's entries for every slot.
-    slot_ptr = xp.asarray(level.ptr)
-    n_slots = len(level.blocks)
-    slot_type = owners(xp, slot_ptr, n_slots)
-    slot = xp.arange(n_slots) - slot_ptr[slot_type]
-    block = xp.asarray(level.blocks).astype(xp.int64)
-    item_ptr = pointers(xp, (entries.ptr[1:] - entries.ptr[:-1])[block])
-    total = int(item_ptr[-1])
-    source, item_slot = ranges(xp, entries.ptr[block], item_ptr, total)
-    row = entries.row[source]
-    tile = type_tile[slot_type[item_slot]] + row // (slices * LANES)
-    shift = entries.column[source] - row
-    values, number = distinct_values(xp, entries.value)
-    first, term = distinct(xp, (tile, slot[item_slot], shift, number[source]))
-    n_terms = len(first)
+    tiles, term = list_terms(xp, types, k, entries, slices)
+    tile, n_tiles, n_terms = tiles.tile, len(tiles.begin), len(tiles.term_tile)
+    tile_slices = -(-tiles.rows // LANES)
 
     # By tile and layer; frequent terms first, so that neighbouring rows list them at the same positions.
     count = xp.bincount(term, minlength=max(n_terms, 1))[:n_terms]
-    term_tile, term_layer = tile[first], slot_layer[item_slot[first]]
-    order = stable_order(xp, (term_tile, term_layer, -count))
-    first, term_tile, term_layer = first[order], term_tile[order], term_layer[order]
+    term_layer = slot_layer[tiles.term_place]
+    term_order = stable_order(xp, (tiles.term_tile, term_layer, -count))
+    term_tile, term_layer = tiles.term_tile[term_order], term_layer[term_order]
     chosen, term_pass = distinct(xp, (term_tile, term_layer))
     pass_tile, pass_layer = term_tile[chosen], term_layer[chosen]
     n_passes = len(chosen)
@@ -148,9 +126,9 @@ def build_passes(
         return None
     pass_term = pointers(xp, per_pass)
     place = xp.empty(n_terms, xp.int64)
-    place[order] = xp.arange(n_terms) - pass_term[term_pass]
+    place[term_order] = xp.arange(n_terms) - pass_term[term_pass]
     of_pass = xp.empty(n_terms, xp.int64)
-    of_pass[order] = term_pass
+    of_pass[term_order] = term_pass
     code, own_pass = place[term], of_pass[term]
     del term, place, of_pass
 
@@ -160,15 +138,15 @@ def build_passes(
     # A cell is a slice in a pass.
     pass_cell = pointers(xp, tile_slices[pass_tile])
     n_cells = int(pass_cell[-1])
-    local = row - tile_begin[tile]
+    local = tiles.row - tiles.begin[tile]
     lane = (pass_cell[own_pass] + local // LANES) * LANES + local % LANES
     order = stable_order(xp, (lane, code))
     lane, code = lane[order], code[order]
     cell_unit, cell_units, codes = fill_cells(xp, lane, code, n_cells, unit, fullest)
     return PassTable(
-        type_tile=type_tile,
-        begin=tile_begin,
-        rows=tile_rows,
+        type_tile=tiles.type_tile,
+        begin=tiles.begin,
+        rows=tiles.rows,
         round_ptr=round_ptr,
         round_pass=round_pass,
         pass_layer=pass_layer,
@@ -178,10 +156,10 @@ def build_passes(
         cell_units=cell_units,
         unit=unit,
         codes=codes,
-        term_slot=slot[item_slot[first]],
-        term_shift=shift[first],
-        term_value=number[source[first]],
-        values=values,
+        term_slot=tiles.term_slot[term_order],
+        term_shift=tiles.term_shift[term_order],
+        term_value=tiles.term_value[term_order],
+        values=tiles.values,
     )
 
 

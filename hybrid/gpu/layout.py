@@ -24,6 +24,7 @@ __all__ = [
     "bundle_groups",
     "count_chunks",
     "find_gaps",
+    "fullest_rounds",
 ]
 
 PLACES = 2048
@@ -108,7 +109,7 @@ def build_layout(
     groups = expand_groups(xp, types, k)
     index = index_type(bits)
     members = tuning.members
-    terms = _most_terms(table)
+    terms = fullest_rounds(table.term_ptr, table.round_ptr, table.type_tile)
     rows = to_host(table.rows)[to_host(table.type_tile)[:-1]]
     chunks = count_chunks(rows, terms, tuning, chosen.turns)
     order, items = bundle_groups(
@@ -152,10 +153,10 @@ def _even(words: int) -> int:
     return words + words % 2
 
 
-def _most_terms(table: TileTable) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return, for every type, the terms of its fullest round."""
-    of_round: np.ndarray[Any, np.dtype[np.int64]] = np.diff(to_host(table.term_ptr))
-    first = to_host(table.round_ptr)[to_host(table.type_tile)[:-1]]
+def fullest_rounds(terms: Array, round_ptr: Array, type_tile: Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return, for every type, the terms of its fullest round; ``terms`` are pointers of rounds into terms."""
+    of_round: np.ndarray[Any, np.dtype[np.int64]] = np.diff(to_host(terms))
+    first = to_host(round_ptr)[to_host(type_tile)[:-1]]
     most: np.ndarray[Any, np.dtype[np.int64]] = (
         np.maximum.reduceat(of_round, first) if len(first) else np.zeros(0, np.int64)
     )
@@ -164,7 +165,7 @@ def _most_terms(table: TileTable) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 def _table_bytes(table: TileTable, tuning: Tuning, bits: int, scaled: bool) -> int:
     """Return the shared memory that the fullest round takes."""
-    terms = int(_most_terms(table).max(initial=0)) + 1
+    terms = int(fullest_rounds(table.term_ptr, table.round_ptr, table.type_tile).max(initial=0)) + 1
     return terms * tuning.members * bits // 8 + 8 * terms * (tuning.members if scaled else 1)
 
 

@@ -16,13 +16,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpu_kernels.tiles import LANES, PAD
-from hybrid.gpu.arrays import Array, distinct, owners, pointers, ranges, stable_order
+from hybrid.gpu.arrays import owners, pointers, stable_order
 from hybrid.gpu.cells import fill_cells
 from hybrid.gpu.expansion import ClassEntries
 from hybrid.gpu.tile_table import TileTable
+from hybrid.gpu.tile_terms import list_terms
 from hybrid.injection.row_types import RowTypes
 
-__all__ = ["TileShape", "build_tiles", "distinct_values"]
+__all__ = ["TileShape", "build_tiles"]
 
 
 @dataclass(frozen=True)
@@ -83,41 +84,17 @@ def build_tiles(xp: Any, types: RowTypes, k: int, entries: ClassEntries, shape: 
     -----
     Time: O(E log E) for E entries of all row types. Synchronises: yes.
     """
-    level = types.levels[k]
-    rows = xp.asarray(types.rows_of_types(k))
-    slice_counts = -(-rows // LANES)
-    tile_counts = -(-slice_counts // shape.slices)
-    type_tile = pointers(xp, tile_counts)
-    n_tiles = int(type_tile[-1])
-    tile_type = owners(xp, type_tile, n_tiles)
-    tile_begin = (xp.arange(n_tiles) - type_tile[tile_type]) * (shape.slices * LANES)
-    tile_rows = xp.minimum(rows[tile_type] - tile_begin, shape.slices * LANES)
-
-    # One item an entry of a type: its class's entries for every slot.
-    slot_ptr = xp.asarray(level.ptr)
-    n_slots = len(level.blocks)
-    slot_type = owners(xp, slot_ptr, n_slots)
-    slot = xp.arange(n_slots) - slot_ptr[slot_type]
-    block = xp.asarray(level.blocks).astype(xp.int64)
-    item_ptr = pointers(xp, (entries.ptr[1:] - entries.ptr[:-1])[block])
-    total = int(item_ptr[-1])
-    source, item_slot = ranges(xp, entries.ptr[block], item_ptr, total)
-    row = entries.row[source]
-    tile = type_tile[slot_type[item_slot]] + row // (shape.slices * LANES)
-    shift = entries.column[source] - row
-    values, number = distinct_values(xp, entries.value)
-    first, term = distinct(xp, (tile, slot[item_slot], shift, number[source]))
-    n_terms = len(first)
+    tiles, term = list_terms(xp, types, k, entries, shape.slices)
+    tile, n_tiles, n_terms = tiles.tile, len(tiles.begin), len(tiles.term_tile)
 
     # Frequent terms get small numbers, so that neighbouring rows list them at the same positions.
     count = xp.bincount(term, minlength=max(n_terms, 1))[:n_terms]
-    term_tile = tile[first]
-    order = stable_order(xp, (term_tile, -count))
-    first, term_tile = first[order], term_tile[order]
+    term_order = stable_order(xp, (tiles.term_tile, -count))
+    term_tile = tiles.term_tile[term_order]
     per_tile = xp.bincount(term_tile, minlength=max(n_tiles, 1))[:n_tiles]
     tile_term = pointers(xp, per_tile)
     place = xp.empty(n_terms, xp.int64)
-    place[order] = xp.arange(n_terms) - tile_term[term_tile]
+    place[term_order] = xp.arange(n_terms) - tile_term[term_tile]
     code = place[term]
     del term, place
 
@@ -130,21 +107,21 @@ def build_tiles(xp: Any, types: RowTypes, k: int, entries: ClassEntries, shape: 
     step = (xp.arange(n_rounds) - round_ptr[round_tile]) * limit
     round_begin = tile_term[round_tile] + xp.minimum(step, per_tile[round_tile])
     term_ptr = xp.concatenate((round_begin, tile_term[-1:]))
-    tile_slices = -(-tile_rows // LANES)
+    tile_slices = -(-tiles.rows // LANES)
     round_cell = pointers(xp, tile_slices[round_tile])
     n_cells = int(round_cell[-1])
 
     # A cell is a slice in a round.
-    local = row - tile_begin[tile]
+    local = tiles.row - tiles.begin[tile]
     cell = round_cell[round_ptr[tile] + code // limit] + local // LANES
     lane = cell * LANES + local % LANES
     order = stable_order(xp, (lane, code))
     lane, code = lane[order], code[order] % limit
     cell_unit, cell_units, codes = fill_cells(xp, lane, code, n_cells, shape.unit, limit)
     return TileTable(
-        type_tile=type_tile,
-        begin=tile_begin,
-        rows=tile_rows,
+        type_tile=tiles.type_tile,
+        begin=tiles.begin,
+        rows=tiles.rows,
         round_ptr=round_ptr,
         term_ptr=term_ptr,
         round_cell=round_cell,
@@ -152,16 +129,8 @@ def build_tiles(xp: Any, types: RowTypes, k: int, entries: ClassEntries, shape: 
         cell_units=cell_units,
         unit=shape.unit,
         codes=codes,
-        term_slot=slot[item_slot[first]],
-        term_shift=shift[first],
-        term_value=number[source[first]],
-        values=values,
+        term_slot=tiles.term_slot[term_order],
+        term_shift=tiles.term_shift[term_order],
+        term_value=tiles.term_value[term_order],
+        values=tiles.values,
     )
-
-
-def distinct_values(xp: Any, values: Array) -> tuple[Array, Array]:
-    """Return the distinct values and, for each value, its number among them."""
-    if len(values) == 0:
-        return values, xp.zeros(0, xp.int64)
-    table, number = xp.unique(values, return_inverse=True)
-    return table, number.astype(xp.int64)
