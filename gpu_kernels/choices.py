@@ -34,16 +34,16 @@ class ChoiceTiles:
         States n: rows and columns of every layer.
     layers : int
         Layers L; they are numbered 0 .. L - 1.
-    round_pass : ndarray, shape (rounds + 1,), int32
-        First pass of every round.
-    passes : ndarray, shape (passes, 4), int32
-        Layer, first term, terms and first cell of every pass; terms are numbered within their pass.
-    items : ndarray, int32
-        Packed by :func:`gpu_kernels.tiles.pack_items`.
+    codes : ndarray, shape ((units + 1) * 32 * unit,), uint8 or uint16
+        Numbers of terms within their layer's part of the round, [unit][lane][unit]; the largest number stands
+        for no entry. One unit more than there are is at the end, because units are read ahead.
+    marks : ndarray, shape (units + 1,), uint32
+        What goes with every unit: the first term of its layer in the round; plus 2**15 in the last unit of a
+        cell; plus 2**16 times the layer plus one in the last unit of a layer in a cell.
     base : ndarray, shape (slots,), index
         Column at which the submatrix of every slot begins, within its layer.
     look_ups : int
-        Terms that a thread looks up at once: 1 where items have few groups, else 4.
+        Terms that a thread looks up at once: 1 or 4.
     """
 
     size: int
@@ -53,10 +53,11 @@ class ChoiceTiles:
     term_bits: int
     unit: int
     items: Array
-    round_pass: Array
-    passes: Array
+    term_ptr: Array
+    round_cell: Array
     cells: Array
     codes: Array
+    marks: Array
     terms: Array
     values: Array
     group_row: Array
@@ -165,9 +166,9 @@ def run_choices(
         kernel = device.kernel("choices.cu", "step_choices", options)
         factors = NULL if gains.factors is None else gains.factors
         arguments = (
-            matrix.items, matrix.round_pass, matrix.passes, matrix.cells, matrix.codes, matrix.terms,
-            matrix.values, matrix.group_row, matrix.base, np.int32(matrix.place_words), codes, table, factors,
-            np.uint64(gains.uniform), *step.arguments(), x, out,
+            matrix.items, matrix.term_ptr, matrix.round_cell, matrix.cells, matrix.codes, matrix.marks,
+            matrix.terms, matrix.values, matrix.group_row, matrix.base, np.int32(matrix.place_words), codes,
+            table, factors, np.uint64(gains.uniform), *step.arguments(), x, out,
         )  # fmt: skip
         kernel((len(matrix.items),), (threads,), arguments, shared_mem=matrix.shared_bytes)
     if matrix.gap_rows:
@@ -195,7 +196,7 @@ def mark_entries(device: Device, matrix: ChoiceTiles) -> Array:
     if len(matrix.items):
         kernel = device.kernel("choices.cu", "mark_entries", _specialised(matrix))
         arguments = (
-            matrix.items, matrix.round_pass, matrix.passes, matrix.cells, matrix.codes, matrix.group_row,
+            matrix.items, matrix.round_cell, matrix.cells, matrix.codes, matrix.marks, matrix.group_row,
             marks,
         )  # fmt: skip
         kernel((len(matrix.items),), (_THREADS,), arguments)

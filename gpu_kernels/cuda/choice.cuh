@@ -46,6 +46,13 @@ struct Best {
     LAYER layer;
 #endif
 
+    __device__ void start() {
+        value = no_choice();
+#if CHOOSE
+        layer = NO_CHOICE;
+#endif
+    }
+
     __device__ void take(double other, LAYER number) {
         if (!better(other, value) && other == other) return;  // nothing is better than one that is not a number
         value = other;
@@ -55,8 +62,17 @@ struct Best {
     }
 };
 
+// The element that row `i` of the result is compared with, if it is.
+__device__ inline double old_value(const double *__restrict__ x, INDEX i) {
+#if MEASURE
+    return __ldg(x + i);
+#else
+    return 0.0;
+#endif
+}
+
 // Write row `i` of the result.
-__device__ inline void finish_choice(const Choice &choice, INDEX i, const Best &best, const double *__restrict__ x,
+__device__ inline void finish_choice(const Choice &choice, INDEX i, const Best &best, double old,
                                      double *__restrict__ out, ChangeMaxima &maxima) {
     double next = choice.scale * best.value;
 #if SHAPE
@@ -67,6 +83,6 @@ __device__ inline void finish_choice(const Choice &choice, INDEX i, const Best &
     choice.chosen[i] = best.layer;
 #endif
 #if MEASURE
-    maxima.see(next, __ldg(x + i));
+    maxima.see(next, old);
 #endif
 }

@@ -76,7 +76,7 @@ step_choice_rows(const INDEX n_states, const INDEX *__restrict__ choice_ptr, con
 #if CHOOSE
         best.layer = at < end ? layers[at] : NO_CHOICE;
 #endif
-        finish_choice(choice, i, best, x, out, maxima);
+        finish_choice(choice, i, best, old_value(x, i), out, maxima);
     }
 #if MEASURE
     maxima.combine(choice.changes);

@@ -1,9 +1,10 @@
 // Steps of value iteration with the matrices of all choices in tiles.
 //
 // As in tiles.cu, with one difference: the terms of a tile are put in order by the layer (the choice) that their
-// entries belong to. A *pass* is one layer's terms in a tile; a round has the tables of as many passes as fit into
-// shared memory. A thread adds up pass after pass of its row and keeps the best in a register: x is read where it is
-// needed, out is written once, and no product ever lies in memory. Rows without an entry in a pass are passed over.
+// entries belong to, and so are the entries of a row. A *pass* is what a slice has of one layer in a round: some whole
+// units, the last of which is marked with the layer. A thread adds up pass after pass of its row and keeps the best in a
+// register: x is read where it is needed, out is written once, and no product ever lies in memory. A row without an
+// entry in a pass does not have the choice. Codes are numbers of terms within their pass.
 //
 // What a choice is worth by itself depends on the state: row r of the table `gains` has, for L layers,
 //   gains[r][l]      of a choice with entries (any number where no state with this r has one),
@@ -24,11 +25,15 @@
 #include "choice.cuh"
 #include "tile_rows.cuh"
 
-struct alignas(16) Pass {
-    int layer;
-    int first_term;
-    int terms;
-    int first_cell;  // a cell is a slice in a pass
+// What goes with a unit: the first term of its pass in the round; in the last unit of a pass the layer plus one as well,
+// and whether it is the last of its slice.
+struct Mark {
+    unsigned word;
+
+    __device__ int first_term() const { return static_cast<int>(word & 0x7fffu); }
+    __device__ bool last() const { return (word & 0x8000u) != 0; }
+    __device__ bool ends() const { return word > 0xffffu; }
+    __device__ int layer() const { return static_cast<int>(word >> 16) - 1; }
 };
 
 constexpr int GAINS = 2 * LAYERS + 1;
@@ -105,44 +110,84 @@ struct State {
     }
 };
 
+// Which slice of an item a warp is at, and for which chunk of its groups.
+struct Turn {
+    int chunk, slice;
+
+    // Slices beyond the last are those of the next chunks; without a division, which takes longer.
+    __device__ void carry(int slices) {
+        for (; slice >= slices; slice -= slices) ++chunk;
+    }
+};
+
+// Let the rows of a thread choose the layer too, whose products are `total`.
+__device__ inline void take_layer(const State *state, Best *best, const double *gains, const double *factors,
+                                  BITS uniform, int layer, const double *total) {
+    // One load for all rows where a layer's gain is the same everywhere.
+    const bool same = GAIN_BITS == 0 ||
+                      (LAYERS > 32 ? uniform >> layer & 1 : static_cast<unsigned>(uniform) >> layer & 1u) != 0;
+    if (same) {
+        const double gain = __ldg(gains + layer);
+#pragma unroll
+        for (int m = 0; m < MEMBERS; ++m) state[m].take(best[m], gain, factors, layer, total[m]);
+    } else {
+        double gain[MEMBERS];
+#pragma unroll
+        for (int m = 0; m < MEMBERS; ++m) gain[m] = state[m].gain(gains, layer);
+#pragma unroll
+        for (int m = 0; m < MEMBERS; ++m) state[m].take(best[m], gain[m], factors, layer, total[m]);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
-step_choices(const Item *items, const int *round_pass, const Pass *passes, const Cell *cells, const Unit *units,
-             const Term *terms, const double *values, const INDEX *group_row, const INDEX *base,
+step_choices(const Item *items, const int *term_ptr, const int *round_cell, const Cell *cells, const Unit *units,
+             const Mark *marks, const Term *terms, const double *values, const INDEX *group_row, const INDEX *base,
              const int place_words, const void *codes, const double *gains, const double *factors,
              const BITS uniform, CHOICE_PARAMETERS, const double *__restrict__ x, double *__restrict__ out) {
     extern __shared__ double shared_words[];
     const Item item = items[blockIdx.x];
     const Choice choice = CHOICE;
     if (ended(choice)) return;
-    const int slices = (item.rows + LANES - 1) / LANES;
-    const int warp_units = slices * ((item.count + MEMBERS - 1) / MEMBERS);
+    const int slices = (item.rows + LANES - 1) / LANES, chunks = (item.count + MEMBERS - 1) / MEMBERS;
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+    const Unit *lane_units = units + lane;
     Places *places = reinterpret_cast<Places *>(shared_words);
     Weights *weights = reinterpret_cast<Weights *>(shared_words + place_words);
     ChangeMaxima maxima;
+    int first_term = item.first_term, count = item.terms, first_cell = item.first_cell;
     for (int round = 0; round < item.rounds; ++round) {
-        const int first = round_pass[item.first_round + round], end = round_pass[item.first_round + round + 1];
-        const int first_term = first < end ? passes[first].first_term : 0;
-        const int count = first < end ? passes[end - 1].first_term + passes[end - 1].terms - first_term : 0;
-        if (round > 0) __syncthreads();
-        look_up_terms(item, terms + first_term, count, values, base, nullptr, places, weights);
+        if (round > 0) {
+            __syncthreads();
+            first_term = term_ptr[item.first_round + round];
+            count = term_ptr[item.first_round + round + 1] - first_term;
+            first_cell = round_cell[item.first_round + round];
+        }
+        Turn turn{0, warp};
+        turn.carry(slices);
+        // Read before the barrier, so that the latencies overlap.
+        Cell cell = cells[first_cell + turn.slice];
+        Unit ahead{};
+        Mark ahead_mark{};
+        if (cell.units > 0) {
+            ahead = lane_units[static_cast<long long>(cell.first) * LANES];
+            ahead_mark = marks[cell.first];
+        }
+        look_up_terms<true>(item, terms + first_term, count, values, base, nullptr, places, weights, group_row);
         __syncthreads();
-        for (int unit = warp; unit < warp_units; unit += THREADS / LANES) {
-            const int chunk = unit / slices, slice = unit % slices, row = slice * LANES + lane;
-            if (row >= item.rows) continue;
+        while (turn.chunk < chunks) {
+            const int chunk = turn.chunk, row = turn.slice * LANES + lane;
             const INDEX first_row = item.begin + row;
-            const Unit *lane_units = units + lane;
-            Cell cell{};
-            Unit ahead{};
-            if (first < end) cell = cells[passes[first].first_cell + slice];
-            if (cell.units > 0) ahead = lane_units[static_cast<long long>(cell.first) * LANES];
+            const Places *own_places = places + chunk * (count + 1);
+            // The term that stands for no entry has the first rows of the groups.
+            const Places rows = own_places[count];
             State state[MEMBERS];
             Best best[MEMBERS];
 #pragma unroll
             for (int m = 0; m < MEMBERS; ++m) {
-                const INDEX i = row_of(group_row, item, chunk, m) + first_row;
+                // Lanes without a row repeat the first one.
+                const INDEX i = rows.of[m] + (row < item.rows ? first_row : item.begin);
                 state[m].load(choice, codes, i);
-                best[m] = state[m].begin(gains);
+                best[m].start();
                 if (round > 0) {
                     best[m].value = out[i];
 #if CHOOSE
@@ -150,48 +195,69 @@ step_choices(const Item *items, const int *round_pass, const Pass *passes, const
 #endif
                 }
             }
-            for (int p = first; p < end; ++p) {
-                const Pass pass = passes[p];
-                const Cell own = cell;
-                const Unit own_ahead = ahead;
-                // Read before the products, so that the latencies overlap.
-                if (p + 1 < end) {
-                    cell = cells[passes[p + 1].first_cell + slice];
-                    if (cell.units > 0) ahead = lane_units[static_cast<long long>(cell.first) * LANES];
-                }
-                // A row's entries fill its places from the first one on.
-                if (own.units == 0 || (own_ahead.word[0] & PAD) == PAD) continue;
+            int at = cell.first;
+            bool more = cell.units > 0;
+            turn.slice += THREADS / LANES;
+            turn.carry(slices);
+            if (turn.chunk < chunks) cell = cells[first_cell + turn.slice];
+            while (more) {
                 double total[MEMBERS];
-#pragma unroll
-                for (int m = 0; m < MEMBERS; ++m) total[m] = 0.0;
-                const int skipped = chunk * (count + 1) + pass.first_term - first_term;
-                add_entries<true>(lane_units + static_cast<long long>(own.first) * LANES, own.units, own_ahead,
-                                  pass.terms, places + skipped, weights + (pass.first_term - first_term), x,
-                                  first_row, total);
-                // One load for all rows where a layer's gain is the same everywhere.
-                if (uniform >> pass.layer & 1) {
-                    const double gain = __ldg(gains + pass.layer);
-#pragma unroll
-                    for (int m = 0; m < MEMBERS; ++m) state[m].take(best[m], gain, factors, pass.layer, total[m]);
-                } else {
-#pragma unroll
-                    for (int m = 0; m < MEMBERS; ++m) {
-                        state[m].take(best[m], state[m].gain(gains, pass.layer), factors, pass.layer, total[m]);
-                    }
+                Mark mark = ahead_mark;
+                Unit now = ahead;
+                // A row's entries fill its places from the first one on.
+                const bool has = (now.word[0] & PAD) != PAD;
+                // The next unit, of whatever slice; one more than there are lies at the end.
+                ++at;
+                ahead = lane_units[static_cast<long long>(at) * LANES];
+                ahead_mark = marks[at];
+                add_unit<true>(now, mark.first_term(), PAD, count, own_places, weights, x, first_row, total);
+#pragma unroll 1
+                while (!mark.ends()) {
+                    mark = ahead_mark;
+                    now = ahead;
+                    ++at;
+                    ahead = lane_units[static_cast<long long>(at) * LANES];
+                    ahead_mark = marks[at];
+                    add_unit<false>(now, mark.first_term(), PAD, count, own_places, weights, x, first_row, total);
                 }
+                if (has) take_layer(state, best, gains, factors, uniform, mark.layer(), total);
+                more = !mark.last();
+            }
+            if (turn.chunk < chunks && cell.units > 0) {
+                ahead = lane_units[static_cast<long long>(cell.first) * LANES];
+                ahead_mark = marks[cell.first];
+            }
+            if (row >= item.rows) continue;
+            if (round + 1 < item.rounds) {
+#pragma unroll
+                for (int m = 0; m < MEMBERS; ++m) {
+                    if (chunk * MEMBERS + m >= item.count) continue;
+                    const INDEX i = rows.of[m] + first_row;
+                    out[i] = best[m].value;
+#if CHOOSE
+                    choice.chosen[i] = best[m].layer;
+#endif
+                }
+                continue;
+            }
+            // Choices without entries are looked at last, so that nothing waits for them before the products; of equal
+            // ones they win.
+            Best own_best[MEMBERS];
+            double old[MEMBERS];
+#pragma unroll
+            for (int m = 0; m < MEMBERS; ++m) {
+                own_best[m] = state[m].begin(gains);
+                old[m] = old_value(x, rows.of[m] + first_row);
             }
 #pragma unroll
             for (int m = 0; m < MEMBERS; ++m) {
-                if (chunk * MEMBERS + m >= item.count) continue;
-                const INDEX i = row_of(group_row, item, chunk, m) + first_row;
-                if (round + 1 == item.rounds) {
-                    finish_choice(choice, i, best[m], x, out, maxima);
-                    continue;
-                }
-                out[i] = best[m].value;
 #if CHOOSE
-                choice.chosen[i] = best[m].layer;
+                own_best[m].take(best[m].value, best[m].layer);
+#else
+                own_best[m].take(best[m].value, 0);
 #endif
+                if (chunk * MEMBERS + m >= item.count) continue;
+                finish_choice(choice, rows.of[m] + first_row, own_best[m], old[m], out, maxima);
             }
         }
     }
@@ -200,8 +266,7 @@ step_choices(const Item *items, const int *round_pass, const Pass *passes, const
 #endif
 }
 
-// The same for the rows that no group covers. Gap g has the rows begin[g], ..., and ptr[g] rows lie in gaps before
-// it. One thread a row.
+// The same for the rows that no group covers. One thread a row.
 extern "C" __global__ void __launch_bounds__(THREADS)
 step_choice_gaps(const INDEX *begin, const INDEX *ptr, const INDEX gaps, const void *codes, const double *gains,
                  CHOICE_PARAMETERS, const double *__restrict__ x, double *__restrict__ out) {
@@ -210,16 +275,10 @@ step_choice_gaps(const INDEX *begin, const INDEX *ptr, const INDEX gaps, const v
     const INDEX number = static_cast<INDEX>(blockIdx.x) * THREADS + threadIdx.x;
     ChangeMaxima maxima;
     if (number < ptr[gaps]) {
-        INDEX low = 0, high = gaps;  // ptr[low] <= number < ptr[high]
-        while (high - low > 1) {
-            const INDEX middle = low + (high - low) / 2;
-            if (ptr[middle] <= number) low = middle;
-            else high = middle;
-        }
-        const INDEX i = begin[low] + number - ptr[low];
+        const INDEX i = row_in_gaps(begin, ptr, gaps, number);
         State state;
         state.load(choice, codes, i);
-        finish_choice(choice, i, state.begin(gains), x, out, maxima);
+        finish_choice(choice, i, state.begin(gains), old_value(x, i), out, maxima);
     }
 #if MEASURE
     maxima.combine(choice.changes);
@@ -229,19 +288,22 @@ step_choice_gaps(const INDEX *begin, const INDEX *ptr, const INDEX gaps, const v
 // Write which layers have entries in each row that some group covers: bit l of marks[row] for layer l < 64. Launch: one
 // block an item, any number of threads.
 extern "C" __global__ void __launch_bounds__(256)
-mark_entries(const Item *items, const int *round_pass, const Pass *passes, const Cell *cells, const CODE *codes,
-             const INDEX *group_row, BITS *marks) {
+mark_entries(const Item *items, const int *round_cell, const Cell *cells, const CODE *codes, const Mark *marks,
+             const INDEX *group_row, BITS *layers) {
     const Item item = items[blockIdx.x];
-    const int end = round_pass[item.first_round + item.rounds];
     for (int row = threadIdx.x; row < item.rows; row += blockDim.x) {
-        BITS mark = 0;
-        for (int p = round_pass[item.first_round]; p < end; ++p) {
-            const Cell cell = cells[passes[p].first_cell + row / LANES];
-            if (cell.units == 0) continue;
-            const long long unit = static_cast<long long>(cell.first) * LANES + row % LANES;
-            if (codes[unit * UNIT] != PAD) mark |= 1ULL << passes[p].layer;
+        BITS found = 0;
+        for (int round = item.first_round; round < item.first_round + item.rounds; ++round) {
+            const Cell cell = cells[round_cell[round] + row / LANES];
+            bool has = false;
+            for (int unit = cell.first; unit < cell.first + cell.units; ++unit) {
+                has = has || codes[(static_cast<long long>(unit) * LANES + row % LANES) * UNIT] != PAD;
+                if (!marks[unit].ends()) continue;
+                if (has) found |= 1ULL << marks[unit].layer();
+                has = false;
+            }
         }
-        for (int m = 0; m < item.count; ++m) marks[group_row[item.first_group + m] + item.begin + row] = mark;
+        for (int m = 0; m < item.count; ++m) layers[group_row[item.first_group + m] + item.begin + row] = found;
     }
 }
 
@@ -259,7 +321,7 @@ finish_choices(const INDEX n_rows, CHOICE_PARAMETERS, const double *__restrict__
 #if CHOOSE
         best.layer = choice.chosen[i];
 #endif
-        finish_choice(choice, i, best, x, out, maxima);
+        finish_choice(choice, i, best, old_value(x, i), out, maxima);
     }
 #if MEASURE
     maxima.combine(choice.changes);

@@ -4,7 +4,7 @@
 //   THREADS      threads of a block, a multiple of 32
 //   MEMBERS      groups of a type that a thread serves at once: 1, 2 or 4
 //   SCALED       0 or 1: whether every slot of a group carries a factor
-//   LOOK_UPS     terms that a thread looks up at once: 1, if not given, where items have few groups; else 4
+//   LOOK_UPS     terms that a thread looks up at once: 1, if not given, or 4, where there are many
 #pragma once
 
 #include "tile_types.cuh"
@@ -20,10 +20,13 @@ struct alignas(8 * MEMBERS > 16 ? 16 : 8 * MEMBERS) Weights { double of[MEMBERS]
 struct Weights { double of[1]; };
 #endif
 
-// Fill the block's tables. The term after the last one stands for no entry: it weighs nothing.
+// Fill the block's tables. The term after the last one stands for no entry: it weighs nothing, and with ROWS its places
+// are the first rows of the groups.
 #if LOOK_UPS == 1
+template <bool ROWS = false>
 __device__ inline void look_up_terms(const Item &item, const Term *terms, int count, const double *values,
-                                     const INDEX *base, const double *scale, Places *places, Weights *weights) {
+                                     const INDEX *base, const double *scale, Places *places, Weights *weights,
+                                     const INDEX *group_row = nullptr) {
     const int chunks = (item.count + MEMBERS - 1) / MEMBERS;
     const int stride = count + 1;
 #pragma unroll 1
@@ -42,6 +45,7 @@ __device__ inline void look_up_terms(const Item &item, const Term *terms, int co
             const int member = min(chunk * MEMBERS + m, item.count - 1);
             const INDEX at = slot + static_cast<INDEX>(member) * item.slots;
             if (live) places[chunk * stride + t].of[m] = base[at] + term.shift;
+            else if (ROWS) places[chunk * stride + t].of[m] = group_row[item.first_group + member];
 #if SCALED
             weights[chunk * stride + t].of[m] = live ? scale[at] * value : 0.0;
 #endif
@@ -49,9 +53,11 @@ __device__ inline void look_up_terms(const Item &item, const Term *terms, int co
     }
 }
 #else
-// So many look-ups of a thread at once that their latencies overlap: where an item has many groups.
+// So many look-ups of a thread at once that their latencies overlap.
+template <bool ROWS = false>
 __device__ inline void look_up_terms(const Item &item, const Term *terms, int count, const double *values,
-                                     const INDEX *base, const double *scale, Places *places, Weights *weights) {
+                                     const INDEX *base, const double *scale, Places *places, Weights *weights,
+                                     const INDEX *group_row = nullptr) {
     const int chunks = (item.count + MEMBERS - 1) / MEMBERS;
     const int stride = count + 1, width = stride * MEMBERS, all = width * chunks;
 #pragma unroll 1
@@ -74,7 +80,7 @@ __device__ inline void look_up_terms(const Item &item, const Term *terms, int co
             const int member = min(chunk[j] * MEMBERS + m[j], item.count - 1);
             const INDEX at = item.first_slot + term[j].slot + static_cast<INDEX>(member) * item.slots;
             const bool live = t[j] < count;
-            column[j] = live ? base[at] : 0;
+            column[j] = live ? base[at] : ROWS ? group_row[item.first_group + member] : 0;
 #if SCALED
             value[j] = live ? scale[at] * values[term[j].value] : 0.0;
 #else
@@ -84,7 +90,7 @@ __device__ inline void look_up_terms(const Item &item, const Term *terms, int co
 #pragma unroll
         for (int j = 0; j < LOOK_UPS; ++j) {
             if (first + j * THREADS >= all) break;
-            if (t[j] < count) places[chunk[j] * stride + t[j]].of[m[j]] = column[j] + term[j].shift;
+            if (ROWS || t[j] < count) places[chunk[j] * stride + t[j]].of[m[j]] = column[j] + term[j].shift;
 #if SCALED
             weights[chunk[j] * stride + t[j]].of[m[j]] = value[j];
 #else
@@ -95,42 +101,51 @@ __device__ inline void look_up_terms(const Item &item, const Term *terms, int co
 }
 #endif
 
-// A load under a condition that no branch serves: branches would make each term's loads wait for those of the term
-// before. Where the condition does not hold the value is zero, or any value if it is to be left out.
-template <bool LEFT_OUT>
+// A load under a condition that no branch serves, zero where it does not hold: branches would make each term's loads wait
+// for those of the term before.
 __device__ inline double load_if(bool live, const double *address) {
 #ifdef HOST_KERNELS
     return live ? *address : 0.0;
 #else
     double value;
-    if (LEFT_OUT) {
-        asm("{.reg .pred p; setp.ne.s32 p, %2, 0; @p ld.global.nc.f64 %0, [%1];}"
-            : "=d"(value) : "l"(address), "r"(static_cast<int>(live)));
-    } else {
-        asm("{.reg .pred p; setp.ne.s32 p, %2, 0; mov.f64 %0, 0d0000000000000000; @p ld.global.nc.f64 %0, [%1];}"
-            : "=d"(value) : "l"(address), "r"(static_cast<int>(live)));
-    }
+    asm("{.reg .pred p; setp.ne.s32 p, %2, 0; mov.f64 %0, 0d0000000000000000; @p ld.global.nc.f64 %0, [%1];}"
+        : "=d"(value) : "l"(address), "r"(static_cast<int>(live)));
     return value;
 #endif
 }
 
-// sum + weight * value, left out where the value is.
-template <bool LEFT_OUT>
-__device__ inline double add_if(bool live, double weight, double value, double sum) {
-    if (!LEFT_OUT) return sum + weight * value;
-#ifdef HOST_KERNELS
-    return live ? sum + weight * value : sum;
-#else
-    asm("{.reg .pred p; setp.ne.s32 p, %3, 0; @p fma.rn.f64 %0, %1, %2, %0;}"
-        : "+d"(sum) : "d"(weight), "d"(value), "r"(static_cast<int>(live)));
-    return sum;
-#endif
+// Add the entries of a unit, for MEMBERS groups: codes below `limit` name the terms first, first + 1, ..., others stand
+// for no entry, term `none`. An entry reads element place + row of x. FRESH: the sums begin here.
+template <bool FRESH>
+__device__ inline void add_unit(const Unit &now, int first, int limit, int none, const Places *places,
+                                const Weights *weights, const double *__restrict__ x, INDEX row, double *total) {
+    double value[UNIT][MEMBERS];
+    Weights weight[UNIT];
+#pragma unroll
+    for (int j = 0; j < UNIT; ++j) {
+        const int code = now.word[j / CODES_PER_WORD] >> (j % CODES_PER_WORD * CODE_BITS) & PAD;
+        const bool live = code < limit;
+        const int term = live ? first + code : none;
+        const Places place = places[term];
+        weight[j] = weights[term];
+#pragma unroll
+        for (int m = 0; m < MEMBERS; ++m) {
+            // Added as indices, which takes half the instructions that adding to a pointer takes.
+            const INDEX at = place.of[m] + row;
+            value[j][m] = load_if(live, x + at);
+        }
+    }
+#pragma unroll
+    for (int j = 0; j < UNIT; ++j) {
+#pragma unroll
+        for (int m = 0; m < MEMBERS; ++m) {
+            const double own = weight[j].of[SCALED ? m : 0];
+            total[m] = FRESH && j == 0 ? own * value[j][m] : total[m] + own * value[j][m];
+        }
+    }
 }
 
-// Add the entries of one row, for MEMBERS groups; an entry reads element place + row of x. `ahead` is the first unit,
-// read beforehand. LEFT_OUT: skip places without an entry instead of adding zero, which is fewer instructions and more
-// waiting: it pays where rows are short.
-template <bool LEFT_OUT>
+// Add the entries of one row. `ahead` is the first unit, read beforehand.
 __device__ inline void add_entries(const Unit *units, int count, Unit ahead, int terms, const Places *places,
                                    const Weights *weights, const double *__restrict__ x, INDEX row,
                                    double *total) {
@@ -138,34 +153,23 @@ __device__ inline void add_entries(const Unit *units, int count, Unit ahead, int
     for (int u = 0; u < count; ++u) {
         const Unit now = ahead;
         if (u + 1 < count) ahead = units[(u + 1) * LANES];
-        double value[UNIT][MEMBERS];
-        Weights weight[UNIT];
-        bool live[UNIT];
-#pragma unroll
-        for (int j = 0; j < UNIT; ++j) {
-            const int code = now.word[j / CODES_PER_WORD] >> (j % CODES_PER_WORD * CODE_BITS) & PAD;
-            live[j] = code < terms;
-            const int term = live[j] ? code : terms;
-            const Places place = places[term];
-            weight[j] = weights[term];
-#pragma unroll
-            for (int m = 0; m < MEMBERS; ++m) {
-                // Added as indices, which takes half the instructions that adding to a pointer takes.
-                const INDEX at = place.of[m] + row;
-                value[j][m] = load_if<LEFT_OUT>(live[j], x + at);
-            }
-        }
-#pragma unroll
-        for (int j = 0; j < UNIT; ++j) {
-#pragma unroll
-            for (int m = 0; m < MEMBERS; ++m) {
-                total[m] = add_if<LEFT_OUT>(live[j], weight[j].of[SCALED ? m : 0], value[j][m], total[m]);
-            }
-        }
+        add_unit<false>(now, 0, terms, terms, places, weights, x, row, total);
     }
 }
 
 // First row of a member's group; a dead member repeats the last live one.
 __device__ inline INDEX row_of(const INDEX *group_row, const Item &item, int chunk, int m) {
     return __ldg(group_row + item.first_group + min(chunk * MEMBERS + m, item.count - 1));
+}
+
+// The row with a number among those that no group covers. Gap g has the rows begin[g], ..., and ptr[g] rows lie in gaps
+// before it.
+__device__ inline INDEX row_in_gaps(const INDEX *begin, const INDEX *ptr, INDEX gaps, INDEX number) {
+    INDEX low = 0, high = gaps;  // ptr[low] <= number < ptr[high]
+    while (high - low > 1) {
+        const INDEX middle = low + (high - low) / 2;
+        if (ptr[middle] <= number) low = middle;
+        else high = middle;
+    }
+    return begin[low] + number - ptr[low];
 }

@@ -67,7 +67,7 @@ step_tiles(const Item *items, const int *term_ptr, const int *round_cell, const 
             if (next < warp_units) cell = cells[first_cell + next % slices];
             const Places *own_places = places + chunk * (count + 1);
             const Weights *own_weights = weights + (SCALED ? chunk * (count + 1) : 0);
-            add_entries<false>(own, own_units, own_ahead, count, own_places, own_weights, x, first_row, total);
+            add_entries(own, own_units, own_ahead, count, own_places, own_weights, x, first_row, total);
             if (next < warp_units && cell.units > 0) ahead = units[static_cast<long long>(cell.first) * LANES + lane];
             if (row >= item.rows) continue;
             // Not before the products: the registers are needed there.
@@ -95,8 +95,7 @@ step_tiles(const Item *items, const int *term_ptr, const int *round_cell, const 
 #endif
 }
 
-// The same step for the rows that no group covers; their product is zero. Gap g has the rows begin[g], ..., and
-// ptr[g] rows lie in gaps before it. One thread a row.
+// The same step for the rows that no group covers; their product is zero. One thread a row.
 extern "C" __global__ void __launch_bounds__(THREADS)
 step_gaps(const INDEX *begin, const INDEX *ptr, const INDEX gaps, STEP_PARAMETERS, const double *__restrict__ x,
           double *__restrict__ out) {
@@ -105,13 +104,7 @@ step_gaps(const INDEX *begin, const INDEX *ptr, const INDEX gaps, STEP_PARAMETER
     const INDEX number = static_cast<INDEX>(blockIdx.x) * THREADS + threadIdx.x;
     ChangeMaxima maxima;
     if (number < ptr[gaps]) {
-        INDEX low = 0, high = gaps;  // ptr[low] <= number < ptr[high]
-        while (high - low > 1) {
-            const INDEX middle = low + (high - low) / 2;
-            if (ptr[middle] <= number) low = middle;
-            else high = middle;
-        }
-        const INDEX i = begin[low] + number - ptr[low];
+        const INDEX i = row_in_gaps(begin, ptr, gaps, number);
         Operands operands;
         operands.load(step, i, x);
         finish_row(step, operands, i, 0.0, out, maxima);

@@ -13,7 +13,7 @@ import numpy as np
 from gpu_kernels.tiles import LANES, PAD
 from hybrid.gpu.arrays import Array, owners, pointers, ranges
 
-__all__ = ["fill_cells", "share_cells"]
+__all__ = ["fill_cells", "gather_units", "share_cells", "write_codes"]
 
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
@@ -26,6 +26,32 @@ def fill_cells(
 
     Parameters
     ----------
+    xp, lane, code, n_cells, unit, most_terms
+        As for :func:`write_codes`.
+
+    Returns
+    -------
+    cell_unit, cell_units : ndarray, shape (cells,), int64
+        First unit and units of every cell.
+    codes : ndarray, shape (units * 32 * unit,), uint8 or uint16
+        Term numbers, [unit][lane][unit].
+
+    Notes
+    -----
+    Time: O(entries + codes + cells log cells). Synchronises: yes.
+    """
+    cell_ptr, codes = write_codes(xp, lane, code, n_cells, unit, most_terms)
+    cell_unit, cell_units, kept = share_cells(xp, cell_ptr, codes, unit)
+    return cell_unit, cell_units, gather_units(codes, unit, kept)
+
+
+def write_codes(
+    xp: Any, lane: Array, code: Array, n_cells: int, unit: int, most_terms: int
+) -> tuple[Array, Array]:
+    """Write the term numbers of all cells.
+
+    Parameters
+    ----------
     xp : module
     lane : ndarray, shape (entries,), int64
         Place of the row of every entry, 32 to a cell, ascending.
@@ -35,16 +61,18 @@ def fill_cells(
     unit : int
         Term numbers that a lane reads at once: 1, 2 or 4.
     most_terms : int
-        Terms of the fullest round, which decide whether a number takes one byte or two.
+        One more than the greatest number of a term, which decides whether it takes one byte or two.
 
     Returns
     -------
-    cell_unit, cell_units, codes
-        As :func:`share_cells`.
+    cell_ptr : ndarray, shape (cells + 1,), int64
+        Units of every cell.
+    codes : ndarray, shape (units * 32 * unit,), uint8 or uint16
+        Term numbers, [unit][lane][unit]; the largest number stands for no entry.
 
     Notes
     -----
-    Time: O(entries + codes + cells log cells). Synchronises: yes.
+    Time: O(entries + codes). Synchronises: yes.
     """
     # The position of an entry: how many of its row come before it.
     in_lane = xp.bincount(lane, minlength=max(n_cells * LANES, 1))[: n_cells * LANES]
@@ -55,11 +83,18 @@ def fill_cells(
     codes = xp.full(int(cell_ptr[-1]) * LANES * unit, PAD[xp.dtype(code_type).itemsize], code_type)
     place = (cell_ptr[lane // LANES] + position // unit) * LANES + lane % LANES
     codes[place * unit + position % unit] = code.astype(code_type)
-    return share_cells(xp, cell_ptr, codes, unit)
+    return cell_ptr, codes
 
 
-def share_cells(xp: Any, cell_ptr: Array, codes: Array, unit: int) -> tuple[Array, Array, Array]:
-    """Keep one copy of cells with equal term numbers.
+def gather_units(codes: Array, unit: int, kept: Array) -> Array:
+    """Return the term numbers of some units."""
+    return codes.reshape(-1, LANES * unit)[kept].reshape(-1)
+
+
+def share_cells(
+    xp: Any, cell_ptr: Array, codes: Array, unit: int, marks: Array | None = None
+) -> tuple[Array, Array, Array]:
+    """Find cells with equal term numbers, of which one copy is enough.
 
     Parameters
     ----------
@@ -70,12 +105,14 @@ def share_cells(xp: Any, cell_ptr: Array, codes: Array, unit: int) -> tuple[Arra
         Term numbers, [unit][lane][unit].
     unit : int
         Term numbers that a lane reads at once: 1, 2 or 4.
+    marks : ndarray, shape (units,), int64, optional
+        What goes with a unit; cells are equal if their units' marks are, too.
 
     Returns
     -------
     cell_unit, cell_units : ndarray, shape (cells,), int64
-        First unit and units of every cell, in the returned codes.
-    codes : ndarray
+        First unit and units of every cell, among the kept ones.
+    kept : ndarray, shape (kept units,), int64
         Units of the distinct cells, in the order of their first occurrence.
 
     Notes
@@ -86,26 +123,27 @@ def share_cells(xp: Any, cell_ptr: Array, codes: Array, unit: int) -> tuple[Arra
     cells, total = len(cell_ptr) - 1, len(codes) // (LANES * unit)
     units = cell_ptr[1:] - cell_ptr[:-1]
     if total == 0:
-        return cell_ptr[:-1], units, codes
+        return cell_ptr[:-1], units, xp.zeros(0, xp.int64)
     owner = owners(xp, cell_ptr, total)
     words = codes.view(_WORDS[codes.dtype.itemsize * unit]).reshape(total, LANES)
     hashes = _hash_units(xp, words, xp.arange(total) - cell_ptr[owner])
+    if marks is not None:
+        hashes = _mix(xp, hashes ^ _mix(xp, marks.astype(xp.uint64)))
     running = xp.zeros(total + 1, xp.uint64)
     xp.cumsum(hashes, out=running[1:])
     keys = running[cell_ptr[1:]] - running[cell_ptr[:-1]]
     _, first, inverse = xp.unique(keys, return_index=True, return_inverse=True)
     twin = first[inverse]
-    source, of_cell = ranges(xp, cell_ptr[twin], cell_ptr, total)
-    same = bool((units == units[twin]).all())
-    if not same or not bool((words[source] == words).all()):
-        return cell_ptr[:-1], units, codes
+    source, _ = ranges(xp, cell_ptr[twin], cell_ptr, total)
+    same = bool((units == units[twin]).all()) and bool((words[source] == words).all())
+    if not same or (marks is not None and not bool((marks[source] == marks).all())):
+        return cell_ptr[:-1], units, xp.arange(total)
     chosen = xp.sort(first)
     kept_ptr = pointers(xp, units[chosen])
-    kept = int(kept_ptr[-1])
-    source, _ = ranges(xp, cell_ptr[chosen], kept_ptr, kept)
+    kept, _ = ranges(xp, cell_ptr[chosen], kept_ptr, int(kept_ptr[-1]))
     place = xp.zeros(cells, xp.int64)
     place[chosen] = kept_ptr[:-1]
-    return place[twin], units, words[source].reshape(-1).view(codes.dtype)
+    return place[twin], units, kept
 
 
 def _hash_units(xp: Any, words: Array, position: Array) -> Array:

@@ -125,20 +125,21 @@ def _retuned(trial: _Trial, curve: StackedCurve, k: int, tiles: ChoiceTiles) -> 
     """Return the tiles or others of the same level whose shape was measured to be faster.
 
     Launch shapes first; then smaller tiles, which spread small models over more blocks; larger items, whose
-    tables are made less often; and single entries.
+    tables are made less often; look-ups side by side or one by one; and single entries.
     """
     best, seconds, options = tiles, trial.seconds(tiles), ChoiceLayoutOptions(tuning=tiles.tuning)
     own = tiles.tuning
     tunings = (
         replace(own, members=2 if own.members == 4 else 4),
         replace(own, min_blocks=6),
+        replace(own, min_blocks=10),
         replace(own, threads=2 * own.threads, min_blocks=own.min_blocks // 2),
-        replace(own, members=1, min_blocks=10),
     )
     steps: tuple[tuple[dict[str, Any], ...], ...] = (
         tuple({"tuning": tuning} for tuning in tunings),
         ({"slices": 8}, {"slices": 4}),
-        ({"turns": 2}, {"turns": 4}),
+        ({"turns": 2},),
+        ({"look_ups": 5 - tiles.look_ups},),
         ({"unit": 1},) if tiles.unit == 2 else (),
     )
     for changes in steps:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from gpu_kernels import ChoiceTiles, Device, Tuning, index_bits, index_type
-from gpu_kernels.tiles import pack_columns, pack_items, pack_terms
-from hybrid.gpu.arrays import pointers, ranges, to_host
-from hybrid.gpu.choice_tiles import build_passes
+from gpu_kernels.tiles import LANES, pack_columns, pack_items, pack_terms
+from hybrid.gpu.arrays import Array, pointers, ranges, stable_order, to_host
+from hybrid.gpu.choice_tiles import PassTable, build_passes
 from hybrid.gpu.cost import level_seconds
 from hybrid.gpu.expansion import expand_classes, expand_groups
 from hybrid.gpu.layout import SHARED_BYTES, bundle_groups, count_chunks, find_gaps, fullest_rounds
@@ -21,8 +22,14 @@ from hybrid.levels.counting import nonzeros_below
 
 __all__ = ["ChoiceLayoutOptions", "build_choice_tiles", "rank_choice_levels", "row_types_of"]
 
-_SLICES = (16, 8, 4, 2, 1)
+_SLICES = 16
 """Slices of a tile; fewer where some layer's terms would not fit into fast memory."""
+
+_HEAVY = 4.0
+"""Items that take so many times the mean are begun first, so that none of them is the last to end."""
+
+_MANY_LOOK_UPS = 2.0
+"""Terms that a thread looks up, on average, from which four are looked up at once."""
 
 _MOST_TERMS = 640
 _SHORT_ROWS = 2.5
@@ -43,6 +50,8 @@ class ChoiceLayoutOptions:
         Entries of a row in a layer that are read at once: 1, 2 or 4; chosen by their mean if left out.
     turns : int
         Slices of 32 rows that every warp of a block has at least, where there is room.
+    look_ups : int, optional
+        Terms that a thread looks up at once: 1 or 4; chosen by how many there are if left out.
     most_terms : int
         Terms of a round at most.
     window_rows : int
@@ -55,6 +64,7 @@ class ChoiceLayoutOptions:
     slices: int | None = None
     unit: int | None = None
     turns: int = 1
+    look_ups: int | None = None
     most_terms: int = _MOST_TERMS
     window_rows: int = 1 << 27
     wide: bool = False
@@ -116,36 +126,39 @@ def build_choice_tiles(
     unit = chosen.unit or (2 if nonzeros < _SHORT_ROWS * size * stacked.layers else 4)
     # What a term takes of the block's fast memory: a place for each member, and a weight.
     limit = min(chosen.most_terms, SHARED_BYTES // (tuning.members * bits // 8 + 8) - 4)
-    table = None
-    for slices in _SLICES if chosen.slices is None else (chosen.slices,):
-        table = build_passes(xp, types, k, entries, slot_layer, slices, unit, limit)
-        if table is not None:
-            break
+    table = build_passes(xp, types, k, entries, slot_layer, chosen.slices or _SLICES, unit, limit)
     del entries
     if table is None:
         return None
     groups = expand_groups(xp, types, k)
     index, members = index_type(bits), tuning.members
-    terms = fullest_rounds(table.pass_term[table.round_pass], table.round_ptr, table.type_tile)
+    terms = fullest_rounds(table.term_ptr, table.round_ptr, table.type_tile)
     rows = to_host(table.rows)[to_host(table.type_tile)[:-1]]
     chunks = count_chunks(rows, terms, tuning, chosen.turns)
     order, (tile, group, count) = bundle_groups(
         xp, groups, table.type_tile, xp.asarray(chunks * members), chosen.window_rows
     )
+    looked_up, read = _work(xp, table, tile, count, tuning)
+    look_ups = chosen.look_ups or 1
+    if len(tile):
+        work = looked_up + read
+        light = work <= _HEAVY * work.mean()
+        first = stable_order(xp, (light.astype(xp.int64),))
+        tile, group, count = tile[first], group[first], count[first]
+        look_ups = chosen.look_ups or (4 if float(looked_up.mean()) >= _MANY_LOOK_UPS else 1)
     gap_begin, gap_ptr = find_gaps(xp, groups.row, xp.asarray(types.rows_of_types(k))[groups.type], size)
     lengths = (groups.ptr[1:] - groups.ptr[:-1])[order]
     slot_ptr = pointers(xp, lengths)
     slots, _ = ranges(xp, groups.ptr[order], slot_ptr, len(groups.base))
     packed_terms, term_bits = pack_terms(device, table.term_shift, table.term_slot, table.term_value, bits)
     first_round = table.round_ptr[tile]
-    round_term = table.pass_term[table.round_pass]
     items = pack_items(
         device, bits, begin=table.begin[tile], first_slot=slot_ptr[group], first_group=group, count=count,
         slots=lengths[group], rows=table.rows[tile], first_round=first_round,
-        rounds=table.round_ptr[tile + 1] - first_round, first_term=round_term[first_round],
-        terms=round_term[first_round + 1] - round_term[first_round], first_cell=first_round * 0,
+        rounds=table.round_ptr[tile + 1] - first_round, first_term=table.term_ptr[first_round],
+        terms=table.term_ptr[first_round + 1] - table.term_ptr[first_round],
+        first_cell=table.round_cell[first_round],
     )  # fmt: skip
-    passes = [table.pass_layer, table.pass_term[:-1], table.pass_term[1:] - table.pass_term[:-1]]
     # One term more than there are, for the number that stands for no entry.
     places = int((chunks * (terms + 1)).max(initial=0)) * members
     place_words, weight_words = -(-places * bits // 64), int(terms.max(initial=0)) + 1
@@ -157,10 +170,11 @@ def build_choice_tiles(
         term_bits=term_bits,
         unit=table.unit,
         items=items,
-        round_pass=table.round_pass.astype(np.int32),
-        passes=pack_columns(device, [(column, 32) for column in (*passes, table.pass_cell)]),
+        term_ptr=table.term_ptr.astype(np.int32),
+        round_cell=table.round_cell.astype(np.int32),
         cells=pack_columns(device, [(table.cell_unit, 32), (table.cell_units, 32)]),
         codes=table.codes,
+        marks=table.marks.astype(np.uint32),
         terms=packed_terms,
         values=table.values,
         group_row=groups.row[order].astype(index),
@@ -171,5 +185,15 @@ def build_choice_tiles(
         place_words=place_words + place_words % 2,
         weight_words=weight_words + weight_words % 2,
         tuning=tuning,
-        look_ups=1 if chosen.turns == 1 else 4,
+        look_ups=look_ups,
     )
+
+
+def _work(xp: Any, table: PassTable, tile: Array, count: Array, tuning: Tuning) -> tuple[Array, Array]:
+    """Return the look-ups of a thread and the units that a warp reads, on average, for every item."""
+    first, end = table.round_ptr[:-1], table.round_ptr[1:]
+    terms = (table.term_ptr[end] - table.term_ptr[first])[tile]
+    unit_ptr = pointers(xp, table.cell_units)
+    units = (unit_ptr[table.round_cell[end]] - unit_ptr[table.round_cell[first]])[tile]
+    chunks = -(-count // tuning.members)
+    return terms * count / tuning.threads, units * chunks * LANES / tuning.threads

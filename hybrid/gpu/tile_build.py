@@ -20,7 +20,7 @@ from hybrid.gpu.arrays import owners, pointers, stable_order
 from hybrid.gpu.cells import fill_cells
 from hybrid.gpu.expansion import ClassEntries
 from hybrid.gpu.tile_table import TileTable
-from hybrid.gpu.tile_terms import list_terms
+from hybrid.gpu.tile_terms import cut_types, list_terms
 from hybrid.injection.row_types import RowTypes
 
 __all__ = ["TileShape", "build_tiles"]
@@ -84,7 +84,7 @@ def build_tiles(xp: Any, types: RowTypes, k: int, entries: ClassEntries, shape: 
     -----
     Time: O(E log E) for E entries of all row types. Synchronises: yes.
     """
-    tiles, term = list_terms(xp, types, k, entries, shape.slices)
+    tiles, term = list_terms(xp, types, k, entries, cut_types(xp, types, k, shape.slices))
     tile, n_tiles, n_terms = tiles.tile, len(tiles.begin), len(tiles.term_tile)
 
     # Frequent terms get small numbers, so that neighbouring rows list them at the same positions.

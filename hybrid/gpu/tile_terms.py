@@ -10,7 +10,23 @@ from hybrid.gpu.arrays import Array, distinct, distinct_values, owners, pointers
 from hybrid.gpu.expansion import ClassEntries
 from hybrid.injection.row_types import RowTypes
 
-__all__ = ["TileTerms", "list_terms"]
+__all__ = ["TileCuts", "TileTerms", "cut_types", "list_terms", "split_tiles"]
+
+
+@dataclass(frozen=True, eq=False)
+class TileCuts:
+    """Where row types are cut into tiles; their slices of 32 rows are numbered type after type.
+
+    Attributes
+    ----------
+    type_slice : ndarray, shape (types + 1,), int64
+        First slice of every row type.
+    begins : ndarray, shape (slices,), bool
+        Whether a tile begins with the slice.
+    """
+
+    type_slice: Array
+    begins: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +63,34 @@ class TileTerms:
     values: Array
 
 
+def cut_types(xp: Any, types: RowTypes, k: int, slices: int) -> TileCuts:
+    """Cut the row types of level k into tiles of so many slices, the last of a type smaller."""
+    type_slice = pointers(xp, -(-xp.asarray(types.rows_of_types(k)) // LANES))
+    total = int(type_slice[-1])
+    own = xp.arange(total) - type_slice[owners(xp, type_slice, total)]
+    return TileCuts(type_slice, own % slices == 0)
+
+
+def split_tiles(xp: Any, cuts: TileCuts, tiles: Array) -> TileCuts | None:
+    """Cut some tiles in halves; None if one of them has a single slice.
+
+    Notes
+    -----
+    Synchronises: yes.
+    """
+    first = xp.concatenate((xp.flatnonzero(cuts.begins), xp.full(1, len(cuts.begins), xp.int64)))
+    slices = first[tiles + 1] - first[tiles]
+    if int(slices.min()) == 1:
+        return None
+    begins = cuts.begins.copy()
+    begins[first[tiles] + slices // 2] = True
+    return TileCuts(cuts.type_slice, begins)
+
+
 def list_terms(
-    xp: Any, types: RowTypes, k: int, entries: ClassEntries, slices: int
+    xp: Any, types: RowTypes, k: int, entries: ClassEntries, cuts: TileCuts
 ) -> tuple[TileTerms, Array]:
-    """Cut the row types of level k into tiles of at most ``slices`` slices of 32 rows, and find their terms.
+    """List the tiles of the row types of level k, and find their terms.
 
     Parameters
     ----------
@@ -61,7 +101,7 @@ def list_terms(
         Level.
     entries : ClassEntries
         Entries of one submatrix a class.
-    slices : int
+    cuts : TileCuts
 
     Returns
     -------
@@ -74,11 +114,15 @@ def list_terms(
     Time: O(E log E) for E entries of all row types. Synchronises: yes.
     """
     level = types.levels[k]
-    rows, tile_rows = xp.asarray(types.rows_of_types(k)), slices * LANES
-    type_tile = pointers(xp, -(-rows // tile_rows))
-    n_tiles = int(type_tile[-1])
-    tile_type = owners(xp, type_tile, n_tiles)
-    begin = (xp.arange(n_tiles) - type_tile[tile_type]) * tile_rows
+    rows, type_slice = xp.asarray(types.rows_of_types(k)), cuts.type_slice
+    slice_tile = xp.cumsum(cuts.begins) - 1
+    first = xp.flatnonzero(cuts.begins)
+    tile_type = owners(xp, type_slice, len(cuts.begins))[first]
+    type_tile = xp.concatenate((slice_tile[type_slice[:-1]], xp.full(1, len(first), xp.int64)))
+    begin = (first - type_slice[tile_type]) * LANES
+    end = xp.concatenate((begin[1:], begin[:1]))
+    # The last tile of a type ends with it.
+    tile_rows = xp.where(end > begin, end, rows[tile_type]) - begin
 
     # One item an entry of a type: its class's entries for every slot.
     slot_ptr = xp.asarray(level.ptr)
@@ -89,7 +133,8 @@ def list_terms(
     item_ptr = pointers(xp, (entries.ptr[1:] - entries.ptr[:-1])[block])
     source, place = ranges(xp, entries.ptr[block], item_ptr, int(item_ptr[-1]))
     row = entries.row[source]
-    tile = type_tile[slot_type[place]] + row // tile_rows
+    kind = slot_type[place]
+    tile = slice_tile[type_slice[kind] + row // LANES]
     shift = entries.column[source] - row
     values, number = distinct_values(xp, entries.value)
     first, term = distinct(xp, (tile, slot[place], shift, number[source]))
@@ -97,7 +142,7 @@ def list_terms(
     tiles = TileTerms(
         type_tile=type_tile,
         begin=begin,
-        rows=xp.minimum(rows[tile_type] - begin, tile_rows),
+        rows=tile_rows,
         tile=tile,
         row=row,
         term_tile=tile[first],

@@ -7,7 +7,7 @@ import pytest
 
 from gpu_kernels import Device
 from hybrid.gpu.arrays import distinct, owners, pointers, ranges, stable_order
-from hybrid.gpu.cells import share_cells
+from hybrid.gpu.cells import gather_units, share_cells
 from hybrid.gpu.cost import rank_levels
 from hybrid.gpu.expansion import expand_classes, expand_groups
 from hybrid.injection.block_classes import find_block_classes
@@ -70,10 +70,21 @@ def test_equal_cells_are_stored_once(device: Device, rng: np.random.Generator) -
     codes = np.concatenate([contents[c] for c in chosen]).ravel()
     ptr = np.concatenate(([0], np.cumsum([len(contents[c]) for c in chosen])))
     first, units, kept = share_cells(xp, xp.asarray(ptr), xp.asarray(codes), 4)
-    assert len(kept) == 128 * 6
-    rows = to_numpy(kept).reshape(-1, 128)
+    assert len(kept) == 6
+    rows = to_numpy(gather_units(xp.asarray(codes), 4, kept)).reshape(-1, 128)
     for c, begin, count in zip(chosen, to_numpy(first), to_numpy(units), strict=True):
         np.testing.assert_array_equal(rows[begin : begin + count], contents[c])
+
+
+def test_equal_cells_with_other_marks_are_kept(device: Device) -> None:
+    xp = device.xp
+    codes, ptr = xp.zeros(5 * 32, np.uint8), xp.asarray(np.array([0, 2, 4, 5]))
+    marks = xp.asarray(np.array([1, 2, 1, 2, 1]))
+    first, units, kept = share_cells(xp, ptr, codes, 1, marks)
+    assert [to_numpy(a).tolist() for a in (first, units, kept)] == [[0, 0, 2], [2, 2, 1], [0, 1, 4]]
+    marks[2] = 3
+    first, _, kept = share_cells(xp, ptr, codes, 1, marks)
+    assert [to_numpy(a).tolist() for a in (first, kept)] == [[0, 2, 4], [0, 1, 2, 3, 4]]
 
 
 def test_colliding_hashes_share_nothing(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +94,7 @@ def test_colliding_hashes_share_nothing(device: Device, monkeypatch: pytest.Monk
     first, units, kept = share_cells(xp, xp.asarray(np.array([0, 1, 2])), codes, 4)
     assert to_numpy(first).tolist() == [0, 1]
     assert to_numpy(units).tolist() == [1, 1]
-    np.testing.assert_array_equal(to_numpy(kept), to_numpy(codes))
+    assert to_numpy(kept).tolist() == [0, 1]
 
 
 def test_levels_are_ranked_by_predicted_time() -> None:

@@ -117,7 +117,7 @@ def test_levels_agree_with_dense_matrices(device: Device, rng: np.random.Generat
         ChoiceLayoutOptions(Tuning(64, 1, 4), slices=1, wide=True),
         ChoiceLayoutOptions(Tuning(128, 1, 1), window_rows=16),
         ChoiceLayoutOptions(SMALL, unit=1),
-        ChoiceLayoutOptions(SMALL, slices=1, turns=4),
+        ChoiceLayoutOptions(SMALL, slices=1, turns=4, look_ups=4),
         # So few terms that a tile takes several rounds.
         ChoiceLayoutOptions(SMALL, most_terms=24),
     ],

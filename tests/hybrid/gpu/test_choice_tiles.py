@@ -1,0 +1,97 @@
+"""How layers are cut into tiles: crowded tiles alone are split, heavy items come first, units carry marks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpu_kernels import ChoiceStep, ChoiceTiles, Device, Tuning, mark_entries, run_choices
+from gpu_kernels.tiles import LANES
+from hybrid.gpu.choice_gains import code_gains
+from hybrid.gpu.choice_layout import ChoiceLayoutOptions, build_choice_tiles, row_types_of
+from hybrid.gpu.stacked import stack_layers
+from tests.gpu_kernels.devices import to_numpy
+from tests.helpers import from_dense
+
+SIZE, CROWDED, TERMS = 1024, 32, 220
+
+TUNING = Tuning(threads=64, min_blocks=1, members=2)
+
+FIRST_GROUP = 2
+ROWS = FIRST_GROUP + 3
+TERM_COUNT = FIRST_GROUP + 7
+"""Words of an item with 32-bit indices."""
+
+
+def matrices(rng: np.random.Generator) -> dict[int, np.ndarray]:
+    """Layer 0 a diagonal with a dense corner, layer 1 a shifted diagonal."""
+    first = np.eye(SIZE)
+    corner = rng.random((CROWDED, CROWDED))
+    first[200 : 200 + CROWDED, :CROWDED] = corner * (rng.random(corner.shape) < 0.25)
+    second = 0.25 * np.eye(SIZE, k=3)
+    return {0: first, 1: second}
+
+
+def laid_out(device: Device, dense: dict[int, np.ndarray], options: ChoiceLayoutOptions) -> ChoiceTiles:
+    stacked = stack_layers({layer: from_dense(m) for layer, m in dense.items()}, len(dense))
+    tiles = build_choice_tiles(device, stacked, row_types_of(stacked), stacked.first_level, options)
+    assert tiles is not None
+    return tiles
+
+
+def test_crowded_tiles_alone_are_split(device: Device, rng: np.random.Generator) -> None:
+    dense = matrices(rng)
+    tiles = laid_out(device, dense, ChoiceLayoutOptions(TUNING, slices=16, most_terms=TERMS))
+    rows = to_numpy(tiles.items)[:, ROWS]
+    # Rows 192 to 255 have the corner; the tile around it is halved until its terms fit.
+    assert rows.sum() == SIZE
+    assert rows.max() == 16 * LANES
+    assert LANES in rows
+    assert len(rows) < SIZE // LANES // 2
+    x, out = rng.random(SIZE), device.xp.full(SIZE, np.nan)
+    zeros = {layer: np.zeros(SIZE) for layer in dense}
+    gains = code_gains(device, mark_entries(device, tiles), zeros, {}, 2, True)
+    run_choices(device, tiles, gains, ChoiceStep(True), device.xp.asarray(x), out)
+    worth = np.maximum(dense[0] @ x, dense[1] @ x)
+    np.testing.assert_allclose(to_numpy(out), worth, rtol=1e-14)
+
+
+def test_tiles_that_stay_crowded_are_refused(device: Device, rng: np.random.Generator) -> None:
+    stacked = stack_layers({layer: from_dense(m) for layer, m in matrices(rng).items()}, 2)
+    options = ChoiceLayoutOptions(TUNING, slices=16, most_terms=20)
+    assert build_choice_tiles(device, stacked, row_types_of(stacked), stacked.first_level, options) is None
+
+
+def test_heavy_items_come_first(device: Device, rng: np.random.Generator) -> None:
+    tiles = laid_out(device, matrices(rng), ChoiceLayoutOptions(TUNING, slices=1))
+    items = to_numpy(tiles.items)
+    assert items[0, TERM_COUNT] == items[:, TERM_COUNT].max() > 100
+    begin = items[1:, 0]
+    assert (np.diff(begin) > 0).all()
+
+
+@pytest.mark.parametrize(("most_terms", "look_ups"), [(TERMS, 1), (640, 4)])
+def test_many_look_ups_go_side_by_side(
+    device: Device, rng: np.random.Generator, most_terms: int, look_ups: int
+) -> None:
+    dense = matrices(rng) if look_ups == 1 else {0: rng.random((64, 64)) * (rng.random((64, 64)) < 0.1)}
+    tuning = TUNING if look_ups == 1 else Tuning(threads=32, min_blocks=1, members=1)
+    tiles = laid_out(device, dense, ChoiceLayoutOptions(tuning, most_terms=most_terms))
+    assert tiles.look_ups == look_ups
+
+
+def test_units_carry_marks(device: Device) -> None:
+    layer = 0.5 * np.eye(64) + 0.25 * np.eye(64, k=1) + 0.125 * np.eye(64, k=5)
+    tiles = laid_out(device, {0: layer, 1: layer}, ChoiceLayoutOptions(TUNING, slices=2, unit=2))
+    marks, cells = to_numpy(tiles.marks), to_numpy(tiles.cells)
+    # Three entries a row take two units a layer; the second layer's terms come after those of the first.
+    assert [cells[0, 1], cells[1, 1]] == [4, 4]
+    first = cells[0, 0]
+    found = marks[first : first + 4]
+    assert (found & 0x7FFF).tolist() == [0, 0, 3, 3]
+    assert (found >> 15 & 1).tolist() == [0, 0, 0, 1]
+    assert (found >> 16).tolist() == [0, 1, 0, 2]
+    # One unit more than there are, which is read ahead.
+    assert len(marks) * LANES * tiles.unit == len(tiles.codes)
+    assert marks[-1] == 0
+    assert (to_numpy(tiles.codes)[-LANES * tiles.unit :] == 255).all()
