@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gpu_kernels.device import CudaDevice, Device, current_device, device_problem, use_device
     from gpu_kernels.explicit import explicit_csr
     from gpu_kernels.formats import FORMATS, ExplicitMatrix
+    from gpu_kernels.krylov import BiCGStabKernels
     from gpu_kernels.pairs import PairMatrix, PairTuning, run_pairs
     from gpu_kernels.steps import IterationState, Mode, Step, coded_step, finish_iteration, product_step
     from gpu_kernels.tiles import TileMatrix, Tuning, run_tiles
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMATS",
     "NO_CHOICE",
+    "BiCGStabKernels",
     "BlockTasks",
     "ChoiceGains",
     "ChoiceRows",
@@ -74,6 +76,7 @@ __all__ = [
 _HOMES = {
     "FORMATS": "formats",
     "NO_CHOICE": "choice_steps",
+    "BiCGStabKernels": "krylov",
     "BlockTasks": "block_tasks",
     "ChoiceGains": "choices",
     "ChoiceRows": "choice_rows",

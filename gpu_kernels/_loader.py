@@ -32,6 +32,7 @@ SOURCES = (
     "graph/reach.cu",
     "graph/trim.cu",
     "iteration.cu",
+    "krylov.cu",
     "msr.cu",
     "pairs.cu",
     "scan.cu",

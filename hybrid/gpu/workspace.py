@@ -6,7 +6,6 @@ Source: 001 section II; 003 section 4.4.2.2.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,10 +22,11 @@ from gpu_kernels import (
     compress,
     finish_iteration,
     product_step,
-    relax_rows,
 )
 from hybrid.gpu.arrays import Array, to_host
+from hybrid.gpu.krylov import DeviceBiCGStab
 from hybrid.gpu.sweeps import RECORDED, DeviceSteps, Run
+from hybrid.gpu.unfused import unfused
 from hybrid.solvers.base import Criterion, Vector
 from hybrid.solvers.workspace import Workspace
 
@@ -145,7 +145,6 @@ class DeviceSystem:
 
     def __init__(self, space: DeviceWorkspace, run: Run, diagonal: CodedVector, right: CodedVector) -> None:
         self._space, self._run, self._diagonal, self._right = space, run, diagonal, right
-        self._plain: Step | None = None
 
     def relaxation(
         self, omega: float = 1.0, factor: float = 1.0, criterion: Criterion | None = None
@@ -158,13 +157,10 @@ class DeviceSystem:
         """Return steps of the uniformised chain."""
         return self._steps(Mode.POWER, self._diagonal, 1.0 / rate, criterion)
 
-    def scaled_product(self, x: Array, out: Array) -> None:
-        """Queue a relaxation step without right-hand side."""
-        if self._plain is None:
-            nothing = CodedVector(0, 0, None, None)
-            state = IterationState.create(self._space.device)
-            self._plain = Step(Mode.JACOBI, self._diagonal, nothing, 1.0, state)
-        self._run(self._plain, x, out)
+    def bicgstab(self, start: Vector, limit: float, orthogonal: float) -> DeviceBiCGStab:
+        """Return BiCGStab's recurrence, whose launches are recorded."""
+        space, operands = self._space, (self._diagonal, self._right)
+        return DeviceBiCGStab(space.device, space, self._run, *operands, start, limit, orthogonal)
 
     def sharing(self, b: Array) -> DeviceSystem:
         """Return the system with another right-hand side, a vector on the device that is not copied."""
@@ -185,29 +181,3 @@ class DeviceSystem:
     ) -> DeviceSteps:
         state = IterationState.create(self._space.device)
         return self._space.steps(Step(mode, diagonal, self._right, weight, state), criterion)
-
-
-def unfused(device: Device, multiply: Callable[[Array, Array], None], n_rows: int) -> Run:
-    """Return a way to run steps with a product that cannot relax rows on the way.
-
-    Parameters
-    ----------
-    device : Device
-    multiply : callable
-        Queues a product: ``multiply(x, out)``.
-    n_rows : int
-        Rows; a vector is allocated at the first step, so that products queued beyond the end of an iteration
-        harm nothing.
-    """
-    products: list[Array] = []
-
-    def run(step: Step, x: Array, out: Array) -> None:
-        if step.mode == Mode.PRODUCT:
-            multiply(x, out)
-            return
-        if not products:
-            products.append(device.xp.empty(n_rows))
-        multiply(x, products[0])
-        relax_rows(device, step, x, out, product=products[0])
-
-    return run

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hybrid.solvers.base import Criterion, Sweeper, Vector, true_residual
+from hybrid.solvers.host_recurrence import HostBiCGStab
+from hybrid.solvers.parts import PART, parts
 from hybrid.solvers.workspace import Pair, Steps, Workspace
 
 __all__ = ["HostWorkspace"]
-
-_PART = 1 << 14
-"""Elements worked on together: operands and temporary results stay in the first-level cache."""
 
 
 class HostWorkspace(Workspace):
@@ -55,8 +54,8 @@ class HostWorkspace(Workspace):
         """Add ``weight * factor * x`` to `total`."""
         if factor is not None:
             weight = weight * float(factor)
-        spare = np.empty(min(_PART, x.size))
-        for part in _parts(x.size):
+        spare = np.empty(min(PART, x.size))
+        for part in parts(x.size):
             term = np.multiply(x[part], weight, out=spare[: part.stop - part.start])
             total[part] += term
 
@@ -95,10 +94,9 @@ class HostSystem:
         """Return steps of products and passes over parts of vectors."""
         return _Uniformised(self._matrix, self._diagonal, self._b, 1.0 / rate)
 
-    def scaled_product(self, x: Vector, out: Vector) -> None:
-        """Write ``M x / diagonal`` to `out`."""
-        self._matrix.multiply(x, out)
-        out /= self._diagonal
+    def bicgstab(self, start: Vector, limit: float, orthogonal: float) -> HostBiCGStab:
+        """Return BiCGStab's recurrence."""
+        return HostBiCGStab(self._scaled_product, self.relaxation(), start, limit, orthogonal)
 
     def sharing(self, b: Vector) -> HostSystem:
         """Return the system with another right-hand side."""
@@ -107,6 +105,11 @@ class HostSystem:
     def residual(self, x: Vector, scratch: Vector) -> Vector:
         """Return the residual, shape (1,)."""
         return np.array([true_residual(self._matrix, x, self._b, self._diagonal, scratch)])
+
+    def _scaled_product(self, x: Vector, out: Vector) -> None:
+        """Write ``M x / diagonal`` to `out`."""
+        self._matrix.multiply(x, out)
+        out /= self._diagonal
 
 
 class _Relaxation:
@@ -149,14 +152,14 @@ class _Uniformised:
     def sweep(self, pair: Pair, done: int, count: int, total: Vector | None = None) -> None:
         """Make the steps."""
         size = self._diagonal.size
-        spare = np.empty(min(_PART, size))
+        spare = np.empty(min(PART, size))
         for k in range(done, done + count):
             x, out = pair[k % 2], pair[1 - k % 2]
             if total is not None:
                 total += x
             self._matrix.multiply(x, out)
             with np.errstate(over="ignore", invalid="ignore"):
-                for part in _parts(size):
+                for part in parts(size):
                     self._finish(x[part], out[part], part, spare[: part.stop - part.start])
             self._last = x, out
         self._made = done + count
@@ -185,16 +188,11 @@ class _Uniformised:
         return np.append(float(self._made), self.changes)
 
 
-def _parts(size: int) -> Iterator[slice]:
-    """Cut a vector into parts."""
-    return (slice(begin, min(begin + _PART, size)) for begin in range(0, size, _PART))
-
-
 def _greatest_changes(new: Vector, old: Vector) -> Vector:
     """Return the greatest ``|new - old|`` and ``|new - old| / |new|``, shape (2,)."""
     found = np.zeros(2)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        for part in _parts(new.size):
+        for part in parts(new.size):
             change = np.abs(new[part] - old[part])
             greatest = change.max()
             if greatest != 0.0:

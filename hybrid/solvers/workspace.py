@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from numpy.typing import ArrayLike, NDArray
 
 from hybrid.solvers.base import Criterion, Sweeper, Vector
+from hybrid.solvers.recurrence import Recurrence
 
 __all__ = ["Array", "Pair", "Steps", "System", "Workspace", "workspace_of"]
 
@@ -67,8 +68,16 @@ class System(Protocol):
     def uniformised(self, rate: float, criterion: Criterion | None = None) -> Steps:
         """Return the steps ``x + (M x + b - diagonal * x) / rate``."""
 
-    def scaled_product(self, x: Array, out: Array) -> None:
-        """Queue ``out = M x / diagonal``."""
+    def bicgstab(self, start: Vector, limit: float, orthogonal: float) -> Recurrence:
+        """Return BiCGStab's recurrence from a copy of `start`; it has not begun yet.
+
+        Parameters
+        ----------
+        limit : float
+            Norm of the residual of the system divided by its diagonal below which it has arrived.
+        orthogonal : float
+            Cosine of the residual and the one it began with at which it breaks down.
+        """
 
     def sharing(self, b: Array) -> System:
         """Return the system with another right-hand side, a vector of the workspace.

@@ -1,0 +1,213 @@
+// The recurrence of BiCGStab for A x = b / diagonal with A = I - M / diagonal: five launches besides the two products.
+//
+//   product with p -> find_alpha -> shorten_residual -> product with r -> find_omega -> move_iterate -> turn_direction
+//
+// r is the residual, p the direction, shadow the residual that the recurrence began with. v = A p and t = A r are never
+// stored: they are formed from the vector and its product where they are needed, which reads as much as storing them.
+// Between shorten_residual and move_iterate r is what van der Vorst calls s.
+//
+// Sums are the same every time: a thread adds what it meets, a warp its lanes' sums in pairs, a block its warps' sums,
+// and the block that is done last the sums of all blocks, always in the order of their numbers; it also draws the
+// conclusions, so that no launch is needed for numbers alone.
+//
+// Once the recurrence has ended, status[0] is not 0, and all kernels but begin_recurrence leave everything as it is.
+//
+// Launch, all of them: blocks of THREADS threads, as many as there are places for sums, a thread a row in a loop over
+// the grid.
+// Macro besides those of common.cuh:
+//   DIAGONAL_BITS   8, 16 or 64: how the diagonal is held; 0: products are divided by it already
+// Source: van der Vorst, SIAM J. Sci. Stat. Comput. 13, 1992; 002, sections 3.2 and 5.2.
+
+#include "common.cuh"
+
+constexpr int THREADS = 256;
+constexpr int WARPS = THREADS / LANES;
+
+constexpr double LARGEST = 1.7976931348623157e308;
+
+// Places in `numbers`, and values of status[0]; status[1] counts iterations.
+constexpr int RHO = 0;    // shadow . r
+constexpr int FIRST = 1;  // |shadow|
+constexpr int NORM = 2;   // |r|
+constexpr int ALPHA = 3;
+constexpr int OMEGA = 4;
+constexpr int BETA = 5;
+constexpr long long ARRIVED = 1;
+constexpr long long BROKEN = 2;
+
+// Where blocks leave their sums, a place for each block and sum, and how many have done so; the count is left at zero.
+#define MEETING volatile double *partials, unsigned *arrived
+
+__device__ inline bool is_finite(double value) { return fabs(value) <= LARGEST; }
+
+// Element i of x - M x / diagonal, from that of x and from the product.
+__device__ inline double image(double x, const double *product, const void *diagonal, const double *table, INDEX i) {
+#if DIAGONAL_BITS == 0
+    return x - __ldg(product + i);
+#else
+    return x - __ldg(product + i) / Coded<DIAGONAL_BITS>::at(diagonal, table, i);
+#endif
+}
+
+__device__ inline INDEX first_row() { return static_cast<INDEX>(blockIdx.x) * THREADS + threadIdx.x; }
+__device__ inline INDEX row_stride() { return static_cast<INDEX>(gridDim.x) * THREADS; }
+
+// Add up the numbers of the threads of a block; thread 0 has the sums.
+template <int COUNT>
+__device__ void add_block(double (&sums)[COUNT]) {
+    BLOCK_SHARED double of_warps[COUNT * WARPS];
+#pragma unroll
+    for (int k = 0; k < COUNT; ++k) {
+        for (int distance = LANES / 2; distance > 0; distance /= 2) {
+            sums[k] += __shfl_xor_sync(ALL_LANES, sums[k], distance);
+        }
+        if (threadIdx.x % LANES == 0) of_warps[k * WARPS + threadIdx.x / LANES] = sums[k];
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (int k = 0; k < COUNT; ++k) {
+            sums[k] = 0.0;
+            for (int warp = 0; warp < WARPS; ++warp) sums[k] += of_warps[k * WARPS + warp];
+        }
+    }
+    __syncthreads();  // read before they are written again
+}
+
+// Add up the numbers of all threads; true in one thread, which has the sums, once all blocks have come so far.
+template <int COUNT>
+__device__ bool add_grid(double (&sums)[COUNT], MEETING) {
+    BLOCK_SHARED int is_last;
+    add_block(sums);
+    if (gridDim.x == 1) return threadIdx.x == 0;
+    if (threadIdx.x == 0) {
+        for (int k = 0; k < COUNT; ++k) partials[k * gridDim.x + blockIdx.x] = sums[k];
+        __threadfence();  // the sums are there before the block is counted
+        is_last = atomicAdd(arrived, 1u) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (!is_last) return false;
+    __threadfence();
+    for (int k = 0; k < COUNT; ++k) {
+        sums[k] = 0.0;
+        for (unsigned block = threadIdx.x; block < gridDim.x; block += THREADS) {
+            sums[k] += partials[k * gridDim.x + block];
+        }
+    }
+    add_block(sums);
+    if (threadIdx.x != 0) return false;
+    *arrived = 0;
+    return true;
+}
+
+// Begin from the residual of x; `r` is (M x + b) / diagonal before, and b / diagonal - A x afterwards.
+// It has arrived already if its norm is below `limit`, and cannot begin from a norm that is no number.
+extern "C" __global__ void __launch_bounds__(THREADS)
+begin_recurrence(const INDEX n_rows, MEETING, double *numbers, long long *status, const double limit,
+                 const double *__restrict__ x, double *__restrict__ r, double *__restrict__ shadow,
+                 double *__restrict__ p) {
+    double sums[1] = {0.0};
+    for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
+        const double residual = r[i] - __ldg(x + i);
+        r[i] = residual;
+        shadow[i] = residual;
+        p[i] = residual;
+        sums[0] += residual * residual;
+    }
+    if (!add_grid(sums, partials, arrived)) return;
+    const double norm = sqrt(sums[0]);
+    numbers[RHO] = sums[0];
+    numbers[FIRST] = norm;
+    numbers[NORM] = norm;
+    status[0] = norm < limit ? ARRIVED : is_finite(norm) ? 0 : BROKEN;
+}
+
+// alpha = rho / (shadow . v), and another iteration is counted. It breaks down where alpha would be no number.
+extern "C" __global__ void __launch_bounds__(THREADS)
+find_alpha(const INDEX n_rows, MEETING, double *numbers, long long *status, const void *diagonal, const double *table,
+           const double *__restrict__ shadow, const double *__restrict__ p, const double *__restrict__ product) {
+    if (status[0] != 0) return;
+    double sums[1] = {0.0};
+#pragma unroll 4
+    for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
+        sums[0] += __ldg(shadow + i) * image(__ldg(p + i), product, diagonal, table, i);
+    }
+    if (!add_grid(sums, partials, arrived)) return;
+    status[1] += 1;
+    if (sums[0] == 0.0 || !is_finite(sums[0])) status[0] = BROKEN;
+    else numbers[ALPHA] = numbers[RHO] / sums[0];
+}
+
+// r -= alpha v
+extern "C" __global__ void __launch_bounds__(THREADS)
+shorten_residual(const INDEX n_rows, const double *numbers, const long long *status, const void *diagonal,
+                 const double *table, const double *__restrict__ p, const double *__restrict__ product,
+                 double *__restrict__ r) {
+    if (status[0] != 0) return;
+    const double alpha = numbers[ALPHA];
+#pragma unroll 4
+    for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
+        r[i] -= alpha * image(__ldg(p + i), product, diagonal, table, i);
+    }
+}
+
+// omega = (t . r) / (t . t), or 0 where t is.
+extern "C" __global__ void __launch_bounds__(THREADS)
+find_omega(const INDEX n_rows, MEETING, double *numbers, const long long *status, const void *diagonal,
+           const double *table, const double *__restrict__ r, const double *__restrict__ product) {
+    if (status[0] != 0) return;
+    double sums[2] = {0.0, 0.0};
+#pragma unroll 4
+    for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
+        const double residual = __ldg(r + i);
+        const double t = image(residual, product, diagonal, table, i);
+        sums[0] += t * residual;
+        sums[1] += t * t;
+    }
+    if (!add_grid(sums, partials, arrived)) return;
+    numbers[OMEGA] = sums[1] > 0.0 ? sums[0] / sums[1] : 0.0;
+}
+
+// x += alpha p + omega r, r -= omega t; then whether to go on, and beta.
+//
+// It has arrived if |r| is below `limit`, whatever else is zero by then; it breaks down if omega is zero, if |r| is no
+// number, or if the cosine of r and shadow is not above `orthogonal`: their product would have lost its digits.
+extern "C" __global__ void __launch_bounds__(THREADS)
+move_iterate(const INDEX n_rows, MEETING, double *numbers, long long *status, const double limit,
+             const double orthogonal, const void *diagonal, const double *table, const double *__restrict__ shadow,
+             const double *__restrict__ p, const double *__restrict__ product, double *__restrict__ x,
+             double *__restrict__ r) {
+    if (status[0] != 0) return;
+    const double alpha = numbers[ALPHA], omega = numbers[OMEGA];
+    double sums[2] = {0.0, 0.0};
+#pragma unroll 4
+    for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
+        const double before = r[i];
+        const double residual = before - omega * image(before, product, diagonal, table, i);
+        x[i] = x[i] + alpha * __ldg(p + i) + omega * before;
+        r[i] = residual;
+        sums[0] += residual * residual;
+        sums[1] += __ldg(shadow + i) * residual;
+    }
+    if (!add_grid(sums, partials, arrived)) return;
+    const double norm = sqrt(sums[0]), rho = numbers[RHO];
+    numbers[NORM] = norm;
+    numbers[RHO] = sums[1];
+    numbers[BETA] = sums[1] / rho * (alpha / omega);
+    if (norm < limit) status[0] = ARRIVED;
+    else if (omega == 0.0 || !is_finite(norm)) status[0] = BROKEN;
+    else if (!(fabs(sums[1]) > orthogonal * numbers[FIRST] * norm)) status[0] = BROKEN;
+}
+
+// p = r + beta (p - omega v)
+extern "C" __global__ void __launch_bounds__(THREADS)
+turn_direction(const INDEX n_rows, const double *numbers, const long long *status, const void *diagonal,
+               const double *table, const double *__restrict__ r, const double *__restrict__ product,
+               double *__restrict__ p) {
+    if (status[0] != 0) return;
+    const double omega = numbers[OMEGA], beta = numbers[BETA];
+#pragma unroll 4
+    for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
+        const double before = p[i];
+        p[i] = __ldg(r + i) + beta * (before - omega * image(before, product, diagonal, table, i));
+    }
+}

@@ -1,0 +1,60 @@
+"""What BiCGStab asks of the place where its vectors lie: a recurrence that begins anew and that advances.
+
+The recurrence for ``A x = b / diagonal`` with ``A = I - M / diagonal``, r the residual, p the direction, and
+shadow the residual that it began with:
+
+    v = A p,  alpha = rho / (shadow . v),  r -= alpha v,
+    t = A r,  omega = (t . r) / (t . t),   x += alpha p + omega r,  r -= omega t,
+    rho' = shadow . r,  beta = (rho' / rho) (alpha / omega),  p = r + beta (p - omega v).
+
+It has *arrived* once ``|r|`` is below a limit.  It *breaks down* when a number to divide by is zero or not
+finite, or when the cosine of r and shadow is so small that rho' has lost its digits.  In both cases it has
+ended: x stays as it is until the recurrence begins anew.
+Source: van der Vorst, Bi-CGSTAB, SIAM J. Sci. Stat. Comput. 13, 1992; 002, section 3.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+__all__ = ["Recurrence", "Standing"]
+
+
+class Standing(NamedTuple):
+    """Where a recurrence stands.
+
+    Attributes
+    ----------
+    iterations : int
+        All iterations done, over all beginnings; the one in which it ends counts.
+    norm : float
+        Norm of the residual that the recurrence keeps.
+    ended, broken : bool
+        Whether it has ended, and whether by breaking down.
+    """
+
+    iterations: int
+    norm: float
+    ended: bool
+    broken: bool
+
+
+class Recurrence(Protocol):
+    """The recurrence for one system, with its vectors and numbers where the matrix is."""
+
+    @property
+    def x(self) -> Any:
+        """The iterate, shape (n,), float64."""
+
+    @property
+    def spare(self) -> Any:
+        """A vector that is free once all is over, shape (n,), float64."""
+
+    def restart(self) -> float:
+        """Begin with the residual of x, from a fresh product, and return its norm. A look."""
+
+    def advance(self, most: int) -> Standing:
+        """Make some iterations, as many as the workspace makes between two looks but at most `most`; a look.
+
+        To be called of a recurrence that has begun, with `most` at least 1. Less are made if it ends.
+        """
