@@ -27,7 +27,7 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": versions,
         "processor": _processor(),
-        "cores": os.cpu_count(),
+        "cores": _cores(),
     }
 
 
@@ -50,6 +50,13 @@ def _commit() -> str | None:
         return commit + ("+changes" if git("status", "--porcelain", "--untracked-files=no") else "")
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+def _cores() -> int | None:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
 
 
 def _processor() -> str:

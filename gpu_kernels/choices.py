@@ -44,6 +44,8 @@ class ChoiceTiles:
         Column at which the submatrix of every slot begins, within its layer.
     look_ups : int
         Terms that a thread looks up at once: 1 or 4.
+    many_rounds : bool
+        Whether some tile may have several rounds.
     """
 
     size: int
@@ -69,6 +71,7 @@ class ChoiceTiles:
     weight_words: int
     tuning: Tuning
     look_ups: int = 1
+    many_rounds: bool = True
 
     @property
     def nbytes(self) -> int:
@@ -87,7 +90,7 @@ class ChoiceTiles:
             "INDEX_BITS": self.index_bits, "CODE_BITS": self.code_bits, "TERM_BITS": self.term_bits,
             "UNIT": self.unit, "LAYERS": self.layers, "SCALED": 0, "THREADS": self.tuning.threads,
             "MIN_BLOCKS": self.tuning.min_blocks, "MEMBERS": self.tuning.members,
-            "LOOK_UPS": self.look_ups,
+            "LOOK_UPS": self.look_ups, "ROUNDS": int(self.many_rounds),
         }  # fmt: skip
 
 
@@ -228,7 +231,7 @@ def finish_choices(device: Device, step: ChoiceStep, x: Array, out: Array, wide:
     only = ChoiceStep(step.maximise, step.scale, shape=step.shape, state=step.state)
     options = macros(
         INDEX_BITS=bits, CODE_BITS=8, TERM_BITS=16, UNIT=2, LAYERS=1, SCALED=0, THREADS=_THREADS,
-        MIN_BLOCKS=1, MEMBERS=1, LOOK_UPS=1, GAIN_BITS=0, FACTORS=0, **only.macros(),
+        MIN_BLOCKS=1, MEMBERS=1, LOOK_UPS=1, ROUNDS=0, GAIN_BITS=0, FACTORS=0, **only.macros(),
     )  # fmt: skip
     kernel = device.kernel("choices.cu", "finish_choices", options)
     blocks = min(blocks_for(size, _THREADS), _MOST_BLOCKS)

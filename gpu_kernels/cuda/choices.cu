@@ -21,6 +21,7 @@
 //   GAIN_BITS   0: the table has one row; 8, 16 or 32: width of the codes
 //   FACTORS     0 or 1: whether products are multiplied
 //   LAYERS      L
+//   ROUNDS      0 or 1: whether some tile has several rounds
 
 #include "choice.cuh"
 #include "tile_rows.cuh"
@@ -155,7 +156,8 @@ step_choices(const Item *items, const int *term_ptr, const int *round_cell, cons
     Weights *weights = reinterpret_cast<Weights *>(shared_words + place_words);
     ChangeMaxima maxima;
     int first_term = item.first_term, count = item.terms, first_cell = item.first_cell;
-    for (int round = 0; round < item.rounds; ++round) {
+    const int rounds = ROUNDS ? item.rounds : 1;
+    for (int round = 0; round < rounds; ++round) {
         if (round > 0) {
             __syncthreads();
             first_term = term_ptr[item.first_round + round];
@@ -228,10 +230,10 @@ step_choices(const Item *items, const int *term_ptr, const int *round_cell, cons
                 ahead_mark = marks[cell.first];
             }
             if (row >= item.rows) continue;
-            if (round + 1 < item.rounds) {
+            // Dead members repeat the last live one here, too: they write what it writes.
+            if (round + 1 < rounds) {
 #pragma unroll
                 for (int m = 0; m < MEMBERS; ++m) {
-                    if (chunk * MEMBERS + m >= item.count) continue;
                     const INDEX i = rows.of[m] + first_row;
                     out[i] = best[m].value;
 #if CHOOSE
@@ -256,7 +258,6 @@ step_choices(const Item *items, const int *term_ptr, const int *round_cell, cons
 #else
                 own_best[m].take(best[m].value, 0);
 #endif
-                if (chunk * MEMBERS + m >= item.count) continue;
                 finish_choice(choice, rows.of[m] + first_row, own_best[m], old[m], out, maxima);
             }
         }

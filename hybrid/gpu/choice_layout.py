@@ -186,6 +186,7 @@ def build_choice_tiles(
         weight_words=weight_words + weight_words % 2,
         tuning=tuning,
         look_ups=look_ups,
+        many_rounds=len(table.round_cell) > len(table.begin) + 1,
     )
 
 

@@ -21,7 +21,7 @@ CHOICE = {
     "MODE": 0, "DIAGONAL_BITS": 0, "RIGHT_BITS": 0,
 }  # fmt: skip
 ALL_PARTS = CHOICE | {"MAXIMISE": 0, "SHAPE": 1, "POLICY": 1, "CHOOSE": 1}
-LAYERS = RECORDS | LAUNCH | {"SCALED": 0, "LAYERS": 6, "GAIN_BITS": 8, "FACTORS": 0}
+LAYERS = RECORDS | LAUNCH | {"SCALED": 0, "LAYERS": 6, "GAIN_BITS": 8, "FACTORS": 0, "ROUNDS": 0}
 VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
     "block_spmv.cu": ({},),
     "choice_rows.cu": (
@@ -30,7 +30,7 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
     ),
     "choices.cu": (
         CHOICE | LAYERS,
-        ALL_PARTS | LAYERS | {"GAIN_BITS": 32, "FACTORS": 1, "MEMBERS": 2},
+        ALL_PARTS | LAYERS | {"GAIN_BITS": 32, "FACTORS": 1, "MEMBERS": 2, "ROUNDS": 1},
         CHOICE | LAYERS | {"GAIN_BITS": 0, "CODE_BITS": 16, "TERM_BITS": 32, "UNIT": 2, "MEMBERS": 1},
         CHOICE | LAYERS | {"GAIN_BITS": 8, "CODE_BITS": 8, "UNIT": 1, "MEMBERS": 4, "LOOK_UPS": 4},
     ),
