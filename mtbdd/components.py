@@ -23,6 +23,7 @@ from functools import cached_property
 
 from mtbdd.manager import Manager, Node
 from mtbdd.model import SymbolicModel
+from mtbdd.parts import model_parts
 from mtbdd.peeling import ChoicePeeling
 from mtbdd.regions import strong_components
 from mtbdd.states import index_states
@@ -132,7 +133,9 @@ class EndComponents:
 # ------------------------------------------------------------------ graphs
 
 
-def decompose(manager: Manager, relations: Sequence[Node], states: Node) -> StrongComponents:
+def decompose(
+    manager: Manager, relations: Sequence[Node], states: Node, parts: Sequence[tuple[int, ...]] = ()
+) -> StrongComponents:
     """Return all strongly connected components, trivial ones as one set.
 
     Parameters
@@ -142,12 +145,14 @@ def decompose(manager: Manager, relations: Sequence[Node], states: Node) -> Stro
         Over row and column bits; the graph's transitions are those of all relations together.
     states : Node
         The graph's states, over row bits; transitions to or from others are left out.
+    parts : sequence of tuple of int
+        Numbers of bits by which to divide the graph before it is searched, see `mtbdd.parts`.
 
     See Also
     --------
     mtbdd.regions.strong_components : The search; no step of it lists states.
     """
-    components = tuple(strong_components(manager, relations, states))
+    components = tuple(strong_components(manager, relations, states, parts))
     return StrongComponents(manager, components, states & ~manager.disjunction(components))
 
 
@@ -161,7 +166,8 @@ def model_components(model: SymbolicModel, within: Node | None = None) -> Strong
         Restrict the graph to this subset of the reachable states.
     """
     relations = [model.layer_relation(number) for number in range(len(model.layers))]
-    return decompose(model.manager, relations, model.reachable if within is None else within)
+    states = model.reachable if within is None else within
+    return decompose(model.manager, relations, states, model_parts(model))
 
 
 # ------------------------------------------------------------------ decision processes

@@ -3,6 +3,11 @@
 What is left after peeling has a way on for every state: a choice all of whose successors are left.  A state
 without one is in no end component of several states; one relational product serves all of them that a
 step lays open.
+
+The steps are one relation for that, whose index bits tell them apart, and so are the offers of all steps
+one set: a round then is one product instead of one a step, and what steps have in common is looked at once.
+Where states go one behind the other over very many rounds, steps that take turns need fewer of them, as each
+starts from all that those before it took away.
 """
 
 from __future__ import annotations
@@ -13,6 +18,8 @@ from mtbdd.manager import Manager, Node
 from mtbdd.steps import Step
 
 __all__ = ["ChoicePeeling"]
+
+_PATIENCE = 100  # rounds of all steps together before they take turns
 
 
 class ChoicePeeling:
@@ -40,8 +47,14 @@ class ChoicePeeling:
         self.manager = manager
         self.left = states
         self._steps = tuple(steps)
-        self.offers = [self._offered(step) for step in steps]
-        self.remove(states & ~manager.disjunction(self.offers))
+        self._index = manager.index_bits(max(1, (len(steps) - 1).bit_length()))
+        self._cubes = [manager.cube(self._index, number) for number in range(len(steps))]
+        pairs = zip(self._steps, self._cubes, strict=True)
+        self._together = manager.disjunction(step.over_all_bits() & cube for step, cube in pairs)
+        offered = manager.exists(manager.columns, self._together) & states
+        self._offers = offered & ~self._leading_to(~states)
+        self.offers = self._by_step()
+        self.remove(states & ~self._stepless(self._offers))
 
     def forward(self, start: Node, region: Node) -> tuple[Node, Node]:
         """Return what can be reached from a set inside a region, and what the last round found.
@@ -92,24 +105,38 @@ class ChoicePeeling:
 
         Notes
         -----
-        The steps take turns; each deals at once with all that was removed since its last one.
-        Time: one relational product a turn.
+        Time: one relational product a round; if rounds are many, then one a step and turn.
         """
         false = self.manager.false
         if states == false:
             return
         self.left = self.left & ~states
-        waiting = [states] * len(self._steps)
+        self._offers = self._offers & ~states
+        gone, rounds = states, 0
+        while gone != false and rounds < _PATIENCE:
+            lost = self._leading_to(gone) & self._offers
+            self._offers = self._offers & ~lost
+            hit = self._stepless(lost)
+            gone = hit & ~self._stepless(self._offers & hit)
+            self.left = self.left & ~gone
+            rounds += 1
+        self.offers = self._by_step()
+        if gone != false:
+            self._remove_in_turns(gone)
+
+    def _remove_in_turns(self, gone: Node) -> None:
+        """Go on when states have gone; each step deals at once with all that went since its last turn."""
+        false = self.manager.false
+        waiting = [gone] * len(self._steps)
         while any(removed != false for removed in waiting):
             for number in range(len(waiting)):
                 removed, waiting[number] = waiting[number], false
                 if removed == false:
                     continue
-                lost = self._withdrawn(number, removed)
+                lost = self._steps[number].before(removed) & self.offers[number]
                 if lost == false:
                     continue
                 self.offers[number] = self.offers[number] & ~lost
-                lost = lost & self.left
                 for offer in self.offers:
                     lost = lost & ~offer
                     if lost == false:
@@ -117,13 +144,20 @@ class ChoicePeeling:
                 else:
                     self.left = self.left & ~lost
                     waiting = [w | lost for w in waiting]
-        # Offers of states that are gone were left alone until here, where it costs one conjunction each.
-        self.offers = [offer & self.left for offer in self.offers]
+        pairs = zip(self.offers, self._cubes, strict=True)
+        self._offers = self.manager.disjunction(offer & cube for offer, cube in pairs)
 
-    def _offered(self, step: Step) -> Node:
-        """Return the states whose choice in a step stays, before anything is removed."""
-        return step.sources & self.left & ~step.before(~self.left)
+    def _leading_to(self, states: Node) -> Node:
+        """Return the choices, over row and index bits, that may lead to some states.
 
-    def _withdrawn(self, number: int, removed: Node) -> Node:
-        """Return the states whose choice in a step may lead to removed states."""
-        return self._steps[number].before(removed) & self.offers[number] & self.left
+        What is renamed is the states: choices that may lead to them are a larger diagram.
+        """
+        return self.manager.and_exists(self.manager.to_columns(states), self._together, self.manager.columns)
+
+    def _by_step(self) -> list[Node]:
+        """Return the offers of every step, over row bits."""
+        return [self._stepless(self._offers & cube) for cube in self._cubes]
+
+    def _stepless(self, offers: Node) -> Node:
+        """Return the states of some offers."""
+        return self.manager.exists(self._index, offers)

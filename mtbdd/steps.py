@@ -61,7 +61,7 @@ class Step:
         return dict(zip(self.columns, self.rows, strict=True))
 
     @cached_property
-    def _turned(self) -> Node:
+    def turned(self) -> Node:
         """The relation with row and column bits exchanged where it may change them."""
         turned, spares = self.relation, tuple(self.manager.spares[i] for i in self.bits)
         for old, new in ((self.rows, spares), (self.columns, self.rows), (spares, self.columns)):
@@ -78,13 +78,19 @@ class Step:
         relation = self.relation & ~self.manager.equal_bits(self.bits)
         return Step(self.manager, relation, self.bits, self.layer)
 
+    def over_all_bits(self) -> Node:
+        """Return the relation over all row and column bits.  Time: one conjunction."""
+        changed = frozenset(self.bits)
+        kept = (i for i in range(self.manager.n_bits) if i not in changed)
+        return self.relation & self.manager.equal_bits(kept)
+
     def after(self, states: Node) -> Node:
         """Return the successors of a set.  Time: one relational product."""
         return self._renamed(self.manager.and_exists(states, self.relation, self.rows))
 
     def before(self, states: Node) -> Node:
         """Return the states with a successor in a set.  Time: one relational product."""
-        return self._renamed(self.manager.and_exists(states, self._turned, self.rows))
+        return self._renamed(self.manager.and_exists(states, self.turned, self.rows))
 
     def _renamed(self, found: Node) -> Node:
         return found if found == self.manager.false else self.manager.rename(self._to_rows, found)

@@ -137,18 +137,29 @@ def test_end_components_equal_their_definition(mdp: Mdp, package: str, data: st.
 
 
 @SETTINGS
-@given(mdp=MDPS)
-def test_peeling_leaves_the_greatest_set_with_a_way_on(mdp: Mdp) -> None:
+@given(mdp=MDPS, patience=st.sampled_from((0, 1, 100)), data=st.data())
+def test_peeling_leaves_the_greatest_set_with_a_way_on(mdp: Mdp, patience: int, data: st.DataObject) -> None:
+    """Whether the steps take turns from the start, after a round or never; and again when more is taken."""
     manager, relations, states = oracles.relations_of(mdp)
     diagonal = manager.equal_bits(range(manager.n_bits))
     steps = [Step.whole(manager, r & ~diagonal) for r in relations]
-    left = set(range(len(mdp)))
-    while True:
-        staying = {s for s in left if any(to != {s} and to - {s} <= left for to in mdp[s])}
-        if staying == left:
-            break
-        left = staying
-    assert numbers(manager, ChoicePeeling(manager, steps, states).left) == left
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mtbdd.peeling._PATIENCE", patience)
+        graph = ChoicePeeling(manager, steps, states)
+        left = set(range(len(mdp)))
+        for taken in (set(), data.draw(st.sets(st.sampled_from(range(len(mdp)))))):
+            graph.remove(node_set(manager, manager.rows, sorted(taken)))
+            left -= taken
+            while True:
+                ways = {s: [to != {s} and to - {s} <= left for to in mdp[s]] for s in left}
+                if all(any(own) for own in ways.values()):
+                    break
+                left = {s for s, own in ways.items() if any(own)}
+            assert numbers(manager, graph.left) == left
+            for number, offer in enumerate(graph.offers):
+                assert numbers(manager, offer) == {
+                    s for s, own in ways.items() if any(own[number : number + 1])
+                }
 
 
 def test_searches_in_many_regions_keep_to_their_own(rng: np.random.Generator) -> None:
@@ -167,12 +178,17 @@ def test_searches_in_many_regions_keep_to_their_own(rng: np.random.Generator) ->
 
 
 @SETTINGS
-@given(mdp=MDPS, data=st.data())
-def test_trimming_leaves_the_greatest_set_with_ways_in_and_on(mdp: Mdp, data: st.DataObject) -> None:
+@given(mdp=MDPS, data=st.data(), front=st.sampled_from((0, 5, 10**9)))
+def test_trimming_leaves_the_greatest_set_with_ways_in_and_on(
+    mdp: Mdp, data: st.DataObject, front: int
+) -> None:
+    """Whether it looks next to what went last always (0), as usual (5) or never."""
     manager, relations, _ = oracles.relations_of(mdp)
     left = set(data.draw(st.sets(st.sampled_from(range(len(mdp))))))
     moving = manager.disjunction(relations) & ~manager.equal_bits(range(manager.n_bits))
-    found = trim(Step.whole(manager, moving), node_set(manager, manager.rows, left))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mtbdd.regions._FRONT", front)
+        found = trim(Step.whole(manager, moving), node_set(manager, manager.rows, left))
     edges = {(s, t) for s, own in enumerate(mdp) for to in own for t in to if s != t}
     while True:
         inner = {(s, t) for s, t in edges if s in left and t in left}
