@@ -88,6 +88,8 @@ def write_codes(
 
 def gather_units(codes: Array, unit: int, kept: Array) -> Array:
     """Return the term numbers of some units."""
+    if len(kept) == 0:
+        return codes[:0]
     return codes.reshape(-1, LANES * unit)[kept].reshape(-1)
 
 
