@@ -23,11 +23,13 @@ TERM_COUNT = FIRST_GROUP + 7
 """Words of an item with 32-bit indices."""
 
 
-def matrices(rng: np.random.Generator) -> dict[int, np.ndarray]:
-    """Layer 0 a diagonal with a dense corner, layer 1 a shifted diagonal."""
+def matrices(rng: np.random.Generator, row: int = 200) -> dict[int, np.ndarray]:
+    """Layer 0 a diagonal with a dense corner from some row on, layer 1 a shifted diagonal."""
     first = np.eye(SIZE)
     corner = rng.random((CROWDED, CROWDED))
-    first[200 : 200 + CROWDED, :CROWDED] = corner * (rng.random(corner.shape) < 0.25)
+    # Eight entries a row, all of them different.
+    corner[:, 8:] = 0.0
+    first[row : row + CROWDED, :CROWDED] = rng.permuted(corner, axis=1)
     second = 0.25 * np.eye(SIZE, k=3)
     return {0: first, 1: second}
 
@@ -63,7 +65,7 @@ def test_tiles_that_stay_crowded_are_refused(device: Device, rng: np.random.Gene
 
 
 def test_heavy_items_come_first(device: Device, rng: np.random.Generator) -> None:
-    tiles = laid_out(device, matrices(rng), ChoiceLayoutOptions(TUNING, slices=1))
+    tiles = laid_out(device, matrices(rng, 6 * LANES), ChoiceLayoutOptions(TUNING, slices=1))
     items = to_numpy(tiles.items)
     assert items[0, TERM_COUNT] == items[:, TERM_COUNT].max() > 100
     begin = items[1:, 0]
@@ -95,3 +97,51 @@ def test_units_carry_marks(device: Device) -> None:
     assert len(marks) * LANES * tiles.unit == len(tiles.codes)
     assert marks[-1] == 0
     assert (to_numpy(tiles.codes)[-LANES * tiles.unit :] == 255).all()
+
+
+def random_layer(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return a matrix of one of several shapes, rows missing, and gains, finite where there are entries."""
+    kind, matrix = rng.integers(3), np.zeros((size, size))
+    if kind == 0:
+        for shift in rng.integers(1 - size, size, 3):
+            matrix += 0.25 * np.eye(size, k=shift)
+    elif kind == 1:
+        matrix = rng.random((size, size)) * (rng.random((size, size)) < 3 / size)
+    else:
+        matrix[:, :16] = rng.choice([0.0, 0.0625], (size, min(size, 16)))
+    matrix[rng.random(size) < rng.choice([0.0, 0.3, 0.9])] = 0.0
+    gains = np.where(rng.random(size) < 0.3, np.inf, rng.choice([0.0, 0.5, 1.0], size))
+    entries = matrix.any(axis=1)
+    gains[entries & np.isinf(gains)] = 0.25
+    return matrix, gains
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ChoiceLayoutOptions(TUNING, slices=2, unit=4, most_terms=60),
+        ChoiceLayoutOptions(Tuning(128, 1, 4), unit=1, look_ups=4, wide=True),
+        ChoiceLayoutOptions(Tuning(64, 1, 1), slices=3, unit=2, turns=3, window_rows=16),
+    ],
+    ids=["rounds", "wide", "one-member"],
+)
+@pytest.mark.parametrize("maximise", [True, False])
+def test_random_layers_agree_with_dense_matrices(
+    device: Device, rng: np.random.Generator, options: ChoiceLayoutOptions, maximise: bool
+) -> None:
+    worst, xp = -np.inf if maximise else np.inf, device.xp
+    for size in (5, 33, 64, 130, 300):
+        cases = [random_layer(rng, size) for _ in range(int(rng.integers(1, 6)))]
+        stacked = stack_layers({k: from_dense(m) for k, (m, _) in enumerate(cases)}, len(cases))
+        types = row_types_of(stacked)
+        level = int(rng.integers(stacked.first_level, len(types)))
+        tiles = build_choice_tiles(device, stacked, types, level, options)
+        if tiles is None:
+            continue
+        gains = {k: np.where(np.isinf(g), worst, g) for k, (_, g) in enumerate(cases)}
+        coded = code_gains(device, mark_entries(device, tiles), gains, {}, len(cases), maximise)
+        x, out = rng.random(size), xp.full(size, np.nan)
+        run_choices(device, tiles, coded, ChoiceStep(maximise), xp.asarray(x), out)
+        worth = np.array([m @ x + gains[k] for k, (m, _) in enumerate(cases)])
+        best = worth.max(axis=0) if maximise else worth.min(axis=0)
+        np.testing.assert_allclose(to_numpy(out), best, rtol=1e-13)
