@@ -6,11 +6,11 @@ Usage: python benchmarks/mdp_agreement.py --models FOLDER [--counts mec.csv] [--
 
 Counts: every row of the table (columns `model`, `const`, `status`, `states`, `choices`, `transitions`,
 `mecs`, `mec_states`, `sccs`, those that are not empty) whose model lies in the folder is written out and
-decomposed on one thread of the host; where it is quick the symbolic decomposition is asked as well.  Values:
-every property file of `mdp_values` by every engine, beside the exact value: a known one, else, up to about
-a thousand states, one in rational numbers by policy iteration, which shares with the engines the symbolic
-model alone.  Where there is none, the engines are compared with each other: values within 1e-6, bounds that
-meet.  Exit status 1 if anything disagrees.
+decomposed on one thread of the host, and symbolically.  Values: every property file of `mdp_values` by
+every engine, beside the exact value: a known one, else, up to about a thousand states, one in rational
+numbers by policy iteration, which shares with the engines the symbolic model alone.  Where there is none,
+the engines are compared with each other: values within 1e-6, bounds that meet.  Exit status 1 if anything
+disagrees.
 """
 
 from __future__ import annotations

@@ -19,9 +19,6 @@ __all__ = ["COUNTS", "mark", "run_counts"]
 
 Row = dict[str, Any]
 
-SYMBOLIC = ("coin4.nm", "wlan4.nm", "dining_crypt8.nm", "phil-nofair6.nm", "phil-nofair7.nm")
-"""Models whose symbolic decomposition takes seconds."""
-
 COUNTS = ("states", "choices", "transitions", "sccs", "mecs", "mec_states")
 
 
@@ -32,7 +29,7 @@ def model_path(folder: Path, text: str) -> Path | None:
     return next((p for name in parents if (p := folder / name / path.name).is_file()), None)
 
 
-def count(row: Row, path: Path, constants: str, with_symbolic: bool) -> None:
+def count(row: Row, path: Path, constants: str) -> None:
     """Decompose a model, and add its counts and one thread's processor time to the row."""
     started = time.perf_counter()
     model = hybrid.load(path, parse_constants(constants))
@@ -52,22 +49,21 @@ def count(row: Row, path: Path, constants: str, with_symbolic: bool) -> None:
         "mecs": ends.count,
         "mec_states": int((ends.labels >= 0).sum()),
     }
-    if with_symbolic:
-        started = time.process_time()
-        sets, end_sets = model_components(model), model_end_components(model)
-        row["symbolic_seconds"] = time.process_time() - started
-        row["symbolic"] = {
-            "sccs": len(sets.sizes) + sets.n_trivial,
-            "mecs": len(end_sets.sizes) + end_sets.n_single,
-            "mec_states": sum(end_sets.sizes) + end_sets.n_single,
-        }
+    started = time.process_time()
+    sets, end_sets = model_components(model), model_end_components(model)
+    row["symbolic_seconds"] = time.process_time() - started
+    row["symbolic"] = {
+        "sccs": len(sets.sizes) + sets.n_trivial,
+        "mecs": len(end_sets.sizes) + end_sets.n_single,
+        "mec_states": sum(end_sets.sizes) + end_sets.n_single,
+    }
 
 
 def compare_counts(row: Row, expected: dict[str, str]) -> None:
     """Say which counts equal the table's, and whether both decompositions agree."""
     row["equal"] = {name: int(float(expected[name])) == row[name] for name in COUNTS if expected.get(name)}
-    symbolic = row.get("symbolic", {})
-    row["agrees"] = all(row["equal"].values()) and all(row[name] == n for name, n in symbolic.items())
+    same = all(row[name] == number for name, number in row["symbolic"].items())
+    row["agrees"] = same and all(row["equal"].values())
 
 
 def run_counts(records: Records, models: Path, counts: Path, only: list[str] | None) -> None:
@@ -86,7 +82,7 @@ def run_counts(records: Records, models: Path, counts: Path, only: list[str] | N
             continue
 
         def measure(row: Row, path: Path = path, expected: dict[str, str] = expected) -> None:
-            count(row, path, expected["const"], path.name in SYMBOLIC)
+            count(row, path, expected["const"])
             compare_counts(row, expected)
 
         name = f"{path.parent.name}/{path.name}"

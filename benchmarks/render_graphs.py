@@ -119,7 +119,7 @@ def _counts_text(counts: list[dict[str, Any]]) -> list[str]:
             f"{sum(row['equal'].values())} of {len(row['equal'])}",
             number(row["scc_seconds"]),
             number(row["mec_seconds"]),
-            number(row.get("symbolic_seconds")),
+            number(row["symbolic_seconds"]),
         ]
         for row in finished
     ]
@@ -127,7 +127,7 @@ def _counts_text(counts: list[dict[str, Any]]) -> list[str]:
         "Counts of graphs beside those of Storm and SciPy on the same models, as many as were at hand: "
         f"{sum(row['agrees'] for row in finished)} of {len(finished)} models agree in all of them.  Seconds "
         "are processor time of one thread: of both decompositions of the graph, and of the symbolic ones, "
-        "both kinds of components together, where they were asked."
+        "both kinds of components together."
     )
     columns = ["model", "states", "choices", "transitions", "SCCs", "MECs", "states in MECs", "equal"]
     return [text, table([*columns, "SCC s", "MEC s", "symbolic s"], rows)]
