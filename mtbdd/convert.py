@@ -50,7 +50,9 @@ def offset_label(
 
     Notes
     -----
-    Time: O(t log t) in numpy for t triples, about the number of MTBDD nodes.
+    Time: O(t log t) in numpy for t triples, about the number of MTBDD nodes. Two triples may stand for the
+    same submatrix if their sets differ in states without entries alone: some models have up to 1.5 % more
+    nodes than distinct submatrices.
     """
     table = table or matrix.table()
     n = rows.n_bits

@@ -61,15 +61,36 @@ def test_offset_label_equals_dense(
         assert count_nonzeros(labelled) == np.count_nonzero(expected)
 
 
-def test_offset_label_is_canonical(rng: np.random.Generator) -> None:
+def test_offset_label_of_all_codes_is_canonical(rng: np.random.Generator) -> None:
     """As many nodes on every level as distinct non-zero submatrices: what building bottom-up gives."""
+    case = Case(rng, 4, "cudd", 0.3)
+    codes = np.arange(16)
+    labelled = offset_label(case.matrix, case.index(codes.tolist()), case.index(codes.tolist()))
+    expected = from_dense(case.dense, codes, codes, 4)
+    assert labelled.nodes == expected.nodes
+    for mine, theirs in zip(labelled.levels, expected.levels, strict=True):
+        assert sorted(mine.offset.tolist()) == sorted(theirs.offset.tolist())
+
+
+@pytest.mark.parametrize("seed", [3, 13, None])
+def test_equal_nodes_of_offset_label_differ_in_states_without_entries(
+    rng: np.random.Generator, seed: int | None
+) -> None:
+    """United bottom-up, its nodes are the distinct submatrices; with some seeds there were a few more."""
+    rng = rng if seed is None else np.random.default_rng(seed)
     case = Case(rng, 4, "cudd", 0.3)
     codes = np.flatnonzero(rng.random(16) < 0.7)
     labelled = offset_label(case.cut(codes.tolist(), codes.tolist()), *[case.index(codes.tolist())] * 2)
     expected = from_dense(case.dense[np.ix_(codes, codes)], codes, codes, 4)
-    assert labelled.nodes == expected.nodes
-    for mine, theirs in zip(labelled.levels, expected.levels, strict=True):
-        assert sorted(mine.offset.tolist()) == sorted(theirs.offset.tolist())
+    assert seed is None or labelled.nodes != expected.nodes
+    united = np.arange(labelled.terminals.size)
+    for k in reversed(range(labelled.n_levels)):
+        level = labelled.levels[k]
+        low, high = (np.where(child >= 0, united[child], -1) for child in (level.low, level.high))
+        nodes = np.stack([low, high, level.offset, labelled.rows[k], labelled.columns[k]])
+        distinct, united = np.unique(nodes, axis=1, return_inverse=True)
+        assert distinct.shape[1] == expected.nodes[k]
+        assert sorted(distinct[2].tolist()) == sorted(expected.levels[k].offset.tolist())
 
 
 @pytest.mark.parametrize("package", PACKAGES)
