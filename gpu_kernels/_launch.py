@@ -8,7 +8,16 @@ import numpy as np
 
 from gpu_kernels.device import Device, Macros
 
-__all__ = ["GRID_LIMIT", "INDEX_LIMIT", "blocks_for", "check_vector", "index_bits", "index_type", "macros"]
+__all__ = [
+    "GRID_LIMIT",
+    "INDEX_LIMIT",
+    "blocks_for",
+    "check_vector",
+    "index_bits",
+    "index_type",
+    "loop_bits",
+    "macros",
+]
 
 Array = Any
 
@@ -22,6 +31,11 @@ GRID_LIMIT = 2**31 - 1
 def index_bits(largest: int, wide: bool = False) -> int:
     """Return 32 or 64, the index width for the largest of all flat counts; ``wide`` forces 64."""
     return 64 if wide or largest >= INDEX_LIMIT else 32
+
+
+def loop_bits(count: int, most_blocks: int, threads: int, wide: bool = False) -> int:
+    """Return the index width of a loop over a grid, whose last turn leads beyond ``count`` by a grid."""
+    return index_bits(count + most_blocks * threads, wide)
 
 
 def index_type(bits: int) -> type[np.signedinteger[Any]]:

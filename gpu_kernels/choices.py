@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_kernels._launch import blocks_for, check_vector, index_bits, index_type, macros
+from gpu_kernels._launch import blocks_for, check_vector, index_type, loop_bits, macros
 from gpu_kernels.choice_steps import ChoiceStep
 from gpu_kernels.device import Device
 from gpu_kernels.steps import NULL
@@ -227,7 +227,7 @@ def finish_choices(device: Device, step: ChoiceStep, x: Array, out: Array, wide:
     step.check(device, size, x, out)
     if size == 0:
         return
-    bits = index_bits(size, wide)
+    bits = loop_bits(size, _MOST_BLOCKS, _THREADS, wide)
     only = ChoiceStep(step.maximise, step.scale, shape=step.shape, state=step.state)
     options = macros(
         INDEX_BITS=bits, CODE_BITS=8, TERM_BITS=16, UNIT=2, LAYERS=1, SCALED=0, THREADS=_THREADS,

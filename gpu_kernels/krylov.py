@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_kernels._launch import blocks_for, check_vector, index_bits, index_type, macros
+from gpu_kernels._launch import blocks_for, check_vector, index_type, loop_bits, macros
 from gpu_kernels.coded import CodedVector
 from gpu_kernels.device import Device
 from gpu_kernels.steps import NULL
@@ -85,8 +85,7 @@ class BiCGStabKernels:
         self.r, self.shadow, self.p, self.product_p, self.product_r = (xp.empty(size) for _ in range(5))
         self.numbers = xp.zeros(_NUMBERS)
         self.status = xp.array([1, 0], dtype=np.int64)
-        # The last turn of a thread leads so far beyond the end.
-        bits = index_bits(size + _MOST_BLOCKS * _THREADS, wide)
+        bits = loop_bits(size, _MOST_BLOCKS, _THREADS, wide)
         special = macros(INDEX_BITS=bits, DIAGONAL_BITS=diagonal.bits)
         grid, block = (min(blocks_for(size, _THREADS), _MOST_BLOCKS),), (_THREADS,)
         meeting = xp.zeros(_SUMS * grid[0]), xp.zeros(1, np.uint32)

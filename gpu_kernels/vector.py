@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_kernels._launch import blocks_for, check_vector, index_bits, index_type, macros
+from gpu_kernels._launch import blocks_for, check_vector, index_type, loop_bits, macros
 from gpu_kernels.device import Device, Kernel, Macros
 from gpu_kernels.steps import NULL, IterationState, Mode, Step, finish_iteration
 
@@ -116,7 +116,7 @@ def _launch(
     device: Device, name: str, values: dict[str, int], size: int, wide: bool, arguments: tuple[Any, ...]
 ) -> None:
     """Launch a kernel with a thread a row, up to a number of blocks that fills every card."""
-    bits = index_bits(size, wide)
+    bits = loop_bits(size, _MOST_BLOCKS, _THREADS, wide)
     special: Macros = macros(INDEX_BITS=bits, **values)
     kernel: Kernel = device.kernel("vector.cu", name, special)
     blocks = min(blocks_for(size, _THREADS), _MOST_BLOCKS)

@@ -17,6 +17,9 @@ SMALL_ENTRIES = 1 << 20
 _BYTES_PER_ENTRY = 110
 """What sorting the entries of the row types takes at its peak, an entry."""
 
+_BYTES_PER_LAYER_ENTRY = 180
+"""The same where the terms are put in order by layers as well."""
+
 _BYTES_PER_SLOT = 60
 _CPU_SECONDS_ENTRY = 0.1e-9
 """Time of an entry on a CPU with many cores; the device takes longer where it waits for its longest rows."""
@@ -34,17 +37,21 @@ _MOST_VECTORS = 9
 """Vectors of the method that keeps most of them, bounds on long-run averages."""
 
 
-def build_bytes(types: RowTypes, k: int) -> int:
-    """Return the most memory that building level k and the leanest solution with it take, in bytes."""
+def build_bytes(types: RowTypes, k: int, layers: bool = False) -> int:
+    """Return the most memory that building level k and the leanest solution with it take, in bytes.
+
+    ``layers``: of the matrices of all layers of choices, put in order by layers.
+    """
     classes, level = types.classes, types.levels[k]
     below = nonzeros_below(classes.matrix)[k]
     entries = int(below[classes.representative[k]][level.blocks].sum())
     vectors = 8 * (_VECTORS - 1) * classes.matrix.n_rows + 8 * classes.matrix.n_columns
-    return vectors + _BYTES_PER_ENTRY * entries + _BYTES_PER_SLOT * (level.group_slots + level.n_groups)
+    per_entry = _BYTES_PER_LAYER_ENTRY if layers else _BYTES_PER_ENTRY
+    return vectors + per_entry * entries + _BYTES_PER_SLOT * (level.group_slots + level.n_groups)
 
 
-def check_memory(device: Device, types: RowTypes, k: int, pairs: bool = False) -> None:
-    """Refuse a level that the device has no room for, as tiles or as pairs.
+def check_memory(device: Device, types: RowTypes, k: int, pairs: bool = False, layers: bool = False) -> None:
+    """Refuse a level that the device has no room for, as tiles of a matrix or of layers, or as pairs.
 
     Raises
     ------
@@ -54,7 +61,7 @@ def check_memory(device: Device, types: RowTypes, k: int, pairs: bool = False) -
     if pairs:
         required = pair_build_bytes(types, k, nonzeros_below(types.classes.matrix)[k])
     else:
-        required = build_bytes(types, k)
+        required = build_bytes(types, k, layers)
     available = device.free_bytes()
     if required > available:
         raise MemoryError(

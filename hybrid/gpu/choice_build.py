@@ -113,12 +113,13 @@ def _candidates(curve: StackedCurve, level: str | int, timed: bool) -> list[int]
 def _built(
     device: Device, curve: StackedCurve, k: int, options: ChoiceLayoutOptions | None
 ) -> ChoiceTiles | MemoryError | None:
+    """Return the tiles of a level, None if it cannot be laid out, or why there is no room for it."""
     stacked, types = curve.stacked, curve.types
     try:
-        check_memory(device, types, stacked.first_level + k)
+        check_memory(device, types, stacked.first_level + k, layers=True)
+        return build_choice_tiles(device, stacked, types, stacked.first_level + k, options)
     except MemoryError as error:
         return error
-    return build_choice_tiles(device, stacked, types, stacked.first_level + k, options)
 
 
 def _retuned(trial: _Trial, curve: StackedCurve, k: int, tiles: ChoiceTiles) -> ChoiceTiles:

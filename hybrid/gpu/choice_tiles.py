@@ -119,6 +119,8 @@ def build_passes(
             break
         # Fewer rows have fewer terms; the other tiles stay as they are.
         cuts = split_tiles(xp, cuts, xp.unique(crowded))
+        # Not beside those that are listed next.
+        del tiles, term, passes, crowded
     if cuts is None:
         return None
     tile, n_tiles, n_terms = tiles.tile, len(tiles.begin), len(tiles.term_tile)

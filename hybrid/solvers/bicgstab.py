@@ -26,7 +26,7 @@ from hybrid.solvers.workspace import workspace_of
 
 __all__ = ["BiCGStab"]
 
-_VECTORS = 8  # six, diagonal and right-hand side
+_VECTORS = 9  # six, diagonal, right-hand side, and the product of a matrix that relaxes nothing on the way
 _RESTARTS = 20
 _HELPED = 0.9  # of the residual may be left for a start to have helped
 _IN_VAIN = 2  # starts that do not help, one after the other, after which the method gives up

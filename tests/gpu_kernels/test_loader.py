@@ -6,7 +6,7 @@ import importlib.util
 
 import pytest
 
-from gpu_kernels._launch import GRID_LIMIT, blocks_for, index_bits, macros
+from gpu_kernels._launch import GRID_LIMIT, blocks_for, index_bits, loop_bits, macros
 from gpu_kernels._loader import COMPILE_OPTIONS, SOURCES, kernel_names, source_text
 from gpu_kernels.device import Macros
 
@@ -139,4 +139,6 @@ def test_launch_arithmetic() -> None:
         blocks_for(32 * (GRID_LIMIT + 1), 32)
     assert [index_bits(n) for n in (0, 2**31 - 1, 2**31)] == [32, 32, 64]
     assert index_bits(5, wide=True) == 64
+    # The last turn of a loop over a grid goes beyond the end.
+    assert [loop_bits(n, 1 << 16, 256) for n in (5, 2**31 - 2**24 - 1, 2**31 - 2**24)] == [32, 32, 64]
     assert macros(B=2, A=1) == (("A", 1), ("B", 2))

@@ -45,6 +45,23 @@ def test_layers_of_choices_that_do_not_fit_are_refused(examples_folder: Path) ->
     assert host.launches == []
 
 
+def test_layers_that_run_out_of_room_while_they_are_built_are_refused(
+    examples_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = hybrid.load(examples_folder / "coin.prism", constants={"K": 1})
+    tried = []
+
+    def build(device: Any, stacked: Any, types: Any, k: int, options: Any) -> None:
+        tried.append(k)
+        raise MemoryError("out of room on the card")
+
+    monkeypatch.setattr("hybrid.gpu.choice_build.build_choice_tiles", build)
+    with use_device(HostDevice()), pytest.raises(MemoryError, match="out of room on the card"):
+        hybrid.check(model, 'Pmin=? [ F "all_heads" ]', backend="gpu")
+    # Other levels take less.
+    assert len(set(tried)) > 1
+
+
 @pytest.mark.parametrize(
     "method",
     [m(Criterion(0.05)) for m in (Jacobi, Power, BiCGStab, Optimistic, Interval, Gain)],
