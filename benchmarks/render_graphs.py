@@ -119,7 +119,7 @@ def _counts_text(counts: list[dict[str, Any]]) -> list[str]:
             f"{sum(row['equal'].values())} of {len(row['equal'])}",
             number(row["scc_seconds"]),
             number(row["mec_seconds"]),
-            number(row.get("symbolic_seconds")),
+            number(row["symbolic_seconds"]),
         ]
         for row in finished
     ]

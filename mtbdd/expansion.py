@@ -48,7 +48,6 @@ def expand_values(index: StateIndex, table: NodeTable, values: Any, dtype: Any =
     pair_refs = np.array([table.root], dtype=np.int64)
     pair_nodes = np.zeros(1, dtype=np.int64)
     links: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-    layers = [(pair_refs, pair_nodes)]
     for bit in range(n):
         low_ref, high_ref = table.cofactors(pair_refs, Manager.row_level(bit))
         refs = np.concatenate([low_ref, high_ref])
@@ -61,7 +60,6 @@ def expand_values(index: StateIndex, table: NodeTable, values: Any, dtype: Any =
         half = refs.size // 2
         links.append((link[:half], link[half:]))
         pair_refs, pair_nodes = keys // width, keys % width
-        layers.append((pair_refs, pair_nodes))
     # From the bottom up: subvectors of a level as one flat array and its cuts, until they are long.
     flat = np.asarray(values(pair_refs), dtype=dtype)
     cuts = np.arange(flat.size + 1, dtype=np.int64)

@@ -72,12 +72,13 @@ class Relaxing:
             from hybrid.solvers.host import HostWorkspace
 
             return HostWorkspace(self)
-        from hybrid.gpu.workspace import DeviceWorkspace, unfused
+        from hybrid.gpu.unfused import Unfused
+        from hybrid.gpu.workspace import DeviceWorkspace
 
         def multiply(x: Array, out: Array) -> None:
             self.multiply(x, out)
 
-        return DeviceWorkspace(self.device, unfused(self.device, multiply, self.shape[0]))
+        return DeviceWorkspace(self.device, Unfused(self.device, multiply, self.shape[0]))
 
     def row_sums(self) -> Array:
         """Return the sums of the rows, shape (n_rows,)."""
@@ -251,11 +252,12 @@ def unrecorded(operator: Relaxing) -> Workspace:
     """Return a workspace whose sweeps are not recorded, for products that use several streams or the host."""
     if operator.device is None:
         return Relaxing.workspace(operator)
-    from hybrid.gpu.workspace import DeviceWorkspace, unfused
+    from hybrid.gpu.unfused import Unfused
+    from hybrid.gpu.workspace import DeviceWorkspace
 
     device: Any = _Unrecorded(operator.device)
 
     def multiply(x: Array, out: Array) -> None:
         operator.multiply(x, out)
 
-    return DeviceWorkspace(device, unfused(device, multiply, operator.shape[0]))
+    return DeviceWorkspace(device, Unfused(device, multiply, operator.shape[0]))

@@ -10,16 +10,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["distinct", "distinct_values", "owners", "pointers", "ranges", "stable_order", "to_host"]
+__all__ = [
+    "counts",
+    "distinct",
+    "distinct_values",
+    "owners",
+    "pointers",
+    "ranges",
+    "stable_order",
+    "to_host",
+]
 
 Array = Any
 """A NumPy or CuPy array."""
 
 
-def pointers(xp: Any, counts: Array) -> Array:
+def counts(xp: Any, numbers: Array, n: int) -> Array:
+    """Return how often each of 0, ..., n - 1 occurs among some numbers, shape (n,), int64."""
+    if n == 0 or len(numbers) == 0:
+        return xp.zeros(n, xp.int64)
+    return xp.bincount(numbers, minlength=n)
+
+
+def pointers(xp: Any, lengths: Array) -> Array:
     """Return the list pointers, shape (n + 1,), int64, of n lists with the given lengths."""
-    ptr = xp.zeros(len(counts) + 1, xp.int64)
-    xp.cumsum(counts, out=ptr[1:])
+    ptr = xp.zeros(len(lengths) + 1, xp.int64)
+    xp.cumsum(lengths, out=ptr[1:])
     return ptr
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels.tiles import LANES, PAD
-from hybrid.gpu.arrays import Array, owners, pointers, ranges
+from hybrid.gpu.arrays import Array, counts, owners, pointers, ranges
 
 __all__ = ["fill_cells", "gather_units", "share_cells", "write_codes"]
 
@@ -75,7 +75,7 @@ def write_codes(
     Time: O(entries + codes). Synchronises: yes.
     """
     # The position of an entry: how many of its row come before it.
-    in_lane = xp.bincount(lane, minlength=max(n_cells * LANES, 1))[: n_cells * LANES]
+    in_lane = counts(xp, lane, n_cells * LANES)
     position = xp.arange(len(lane)) - pointers(xp, in_lane)[lane]
     width = in_lane.reshape(n_cells, LANES).max(axis=1) if n_cells else xp.zeros(0, xp.int64)
     cell_ptr = pointers(xp, -(-width // unit))

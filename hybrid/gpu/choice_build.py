@@ -140,7 +140,7 @@ def _retuned(trial: _Trial, curve: StackedCurve, k: int, tiles: ChoiceTiles) -> 
         tuple({"tuning": tuning} for tuning in tunings),
         ({"slices": 8}, {"slices": 4}),
         ({"turns": 2},),
-        ({"look_ups": 5 - tiles.look_ups},),
+        ({"look_ups": 4 if tiles.look_ups == 1 else 1},),
         ({"unit": 1},) if tiles.unit == 2 else (),
     )
     for changes in steps:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpu_kernels.tiles import LANES, PAD
-from hybrid.gpu.arrays import Array, distinct, owners, pointers, stable_order
+from hybrid.gpu.arrays import Array, counts, distinct, owners, pointers, stable_order
 from hybrid.gpu.cells import gather_units, share_cells, write_codes
 from hybrid.gpu.expansion import ClassEntries
 from hybrid.gpu.tile_terms import TileCuts, TileTerms, cut_types, list_terms, split_tiles
@@ -132,7 +132,7 @@ def build_passes(
     code, own_pass = place[term], own_pass[term]
     del term, place
 
-    tile_pass = pointers(xp, xp.bincount(passes.tile, minlength=max(n_tiles, 1))[:n_tiles])
+    tile_pass = pointers(xp, counts(xp, passes.tile, n_tiles))
     round_ptr, round_pass = _rounds(xp, tile_pass, passes.terms, most_terms)
     n_rounds = len(round_pass) - 1
     round_passes = round_pass[1:] - round_pass[:-1]
@@ -203,12 +203,12 @@ class _Passes:
 def _sort_terms(xp: Any, tiles: TileTerms, term: Array, slot_layer: Array) -> _Passes:
     """Put terms in order; frequent ones first, so that neighbouring rows list them at the same positions."""
     n_terms = len(tiles.term_tile)
-    count = xp.bincount(term, minlength=max(n_terms, 1))[:n_terms]
+    count = counts(xp, term, n_terms)
     layer = slot_layer[tiles.term_place]
     order = stable_order(xp, (tiles.term_tile, layer, -count))
     tile, layer = tiles.term_tile[order], layer[order]
     chosen, of_term = distinct(xp, (tile, layer))
-    terms = xp.bincount(of_term, minlength=max(len(chosen), 1))[: len(chosen)]
+    terms = counts(xp, of_term, len(chosen))
     return _Passes(order, of_term, tile[chosen], layer[chosen], terms)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hybrid.gpu.arrays import Array, owners, pointers, ranges, stable_order
+from hybrid.gpu.arrays import Array, counts, owners, pointers, ranges, stable_order
 from hybrid.injection.block_classes import BlockClasses
 from hybrid.injection.row_types import RowTypes
 
@@ -125,9 +125,9 @@ def _expand_nodes(xp: Any, classes: BlockClasses, k: int, nodes: Array) -> Class
         moved[len(left) :] += step
         node = xp.concatenate((low[left], high[right])).astype(xp.int64)
     order = stable_order(xp, (block, row, column))
-    counts = xp.bincount(block, minlength=max(len(nodes), 1))[: len(nodes)]
+    ptr = pointers(xp, counts(xp, block, len(nodes)))
     value = xp.asarray(matrix.terminals)[node[order]]
-    return ClassEntries(pointers(xp, counts), row[order], column[order], value)
+    return ClassEntries(ptr, row[order], column[order], value)
 
 
 def expand_groups(xp: Any, types: RowTypes, k: int) -> DeviceGroups:

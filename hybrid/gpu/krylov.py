@@ -34,12 +34,8 @@ class DeviceBiCGStab:
         Queues a step over all rows; see :class:`hybrid.gpu.workspace.DeviceWorkspace`.
     diagonal, right : CodedVector
         Operands of the system.
-    start : ndarray, shape (n,), float64
-        Not changed.
-    limit : float
-        Norm of the residual below which the recurrence has arrived.
-    orthogonal : float
-        Cosine of the residual and the one it began with at which it breaks down.
+    start, limit, orthogonal
+        As for :meth:`hybrid.solvers.workspace.System.bicgstab`.
 
     Notes
     -----

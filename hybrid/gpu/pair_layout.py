@@ -15,7 +15,7 @@ import numpy as np
 
 from gpu_kernels import CodedVector, Device, PairMatrix, PairTuning, compress, index_bits, index_type
 from gpu_kernels.pairs import PAIR_THREADS, pack_pair_items, pack_row_items
-from hybrid.gpu.arrays import Array, distinct, owners, pointers, ranges, stable_order
+from hybrid.gpu.arrays import Array, counts, distinct, owners, pointers, ranges, stable_order
 from hybrid.gpu.expansion import ClassEntries, DeviceGroups, expand_classes, expand_groups
 from hybrid.gpu.layout import find_gaps
 from hybrid.injection.row_types import RowTypes
@@ -89,9 +89,9 @@ def build_pairs(
     n_class_rows = int(class_row[-1])
     total = len(entries.row)
     number = class_row[owners(xp, entries.ptr, total)] + entries.row
-    lengths = xp.bincount(number, minlength=max(n_class_rows, 1))[:n_class_rows]
+    lengths = counts(xp, number, n_class_rows)
     row_ptr = pointers(xp, lengths)
-    class_pairs = xp.bincount(pair_class, minlength=max(len(class_rows), 1))[: len(class_rows)]
+    class_pairs = counts(xp, pair_class, len(class_rows))
     tuning = chosen.tuning or _choose_tuning(xp, lengths, class_pairs, class_rows, groups, slot_class)
     bits = index_bits(max(n_rows, n_columns, len(groups.base), n_products, total), chosen.wide)
     index = index_type(bits)

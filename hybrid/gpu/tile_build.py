@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpu_kernels.tiles import LANES, PAD
-from hybrid.gpu.arrays import owners, pointers, stable_order
+from hybrid.gpu.arrays import counts, owners, pointers, stable_order
 from hybrid.gpu.cells import fill_cells
 from hybrid.gpu.expansion import ClassEntries
 from hybrid.gpu.tile_table import TileTable
@@ -88,10 +88,10 @@ def build_tiles(xp: Any, types: RowTypes, k: int, entries: ClassEntries, shape: 
     tile, n_tiles, n_terms = tiles.tile, len(tiles.begin), len(tiles.term_tile)
 
     # Frequent terms get small numbers, so that neighbouring rows list them at the same positions.
-    count = xp.bincount(term, minlength=max(n_terms, 1))[:n_terms]
+    count = counts(xp, term, n_terms)
     term_order = stable_order(xp, (tiles.term_tile, -count))
     term_tile = tiles.term_tile[term_order]
-    per_tile = xp.bincount(term_tile, minlength=max(n_tiles, 1))[:n_tiles]
+    per_tile = counts(xp, term_tile, n_tiles)
     tile_term = pointers(xp, per_tile)
     place = xp.empty(n_terms, xp.int64)
     place[term_order] = xp.arange(n_terms) - tile_term[term_tile]

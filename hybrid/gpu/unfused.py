@@ -7,13 +7,20 @@ from collections.abc import Callable
 from gpu_kernels import Device, Mode, Step, relax_rows
 from hybrid.gpu.arrays import Array
 
-__all__ = ["Unfused", "unfused"]
+__all__ = ["Unfused"]
 
 
 class Unfused:
-    """Runs steps as a product and a sweep over its rows; see :func:`unfused`.
+    """Runs steps as a product and a sweep over its rows; who wants products alone is spared the sweep.
 
-    A method that does with products what it likes may ask for plain ones, and is spared that sweep.
+    Parameters
+    ----------
+    device : Device
+    multiply : callable
+        Queues a product: ``multiply(x, out)``.
+    n_rows : int
+        Rows; a vector is allocated at the first step, so that products queued beyond the end of an iteration
+        harm nothing.
     """
 
     def __init__(self, device: Device, multiply: Callable[[Array, Array], None], n_rows: int) -> None:
@@ -29,18 +36,3 @@ class Unfused:
             self._product = self._device.xp.empty(self._n_rows)
         self._multiply(x, self._product)
         relax_rows(self._device, step, x, out, product=self._product)
-
-
-def unfused(device: Device, multiply: Callable[[Array, Array], None], n_rows: int) -> Unfused:
-    """Return a way to run steps with a product that cannot relax rows on the way.
-
-    Parameters
-    ----------
-    device : Device
-    multiply : callable
-        Queues a product: ``multiply(x, out)``.
-    n_rows : int
-        Rows; a vector is allocated at the first step, so that products queued beyond the end of an iteration
-        harm nothing.
-    """
-    return Unfused(device, multiply, n_rows)

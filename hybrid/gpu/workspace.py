@@ -26,11 +26,10 @@ from gpu_kernels import (
 from hybrid.gpu.arrays import Array, to_host
 from hybrid.gpu.krylov import DeviceBiCGStab
 from hybrid.gpu.sweeps import RECORDED, DeviceSteps, Run
-from hybrid.gpu.unfused import unfused
 from hybrid.solvers.base import Criterion, Vector
 from hybrid.solvers.workspace import Workspace
 
-__all__ = ["DeviceSystem", "DeviceWorkspace", "unfused"]
+__all__ = ["DeviceSystem", "DeviceWorkspace"]
 
 _STRIDE = 2 * RECORDED
 """Steps between two looks. Half would do to look once in ten steps; the rest is left for other questions."""
@@ -50,7 +49,7 @@ class DeviceWorkspace(Workspace):
     device : Device
     run : callable
         Queues a step over all rows: ``run(step, x, out)``. Once the state of the step has ended it must leave
-        ``out`` as it is; :func:`unfused` makes one from a product.
+        ``out`` as it is; :class:`hybrid.gpu.unfused.Unfused` makes one from a product.
 
     Notes
     -----

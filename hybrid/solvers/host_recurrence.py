@@ -24,12 +24,8 @@ class HostBiCGStab:
         Writes ``M x / diagonal``: ``scaled_product(x, out)``.
     relaxation : Steps
         The step ``x <- (M x + b) / diagonal``.
-    start : ndarray, shape (n,), float64
-        Not changed.
-    limit : float
-        Norm of the residual below which the recurrence has arrived.
-    orthogonal : float
-        Cosine of the residual and the one it began with at which it breaks down.
+    start, limit, orthogonal
+        As for :meth:`hybrid.solvers.workspace.System.bicgstab`.
 
     Notes
     -----

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from gpu_kernels import Device, use_device
-from hybrid.gpu.workspace import DeviceWorkspace, unfused
+from hybrid.gpu.unfused import Unfused
+from hybrid.gpu.workspace import DeviceWorkspace
 from hybrid.operator import inject
 from hybrid.solvers import BiCGStab, Criterion, Gain, Interval, Jacobi, Optimistic, Power, Status
 from hybrid.solvers.enclosure import UNIT
@@ -33,7 +34,7 @@ def looks_rarely(found: Any) -> bool:
     return 0 < 10 * found.synchronisations <= found.iterations
 
 
-class Unfused:
+class Plain:
     """A matrix on the device whose products relax nothing, as explicit formats are."""
 
     backend = "gpu"
@@ -42,7 +43,7 @@ class Unfused:
         self.device, self.product, self.shape = device, inject(from_dense(dense), backend="gpu"), dense.shape
 
     def workspace(self) -> DeviceWorkspace:
-        run = unfused(self.device, lambda x, out: self.product.multiply(x, out), self.shape[0])
+        run = Unfused(self.device, lambda x, out: self.product.multiply(x, out), self.shape[0])
         return DeviceWorkspace(self.device, run)
 
 
@@ -54,7 +55,7 @@ def test_enclosures_enclose_and_look_rarely(
 ) -> None:
     dense, diagonal, b = system(0.2)
     exact = np.linalg.solve(np.diag(diagonal) - dense, b)
-    matrix = inject(from_dense(dense), backend="gpu") if fused else Unfused(dense, device)
+    matrix = inject(from_dense(dense), backend="gpu") if fused else Plain(dense, device)
     epsilon = 1e-9
     found = method(Criterion(epsilon)).solve(matrix, diagonal, b, SLACK, ceiling)
     assert found.status is Status.CONVERGED
@@ -119,7 +120,7 @@ def test_bicgstab_is_the_cpus(device: Device) -> None:
 @pytest.mark.parametrize("solver", [Jacobi, Power])
 def test_iterations_that_end_by_themselves_look_rarely(device: Device, solver: Any, fused: bool) -> None:
     dense, diagonal, b = system(0.2)
-    matrix = inject(from_dense(dense), backend="gpu") if fused else Unfused(dense, device)
+    matrix = inject(from_dense(dense), backend="gpu") if fused else Plain(dense, device)
     found = solver(Criterion(1e-10)).solve(matrix, diagonal, b, np.zeros(SIZE))
     expected = solver(Criterion(1e-10)).solve(
         inject(from_dense(dense), backend="cpu"), diagonal, b, np.zeros(SIZE)
