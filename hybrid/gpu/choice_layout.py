@@ -32,6 +32,9 @@ _MANY_LOOK_UPS = 2.0
 """Terms that a thread looks up, on average, from which four are looked up at once."""
 
 _MOST_TERMS = 640
+_MOST_ENTRIES = 4096
+"""Entries of a tile, so that no item lasts much longer than others and the end waits for it."""
+
 _SHORT_ROWS = 2.5
 """Entries of a row in a layer, on average, up to which rows are read two entries at a time."""
 
@@ -54,6 +57,8 @@ class ChoiceLayoutOptions:
         Terms that a thread looks up at once: 1 or 4; chosen by how many there are if left out.
     most_terms : int
         Terms of a round at most.
+    most_entries : int
+        Entries of a tile of more than 128 rows at most.
     window_rows : int
         Groups of one type are bundled if they begin in the same window of rows.
     wide : bool
@@ -66,6 +71,7 @@ class ChoiceLayoutOptions:
     turns: int = 1
     look_ups: int | None = None
     most_terms: int = _MOST_TERMS
+    most_entries: int = _MOST_ENTRIES
     window_rows: int = 1 << 27
     wide: bool = False
 
@@ -126,7 +132,8 @@ def build_choice_tiles(
     unit = chosen.unit or (2 if nonzeros < _SHORT_ROWS * size * stacked.layers else 4)
     # What a term takes of the block's fast memory: a place for each member, and a weight.
     limit = min(chosen.most_terms, SHARED_BYTES // (tuning.members * bits // 8 + 8) - 4)
-    table = build_passes(xp, types, k, entries, slot_layer, chosen.slices or _SLICES, unit, limit)
+    slices = chosen.slices or _SLICES
+    table = build_passes(xp, types, k, entries, slot_layer, slices, unit, limit, chosen.most_entries)
     del entries
     if table is None:
         return None

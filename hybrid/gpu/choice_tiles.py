@@ -24,6 +24,9 @@ _LAST_OF_SLICE = 1 << 15
 _LAYER_SHIFT = 16
 """A mark as cuda/choices.cu reads it."""
 
+_SPREAD = 4 * LANES
+"""Rows up to which a tile is not split for its entries alone: a slice for every warp of a block."""
+
 
 @dataclass(frozen=True, eq=False)
 class PassTable:
@@ -79,6 +82,7 @@ def build_passes(
     slices: int,
     unit: int,
     most_terms: int,
+    most_entries: int,
 ) -> PassTable | None:
     """Cut the row types of level k into tiles with passes.
 
@@ -100,6 +104,8 @@ def build_passes(
         Entries of a row that are read at once: 1, 2 or 4.
     most_terms : int
         Terms of a round at most.
+    most_entries : int
+        Entries of a tile of more than 128 rows at most.
 
     Returns
     -------
@@ -115,10 +121,12 @@ def build_passes(
         tiles, term = list_terms(xp, types, k, entries, cuts)
         passes = _sort_terms(xp, tiles, term, slot_layer)
         crowded = passes.tile[passes.terms > most_terms]
-        if len(crowded) == 0:
+        entries_of = counts(xp, tiles.tile, len(tiles.begin))
+        long = xp.flatnonzero((entries_of > most_entries) & (tiles.rows > _SPREAD))
+        if len(crowded) + len(long) == 0:
             break
-        # Fewer rows have fewer terms; the other tiles stay as they are.
-        cuts = split_tiles(xp, cuts, xp.unique(crowded))
+        # Fewer rows have fewer terms and entries; the other tiles stay as they are.
+        cuts = split_tiles(xp, cuts, xp.unique(xp.concatenate((crowded, long))))
         # Not beside those that are listed next.
         del tiles, term, passes, crowded
     if cuts is None:

@@ -64,6 +64,23 @@ def test_tiles_that_stay_crowded_are_refused(device: Device, rng: np.random.Gene
     assert build_choice_tiles(device, stacked, row_types_of(stacked), stacked.first_level, options) is None
 
 
+def test_tiles_with_many_entries_are_split_down_to_a_slice_for_every_warp(
+    device: Device, rng: np.random.Generator
+) -> None:
+    dense = np.eye(SIZE)
+    for shift in range(1, 9):
+        # Nine entries a row in the first half, one in the other.
+        dense[: SIZE // 2] += 0.01 * np.eye(SIZE, k=shift)[: SIZE // 2]
+    tiles = laid_out(device, {0: dense}, ChoiceLayoutOptions(TUNING, slices=16, most_entries=1000))
+    items = to_numpy(tiles.items)
+    items = items[np.argsort(items[:, 0])]
+    assert items[:, ROWS].tolist() == [128, 128, 128, 128, 512]
+    x, out = rng.random(SIZE), device.xp.full(SIZE, np.nan)
+    gains = code_gains(device, mark_entries(device, tiles), {0: np.zeros(SIZE)}, {}, 1, True)
+    run_choices(device, tiles, gains, ChoiceStep(True), device.xp.asarray(x), out)
+    np.testing.assert_allclose(to_numpy(out), dense @ x, rtol=1e-14)
+
+
 def test_heavy_items_come_first(device: Device, rng: np.random.Generator) -> None:
     tiles = laid_out(device, matrices(rng, 6 * LANES), ChoiceLayoutOptions(TUNING, slices=1))
     items = to_numpy(tiles.items)
