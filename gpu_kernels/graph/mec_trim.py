@@ -129,9 +129,11 @@ def _decompose(device: Device, graph: Graph, options: MecOptions) -> tuple[Array
         labels = device.xp.empty_like(found.component)
         labels[found.order] = found.order[found.component]
         return labels, found.rounds
-    # Greatest names need no transposed graph, which a part does not have yet.
-    variant = "max-id" if options.scc.variant == "auto" else options.scc.variant
-    labels, rounds, _ = components_of(device, graph, replace(options.scc, trim=False, variant=variant))
+    scc = replace(options.scc, trim=False)
+    if scc.variant == "auto" and graph.back_offsets is None:
+        # Greatest names need no transposed graph, which a part does not have yet.
+        scc = replace(scc, variant="max-id")
+    labels, rounds, _ = components_of(device, graph, scc)
     return labels, rounds
 
 

@@ -84,7 +84,8 @@ class MecOptions:
         that leave, with the states that this removes in turn, by a queue, and decomposes what is left again
         as a graph of its own. ``auto`` is ``trim``.
     scc : SccOptions
-        How components are found inside; in ``attractor`` always by the variant ``fbt``.
+        How components are found inside; in ``attractor`` always by the variant ``fbt``. In ``trim``, ``auto``
+        is ``max-id`` for parts of the graph, which have no transposed graph yet.
     join_sets : bool
         ``attractor``: only states next to removed ones can become pivots (sets J, 004 section 5.3.2).
     reuse_regions : bool

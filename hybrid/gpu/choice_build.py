@@ -24,6 +24,9 @@ _CANDIDATES = 4
 _REPEATS = 5
 _RECORDED = 6
 
+_Timed = tuple[float, int, ChoiceTiles]
+"""Seconds of a step, level, and the tiles."""
+
 
 def build_choices(
     device: Device,
@@ -70,9 +73,10 @@ def build_choices(
     curve = stacked_curve(stack_layers(matrices, layers))
     timed = curve.nonzeros >= PROBE_ENTRIES and level in ("auto", "min-time")
     trial = _Trial(device, gains, maximise)
-    best: tuple[float, int, ChoiceTiles] | None = None
+    best: _Timed | None = None
     problem: MemoryError | None = None
-    for k in _candidates(curve, level, timed):
+    candidates = _candidates(curve, level, timed)
+    for k in candidates:
         built = _built(device, curve, k, options)
         if isinstance(built, MemoryError):
             problem = built
@@ -86,9 +90,10 @@ def build_choices(
         if problem is not None:
             raise problem
         return None
-    seconds, k, tiles = best
+    _, k, tiles = best
     if options is None and curve.nonzeros >= PROBE_ENTRIES:
-        tiles = _retuned(trial, curve, k, tiles)
+        others = [other for other in candidates if other != k] if timed else []
+        return _retuned(trial, curve, k, tiles, others)
     return k, tiles
 
 
@@ -122,18 +127,22 @@ def _built(
         return error
 
 
-def _retuned(trial: _Trial, curve: StackedCurve, k: int, tiles: ChoiceTiles) -> ChoiceTiles:
-    """Return the tiles or others of the same level whose shape was measured to be faster.
+def _retuned(
+    trial: _Trial, curve: StackedCurve, k: int, tiles: ChoiceTiles, others: list[int]
+) -> tuple[int, ChoiceTiles]:
+    """Return the level and tiles, or others that were measured to be faster.
 
     Launch shapes first; then smaller tiles, which spread small models over more blocks; larger items, whose
-    tables are made less often; look-ups side by side or one by one; and single entries.
+    tables are made less often; look-ups side by side or one by one; and single entries. In the end other
+    levels with what was best, for the shape that levels are compared with suits some better than others.
     """
-    best, seconds, options = tiles, trial.seconds(tiles), ChoiceLayoutOptions(tuning=tiles.tuning)
+    best: _Timed = trial.seconds(tiles), k, tiles
+    options = ChoiceLayoutOptions(tuning=tiles.tuning)
     own = tiles.tuning
     tunings = (
-        replace(own, members=2 if own.members == 4 else 4),
-        replace(own, min_blocks=6),
-        replace(own, min_blocks=10),
+        replace(own, min_blocks=9),
+        replace(own, min_blocks=7),
+        replace(own, min_blocks=9, members=2 if own.members == 4 else 4),
         replace(own, threads=2 * own.threads, min_blocks=own.min_blocks // 2),
     )
     steps: tuple[tuple[dict[str, Any], ...], ...] = (
@@ -144,14 +153,25 @@ def _retuned(trial: _Trial, curve: StackedCurve, k: int, tiles: ChoiceTiles) -> 
         ({"unit": 1},) if tiles.unit == 2 else (),
     )
     for changes in steps:
-        for other_options in [replace(options, **change) for change in changes]:
-            other = _built(trial.device, curve, k, other_options)
-            if not isinstance(other, ChoiceTiles):
-                continue
-            taken = trial.seconds(other)
-            if taken < seconds:
-                best, seconds, options = other, taken, other_options
-    return best
+        for changed in [replace(options, **change) for change in changes]:
+            faster = _faster(trial, curve, k, changed, best)
+            if faster is not None:
+                best, options = faster, changed
+    for other in others:
+        best = _faster(trial, curve, other, options, best) or best
+    _, k, tiles = best
+    return k, tiles
+
+
+def _faster(
+    trial: _Trial, curve: StackedCurve, k: int, options: ChoiceLayoutOptions, best: _Timed
+) -> _Timed | None:
+    """Return the tiles of a level with these options if they were measured to be faster than the best."""
+    built = _built(trial.device, curve, k, options)
+    if not isinstance(built, ChoiceTiles):
+        return None
+    seconds = trial.seconds(built)
+    return (seconds, k, built) if seconds < best[0] else None
 
 
 class _Trial:

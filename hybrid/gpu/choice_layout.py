@@ -25,8 +25,8 @@ __all__ = ["ChoiceLayoutOptions", "build_choice_tiles", "rank_choice_levels", "r
 _SLICES = 16
 """Slices of a tile; fewer where some layer's terms would not fit into fast memory."""
 
-_HEAVY = 4.0
-"""Items that take so many times the mean are begun first, so that none of them is the last to end."""
+_STEPS = 16
+"""Parts of a look-up or a unit that items are told apart by; of equal ones, neighbours stay neighbours."""
 
 _MANY_LOOK_UPS = 2.0
 """Terms that a thread looks up, on average, from which four are looked up at once."""
@@ -148,9 +148,9 @@ def build_choice_tiles(
     looked_up, read = _work(xp, table, tile, count, tuning)
     look_ups = chosen.look_ups or 1
     if len(tile):
-        work = looked_up + read
-        light = work <= _HEAVY * work.mean()
-        first = stable_order(xp, (light.astype(xp.int64),))
+        # The longest begin first, so that the end waits for short ones only.
+        work = (_STEPS * (looked_up + read)).astype(xp.int64)
+        first = stable_order(xp, (-work,))
         tile, group, count = tile[first], group[first], count[first]
         look_ups = chosen.look_ups or (4 if float(looked_up.mean()) >= _MANY_LOOK_UPS else 1)
     gap_begin, gap_ptr = find_gaps(xp, groups.row, xp.asarray(types.rows_of_types(k))[groups.type], size)
