@@ -116,65 +116,15 @@ def build_passes(
     -----
     Time: O(E log E) for E entries of all row types. Synchronises: yes.
     """
-    cuts: TileCuts | None = cut_types(xp, types, k, slices)
-    while cuts is not None:
-        tiles, term = list_terms(xp, types, k, entries, cuts)
-        passes = _sort_terms(xp, tiles, term, slot_layer)
-        crowded = passes.tile[passes.terms > most_terms]
-        entries_of = counts(xp, tiles.tile, len(tiles.begin))
-        long = xp.flatnonzero((entries_of > most_entries) & (tiles.rows > _SPREAD))
-        if len(crowded) + len(long) == 0:
-            break
-        # Fewer rows have fewer terms and entries; the other tiles stay as they are.
-        cuts = split_tiles(xp, cuts, xp.unique(xp.concatenate((crowded, long))))
-        # Not beside those that are listed next.
-        del tiles, term, passes, crowded
-    if cuts is None:
+    found = _cut_tiles(xp, types, k, entries, slot_layer, slices, most_terms, most_entries)
+    if found is None:
         return None
-    tile, n_tiles, n_terms = tiles.tile, len(tiles.begin), len(tiles.term_tile)
-    pass_term = pointers(xp, passes.terms)
-    place = xp.empty(n_terms, xp.int64)
-    place[passes.order] = xp.arange(n_terms) - pass_term[passes.of_term]
-    own_pass = xp.empty(n_terms, xp.int64)
-    own_pass[passes.order] = passes.of_term
-    code, own_pass = place[term], own_pass[term]
-    del term, place
-
-    tile_pass = pointers(xp, counts(xp, passes.tile, n_tiles))
-    round_ptr, round_pass = _rounds(xp, tile_pass, passes.terms, most_terms)
-    n_rounds = len(round_pass) - 1
-    round_passes = round_pass[1:] - round_pass[:-1]
-    pass_round = owners(xp, round_pass, len(passes.tile))
-    tile_slices = -(-tiles.rows // LANES)
-    round_slices = tile_slices[owners(xp, round_ptr, n_rounds)]
-    round_cell = pointers(xp, round_slices)
-
-    # First a cell for every slice and pass, the passes of a slice side by side.
-    fine = pointers(xp, round_slices * round_passes)
-    local = tiles.row - tiles.begin[tile]
-    own_round = pass_round[own_pass]
-    cell = fine[own_round] + local // LANES * round_passes[own_round] + own_pass - round_pass[own_round]
-    lane = cell * LANES + local % LANES
-    del cell, own_round, own_pass
-    order = stable_order(xp, (lane, code))
-    most = int(passes.terms.max()) if len(passes.tile) else 0
-    fine_ptr, codes = write_codes(xp, lane[order], code[order], int(fine[-1]), unit, most)
-    n_units = int(fine_ptr[-1])
-    unit_cell = owners(xp, fine_ptr, n_units)
-    unit_round = owners(xp, fine, int(fine[-1]))[unit_cell]
-    # A round without passes has no unit.
-    unit_pass = round_pass[unit_round] + (unit_cell - fine[unit_round]) % round_passes[unit_round]
-    ends = xp.arange(n_units) == fine_ptr[unit_cell + 1] - 1
-    marks = pass_term[unit_pass] - pass_term[round_pass[unit_round]]
-    marks += ends * (passes.layer[unit_pass] + 1 << _LAYER_SHIFT)
-
-    # Then one for every slice.
-    n_cells = int(round_cell[-1])
-    cell_round = owners(xp, round_cell, n_cells)
-    begin = fine[cell_round] + (xp.arange(n_cells) - round_cell[cell_round]) * round_passes[cell_round]
-    cell_ptr = xp.concatenate((fine_ptr[begin], fine_ptr[-1:]))
-    filled = cell_ptr[1:] > cell_ptr[:-1]
-    marks[cell_ptr[1:][filled] - 1] += _LAST_OF_SLICE
+    tiles, term, passes = found
+    rounds = _put_into_rounds(xp, tiles, passes, most_terms)
+    lane, code = _place_entries(xp, tiles, term, passes, rounds)
+    del found, term
+    cell_ptr, codes, marks = _write_units(xp, lane, code, passes, rounds, unit)
+    del lane, code
     cell_unit, cell_units, kept = share_cells(xp, cell_ptr, codes, unit, marks)
     codes = gather_units(codes, unit, kept)
     blank = xp.full(LANES * unit, PAD[codes.dtype.itemsize], codes.dtype)
@@ -182,9 +132,9 @@ def build_passes(
         type_tile=tiles.type_tile,
         begin=tiles.begin,
         rows=tiles.rows,
-        round_ptr=round_ptr,
-        term_ptr=pass_term[round_pass],
-        round_cell=round_cell,
+        round_ptr=rounds.ptr,
+        term_ptr=passes.first_term[rounds.first_pass],
+        round_cell=rounds.cell,
         cell_unit=cell_unit,
         cell_units=cell_units,
         unit=unit,
@@ -206,6 +156,49 @@ class _Passes:
     tile: Array
     layer: Array
     terms: Array
+    first_term: Array
+
+
+@dataclass(frozen=True, eq=False)
+class _Rounds:
+    """The rounds of all tiles: of every tile, and the passes, slices and cells of every round.
+
+    Cells are numbered twice: `cell` counts one for every slice, `fine` one for every slice and pass, the
+    passes of a slice side by side.
+    """
+
+    ptr: Array
+    first_pass: Array
+    passes: Array
+    cell: Array
+    fine: Array
+
+
+def _cut_tiles(
+    xp: Any,
+    types: RowTypes,
+    k: int,
+    entries: ClassEntries,
+    slot_layer: Array,
+    slices: int,
+    most_terms: int,
+    most_entries: int,
+) -> tuple[TileTerms, Array, _Passes] | None:
+    """Return tiles that are neither crowded nor long, the term of every entry, and the passes; or None."""
+    cuts: TileCuts | None = cut_types(xp, types, k, slices)
+    while cuts is not None:
+        tiles, term = list_terms(xp, types, k, entries, cuts)
+        passes = _sort_terms(xp, tiles, term, slot_layer)
+        crowded = passes.tile[passes.terms > most_terms]
+        entries_of = counts(xp, tiles.tile, len(tiles.begin))
+        long = xp.flatnonzero((entries_of > most_entries) & (tiles.rows > _SPREAD))
+        if len(crowded) + len(long) == 0:
+            return tiles, term, passes
+        # Fewer rows have fewer terms and entries; the other tiles stay as they are.
+        cuts = split_tiles(xp, cuts, xp.unique(xp.concatenate((crowded, long))))
+        # Not beside those that are listed next.
+        del tiles, term, passes, crowded
+    return None
 
 
 def _sort_terms(xp: Any, tiles: TileTerms, term: Array, slot_layer: Array) -> _Passes:
@@ -217,7 +210,58 @@ def _sort_terms(xp: Any, tiles: TileTerms, term: Array, slot_layer: Array) -> _P
     tile, layer = tiles.term_tile[order], layer[order]
     chosen, of_term = distinct(xp, (tile, layer))
     terms = counts(xp, of_term, len(chosen))
-    return _Passes(order, of_term, tile[chosen], layer[chosen], terms)
+    return _Passes(order, of_term, tile[chosen], layer[chosen], terms, pointers(xp, terms))
+
+
+def _put_into_rounds(xp: Any, tiles: TileTerms, passes: _Passes, most_terms: int) -> _Rounds:
+    """Put the passes of every tile into rounds, and number their cells."""
+    tile_pass = pointers(xp, counts(xp, passes.tile, len(tiles.begin)))
+    ptr, first_pass = _rounds(xp, tile_pass, passes.terms, most_terms)
+    own = first_pass[1:] - first_pass[:-1]
+    slices = (-(-tiles.rows // LANES))[owners(xp, ptr, len(own))]
+    return _Rounds(ptr, first_pass, own, pointers(xp, slices), pointers(xp, slices * own))
+
+
+def _place_entries(
+    xp: Any, tiles: TileTerms, term: Array, passes: _Passes, rounds: _Rounds
+) -> tuple[Array, Array]:
+    """Return the lane of every entry, counted over the fine cells, and the number of its term in its pass."""
+    n_terms = len(tiles.term_tile)
+    place, of_term = xp.empty(n_terms, xp.int64), xp.empty(n_terms, xp.int64)
+    place[passes.order] = xp.arange(n_terms) - passes.first_term[passes.of_term]
+    of_term[passes.order] = passes.of_term
+    code, own_pass = place[term], of_term[term]
+    own_round = owners(xp, rounds.first_pass, len(passes.tile))[own_pass]
+    local = tiles.row - tiles.begin[tiles.tile]
+    cell = rounds.fine[own_round] + local // LANES * rounds.passes[own_round]
+    cell += own_pass - rounds.first_pass[own_round]
+    return cell * LANES + local % LANES, code
+
+
+def _write_units(
+    xp: Any, lane: Array, code: Array, passes: _Passes, rounds: _Rounds, unit: int
+) -> tuple[Array, Array, Array]:
+    """Return the first unit of every cell, and the codes and the marks of the units."""
+    fine, cells = rounds.fine, int(rounds.fine[-1])
+    order = stable_order(xp, (lane, code))
+    most = int(passes.terms.max()) if len(passes.tile) else 0
+    fine_ptr, codes = write_codes(xp, lane[order], code[order], cells, unit, most)
+    n_units = int(fine_ptr[-1])
+    unit_cell = owners(xp, fine_ptr, n_units)
+    unit_round = owners(xp, fine, cells)[unit_cell]
+    # A round without passes has no unit.
+    unit_pass = rounds.first_pass[unit_round] + (unit_cell - fine[unit_round]) % rounds.passes[unit_round]
+    ends = xp.arange(n_units) == fine_ptr[unit_cell + 1] - 1
+    marks = passes.first_term[unit_pass] - passes.first_term[rounds.first_pass[unit_round]]
+    marks += ends * (passes.layer[unit_pass] + 1 << _LAYER_SHIFT)
+
+    n_cells = int(rounds.cell[-1])
+    own = owners(xp, rounds.cell, n_cells)
+    first = fine[own] + (xp.arange(n_cells) - rounds.cell[own]) * rounds.passes[own]
+    cell_ptr = xp.concatenate((fine_ptr[first], fine_ptr[-1:]))
+    filled = cell_ptr[1:] > cell_ptr[:-1]
+    marks[cell_ptr[1:][filled] - 1] += _LAST_OF_SLICE
+    return cell_ptr, codes, marks
 
 
 def _rounds(xp: Any, tile_pass: Array, per_pass: Array, most_terms: int) -> tuple[Array, Array]:
