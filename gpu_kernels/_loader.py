@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
-from gpu_kernels.device import Kernel, Macros
+__all__ = ["COMPILE_OPTIONS", "SOURCES", "Kernel", "Macros", "kernel_names", "raw_kernel", "source_text"]
 
-__all__ = ["COMPILE_OPTIONS", "SOURCES", "kernel_names", "raw_kernel", "source_text"]
+Macros = tuple[tuple[str, int], ...]
+"""Names and values of the macros of a specialisation, sorted by name."""
+
+Kernel = Callable[..., None]
+"""Called as ``kernel(grid, block, arguments, shared_mem=bytes)``, like a CuPy RawKernel."""
 
 COMPILE_OPTIONS = ("-std=c++17",)
 

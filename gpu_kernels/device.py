@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from gpu_kernels._loader import Kernel, Macros, raw_kernel
 from gpu_kernels.availability import unavailable_reason
 
 __all__ = [
@@ -18,13 +19,6 @@ __all__ = [
     "device_problem",
     "use_device",
 ]
-
-Macros = tuple[tuple[str, int], ...]
-"""Names and values of the macros of a specialisation, sorted by name."""
-
-Kernel = Callable[..., None]
-"""Called as ``kernel(grid, block, arguments, shared_mem=bytes)``, like a CuPy RawKernel."""
-
 
 _QUEUED = 8
 """Calls between two events: the host queues the later ones while the device is at work on the first."""
@@ -87,8 +81,6 @@ class CudaDevice:
 
     def kernel(self, source: str, name: str, macros: Macros) -> Kernel:
         """Return a compiled kernel; see :func:`gpu_kernels._loader.raw_kernel`."""
-        from gpu_kernels._loader import raw_kernel
-
         return raw_kernel(self._cupy.cuda.Device().id, source, name, macros)
 
     def free_bytes(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -37,8 +38,8 @@ class HybridMatrix:
         Its level curve.
     level, level_reason, backend, backend_reason
         Choices already made.
-    policy, memory_budget
-        The request that led to them, reused for the transposed matrix.
+    transposed : callable
+        Makes the same choices for the transposed matrix.
     """
 
     def __init__(
@@ -49,8 +50,7 @@ class HybridMatrix:
         level_reason: str,
         backend: str,
         backend_reason: str,
-        policy: str | int = "auto",
-        memory_budget: int | None = None,
+        transposed: Callable[[], HybridMatrix],
     ) -> None:
         self.symbolic = matrix
         self.curve = curve
@@ -58,8 +58,7 @@ class HybridMatrix:
         self.level_reason = level_reason
         self.backend = backend
         self.backend_reason = backend_reason
-        self._policy = policy
-        self._memory_budget = memory_budget
+        self._transposed = transposed
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -129,11 +128,7 @@ class HybridMatrix:
     @cached_property
     def T(self) -> HybridMatrix:  # noqa: N802
         """The transposed matrix, built on first use from the transposed diagram."""
-        from hybrid.operator import inject
-
-        transposed = inject(
-            self.symbolic.transpose(), self._policy, self.backend, memory_budget=self._memory_budget
-        )
+        transposed = self._transposed()
         transposed.__dict__["T"] = self
         return transposed
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hybrid.backend import BackendChoice, choose_backend
 from hybrid.levels.choice import LevelChoice, choose_level, within_budget
 from hybrid.levels.curve import LevelCurve, level_curve
@@ -9,7 +11,7 @@ from hybrid.matrix import HybridMatrix
 from hybrid.representation import MatrixStatistics, Product
 from mtbdd.offset import OffsetMTBDD
 
-__all__ = ["HybridMatrix", "MatrixStatistics", "confirm_gpu", "inject"]
+__all__ = ["HybridMatrix", "MatrixStatistics", "confirm_gpu", "inject", "inject_transposed"]
 
 
 def inject(
@@ -58,12 +60,20 @@ def inject(
     measured = _measure_on_device(curve, level, memory_budget) if engine.name == "gpu" else None
     if measured is not None:
         choice = measured[0]
+    transposed = partial(inject_transposed, matrix, level, engine.name, memory_budget)
     operator = HybridMatrix(
-        matrix, curve, choice.level, choice.reason, engine.name, engine.reason, level, memory_budget
+        matrix, curve, choice.level, choice.reason, engine.name, engine.reason, transposed
     )
     if measured is not None:
         operator.__dict__["product"] = measured[1]
     return operator
+
+
+def inject_transposed(
+    matrix: OffsetMTBDD, level: str | int, backend: str, memory_budget: int | None = None
+) -> HybridMatrix:
+    """Choose a level for the transposed matrix; see `inject`."""
+    return inject(matrix.transpose(), level, backend, memory_budget=memory_budget)
 
 
 def confirm_gpu(curve: LevelCurve, engine: BackendChoice) -> BackendChoice:

@@ -58,6 +58,35 @@ def test_layers_no_forbidden_import(package: str) -> None:
     assert not faults, "\n".join(faults)
 
 
+def imports_of_modules() -> dict[str, set[str]]:
+    """Every module of the three packages with the modules that it imports, also inside functions."""
+    files = {}
+    for package in PACKAGES:
+        for path in source_files(package):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    found: dict[str, set[str]] = {name: set() for name in files}
+    for name, path in files.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                # What is imported is a module of a package, or a name of a module.
+                whole = [f"{node.module}.{alias.name}" for alias in node.names]
+                found[name] |= {module if module in files else node.module for module in whole}
+            elif isinstance(node, ast.Import):
+                found[name] |= {alias.name for alias in node.names}
+        found[name] &= files.keys() - {name}
+    return found
+
+
+def test_layers_no_module_imports_itself_by_way_of_others() -> None:
+    left = imports_of_modules()
+    assert len(left) > 200
+    # Modules that import none of those left go; what stays is in circles or leads into one.
+    while free := {name for name, needed in left.items() if not needed & left.keys()}:
+        left = {name: needed for name, needed in left.items() if name not in free}
+    assert not left, f"circles among {sorted(left)}"
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_layers_imports_are_absolute_and_explicit(package: str) -> None:
     faults = []

@@ -26,8 +26,9 @@ from hybrid.checking.rounding import row_entries, step_slack
 from hybrid.checking.systems import injected, leaving_rates, note_run
 from hybrid.solvers.base import Clock
 from hybrid.solvers.enclosure import UNIT
+from hybrid.solvers.host import workspace_of
 from hybrid.solvers.poisson import poisson_weights
-from hybrid.solvers.workspace import Array, Pair, workspace_of
+from hybrid.solvers.workspace import Array, Pair
 from mtbdd.language.syntax import ModelType
 from mtbdd.model import SymbolicModel
 from mtbdd.states import StateIndex

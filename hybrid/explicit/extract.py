@@ -21,7 +21,7 @@ from hybrid.injection.injected import enumerate_paths
 from hybrid.injection.ragged import pointers
 from hybrid.injection.submatrices import expand_nodes
 from hybrid.levels.counting import nonzeros_below, paths_from_root
-from hybrid.levels.report import free_memory_bytes
+from hybrid.memory import free_memory_bytes
 from mtbdd.convert import count_nonzeros
 from mtbdd.offset import OffsetMTBDD
 

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from hybrid.gpu.card import REFERENCE, Card, card_in_use
 from hybrid.gpu.pair_cost import SECONDS_SERIAL_ENTRY, count_pairs, has_long_rows, longest_row, pair_seconds
 from hybrid.gpu.tuning import choose_tuning
-from hybrid.injection.row_types import RowTypes
+from hybrid.injection.row_types import RowTypes, TypedMatrix
 from hybrid.levels.counting import nonzeros_below
-from hybrid.levels.curve import LevelCurve
 
 __all__ = ["level_seconds", "predicted_seconds", "rank_levels", "types_of_level", "uses_pairs"]
 
@@ -51,7 +50,7 @@ class _Form(NamedTuple):
     pairs: bool
 
 
-_cache: weakref.WeakKeyDictionary[LevelCurve, dict[Card, dict[int, _Form]]] = weakref.WeakKeyDictionary()
+_cache: weakref.WeakKeyDictionary[TypedMatrix, dict[Card, dict[int, _Form]]] = weakref.WeakKeyDictionary()
 
 
 def level_seconds(
@@ -112,7 +111,7 @@ def level_seconds(
     return float(seconds.sum()) + slots + streamed + _SECONDS_START
 
 
-def _levels(curve: LevelCurve) -> dict[int, _Form]:
+def _levels(curve: TypedMatrix) -> dict[int, _Form]:
     """Return the usable levels, each in the form predicted to be fastest on the card in use."""
     known, card = _cache.setdefault(curve, {}), card_in_use()
     if card not in known:
@@ -151,13 +150,13 @@ def _as_pairs(
             yield _Form(seconds * slower, types, True), k
 
 
-def predicted_seconds(curve: LevelCurve, k: int) -> float | None:
+def predicted_seconds(curve: TypedMatrix, k: int) -> float | None:
     """Predict the time of a product at level k; None if the GPU backend cannot use the level."""
     found = _levels(curve).get(k)
     return None if found is None else found.seconds
 
 
-def types_of_level(curve: LevelCurve, k: int) -> RowTypes:
+def types_of_level(curve: TypedMatrix, k: int) -> RowTypes:
     """Return the row types, plain or shared up to a scale, that the GPU backend uses at level k.
 
     Raises
@@ -168,7 +167,7 @@ def types_of_level(curve: LevelCurve, k: int) -> RowTypes:
     return _form(curve, k).types
 
 
-def uses_pairs(curve: LevelCurve, k: int) -> bool:
+def uses_pairs(curve: TypedMatrix, k: int) -> bool:
     """Tell whether the GPU backend holds level k as pairs instead of tiles.
 
     Raises
@@ -179,14 +178,14 @@ def uses_pairs(curve: LevelCurve, k: int) -> bool:
     return _form(curve, k).pairs
 
 
-def _form(curve: LevelCurve, k: int) -> _Form:
+def _form(curve: TypedMatrix, k: int) -> _Form:
     found = _levels(curve).get(k)
     if found is None:
         raise ValueError(f"level: level {k} has too many row types for the gpu backend; choose 'min-time'")
     return found
 
 
-def rank_levels(curve: LevelCurve) -> list[tuple[int, RowTypes, float]]:
+def rank_levels(curve: TypedMatrix) -> list[tuple[int, RowTypes, float]]:
     """Return the usable levels with their row types and predicted seconds, fastest first."""
     ranked = sorted((form.seconds, k) for k, form in _levels(curve).items())
     return [(k, _levels(curve)[k].types, seconds) for seconds, k in ranked]

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.injection.block_classes import BlockClasses
-from hybrid.injection.row_types import RowTypes
-from hybrid.levels.curve import LevelCurve
+from hybrid.injection.row_types import RowTypes, TypedMatrix
 from mtbdd.offset import distinct_rows
 
 __all__ = [
@@ -74,12 +73,12 @@ class PairCounts:
     products: int
 
 
-def has_long_rows(curve: LevelCurve, nonzeros: tuple[NDArray[np.int64], ...]) -> bool:
+def has_long_rows(curve: TypedMatrix, nonzeros: tuple[NDArray[np.int64], ...]) -> bool:
     """Tell whether a matrix has rows too long for one thread each.
 
     Parameters
     ----------
-    curve : LevelCurve
+    curve : TypedMatrix
     nonzeros : tuple of ndarray
         Non-zeros of every node's submatrix, by :func:`hybrid.levels.counting.nonzeros_below`.
     """

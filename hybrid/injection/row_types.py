@@ -13,6 +13,7 @@ array sweep a level, and the groups of a row type are then counted like paths.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from hybrid.injection.block_classes import BlockClasses
 from hybrid.injection.ragged import concatenated_ranges, distinct_lists, pointers
 
-__all__ = ["RowTypeLevel", "RowTypes", "find_row_types"]
+__all__ = ["RowTypeLevel", "RowTypes", "TypedMatrix", "find_row_types"]
 
 Int64Array = NDArray[np.int64]
 Int32Array = NDArray[np.int32]
@@ -102,6 +103,26 @@ class RowTypes:
         level = self.levels[k]
         first = self.classes.representative[k][level.blocks[level.ptr[:-1]]]
         return self.classes.matrix.rows[k][first]
+
+
+class TypedMatrix(Protocol):
+    """A matrix whose row types are known, such as every level curve of one matrix."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+
+    @property
+    def nonzeros(self) -> int:
+        """Non-zeros."""
+
+    @property
+    def plain(self) -> RowTypes:
+        """Row types with blocks shared when equal."""
+
+    @property
+    def scaled(self) -> RowTypes:
+        """Row types with blocks shared when equal up to a scale."""
 
 
 def find_row_types(classes: BlockClasses, slot_limit: int = SLOT_LIMIT) -> RowTypes:

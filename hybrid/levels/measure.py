@@ -12,8 +12,8 @@ import numpy as np
 from hybrid.levels.choice import predicted_seconds
 from hybrid.levels.curve import level_curve
 from hybrid.levels.layers import layer_levels
-from hybrid.levels.report import free_memory_bytes
 from hybrid.levels.table import LevelTable
+from hybrid.memory import free_memory_bytes
 from mtbdd.offset import OffsetMTBDD
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.levels.choice import choose_level
@@ -16,7 +15,7 @@ from mtbdd.offset import OffsetMTBDD
 if TYPE_CHECKING:
     from hybrid.mdp.offers import Offer
 
-__all__ = ["LevelReport", "free_memory_bytes", "report_levels"]
+__all__ = ["LevelReport", "report_levels"]
 
 
 @dataclass(frozen=True)
@@ -120,14 +119,3 @@ def report_levels(
         fastest = choose_level(curve, "min-time", backend).level
     smallest = choose_level(curve, "min-memory", backend).level
     return LevelReport(label, curve, base_memory_bytes(size), smallest, fastest, reason, measured)
-
-
-def free_memory_bytes() -> int:
-    """Return the memory that can be had without swapping."""
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024 * int(line.split()[1])
-    except OSError:
-        pass
-    return 1 << 62

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from hybrid.mdp.host import NoMatrix, finish_on_host, in_parts
 from hybrid.mdp.offers import Groups, Offer
 from hybrid.mdp.operator import NO_CHOICE, ChoiceOperator
 from hybrid.mdp.refusal import NOTHING_TO_MULTIPLY, Refusal
-from hybrid.operator import confirm_gpu
+from hybrid.operator import confirm_gpu, inject_transposed
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.workspace import Array, Workspace
 
@@ -108,8 +109,9 @@ def hybrid_choices(
     choice = choose_level(curve, options.level, engine.name)
     for offer, own in zip(wanted, curve.curves, strict=True):
         assert offer.matrix is not None
+        transposed = partial(inject_transposed, offer.matrix, options.level, engine.name)
         matrix = HybridMatrix(
-            offer.matrix, own, choice.level, choice.reason, engine.name, engine.reason, options.level
+            offer.matrix, own, choice.level, choice.reason, engine.name, engine.reason, transposed
         )
         _ = matrix.product  # built here, so that no set-up hides in the iterations' time
         injected[offer.layer] = matrix

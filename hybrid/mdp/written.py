@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from hybrid.explicit.csr import index_types
 from hybrid.explicit.extract import explicit_matrix, explicit_sizes
 from hybrid.injection.ragged import concatenated_ranges, pointers
-from hybrid.levels.report import free_memory_bytes
 from hybrid.mdp.offers import Offer
+from hybrid.memory import free_memory_bytes
 
 __all__ = ["WrittenChoices", "device_bytes", "write_choices"]
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status, Sweeper, Vector
+from hybrid.solvers.host import workspace_of
 from hybrid.solvers.recurrence import Recurrence
-from hybrid.solvers.workspace import workspace_of
 
 __all__ = ["BiCGStab"]
 

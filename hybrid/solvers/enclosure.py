@@ -19,7 +19,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status, Sweeper, Vector
-from hybrid.solvers.workspace import Array, workspace_of
+from hybrid.solvers.host import workspace_of
+from hybrid.solvers.workspace import Array
 
 __all__ = [
     "TINY",

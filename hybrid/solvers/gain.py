@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybrid.solvers.base import Clock, Criterion, Progress, Status, Sweeper, Vector
-from hybrid.solvers.workspace import Array, Workspace, workspace_of
+from hybrid.solvers.host import workspace_of
+from hybrid.solvers.workspace import Array, Workspace
 
 __all__ = ["Gain", "GainResult"]
 

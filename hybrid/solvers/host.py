@@ -201,3 +201,12 @@ def _greatest_changes(new: Vector, old: Vector) -> Vector:
                 found[1] = max(found[1], np.fmax.reduce(change, initial=0.0))
             found[0] = np.maximum(found[0], greatest)
     return found
+
+
+def workspace_of(matrix: Sweeper) -> Workspace:
+    """Return the workspace that a matrix offers by a method of this name, or else one on the host."""
+    own = getattr(matrix, "workspace", None)
+    if own is not None:
+        offered: Workspace = own()
+        return offered
+    return HostWorkspace(matrix)

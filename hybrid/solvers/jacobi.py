@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hybrid.solvers.base import Criterion, Progress, Solution, Sweeper, Vector
+from hybrid.solvers.host import workspace_of
 from hybrid.solvers.iteration import ITERATE_VECTORS, iterate
-from hybrid.solvers.workspace import workspace_of
 
 __all__ = ["Jacobi"]
 

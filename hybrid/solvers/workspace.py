@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 from numpy.typing import ArrayLike, NDArray
 
-from hybrid.solvers.base import Criterion, Sweeper, Vector
+from hybrid.solvers.base import Criterion, Vector
 from hybrid.solvers.recurrence import Recurrence
 
-__all__ = ["Array", "Pair", "Steps", "System", "Workspace", "workspace_of"]
+__all__ = ["Array", "Pair", "Steps", "System", "Workspace"]
 
 Array = Any
 """An array of the workspace's module `xp`."""
@@ -148,14 +148,3 @@ class Workspace(Protocol):
 
     def to_host(self, array: Array) -> NDArray[Any]:
         """Return a whole array as a NumPy array."""
-
-
-def workspace_of(matrix: Sweeper) -> Workspace:
-    """Return the workspace that a matrix offers by a method of this name, or else one on the host."""
-    own = getattr(matrix, "workspace", None)
-    if own is not None:
-        offered: Workspace = own()
-        return offered
-    from hybrid.solvers.host import HostWorkspace
-
-    return HostWorkspace(matrix)

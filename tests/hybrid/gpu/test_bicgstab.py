@@ -16,7 +16,7 @@ from hybrid.explicit import CsrArrays, ExplicitOperator, FunctionOperator
 from hybrid.gpu.krylov import RECORDED
 from hybrid.operator import inject
 from hybrid.solvers import BiCGStab, Criterion, Solution, Status
-from hybrid.solvers.workspace import workspace_of
+from hybrid.solvers.host import workspace_of
 from tests.gpu_kernels.devices import to_numpy
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 from tests.helpers import from_dense
