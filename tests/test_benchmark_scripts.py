@@ -314,6 +314,12 @@ def test_gains_in_the_readme_are_those_of_the_records(scripts: Any) -> None:
     assert f"{on_gpu:.1f} times as fast as cuSPARSE CSR" in text
     for row in load("symbolic_build")["rows"]:
         assert row["seconds"] < row.get("prism_seconds", float("inf")), row
+    (whole,) = load("whole_run")["rows"]
+    assert f"answered in {whole['wall_seconds']:.0f} seconds" in text
+    sweeps = [row["speedup"] for row in load("mdp_sweep")["rows"]]
+    gains = f"{min(sweeps):.1f} to {max(sweeps):.1f} times as fast as"
+    assert gains in text
+    assert gains in (FOLDER.parent / "docs" / "gpu.md").read_text().replace("\n", " ")
 
 
 def test_pages_link_to_records_that_are_there() -> None:
