@@ -1,0 +1,89 @@
+"""How level and launch shape are chosen where steps are timed: with times that a test makes up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from gpu_kernels import ChoiceTiles, Device
+from hybrid.gpu import choice_build
+from hybrid.gpu.choice_build import build_choices
+from mtbdd.offset import OffsetMTBDD
+from tests.helpers import from_dense
+
+
+@pytest.fixture
+def matrices() -> dict[int, OffsetMTBDD]:
+    size = 300
+    return {
+        0: from_dense(0.5 * np.eye(size) + 0.25 * np.eye(size, k=7)),
+        1: from_dense(0.75 * np.eye(size, k=-2)),
+    }
+
+
+class Times:
+    """Stands for the timing of steps, and remembers what was timed."""
+
+    def __init__(self, seconds: Callable[[ChoiceTiles], float]) -> None:
+        self.seconds_of = seconds
+        self.timed: list[ChoiceTiles] = []
+
+    def seconds(self, _: object, tiles: ChoiceTiles) -> float:
+        self.timed.append(tiles)
+        return self.seconds_of(tiles)
+
+
+@pytest.fixture
+def timing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[ChoiceTiles], float]], Times]:
+    def install(seconds: Callable[[ChoiceTiles], float]) -> Times:
+        times = Times(seconds)
+        monkeypatch.setattr(choice_build, "PROBE_ENTRIES", 0)
+        monkeypatch.setattr(choice_build._Trial, "seconds", lambda trial, tiles: times.seconds(trial, tiles))
+        return times
+
+    return install
+
+
+Timing = Callable[[Callable[[ChoiceTiles], float]], Times]
+
+
+def test_the_fastest_level_and_shape_are_taken(
+    device: Device, matrices: dict[int, OffsetMTBDD], timing: Timing
+) -> None:
+    times = timing(lambda tiles: tiles.tuning.min_blocks + 1e-3 * len(tiles.items))
+    found = build_choices(device, matrices, 2)
+    assert found is not None
+    _, tiles = found
+    # The shape with the fewest blocks, 256 threads, at the level with the fewest items.
+    assert (tiles.tuning.threads, tiles.tuning.min_blocks) == (256, 4)
+    assert len(tiles.items) == min(len(t.items) for t in times.timed if t.tuning.min_blocks == 4)
+    assert any(t is tiles for t in times.timed)
+
+
+def test_a_level_that_only_the_better_shape_favours_is_found(
+    device: Device, matrices: dict[int, OffsetMTBDD], timing: Timing
+) -> None:
+    def seconds(tiles: ChoiceTiles) -> float:
+        # Slots are those of the level, whatever the shape: with eight blocks few are better, with nine many.
+        slots = 1e-3 * len(tiles.base)
+        return {8: 2.0 + slots, 9: 1.0 - slots}.get(tiles.tuning.min_blocks, 5.0)
+
+    times = timing(seconds)
+    found = build_choices(device, matrices, 2)
+    assert found is not None
+    _, tiles = found
+    assert tiles.tuning.min_blocks == 9
+    first = min((t for t in times.timed if t.tuning.min_blocks == 8), key=seconds)
+    assert len(tiles.base) > len(first.base)
+    assert seconds(tiles) == min(map(seconds, times.timed))
+
+
+def test_a_given_level_is_kept(device: Device, matrices: dict[int, OffsetMTBDD], timing: Timing) -> None:
+    times = timing(lambda tiles: float(len(tiles.items)))
+    levels = {k for k in range(20) if build_choices(device, matrices, 2, k) is not None}
+    for k in levels:
+        times.timed.clear()
+        found = build_choices(device, matrices, 2, k)
+        assert found is not None and found[0] == k
