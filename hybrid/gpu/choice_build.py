@@ -71,7 +71,8 @@ def build_choices(
     Synchronises: yes.
     """
     curve = stacked_curve(stack_layers(matrices, layers))
-    timed = curve.nonzeros >= PROBE_ENTRIES and level in ("auto", "min-time")
+    large = curve.nonzeros >= PROBE_ENTRIES
+    timed, tuned = large and level in ("auto", "min-time"), large and options is None
     trial = _Trial(device, gains, maximise)
     best: _Timed | None = None
     problem: MemoryError | None = None
@@ -81,7 +82,7 @@ def build_choices(
         if isinstance(built, MemoryError):
             problem = built
         elif built is not None:
-            seconds = trial.seconds(built) if timed else 0.0
+            seconds = trial.seconds(built) if timed or tuned else 0.0
             if best is None or seconds < best[0]:
                 best = seconds, k, built
         if best is not None and not timed:
@@ -90,10 +91,9 @@ def build_choices(
         if problem is not None:
             raise problem
         return None
+    if tuned:
+        best = _retuned(trial, curve, best, candidates if timed else [])
     _, k, tiles = best
-    if options is None and curve.nonzeros >= PROBE_ENTRIES:
-        others = [other for other in candidates if other != k] if timed else []
-        return _retuned(trial, curve, k, tiles, others)
     return k, tiles
 
 
@@ -127,26 +127,24 @@ def _built(
         return error
 
 
-def _retuned(
-    trial: _Trial, curve: StackedCurve, k: int, tiles: ChoiceTiles, others: list[int]
-) -> tuple[int, ChoiceTiles]:
-    """Return the level and tiles, or others that were measured to be faster.
+def _retuned(trial: _Trial, curve: StackedCurve, best: _Timed, levels: list[int]) -> _Timed:
+    """Return the tiles of a level, or others that were measured to be faster.
 
     Launch shapes first; then smaller tiles, which spread small models over more blocks; larger items, whose
-    tables are made less often; look-ups side by side or one by one; and single entries. In the end other
+    tables are made less often; look-ups side by side or one by one; and single entries. In the end the other
     levels with what was best, for the shape that levels are compared with suits some better than others.
     """
-    best: _Timed = trial.seconds(tiles), k, tiles
-    options = ChoiceLayoutOptions(tuning=tiles.tuning)
+    _, k, tiles = best
     own = tiles.tuning
-    tunings = (
-        replace(own, min_blocks=9),
-        replace(own, min_blocks=7),
-        replace(own, min_blocks=9, members=2 if own.members == 4 else 4),
-        replace(own, threads=2 * own.threads, min_blocks=own.min_blocks // 2),
-    )
+    for blocks in (9, 7):
+        # The layout is the same.
+        best = _faster(trial, k, replace(tiles, tuning=replace(own, min_blocks=blocks)), best)
+    options = ChoiceLayoutOptions(tuning=best[2].tuning)
     steps: tuple[tuple[dict[str, Any], ...], ...] = (
-        tuple({"tuning": tuning} for tuning in tunings),
+        (
+            {"tuning": replace(own, min_blocks=9, members=2 if own.members == 4 else 4)},
+            {"tuning": replace(own, threads=2 * own.threads, min_blocks=own.min_blocks // 2)},
+        ),
         ({"slices": 8}, {"slices": 4}),
         ({"turns": 2},),
         ({"look_ups": 4 if tiles.look_ups == 1 else 1},),
@@ -154,24 +152,22 @@ def _retuned(
     )
     for changes in steps:
         for changed in [replace(options, **change) for change in changes]:
-            faster = _faster(trial, curve, k, changed, best)
-            if faster is not None:
-                best, options = faster, changed
-    for other in others:
-        best = _faster(trial, curve, other, options, best) or best
-    _, k, tiles = best
-    return k, tiles
+            before = best
+            best = _faster(trial, k, _built(trial.device, curve, k, changed), before)
+            if best is not before:
+                options = changed
+    for level in levels:
+        if level != k:
+            best = _faster(trial, level, _built(trial.device, curve, level, options), best)
+    return best
 
 
-def _faster(
-    trial: _Trial, curve: StackedCurve, k: int, options: ChoiceLayoutOptions, best: _Timed
-) -> _Timed | None:
-    """Return the tiles of a level with these options if they were measured to be faster than the best."""
-    built = _built(trial.device, curve, k, options)
+def _faster(trial: _Trial, k: int, built: ChoiceTiles | MemoryError | None, best: _Timed) -> _Timed:
+    """Return the tiles of a level if there are any and they are measured to be faster than the best."""
     if not isinstance(built, ChoiceTiles):
-        return None
+        return best
     seconds = trial.seconds(built)
-    return (seconds, k, built) if seconds < best[0] else None
+    return (seconds, k, built) if seconds < best[0] else best
 
 
 class _Trial:

@@ -10,7 +10,7 @@ import numpy as np
 from gpu_kernels import ChoiceTiles, Device, Tuning, index_bits, index_type
 from gpu_kernels.tiles import LANES, pack_columns, pack_items, pack_terms
 from hybrid.gpu.arrays import Array, pointers, ranges, stable_order, to_host
-from hybrid.gpu.choice_tiles import PassTable, build_passes
+from hybrid.gpu.choice_tiles import PassLimits, PassTable, build_passes
 from hybrid.gpu.cost import level_seconds
 from hybrid.gpu.expansion import expand_classes, expand_groups
 from hybrid.gpu.layout import SHARED_BYTES, bundle_groups, count_chunks, find_gaps, fullest_rounds
@@ -132,8 +132,8 @@ def build_choice_tiles(
     unit = chosen.unit or (2 if nonzeros < _SHORT_ROWS * size * stacked.layers else 4)
     # What a term takes of the block's fast memory: a place for each member, and a weight.
     limit = min(chosen.most_terms, SHARED_BYTES // (tuning.members * bits // 8 + 8) - 4)
-    slices = chosen.slices or _SLICES
-    table = build_passes(xp, types, k, entries, slot_layer, slices, unit, limit, chosen.most_entries)
+    limits = PassLimits(chosen.slices or _SLICES, unit, limit, chosen.most_entries)
+    table = build_passes(xp, types, k, entries, slot_layer, limits)
     del entries
     if table is None:
         return None

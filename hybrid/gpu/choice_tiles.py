@@ -18,7 +18,7 @@ from hybrid.gpu.expansion import ClassEntries
 from hybrid.gpu.tile_terms import TileCuts, TileTerms, cut_types, list_terms, split_tiles
 from hybrid.injection.row_types import RowTypes
 
-__all__ = ["PassTable", "build_passes"]
+__all__ = ["PassLimits", "PassTable", "build_passes"]
 
 _LAST_OF_SLICE = 1 << 15
 _LAYER_SHIFT = 16
@@ -26,6 +26,28 @@ _LAYER_SHIFT = 16
 
 _SPREAD = 4 * LANES
 """Rows up to which a tile is not split for its entries alone: a slice for every warp of a block."""
+
+
+@dataclass(frozen=True)
+class PassLimits:
+    """Sizes of tiles with passes.
+
+    Attributes
+    ----------
+    slices : int
+        Slices of 32 rows of a tile at most; fewer where some pass would else have too many terms.
+    unit : int
+        Entries of a row that are read at once: 1, 2 or 4.
+    terms : int
+        Terms of a round at most.
+    entries : int
+        Entries of a tile of more than 128 rows at most.
+    """
+
+    slices: int
+    unit: int
+    terms: int
+    entries: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +101,7 @@ def build_passes(
     k: int,
     entries: ClassEntries,
     slot_layer: Array,
-    slices: int,
-    unit: int,
-    most_terms: int,
-    most_entries: int,
+    limits: PassLimits,
 ) -> PassTable | None:
     """Cut the row types of level k into tiles with passes.
 
@@ -98,14 +117,7 @@ def build_passes(
         Entries of one submatrix a class.
     slot_layer : ndarray, shape (slots of the level's types,), int64
         Layer of every slot.
-    slices : int
-        Slices of 32 rows of a tile at most; fewer where some pass would else have too many terms.
-    unit : int
-        Entries of a row that are read at once: 1, 2 or 4.
-    most_terms : int
-        Terms of a round at most.
-    most_entries : int
-        Entries of a tile of more than 128 rows at most.
+    limits : PassLimits
 
     Returns
     -------
@@ -116,18 +128,18 @@ def build_passes(
     -----
     Time: O(E log E) for E entries of all row types. Synchronises: yes.
     """
-    found = _cut_tiles(xp, types, k, entries, slot_layer, slices, most_terms, most_entries)
+    found = _cut_tiles(xp, types, k, entries, slot_layer, limits)
     if found is None:
         return None
     tiles, term, passes = found
-    rounds = _put_into_rounds(xp, tiles, passes, most_terms)
+    rounds = _put_into_rounds(xp, tiles, passes, limits.terms)
     lane, code = _place_entries(xp, tiles, term, passes, rounds)
     del found, term
-    cell_ptr, codes, marks = _write_units(xp, lane, code, passes, rounds, unit)
+    cell_ptr, codes, marks = _write_units(xp, lane, code, passes, rounds, limits.unit)
     del lane, code
-    cell_unit, cell_units, kept = share_cells(xp, cell_ptr, codes, unit, marks)
-    codes = gather_units(codes, unit, kept)
-    blank = xp.full(LANES * unit, PAD[codes.dtype.itemsize], codes.dtype)
+    cell_unit, cell_units, kept = share_cells(xp, cell_ptr, codes, limits.unit, marks)
+    codes = gather_units(codes, limits.unit, kept)
+    blank = xp.full(LANES * limits.unit, PAD[codes.dtype.itemsize], codes.dtype)
     return PassTable(
         type_tile=tiles.type_tile,
         begin=tiles.begin,
@@ -137,7 +149,7 @@ def build_passes(
         round_cell=rounds.cell,
         cell_unit=cell_unit,
         cell_units=cell_units,
-        unit=unit,
+        unit=limits.unit,
         codes=xp.concatenate((codes, blank)),
         marks=xp.concatenate((marks[kept], xp.zeros(1, xp.int64))),
         term_slot=tiles.term_slot[passes.order],
@@ -175,23 +187,16 @@ class _Rounds:
 
 
 def _cut_tiles(
-    xp: Any,
-    types: RowTypes,
-    k: int,
-    entries: ClassEntries,
-    slot_layer: Array,
-    slices: int,
-    most_terms: int,
-    most_entries: int,
+    xp: Any, types: RowTypes, k: int, entries: ClassEntries, slot_layer: Array, limits: PassLimits
 ) -> tuple[TileTerms, Array, _Passes] | None:
     """Return tiles that are neither crowded nor long, the term of every entry, and the passes; or None."""
-    cuts: TileCuts | None = cut_types(xp, types, k, slices)
+    cuts: TileCuts | None = cut_types(xp, types, k, limits.slices)
     while cuts is not None:
         tiles, term = list_terms(xp, types, k, entries, cuts)
         passes = _sort_terms(xp, tiles, term, slot_layer)
-        crowded = passes.tile[passes.terms > most_terms]
+        crowded = passes.tile[passes.terms > limits.terms]
         entries_of = counts(xp, tiles.tile, len(tiles.begin))
-        long = xp.flatnonzero((entries_of > most_entries) & (tiles.rows > _SPREAD))
+        long = xp.flatnonzero((entries_of > limits.entries) & (tiles.rows > _SPREAD))
         if len(crowded) + len(long) == 0:
             return tiles, term, passes
         # Fewer rows have fewer terms and entries; the other tiles stay as they are.
