@@ -80,6 +80,15 @@ def test_a_level_that_only_the_better_shape_favours_is_found(
     assert seconds(tiles) == min(map(seconds, times.timed))
 
 
+def test_launches_that_differ_in_blocks_alone_share_one_layout(
+    device: Device, matrices: dict[int, OffsetMTBDD], timing: Timing
+) -> None:
+    times = timing(lambda tiles: float(tiles.tuning.min_blocks == 8))
+    build_choices(device, matrices, 2)
+    first = times.timed[0]
+    assert {t.tuning.min_blocks for t in times.timed if t.codes is first.codes} == {8, 9, 7}
+
+
 def test_a_given_level_is_kept(device: Device, matrices: dict[int, OffsetMTBDD], timing: Timing) -> None:
     timing(lambda tiles: float(len(tiles.items)))
     found = [build_choices(device, matrices, 2, k) for k in range(20)]
