@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpu_kernels._launch import check_vector, index_bits, index_type
+    from gpu_kernels._loader import seconds_loading
     from gpu_kernels.availability import is_available, unavailable_reason
     from gpu_kernels.block_tasks import BlockTasks, block_spmv
     from gpu_kernels.choice_rows import ChoiceRows, run_choice_rows, step_choice_rows_numpy
     from gpu_kernels.choice_steps import NO_CHOICE, ChoiceStep
     from gpu_kernels.choices import ChoiceGains, ChoiceTiles, finish_choices, mark_entries, run_choices
     from gpu_kernels.coded import CodedVector, compress
-    from gpu_kernels.device import CudaDevice, Device, current_device, device_problem, use_device
+    from gpu_kernels.device import CudaDevice, Device, Place, current_device, device_problem, use_device
     from gpu_kernels.explicit import explicit_csr
     from gpu_kernels.formats import FORMATS, ExplicitMatrix
     from gpu_kernels.krylov import BiCGStabKernels
     from gpu_kernels.pairs import PairMatrix, PairTuning, run_pairs
+    from gpu_kernels.staging import Host, copied_to, made_for
     from gpu_kernels.steps import IterationState, Mode, Step, coded_step, finish_iteration, product_step
     from gpu_kernels.tiles import TileMatrix, Tuning, run_tiles
     from gpu_kernels.vector import add_scaled, compare_rows, relax_rows
@@ -40,10 +42,12 @@ __all__ = [
     "CudaDevice",
     "Device",
     "ExplicitMatrix",
+    "Host",
     "IterationState",
     "Mode",
     "PairMatrix",
     "PairTuning",
+    "Place",
     "Step",
     "TileMatrix",
     "Tuning",
@@ -53,6 +57,7 @@ __all__ = [
     "coded_step",
     "compare_rows",
     "compress",
+    "copied_to",
     "current_device",
     "device_problem",
     "explicit_csr",
@@ -61,6 +66,7 @@ __all__ = [
     "index_bits",
     "index_type",
     "is_available",
+    "made_for",
     "mark_entries",
     "product_step",
     "relax_rows",
@@ -68,6 +74,7 @@ __all__ = [
     "run_choices",
     "run_pairs",
     "run_tiles",
+    "seconds_loading",
     "step_choice_rows_numpy",
     "unavailable_reason",
     "use_device",
@@ -86,10 +93,12 @@ _HOMES = {
     "CudaDevice": "device",
     "Device": "device",
     "ExplicitMatrix": "formats",
+    "Host": "staging",
     "IterationState": "steps",
     "Mode": "steps",
     "PairMatrix": "pairs",
     "PairTuning": "pairs",
+    "Place": "device",
     "Step": "steps",
     "TileMatrix": "tiles",
     "Tuning": "tiles",
@@ -99,6 +108,7 @@ _HOMES = {
     "coded_step": "steps",
     "compare_rows": "vector",
     "compress": "coded",
+    "copied_to": "staging",
     "current_device": "device",
     "device_problem": "device",
     "explicit_csr": "explicit",
@@ -107,6 +117,7 @@ _HOMES = {
     "index_bits": "_launch",
     "index_type": "_launch",
     "is_available": "availability",
+    "made_for": "staging",
     "mark_entries": "choices",
     "product_step": "steps",
     "relax_rows": "vector",
@@ -114,6 +125,7 @@ _HOMES = {
     "run_choices": "choices",
     "run_pairs": "pairs",
     "run_tiles": "tiles",
+    "seconds_loading": "_loader",
     "step_choice_rows_numpy": "choice_rows",
     "unavailable_reason": "availability",
     "use_device": "device",

@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import functools
 import re
+import time
 from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
-__all__ = ["COMPILE_OPTIONS", "SOURCES", "Kernel", "Macros", "kernel_names", "raw_kernel", "source_text"]
+__all__ = [
+    "COMPILE_OPTIONS",
+    "SOURCES",
+    "Kernel",
+    "Macros",
+    "kernel_names",
+    "raw_kernel",
+    "seconds_loading",
+    "source_text",
+]
 
 Macros = tuple[tuple[str, int], ...]
 """Names and values of the macros of a specialisation, sorted by name."""
@@ -48,6 +58,8 @@ SOURCES = (
     "vector.cu",
 )
 """All files that are compiled."""
+
+_seconds = 0.0
 
 _INCLUDE = re.compile(r'^#include "([\w./]+)"$')
 _KERNEL = re.compile(r'extern "C" __global__ void(?:\s+__launch_bounds__\([^)]*\))?\s+(\w+)\(')
@@ -119,8 +131,16 @@ def raw_kernel(device: int, source: str, name: str, macros: Macros) -> Kernel:
     -----
     Compiled at the first call, some tenths of a second; CuPy keeps the binary on disk for later processes.
     """
+    global _seconds
+    begin = time.perf_counter()
     kernel: Any = _raw_module(device, source, macros).get_function(name)
+    _seconds += time.perf_counter() - begin
     return kernel  # type: ignore[no-any-return]
+
+
+def seconds_loading() -> float:
+    """Return the seconds that this process has spent on compiling and loading kernels so far."""
+    return _seconds
 
 
 @functools.cache

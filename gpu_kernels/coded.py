@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_kernels.device import Device
+from gpu_kernels.device import Device, Place
 
 __all__ = ["CodedVector", "compress"]
 
@@ -56,12 +56,12 @@ class CodedVector:
         return self.elements if self.bits == 64 else self.table[self.elements]
 
 
-def compress(device: Device, vector: Any) -> CodedVector:
-    """Put a vector on the device, by dictionary if it has at most 65,536 distinct values.
+def compress(place: Place, vector: Any) -> CodedVector:
+    """Put a vector in a place, by dictionary if it has at most 65,536 distinct values.
 
     Parameters
     ----------
-    device : Device
+    place : Place
     vector : ndarray, shape (n,), float64, or None
         On the host or on the device. None stands for zeros; the size of the result is then 0.
 
@@ -78,21 +78,21 @@ def compress(device: Device, vector: Any) -> CodedVector:
     if vector is None:
         return CodedVector(0, 0, None, None)
     size = len(vector)
-    table = _values(device, vector)
+    table = _values(place, vector)
     if table is None:
-        return CodedVector(size, 64, device.xp.ascontiguousarray(device.xp.asarray(vector)), None)
+        return CodedVector(size, 64, place.xp.ascontiguousarray(place.xp.asarray(vector)), None)
     bits = 8 if len(table) <= 256 else 16
-    elements = device.xp.empty(size, np.uint8 if bits == 8 else np.uint16)
+    elements = place.xp.empty(size, np.uint8 if bits == 8 else np.uint16)
     keys = table.view(np.int64)
     for begin in range(0, size, _CHUNK):
-        part = device.xp.asarray(vector[begin : begin + _CHUNK]).view(np.int64)
-        elements[begin : begin + _CHUNK] = device.xp.searchsorted(keys, part)
+        part = place.xp.asarray(vector[begin : begin + _CHUNK]).view(np.int64)
+        elements[begin : begin + _CHUNK] = place.xp.searchsorted(keys, part)
     return CodedVector(size, bits, elements, table)
 
 
-def _values(device: Device, vector: Any) -> Any:
+def _values(place: Place, vector: Any) -> Any:
     """Return the distinct values in the order of their bits, or None if they are too many to pay."""
-    xp = device.xp
+    xp = place.xp
     found = xp.zeros(0, np.int64)
     # A dictionary must be much shorter than the vector to be worth its indirection.
     limit = min(_LIMIT, max(16, len(vector) // 8))

@@ -15,6 +15,7 @@ __all__ = [
     "Device",
     "Kernel",
     "Macros",
+    "Place",
     "current_device",
     "device_problem",
     "use_device",
@@ -24,12 +25,16 @@ _QUEUED = 8
 """Calls between two events: the host queues the later ones while the device is at work on the first."""
 
 
-class Device(Protocol):
-    """What the wrappers need of a device; an emulator of kernels on the host offers the same."""
+class Place(Protocol):
+    """Where arrays are made: a device, or the host for those that are copied to one."""
 
     @property
     def xp(self) -> Any:
-        """Array module: CuPy, or NumPy for an emulator."""
+        """Array module: CuPy, or NumPy for the host and for an emulator."""
+
+
+class Device(Place, Protocol):
+    """What the wrappers need of a device; an emulator of kernels on the host offers the same."""
 
     @property
     def name(self) -> str:

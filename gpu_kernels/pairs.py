@@ -7,7 +7,7 @@ from typing import Any
 
 from gpu_kernels._launch import check_vector, macros
 from gpu_kernels.coded import CodedVector
-from gpu_kernels.device import Device
+from gpu_kernels.device import Device, Place
 from gpu_kernels.steps import NULL, Step
 from gpu_kernels.tiles import pack_columns
 
@@ -127,12 +127,12 @@ class PairMatrix:
         }  # fmt: skip
 
 
-def pack_pair_items(device: Device, index_bits: int, **members: Array) -> Array:
+def pack_pair_items(place: Place, index_bits: int, **members: Array) -> Array:
     """Return packed items of the first stage.
 
     Parameters
     ----------
-    device : Device
+    place : Place
     index_bits : int
         Width of indices.
     **members
@@ -140,15 +140,15 @@ def pack_pair_items(device: Device, index_bits: int, **members: Array) -> Array:
         (items,), each; see cuda/pairs.cu.
     """
     wide = [(members[n], index_bits) for n in ("first_row", "first_base", "product", "stride")]
-    return pack_columns(device, [*wide, (members["rows"], 32), (members["count"], 32), *_unused(members, 2)])
+    return pack_columns(place, [*wide, (members["rows"], 32), (members["count"], 32), *_unused(members, 2)])
 
 
-def pack_row_items(device: Device, index_bits: int, **members: Array) -> Array:
+def pack_row_items(place: Place, index_bits: int, **members: Array) -> Array:
     """Return packed items of the second stage.
 
     Parameters
     ----------
-    device : Device
+    place : Place
     index_bits : int
         Width of indices.
     **members
@@ -157,7 +157,7 @@ def pack_row_items(device: Device, index_bits: int, **members: Array) -> Array:
     """
     wide = [(members[n], index_bits) for n in ("row", "first_slot", "local")]
     padding = _unused(members, 3 if index_bits == 32 else 0)
-    return pack_columns(device, [*wide, (members["slots"], 32), (members["rows"], 32), *padding])
+    return pack_columns(place, [*wide, (members["slots"], 32), (members["rows"], 32), *padding])
 
 
 def _unused(members: dict[str, Array], words: int) -> list[tuple[Array, int]]:

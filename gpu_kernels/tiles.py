@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels._launch import blocks_for, check_vector, index_type, macros
-from gpu_kernels.device import Device
+from gpu_kernels.device import Device, Place
 from gpu_kernels.steps import NULL, Step
 
 __all__ = [
@@ -149,12 +149,12 @@ class TileMatrix:
         )  # fmt: skip
 
 
-def pack_columns(device: Device, columns: list[tuple[Array, int]]) -> Array:
+def pack_columns(place: Place, columns: list[tuple[Array, int]]) -> Array:
     """Return records as rows of int32 words.
 
     Parameters
     ----------
-    device : Device
+    place : Place
     columns : list of (ndarray, shape (n,), int64; int)
         Members of the records with their widths, 32 or 64 bits.
 
@@ -162,7 +162,7 @@ def pack_columns(device: Device, columns: list[tuple[Array, int]]) -> Array:
     -------
     ndarray, shape (n, words), int32
     """
-    xp = device.xp
+    xp = place.xp
     words = []
     for column, bits in columns:
         wide = xp.ascontiguousarray(column.astype(np.int64)).view(np.int32).reshape(-1, 2)
@@ -170,12 +170,12 @@ def pack_columns(device: Device, columns: list[tuple[Array, int]]) -> Array:
     return xp.ascontiguousarray(xp.stack(words, axis=1))
 
 
-def pack_terms(device: Device, shift: Array, slot: Array, value: Array, index_bits: int) -> tuple[Array, int]:
+def pack_terms(place: Place, shift: Array, slot: Array, value: Array, index_bits: int) -> tuple[Array, int]:
     """Return the packed terms and the width of their slots and value numbers.
 
     Parameters
     ----------
-    device : Device
+    place : Place
     shift, slot, value : ndarray, shape (terms,), int64
         Local column minus local row, slot, number of the value.
     index_bits : int
@@ -187,18 +187,18 @@ def pack_terms(device: Device, shift: Array, slot: Array, value: Array, index_bi
     """
     largest = max((int(a.max()) for a in (slot, value) if len(a)), default=0)
     if largest >= 2**16:
-        return pack_columns(device, [(shift, index_bits), (slot, 32), (value, 32)]), 32
+        return pack_columns(place, [(shift, index_bits), (slot, 32), (value, 32)]), 32
     both = slot + (value << 16)
     padding = [(slot * 0, 32)] if index_bits == 64 else []
-    return pack_columns(device, [(shift, index_bits), (both, 32), *padding]), 16
+    return pack_columns(place, [(shift, index_bits), (both, 32), *padding]), 16
 
 
-def pack_items(device: Device, index_bits: int, **members: Array) -> Array:
+def pack_items(place: Place, index_bits: int, **members: Array) -> Array:
     """Return the packed items.
 
     Parameters
     ----------
-    device : Device
+    place : Place
     index_bits : int
         Width of indices.
     **members
@@ -212,7 +212,7 @@ def pack_items(device: Device, index_bits: int, **members: Array) -> Array:
     wide = [(members["begin"], index_bits), (members["first_slot"], index_bits)]
     unused = members["begin"] * 0
     padding = [(unused, 32)] * (1 if index_bits == 32 else 3)
-    return pack_columns(device, [*wide, *((members[n], 32) for n in names), *padding])
+    return pack_columns(place, [*wide, *((members[n], 32) for n in names), *padding])
 
 
 def run_tiles(device: Device, matrix: TileMatrix, step: Step, x: Array, out: Array) -> None:

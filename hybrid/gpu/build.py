@@ -1,9 +1,9 @@
-"""The GPU backend's product for a matrix and a level: memory checked, layout built on the device."""
+"""The GPU backend's product for a matrix and a level: memory checked, layout built on it or for it."""
 
 from __future__ import annotations
 
-from gpu_kernels import Device, PairMatrix, TileMatrix, current_device
-from hybrid.gpu.choice import check_memory
+from gpu_kernels import Device, PairMatrix, Place, TileMatrix, current_device, made_for
+from hybrid.gpu.choice import check_memory, layout_items
 from hybrid.gpu.cost import types_of_level, uses_pairs
 from hybrid.gpu.layout import LayoutOptions, build_layout
 from hybrid.gpu.pair_layout import build_pairs
@@ -53,4 +53,8 @@ def _build(
     device: Device, types: RowTypes, k: int, options: LayoutOptions | None, pairs: bool
 ) -> TileMatrix | PairMatrix | None:
     check_memory(device, types, k, pairs)
-    return build_pairs(device, types, k) if pairs else build_layout(device, types, k, options)
+
+    def make(place: Place) -> TileMatrix | PairMatrix | None:
+        return build_pairs(place, types, k) if pairs else build_layout(place, types, k, options)
+
+    return made_for(device, layout_items(types, k), make)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gpu_kernels import ChoiceGains, ChoiceStep, ChoiceTiles, Device, IterationState, run_choices
-from hybrid.gpu.choice import check_memory
+from gpu_kernels import ChoiceGains, ChoiceStep, ChoiceTiles, Device, IterationState, made_for, run_choices
+from hybrid.gpu.choice import check_memory, layout_items
 from hybrid.gpu.choice_layout import ChoiceLayoutOptions, build_choice_tiles
 from hybrid.gpu.choice_levels import MOST_LAYERS, StackedCurve, stacked_curve
 from hybrid.gpu.probe import PROBE_ENTRIES
@@ -121,8 +121,13 @@ def _built(
     """Return the tiles of a level, None if it cannot be laid out, or why there is no room for it."""
     stacked, types = curve.stacked, curve.types
     try:
-        check_memory(device, types, stacked.first_level + k, layers=True)
-        return build_choice_tiles(device, stacked, types, stacked.first_level + k, options)
+        level = stacked.first_level + k
+        check_memory(device, types, level, layers=True)
+        return made_for(
+            device,
+            layout_items(types, level),
+            lambda place: build_choice_tiles(place, stacked, types, level, options),
+        )
     except MemoryError as error:
         return error
 

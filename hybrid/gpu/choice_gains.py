@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels import ChoiceGains, Device
+from gpu_kernels import ChoiceGains, Place
 from hybrid.gpu.arrays import Array, distinct, to_host
 
 __all__ = ["code_gains"]
@@ -17,7 +17,7 @@ Vector = NDArray[np.float64]
 
 
 def code_gains(
-    device: Device,
+    place: Place,
     marks: Array,
     gains: Mapping[int, Vector],
     factors: Mapping[int, Vector],
@@ -28,8 +28,8 @@ def code_gains(
 
     Parameters
     ----------
-    device : Device
-    marks : ndarray, shape (n,), uint64
+    place : Place
+    marks : ndarray, shape (n,), uint64, in that place
         Which layers have entries in each row, from :func:`gpu_kernels.mark_entries`.
     gains : mapping of int to ndarray, shape (n,), float64
         For each layer that offers choices what they are worth; an infinity, the one that never wins, where
@@ -54,7 +54,7 @@ def code_gains(
     filled with what is frequent, so that most models need few rows. Time: O(L n log n) for L layers.
     Synchronises: yes.
     """
-    xp, size, worst = device.xp, len(marks), -np.inf if maximise else np.inf
+    xp, size, worst = place.xp, len(marks), -np.inf if maximise else np.inf
     codes = xp.zeros(size, np.int64)
     usual: dict[int, tuple[float, float]] = {}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_kernels import ChoiceTiles, Device, Tuning, index_bits, index_type
+from gpu_kernels import ChoiceTiles, Place, Tuning, index_bits, index_type
 from gpu_kernels.tiles import LANES, pack_columns, pack_items, pack_terms
 from hybrid.gpu.arrays import Array, pointers, ranges, stable_order, to_host
 from hybrid.gpu.choice_tiles import PassLimits, PassTable, build_passes
@@ -91,7 +91,7 @@ def rank_choice_levels(stacked: StackedLayers, types: RowTypes) -> list[tuple[in
 
 
 def build_choice_tiles(
-    device: Device,
+    place: Place,
     stacked: StackedLayers,
     types: RowTypes,
     k: int,
@@ -101,7 +101,7 @@ def build_choice_tiles(
 
     Parameters
     ----------
-    device : Device
+    place : Place
     stacked : StackedLayers
     types : RowTypes
         From `row_types_of`.
@@ -119,7 +119,7 @@ def build_choice_tiles(
     -----
     Time: O(E log E) for E entries of all row types, and O(slots of all groups) a level. Synchronises: yes.
     """
-    chosen, xp, size = options or ChoiceLayoutOptions(), device.xp, stacked.size
+    chosen, xp, size = options or ChoiceLayoutOptions(), place.xp, stacked.size
     classes, level = types.classes, types.levels[k]
     entries = expand_classes(xp, classes, k)
     if entries is None:
@@ -157,10 +157,10 @@ def build_choice_tiles(
     lengths = (groups.ptr[1:] - groups.ptr[:-1])[order]
     slot_ptr = pointers(xp, lengths)
     slots, _ = ranges(xp, groups.ptr[order], slot_ptr, len(groups.base))
-    packed_terms, term_bits = pack_terms(device, table.term_shift, table.term_slot, table.term_value, bits)
+    packed_terms, term_bits = pack_terms(place, table.term_shift, table.term_slot, table.term_value, bits)
     first_round = table.round_ptr[tile]
     items = pack_items(
-        device, bits, begin=table.begin[tile], first_slot=slot_ptr[group], first_group=group, count=count,
+        place, bits, begin=table.begin[tile], first_slot=slot_ptr[group], first_group=group, count=count,
         slots=lengths[group], rows=table.rows[tile], first_round=first_round,
         rounds=table.round_ptr[tile + 1] - first_round, first_term=table.term_ptr[first_round],
         terms=table.term_ptr[first_round + 1] - table.term_ptr[first_round],
@@ -179,7 +179,7 @@ def build_choice_tiles(
         items=items,
         term_ptr=table.term_ptr.astype(np.int32),
         round_cell=table.round_cell.astype(np.int32),
-        cells=pack_columns(device, [(table.cell_unit, 32), (table.cell_units, 32)]),
+        cells=pack_columns(place, [(table.cell_unit, 32), (table.cell_units, 32)]),
         codes=table.codes,
         marks=table.marks.astype(np.uint32),
         terms=packed_terms,

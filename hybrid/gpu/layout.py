@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_kernels import Device, TileMatrix, Tuning, index_bits, index_type
+from gpu_kernels import Place, TileMatrix, Tuning, index_bits, index_type
 from gpu_kernels.tiles import LANES, pack_columns, pack_items, pack_terms
 from hybrid.gpu.arrays import Array, pointers, ranges, stable_order, to_host
 from hybrid.gpu.expansion import DeviceGroups, expand_classes, expand_groups
@@ -63,13 +63,13 @@ class LayoutOptions:
 
 
 def build_layout(
-    device: Device, types: RowTypes, k: int, options: LayoutOptions | None = None
+    place: Place, types: RowTypes, k: int, options: LayoutOptions | None = None
 ) -> TileMatrix | None:
     """Build the matrix for the tile kernel from the row types of level k, on the device.
 
     Parameters
     ----------
-    device : Device
+    place : Place
     types : RowTypes
         Row types of the matrix.
     k : int
@@ -88,7 +88,7 @@ def build_layout(
     Time: O(E log E) for E entries of all row types, and O(slots of all groups) a level. Synchronises: yes.
     """
     chosen = options or LayoutOptions()
-    xp = device.xp
+    xp = place.xp
     classes = types.classes
     entries = expand_classes(xp, classes, k)
     if entries is None:
@@ -119,7 +119,7 @@ def build_layout(
     lengths = (groups.ptr[1:] - groups.ptr[:-1])[order]
     slot_ptr = pointers(xp, lengths)
     slots, _ = ranges(xp, groups.ptr[order], slot_ptr, len(groups.base))
-    packed_terms, term_bits = pack_terms(device, table.term_shift, table.term_slot, table.term_value, bits)
+    packed_terms, term_bits = pack_terms(place, table.term_shift, table.term_slot, table.term_value, bits)
     # One term more than there are, for the number that stands for no entry.
     places = int((chunks * (terms + 1)).max(initial=0)) * members
     return TileMatrix(
@@ -129,10 +129,10 @@ def build_layout(
         code_bits=8 * int(table.codes.dtype.itemsize),
         term_bits=term_bits,
         unit=table.unit,
-        items=_pack_items(device, table, items, slot_ptr, lengths, bits),
+        items=_pack_items(place, table, items, slot_ptr, lengths, bits),
         term_ptr=table.term_ptr.astype(np.int32),
         round_cell=table.round_cell.astype(np.int32),
-        cells=pack_columns(device, [(table.cell_unit, 32), (table.cell_units, 32)]),
+        cells=pack_columns(place, [(table.cell_unit, 32), (table.cell_units, 32)]),
         codes=table.codes,
         terms=packed_terms,
         values=table.values,
@@ -239,7 +239,7 @@ def bundle_groups(
 
 
 def _pack_items(
-    device: Device,
+    place: Place,
     table: TileTable,
     items: tuple[Array, Array, Array],
     slot_ptr: Array,
@@ -250,7 +250,7 @@ def _pack_items(
     first_round = table.round_ptr[tile]
     first_term = table.term_ptr[first_round]
     return pack_items(
-        device,
+        place,
         bits,
         begin=table.begin[tile],
         first_slot=slot_ptr[group],

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_kernels import CodedVector, Device, PairMatrix, PairTuning, compress, index_bits, index_type
+from gpu_kernels import CodedVector, PairMatrix, PairTuning, Place, compress, index_bits, index_type
 from gpu_kernels.pairs import PAIR_THREADS, pack_pair_items, pack_row_items
 from hybrid.gpu.arrays import Array, counts, distinct, owners, pointers, ranges, stable_order
 from hybrid.gpu.expansion import ClassEntries, DeviceGroups, expand_classes, expand_groups
@@ -46,13 +46,13 @@ class PairOptions:
 
 
 def build_pairs(
-    device: Device, types: RowTypes, k: int, options: PairOptions | None = None
+    place: Place, types: RowTypes, k: int, options: PairOptions | None = None
 ) -> PairMatrix | None:
     """Build the matrix for the two-stage product from level k, on the device.
 
     Parameters
     ----------
-    device : Device
+    place : Place
     types : RowTypes
         Row types of the matrix.
     k : int
@@ -71,7 +71,7 @@ def build_pairs(
     Time: O(E + S log S) for E entries of all classes and S slots of all groups. Synchronises: yes.
     """
     chosen = options or PairOptions()
-    xp = device.xp
+    xp = place.xp
     classes = types.classes
     n_rows, n_columns = classes.matrix.shape
     entries = expand_classes(xp, classes, k)
@@ -103,24 +103,22 @@ def build_pairs(
         index_bits=bits,
         row_ptr=row_ptr.astype(index),
         columns=entries.column.astype(index),
-        values=_compress(device, entries),
+        values=_compress(place, entries),
         base=groups.base[first].astype(index),
-        pair_items=_pair_items(
-            device, tuning, class_rows, class_row, class_pairs, product_ptr, row_ptr, bits
-        ),
+        pair_items=_pair_items(place, tuning, class_rows, class_row, class_pairs, product_ptr, row_ptr, bits),
         slot_product=product_ptr[pair].astype(index),
-        scale=compress(device, scales),
-        row_items=_row_items(device, tuning, groups, rows, n_rows, bits),
+        scale=compress(place, scales),
+        row_items=_row_items(place, tuning, groups, rows, n_rows, bits),
         products=xp.zeros(n_products),
         tuning=tuning,
     )
 
 
-def _compress(device: Device, entries: ClassEntries) -> CodedVector:
+def _compress(place: Place, entries: ClassEntries) -> CodedVector:
     # No dictionary for no entries: the kernel has no variant for values of no width.
     if len(entries.value) == 0:
         return CodedVector(0, 64, entries.value, None)
-    return compress(device, entries.value)
+    return compress(place, entries.value)
 
 
 def _choose_tuning(
@@ -150,7 +148,7 @@ def _power(wanted: float, low: int, high: int) -> int:
 
 
 def _pair_items(
-    device: Device,
+    place: Place,
     tuning: PairTuning,
     class_rows: Array,
     class_row: Array,
@@ -160,7 +158,7 @@ def _pair_items(
     bits: int,
 ) -> Array:
     """Cut every class into some rows of some pairs; the longest first, so that none starts at the end."""
-    xp = device.xp
+    xp = place.xp
     members, most_rows = tuning.members, _TURNS * PAIR_THREADS // tuning.entry_lanes
     bundles = -(-class_pairs // members)
     item_ptr = pointers(xp, bundles * -(-class_rows // most_rows))
@@ -180,14 +178,14 @@ def _pair_items(
         "first_row": first_row, "first_base": base, "product": product_ptr[base] + local,
         "stride": class_rows[owner], "rows": rows, "count": count,
     }  # fmt: skip
-    return pack_pair_items(device, bits, **{name: column[order] for name, column in columns.items()})
+    return pack_pair_items(place, bits, **{name: column[order] for name, column in columns.items()})
 
 
 def _row_items(
-    device: Device, tuning: PairTuning, groups: DeviceGroups, rows: Array, n_rows: int, bits: int
+    place: Place, tuning: PairTuning, groups: DeviceGroups, rows: Array, n_rows: int, bits: int
 ) -> Array:
     """Cut the groups, and the ranges of rows without entries, into blocks of rows; most slots first."""
-    xp = device.xp
+    xp = place.xp
     gap_begin, gap_ptr = find_gaps(xp, groups.row, rows, n_rows)
     nothing = gap_begin * 0
     begin = xp.concatenate((groups.row, gap_begin))
@@ -203,4 +201,4 @@ def _row_items(
         "row": begin[owner] + local, "first_slot": first_slot[owner], "local": local, "slots": slots[owner],
         "rows": xp.minimum(covered[owner] - local, tuning.rows),
     }  # fmt: skip
-    return pack_row_items(device, bits, **{name: column[order] for name, column in columns.items()})
+    return pack_row_items(place, bits, **{name: column[order] for name, column in columns.items()})

@@ -7,13 +7,16 @@ from gpu_kernels import (
     ChoiceStep,
     ChoiceTiles,
     Device,
+    Place,
     Tuning,
     current_device,
+    made_for,
     mark_entries,
     run_choices,
 )
 from hybrid.backend import choose_backend
 from hybrid.checking.options import CheckOptions
+from hybrid.gpu.arrays import to_host
 from hybrid.gpu.choice import SMALL_ENTRIES
 from hybrid.gpu.choice_build import MOST_LAYERS, build_choices
 from hybrid.gpu.choice_gains import code_gains
@@ -88,7 +91,13 @@ def choices_in_one_pass(
         if not known:
             own = {o.layer: o.gain for o in offers}
             factors = {o.layer: o.factor for o in offers if o.factor is not None}
-            known.append(code_gains(device, mark_entries(device, tiles), own, factors, layers, maximise))
+            marks = mark_entries(device, tiles)
+
+            def make(place: Place) -> ChoiceGains:
+                there = marks if place is device else to_host(marks)
+                return code_gains(place, there, own, factors, layers, maximise)
+
+            known.append(made_for(device, len(own) * size, make))
         return known[0]
 
     try:

@@ -16,6 +16,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels import seconds_loading
+
 __all__ = ["Clock", "Criterion", "Progress", "Solution", "Status", "Sweeper", "Vector", "true_residual"]
 
 Vector = NDArray[np.float64]
@@ -133,16 +135,17 @@ class Sweeper(Protocol):
 
 
 class Clock:
-    """Counts wall time and tells progress at most twice a second."""
+    """Counts wall time, but for what kernels take to compile and load, and tells progress twice a second."""
 
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress
         self._start = self._last = time.perf_counter()
+        self._loading = seconds_loading()
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start."""
-        return time.perf_counter() - self._start
+        """Seconds since the start that kernels were not being loaded."""
+        return time.perf_counter() - self._start - (seconds_loading() - self._loading)
 
     def tick(self, iteration: int, difference: float) -> None:
         """Tell progress if half a second has gone by."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
+from typing import Any
+
 import numpy as np
 import pytest
 
-from gpu_kernels import Device
+from gpu_kernels import Device, Host, copied_to
 from hybrid.gpu.arrays import distinct, owners, pointers, ranges, stable_order
 from hybrid.gpu.cells import gather_units, share_cells
 from hybrid.gpu.cost import rank_levels
 from hybrid.gpu.expansion import expand_classes, expand_groups
+from hybrid.gpu.layout import build_layout
+from hybrid.gpu.pair_layout import build_pairs
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.groups import enumerate_groups
 from hybrid.injection.ragged import concatenated_ranges
@@ -35,6 +40,32 @@ def test_classes_and_groups_match_the_host(device: Device, scaled: bool, level: 
         groups, host = expand_groups(device.xp, types, level), enumerate_groups(types, level)
         for name in ("row", "type", "ptr", "base", "node"):
             np.testing.assert_array_equal(to_numpy(getattr(groups, name)), getattr(host, name))
+
+
+@pytest.mark.parametrize("pairs", [False, True], ids=["tiles", "pairs"])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_layouts_made_on_the_host_are_those_made_on_the_device(
+    device: Device, scaled: bool, pairs: bool
+) -> None:
+    types = find_row_types(find_block_classes(from_dense(banded(100)), scaled))
+    build = build_pairs if pairs else build_layout
+    for level in (0, 5, 14):
+        made, copied = build(device, types, level), build(Host(), types, level)
+        assert made is not None and copied is not None
+        assert_same_arrays(made, copied_to(device, copied))
+
+
+def assert_same_arrays(made: Any, copied: Any) -> None:
+    for field in fields(made):
+        own, other = getattr(made, field.name), getattr(copied, field.name)
+        if is_dataclass(own):
+            assert_same_arrays(own, other)
+        elif hasattr(own, "dtype"):
+            assert type(own) is type(other)
+            assert own.dtype == other.dtype
+            np.testing.assert_array_equal(to_numpy(own), to_numpy(other), err_msg=field.name)
+        else:
+            assert own == other, field.name
 
 
 def test_scales_that_would_cost_accuracy_are_refused(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:

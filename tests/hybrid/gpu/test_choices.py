@@ -13,8 +13,10 @@ from gpu_kernels import (
     ChoiceStep,
     ChoiceTiles,
     Device,
+    Host,
     IterationState,
     Tuning,
+    copied_to,
     finish_choices,
     finish_iteration,
     mark_entries,
@@ -92,6 +94,24 @@ def laid_out(device: Device, case: Layers, level: int, options: ChoiceLayoutOpti
     )
     assert stacked_tiles is not None
     return stacked_tiles
+
+
+@pytest.mark.parametrize("maximise", [False, True])
+def test_gains_coded_on_the_host_are_those_coded_on_the_device(
+    device: Device, rng: np.random.Generator, maximise: bool
+) -> None:
+    case = random_layers(rng, factors=True)
+    tiles = laid_out(device, case, 3, ChoiceLayoutOptions(SMALL))
+    worst = -np.inf if maximise else np.inf
+    gains = {layer: np.where(np.isinf(g), worst, g) for layer, g in case.gains.items()}
+    marks = to_numpy(mark_entries(device, tiles))
+    made = case.coded(device, tiles, maximise)
+    copied = copied_to(device, code_gains(Host(), marks, gains, case.factors, case.layers, maximise))
+    for name in ("codes", "gains", "blank", "factors"):
+        own, other = getattr(made, name), getattr(copied, name)
+        assert own.dtype == other.dtype
+        np.testing.assert_array_equal(to_numpy(own), to_numpy(other), err_msg=name)
+    assert (made.bits, made.uniform) == (copied.bits, copied.uniform)
 
 
 def best_of(worth: np.ndarray, maximise: bool) -> np.ndarray:

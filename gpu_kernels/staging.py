@@ -1,0 +1,74 @@
+"""Arrays made on the host and then copied to a device.
+
+CuPy compiles a kernel for every operation on arrays, and for every combination of types, the first time that
+a machine meets it. What is small is made by NumPy in less time than the first few of these take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gpu_kernels.device import Device, Place
+
+__all__ = ["Host", "copied_to", "made_for"]
+
+Record = TypeVar("Record")
+
+_FEW_ITEMS = 1 << 20
+"""Items up to which the host makes a record, in a quarter of a second at most."""
+
+
+class Host:
+    """The host as a place where arrays are made."""
+
+    @property
+    def xp(self) -> Any:
+        """NumPy."""
+        return np
+
+
+def made_for(device: Device, items: int, make: Callable[[Place], Record]) -> Record:
+    """Return a record on a device, made on the host and copied where it is little work.
+
+    Parameters
+    ----------
+    device : Device
+    items : int
+        What the work grows with: entries and slots of a layout, gains of all layers.
+    make : callable
+        Returns the record, a frozen dataclass or None, made in the place that it is called with.
+
+    Notes
+    -----
+    Time: that of `make`, and O(bytes). Synchronises: yes where the record is copied.
+    """
+    return make(device) if items > _FEW_ITEMS else copied_to(device, make(Host()))
+
+
+def copied_to(device: Device, record: Record) -> Record:
+    """Return a record whose arrays lie on a device; records within it as well.
+
+    Parameters
+    ----------
+    device : Device
+    record : dataclass or None
+        Frozen; its NumPy arrays are copied, all else is kept.
+
+    Notes
+    -----
+    Time: O(bytes). Synchronises: yes.
+    """
+    if record is None:
+        return record
+    changed: dict[str, Any] = {}
+    for field in fields(record):  # type: ignore[arg-type]
+        value = getattr(record, field.name)
+        if isinstance(value, np.ndarray):
+            changed[field.name] = device.xp.asarray(value)
+        elif is_dataclass(value):
+            changed[field.name] = copied_to(device, value)
+    return replace(record, **changed)  # type: ignore[type-var]

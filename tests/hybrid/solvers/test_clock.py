@@ -1,0 +1,19 @@
+"""The time of iterations is not that of compiling kernels."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_kernels import _loader, seconds_loading
+from hybrid.solvers.base import Clock
+
+
+def test_a_clock_leaves_out_the_loading_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("hybrid.solvers.base.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr(_loader, "_seconds", 3.0)
+    clock = Clock(None)
+    now[0] += 5.0
+    assert clock.seconds == 5.0
+    monkeypatch.setattr(_loader, "_seconds", 3.0 + 4.0)
+    assert (clock.seconds, seconds_loading()) == (1.0, 7.0)
