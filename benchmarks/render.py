@@ -16,7 +16,7 @@ from render_blocks import BLOCKS, replace_block
 from render_gpu import explicit_formats, gpu_product
 from render_graphs import mdp_agreement, mdp_sweep, scc_mec, symbolic_components
 from render_papers import density_sweep, paper_tables, streamed_parts
-from render_profiles import kernel_counters, whole_run
+from render_profiles import first_use, kernel_counters, whole_run
 from render_thesis import thesis_tables
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -122,6 +122,7 @@ SECTIONS = {
     "kernel_counters": kernel_counters,
     "thesis_tables": thesis_tables,
     "whole_run": whole_run,
+    "first_use": first_use,
     "explicit_formats": explicit_formats,
     "paper_tables": paper_tables,
     "density_sweep": density_sweep,

@@ -1,4 +1,4 @@
-"""Sections on hardware counters of products, and on runs of the command line as whole processes."""
+"""Sections on hardware counters of products, on whole processes, and on the first use on a machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from markdown_text import made, milliseconds, table
 
-__all__ = ["counters_table", "kernel_counters", "processes_table", "whole_run"]
+__all__ = ["counters_table", "first_use", "kernel_counters", "processes_table", "whole_run"]
 
 LINK = "[`{0}.json`](../benchmarks/results/{0}.json), {1}"
 
@@ -101,6 +101,35 @@ def processes_table(record: dict[str, Any]) -> str:
     parts += [f"Not measured: {'; '.join(failed)}."] if failed else []
     parts.append(LINK.format("whole_run", _made(record)))
     return "\n\n".join(part for part in parts if part)
+
+
+def first_use(record: dict[str, Any]) -> str:
+    """Return the section on the first use on a machine."""
+    rows, failed = [], []
+    for r in record["rows"]:
+        if "error" in r:
+            failed.append(f"{r['name']} {r['backend'] or ''}: {r['error']}")
+            continue
+        rows.append(
+            [
+                r["name"],
+                r["backend"] or "",
+                f"{r['first_seconds']:.2f}",
+                f"{r['again_seconds']:.2f}",
+                f"{r['device_kernels']}",
+                f"{r['host_kernels']}",
+            ]
+        )
+    columns = ["process", "backend", "first s", "again s", "kernels for the device", "for the host"]
+    parts = [
+        "## The first use on a machine",
+        "Whole processes from start to exit.  Numba, NVRTC and CuPy compile what they need once and keep it "
+        "in the user's folders; `first` finds these empty, `again` (the median of "
+        f"{record['repeat']} runs) finds what the first run left there.",
+        table(columns, rows),
+    ]
+    parts += [f"Not measured: {'; '.join(failed)}."] if failed else []
+    return "\n\n".join([*parts, LINK.format("first_use", _made(record))])
 
 
 def _made(record: dict[str, Any]) -> str:

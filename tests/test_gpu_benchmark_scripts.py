@@ -491,6 +491,43 @@ def test_a_process_that_fails_is_no_measurement(scripts: Any) -> None:
     assert row == {"command": "hybrid check"}
 
 
+def test_the_first_use_on_a_machine(
+    scripts: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script, out = scripts("first_use"), tmp_path / "record.json"
+    monkeypatch.setitem(script.CHECKS, "kanban t=4", ("kanban", "--const", "t=1", "--property", "throughput"))
+    arguments = ["--backend", "cpu", "--only", "kanban t=4", "--repeat", "1", "--out", str(out)]
+    monkeypatch.setattr(sys, "argv", ["first_use.py", *arguments])
+    script.main()
+    record = json.loads(out.read_text())
+    package, check = record["rows"]
+    assert package["host_kernels"] == package["device_kernels"] == check["device_kernels"] == 0
+    assert check["host_kernels"] > 0
+    assert min(check["first_seconds"], check["again_seconds"], package["again_seconds"]) > 0
+    assert len(check["all_seconds"]) == 2
+    text = scripts("render").SECTIONS["first_use"](record)
+    assert f"| kanban t=4 | cpu | {check['first_seconds']:.2f} |" in text
+    assert f"{check['host_kernels']} for the host" in capsys.readouterr().out
+
+
+def test_checks_of_the_first_use_are_there(scripts: Any) -> None:
+    script = scripts("first_use")
+    for name in script.CHECKS:
+        _, model, properties, *_ = script.command_of(name, "cpu")
+        (prop,) = (
+            a for a in script.CHECKS[name] if a.isidentifier() and a not in ("kanban", "tandem", "coin")
+        )
+        assert (ROOT / model).exists()
+        assert f'"{prop}":' in (ROOT / properties).read_text()
+
+
+def test_a_first_use_that_fails_is_no_measurement(scripts: Any) -> None:
+    row = {"command": "python"}
+    with pytest.raises(RuntimeError, match="python ended with 3"):
+        scripts("first_use").measure(row, ["-c", "raise SystemExit(3)"], 1)
+    assert row == {"command": "python"}
+
+
 def test_the_devices_memory_is_watched_from_outside(scripts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     script, used = scripts("whole_run"), [100]
     monkeypatch.setattr(script, "EVERY", 0.001)
