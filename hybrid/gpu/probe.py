@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpu_kernels import Device, PairMatrix
+from gpu_kernels import Device
 from hybrid.gpu.arrays import Array
 from hybrid.gpu.build import build_product
 from hybrid.gpu.cost import rank_levels
@@ -22,7 +22,7 @@ _CANDIDATES = 5
 _REPEATS = 7
 
 _SHORT_SECONDS = 1e-4
-"""Products of two launches that take less than this may be waiting for the host."""
+"""Launches that take less time than this may be waiting for the host, which needs some 10 us to queue one."""
 
 _RECORDED = 10
 
@@ -92,7 +92,7 @@ def probe_levels(
 
 
 def _product_seconds(device: Device, product: GpuProduct, x: Array, out: Array) -> float:
-    """Time a product; two short launches are recorded and replayed, as iterations do."""
+    """Time a product; short ones are recorded and replayed, as iterations do."""
 
     def multiply() -> None:
         product.multiply(x, out)
@@ -102,6 +102,6 @@ def _product_seconds(device: Device, product: GpuProduct, x: Array, out: Array) 
             multiply()
 
     seconds = device.seconds(multiply, _REPEATS)
-    if seconds >= _SHORT_SECONDS or not isinstance(product.matrix, PairMatrix):
+    if seconds >= _SHORT_SECONDS:
         return seconds
     return device.seconds(device.record(several), _REPEATS) / _RECORDED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,8 @@ import gpu_kernels
 import hybrid
 from gpu_kernels import Device, use_device
 from hybrid.backend import choose_backend
-from hybrid.gpu.probe import candidate_levels
+from hybrid.gpu.probe import candidate_levels, probe_levels
+from hybrid.levels.curve import level_curve
 from hybrid.operator import inject
 from hybrid.solvers import Criterion, Jacobi, Power, Status
 from tests.gpu_kernels.devices import DEVICES
@@ -225,6 +226,42 @@ def test_levels_are_timed_where_that_pays(device: Device, monkeypatch: pytest.Mo
     assert operator.curve[budget.level].row_type_bytes == tight
     monkeypatch.setattr("hybrid.gpu.build.check_memory", _refuse)
     assert "predicted" in inject(matrix, "auto", "gpu").level_reason
+
+
+class TimingDevice(HostDevice):
+    """Tells made-up times: of work queued by the host always the same, of recorded work one by one."""
+
+    def __init__(self, queued: float, replayed: Iterable[float]) -> None:
+        super().__init__()
+        self.queued, self.replayed = queued, iter(replayed)
+        self.recordings: list[Callable[[], None]] = []
+
+    def record(self, work: Callable[[], None]) -> Callable[[], None]:
+        self.recordings.append(super().record(work))
+        return self.recordings[-1]
+
+    def seconds(self, work: Callable[[], None], repeats: int) -> float:
+        return next(self.replayed) if work in self.recordings else self.queued
+
+
+def test_short_products_are_timed_without_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hybrid.gpu.probe.PROBE_ENTRIES", 0)
+    curve = level_curve(from_dense(banded(100)))
+    levels = candidate_levels(curve, frozenset(range(len(curve.plain))))
+    assert len(levels) > 2
+    # Queued, all levels take what the host takes; replayed, the one before the last is the fastest.
+    times = [5e-4 - 1e-4 * (k == levels[-2]) for k in levels]
+    short = TimingDevice(2e-5, times)
+    with use_device(short):
+        found = probe_levels(short, curve, frozenset(levels))
+    assert found is not None
+    assert found[0].level == levels[-2]
+    assert len(short.recordings) == len(levels)
+    assert "0.04 ms a product" in found[0].reason
+    long = TimingDevice(2e-4, [])
+    with use_device(long):
+        assert probe_levels(long, curve, frozenset(levels)) is not None
+    assert long.recordings == []
 
 
 def _refuse(*_: object) -> None:
