@@ -241,9 +241,10 @@ class HybridMatrix:
         if self.backend == "gpu":
             on_device: Workspace = self.product.workspace()  # type: ignore[attr-defined]
             return on_device
+        from hybrid.cpu.passes import CpuPasses
         from hybrid.solvers.host import HostWorkspace
 
-        return HostWorkspace(self)
+        return HostWorkspace(self, CpuPasses() if self.backend == "cpu" else None)
 
     def row_sums(self) -> Float64Array:
         """Return the sums of the rows, shape (n_rows,)."""

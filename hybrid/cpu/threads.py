@@ -11,7 +11,10 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
-__all__ = ["run_together", "set_thread_count", "thread_count"]
+__all__ = ["run_in_parts", "run_together", "set_thread_count", "thread_count"]
+
+_SERIAL = 20_000
+"""Elements below which waking other threads costs more than it saves."""
 
 _Task = Callable[[int], None]
 _Done = SimpleQueue["BaseException | None"]
@@ -72,6 +75,16 @@ def run_together(task: _Task, threads: int) -> None:
         failure = done.get() or failure
     if failure is not None:
         raise failure
+
+
+def run_in_parts(size: int, run: Callable[[int, int, int], None]) -> None:
+    """Call ``run(begin, end, number)`` for as many parts of some elements as there are threads, together.
+
+    Few elements are one part, on the calling thread.
+    """
+    threads = thread_count() if size >= _SERIAL else 1
+    cuts = [size * k // threads for k in range(threads + 1)]
+    run_together(lambda k: run(cuts[k], cuts[k + 1], k), threads)
 
 
 def _start_worker() -> None:

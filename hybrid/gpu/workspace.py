@@ -6,6 +6,7 @@ Source: 001 section II; 003 section 4.4.2.2.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,14 @@ class DeviceWorkspace(Workspace):
         state = IterationState.create(self.device)
         compare_rows(self.device, state, x, y)
         return state.differences
+
+    def extremes(self, x: Array) -> tuple[Array, Array]:
+        """Queue the search for the least and the greatest element."""
+        return x.min(), x.max()
+
+    def each(self, work: Callable[..., object], *vectors: Array) -> None:
+        """Queue elementwise work on whole vectors."""
+        work(*vectors)
 
     def stretch(self, most: int) -> int:
         """Return a number of steps that doubles until a look a twentieth of a second is reached."""

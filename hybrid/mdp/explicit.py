@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hybrid.mdp.host import NoMatrix, finish_on_host, in_parts
+from hybrid.cpu.threads import run_in_parts
+from hybrid.mdp.host import NoMatrix, finish_on_host
 from hybrid.mdp.offers import Groups, Offer
 from hybrid.mdp.operator import NO_CHOICE, ChoiceOperator
 from hybrid.mdp.written import write_choices
@@ -66,7 +67,7 @@ class ExplicitChoices(ChoiceOperator):
             step(begin, end, self.choice_ptr, self.offsets, self.columns, self.values, self.gains, plain,
                  self.layers, self.maximise, chosen, policy is not None, x, out)  # fmt: skip
 
-        in_parts(self.size, run)
+        run_in_parts(self.size, run)
 
     def _choices(self, x: Array) -> tuple[Array, Array]:
         worth = self.gains.copy()

@@ -1,30 +1,27 @@
-"""Work on host vectors that steps over choices share: rows in parts on all threads, the end of a step."""
+"""Work on host vectors that steps over choices share: the end of a step."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NoMatrix", "finish_on_host", "in_parts"]
+__all__ = ["NoMatrix", "finish_on_host"]
 
 Vector = NDArray[np.float64]
-
-_SERIAL = 20_000  # rows below which waking other threads costs more than it saves
 
 
 def finish_on_host(x: Vector, out: Vector, factor: float, shape: Vector | None) -> Vector:
     """Scale, add and measure with the compiled kernel; return the greatest changes, shape (2,)."""
-    from hybrid.cpu.threads import thread_count
+    from hybrid.cpu.threads import run_in_parts, thread_count
     from hybrid.mdp import kernels
 
     changes = np.zeros((thread_count(), 3))
     added = np.zeros(0) if shape is None else shape
     kernel: Any = kernels.finish_rows
-    in_parts(
+    run_in_parts(
         out.size,
         lambda begin, end, k: kernel(begin, end, x, factor, added, shape is not None, out, changes[k]),
     )
@@ -32,15 +29,6 @@ def finish_on_host(x: Vector, out: Vector, factor: float, shape: Vector | None) 
         return np.full(2, np.inf)
     greatest: Vector = changes[:, :2].max(axis=0, initial=0.0)
     return greatest
-
-
-def in_parts(size: int, run: Callable[[int, int, int], None]) -> None:
-    """Call ``run(begin, end, number)`` for parts of some rows, on all threads if there are many rows."""
-    from hybrid.cpu.threads import run_together, thread_count
-
-    threads = thread_count() if size >= _SERIAL else 1
-    cuts = np.linspace(0, size, threads + 1).astype(np.int64).tolist()
-    run_together(lambda k: run(cuts[k], cuts[k + 1], k), threads)
 
 
 class NoMatrix:

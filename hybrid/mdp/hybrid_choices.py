@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from hybrid.backend import BackendChoice, choose_backend
 from hybrid.checking.options import CheckOptions
+from hybrid.cpu.threads import run_in_parts
 from hybrid.levels.choice import choose_level
 from hybrid.levels.layers import layer_curve
 from hybrid.matrix import HybridMatrix
-from hybrid.mdp.host import NoMatrix, finish_on_host, in_parts
+from hybrid.mdp.host import NoMatrix, finish_on_host
 from hybrid.mdp.offers import Groups, Offer
 from hybrid.mdp.operator import NO_CHOICE, ChoiceOperator
 from hybrid.mdp.refusal import NOTHING_TO_MULTIPLY, Refusal
@@ -232,7 +233,7 @@ class HybridChoices(ChoiceOperator):
                     begin, end, e.place, source, product is not None, *operands, self.maximise, *chosen, out
                 )
 
-        in_parts(e.rows, run)
+        run_in_parts(e.rows, run)
 
     def _take_by_arrays(
         self, e: _Layer, product: Array | None, gains: Array, policy: Array | None, first: bool, out: Array

@@ -156,17 +156,22 @@ class _Course:
 
     def advance(self, count: int) -> None:
         """Make an even number of steps of h, and of w unless it has settled; note the last increments."""
-        subtract = self._space.xp.subtract
+        space, subtract = self._space, self._space.xp.subtract
+
+        def increment(new: Array, old: Array, out: Array) -> None:
+            subtract(new, old, out=out)
+
         self._moving.sweep((self._h, self._spare), 0, count)
-        subtract(self._h, self._spare, out=self._moved)
+        space.each(increment, self._h, self._spare, self._moved)
         self.products += count
         if self.settled:
             return
         self._pacing.sweep((self._w, self._spare), 0, count)
-        subtract(self._w, self._spare, out=self._paced)
+        space.each(increment, self._w, self._spare, self._paced)
         self.products += count
-        self._paces = self._paced.max(), self._paced.min()
-        self._w -= 0.5 * (self._w.min() + self._w.max())
+        quickest, slowest = space.extremes(self._paced)
+        self._paces = slowest, quickest
+        self._centre(self._w)
 
     def correct(self) -> tuple[Array, ...]:
         """Take what is missing in the average out of h, and measure what is left.
@@ -178,19 +183,35 @@ class _Course:
         """
         if self._paces is None:
             raise RuntimeError("increments are corrected after the first steps")
-        xp, moved = self._space.xp, self._moved
+        space, subtract, omega = self._space, self._space.xp.subtract, self._omega
         slowest, quickest = self._paces
-        missing = (moved.min() + moved.max()) / (slowest + quickest)
-        self._offset = self._offset + missing
-        add = self._space.add_scaled
-        add(-1.0, self._w, self._h, missing)
-        xp.subtract(self._rewards, self._offset, out=self._right)
-        add(-1.0, self._paced, moved, missing)
-        moved *= self._diagonal
-        moved /= self._omega
-        least, most = self._h.min(), self._h.max()
-        self._h -= 0.5 * (least + most)
-        return slowest, quickest, self._offset, moved.min(), moved.max(), least, most
+        missing = sum(space.extremes(self._moved)) / (slowest + quickest)
+        offset = self._offset = self._offset + missing
+
+        def offer(rewards: Array, right: Array) -> None:
+            subtract(rewards, offset, out=right)
+
+        def weigh(moved: Array, diagonal: Array) -> None:
+            moved *= diagonal
+            moved /= omega
+
+        space.add_scaled(-1.0, self._w, self._h, missing)
+        space.each(offer, self._rewards, self._right)
+        space.add_scaled(-1.0, self._paced, self._moved, missing)
+        space.each(weigh, self._moved, self._diagonal)
+        least, most = self._centre(self._h)
+        return slowest, quickest, offset, *space.extremes(self._moved), least, most
+
+    def _centre(self, x: Array) -> tuple[Array, Array]:
+        """Take the middle of a vector's extremes out of it, and return them."""
+        least, most = self._space.extremes(x)
+        middle = 0.5 * (least + most)
+
+        def lower(x: Array) -> None:
+            x -= middle
+
+        self._space.each(lower, x)
+        return least, most
 
     def bounds(self, slack: float) -> tuple[Array, Array]:
         """Return the least and greatest rho, widened by the rounding errors of computing them."""

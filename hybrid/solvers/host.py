@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hybrid.solvers.base import Criterion, Sweeper, Vector, true_residual
 from hybrid.solvers.host_recurrence import HostBiCGStab
-from hybrid.solvers.parts import PART, parts
+from hybrid.solvers.passes import NumPyPasses, Passes
 from hybrid.solvers.workspace import Pair, Steps, Workspace
 
 __all__ = ["HostWorkspace"]
@@ -22,14 +22,17 @@ class HostWorkspace(Workspace):
     Parameters
     ----------
     matrix : Sweeper
+    passes : Passes, optional
+        How vectors are worked on; by default in plain NumPy.
     """
 
     xp: Any = np
     stride = 1
     looks = 0
 
-    def __init__(self, matrix: Sweeper) -> None:
+    def __init__(self, matrix: Sweeper, passes: Passes | None = None) -> None:
         self._matrix = matrix
+        self.passes: Passes = NumPyPasses() if passes is None else passes
 
     def reserve(self, vectors: int, size: int) -> None:
         """Refuse nothing: the host's memory is the operating system's business."""
@@ -48,20 +51,23 @@ class HostWorkspace(Workspace):
 
     def system(self, diagonal: Vector, b: Vector | None) -> HostSystem:
         """Return a system of equations."""
-        return HostSystem(self._matrix, diagonal, b)
+        return HostSystem(self._matrix, self.passes, diagonal, b)
 
     def add_scaled(self, weight: float, x: Vector, total: Vector, factor: Any | None = None) -> None:
         """Add ``weight * factor * x`` to `total`."""
-        if factor is not None:
-            weight = weight * float(factor)
-        spare = np.empty(min(PART, x.size))
-        for part in parts(x.size):
-            term = np.multiply(x[part], weight, out=spare[: part.stop - part.start])
-            total[part] += term
+        self.passes.add_scaled(weight if factor is None else weight * float(factor), x, total)
 
     def distance(self, x: Vector, y: Vector) -> Vector:
         """Return the greatest ``|x - y|`` and ``|x - y| / |x|``."""
-        return _greatest_changes(x, y)
+        return self.passes.greatest_changes(x, y)
+
+    def extremes(self, x: Vector) -> tuple[float, float]:
+        """Return the least and the greatest element."""
+        return self.passes.extremes(x)
+
+    def each(self, work: Callable[..., object], *vectors: Vector) -> None:
+        """Call `work` with parts of the vectors."""
+        self.passes.each(work, *vectors)
 
     def stretch(self, most: int) -> int:
         """Return 1: every step's changes are known when it is done."""
@@ -80,19 +86,19 @@ class HostWorkspace(Workspace):
 class HostSystem:
     """``diagonal * x = M x + b``."""
 
-    def __init__(self, matrix: Sweeper, diagonal: Vector, b: Vector | None) -> None:
-        self._matrix, self._diagonal, self._b = matrix, diagonal, b
+    def __init__(self, matrix: Sweeper, passes: Passes, diagonal: Vector, b: Vector | None) -> None:
+        self._matrix, self._passes, self._diagonal, self._b = matrix, passes, diagonal, b
 
     def relaxation(
         self, omega: float = 1.0, factor: float = 1.0, criterion: Criterion | None = None
     ) -> Steps:
         """Return the fused relaxation steps of the matrix."""
         diagonal = self._diagonal if factor == 1.0 else self._diagonal * factor
-        return _Relaxation(self._matrix, diagonal, self._b, omega)
+        return _Relaxation(self._matrix, self._passes, diagonal, self._b, omega)
 
     def uniformised(self, rate: float, criterion: Criterion | None = None) -> Steps:
-        """Return steps of products and passes over parts of vectors."""
-        return _Uniformised(self._matrix, self._diagonal, self._b, 1.0 / rate)
+        """Return steps of a product and a pass over the vectors each."""
+        return _Uniformised(self._matrix, self._passes, self._diagonal, self._b, 1.0 / rate)
 
     def bicgstab(self, start: Vector, limit: float, orthogonal: float) -> HostBiCGStab:
         """Return BiCGStab's recurrence."""
@@ -100,7 +106,7 @@ class HostSystem:
 
     def sharing(self, b: Vector) -> HostSystem:
         """Return the system with another right-hand side."""
-        return HostSystem(self._matrix, self._diagonal, b)
+        return HostSystem(self._matrix, self._passes, self._diagonal, b)
 
     def residual(self, x: Vector, scratch: Vector) -> Vector:
         """Return the residual, shape (1,)."""
@@ -115,8 +121,10 @@ class HostSystem:
 class _Relaxation:
     """Jacobi and JOR steps; their changes come with them."""
 
-    def __init__(self, matrix: Sweeper, diagonal: Vector, b: Vector | None, omega: float) -> None:
-        self._matrix, self._diagonal, self._b, self._omega = matrix, diagonal, b, omega
+    def __init__(
+        self, matrix: Sweeper, passes: Passes, diagonal: Vector, b: Vector | None, omega: float
+    ) -> None:
+        self._matrix, self._passes, self._diagonal, self._b, self._omega = matrix, passes, diagonal, b, omega
         self._made, self._absolute, self._relative = 0, float("inf"), float("inf")
 
     def sweep(self, pair: Pair, done: int, count: int, total: Vector | None = None) -> None:
@@ -126,7 +134,7 @@ class _Relaxation:
             x, out = pair[k % 2], pair[1 - k % 2]
             if total is not None:
                 with np.errstate(over="ignore"):
-                    total += x
+                    self._passes.add_scaled(1.0, x, total)
             self._absolute, self._relative = step(x, out, self._b, self._diagonal, self._omega)
         self._made = done + count
 
@@ -144,35 +152,26 @@ class _Relaxation:
 class _Uniformised:
     """Steps of the uniformised chain; changes are measured when they are asked for."""
 
-    def __init__(self, matrix: Sweeper, diagonal: Vector, b: Vector | None, weight: float) -> None:
-        self._matrix, self._diagonal, self._b, self._weight = matrix, diagonal, b, weight
+    def __init__(
+        self, matrix: Sweeper, passes: Passes, diagonal: Vector, b: Vector | None, weight: float
+    ) -> None:
+        self._matrix, self._passes, self._weight = matrix, passes, weight
+        self._diagonal = np.ascontiguousarray(diagonal, dtype=np.float64)
+        self._b = None if b is None else np.ascontiguousarray(b, dtype=np.float64)
         self._made = 0
         self._last: tuple[Vector, Vector] | None = None
 
     def sweep(self, pair: Pair, done: int, count: int, total: Vector | None = None) -> None:
         """Make the steps."""
-        size = self._diagonal.size
-        spare = np.empty(min(PART, size))
         for k in range(done, done + count):
             x, out = pair[k % 2], pair[1 - k % 2]
-            if total is not None:
-                total += x
-            self._matrix.multiply(x, out)
             with np.errstate(over="ignore", invalid="ignore"):
-                for part in parts(size):
-                    self._finish(x[part], out[part], part, spare[: part.stop - part.start])
+                if total is not None:
+                    self._passes.add_scaled(1.0, x, total)
+                self._matrix.multiply(x, out)
+                self._passes.uniformise(x, self._b, self._diagonal, self._weight, out)
             self._last = x, out
         self._made = done + count
-
-    def _finish(self, x: Vector, out: Vector, part: slice, kept: Vector) -> None:
-        """Turn products into ``(1 - diagonal / rate) x + (M x + b) / rate``."""
-        if self._b is not None:
-            out += self._b[part]
-        out *= self._weight
-        np.multiply(self._diagonal[part], -self._weight, out=kept)
-        kept += 1.0
-        kept *= x
-        out += kept
 
     @property
     def changes(self) -> Vector:
@@ -180,27 +179,12 @@ class _Uniformised:
         if self._last is None:
             return np.full(2, np.inf)
         x, out = self._last
-        return _greatest_changes(out, x)
+        return self._passes.greatest_changes(out, x)
 
     @property
     def course(self) -> Vector:
         """Steps made and the changes of the last one."""
         return np.append(float(self._made), self.changes)
-
-
-def _greatest_changes(new: Vector, old: Vector) -> Vector:
-    """Return the greatest ``|new - old|`` and ``|new - old| / |new|``, shape (2,)."""
-    found = np.zeros(2)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        for part in parts(new.size):
-            change = np.abs(new[part] - old[part])
-            greatest = change.max()
-            if greatest != 0.0:
-                change /= np.abs(new[part])
-                # Zero over zero is no change; an undefined change shows in the first number.
-                found[1] = max(found[1], np.fmax.reduce(change, initial=0.0))
-            found[0] = np.maximum(found[0], greatest)
-    return found
 
 
 def workspace_of(matrix: Sweeper) -> Workspace:

@@ -8,6 +8,7 @@ is NumPy on the host; a method uses of it what NumPy and CuPy have in common, an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from numpy.typing import ArrayLike, NDArray
@@ -139,6 +140,20 @@ class Workspace(Protocol):
 
     def distance(self, x: Array, y: Array) -> Array:
         """Return the greatest ``|x - y|`` and ``|x - y| / |x|``, shape (2,), as `Steps.changes` counts."""
+
+    def extremes(self, x: Array) -> tuple[Any, Any]:
+        """Return the least and the greatest element of a vector, shape (); NaN if some element is."""
+
+    def each(self, work: Callable[..., object], *vectors: Array) -> None:
+        """Do elementwise work, in place.
+
+        Parameters
+        ----------
+        work : callable
+            Called with the same part of every vector, for all parts; on the host on several threads at once,
+            on a device once with whole vectors.  Writes to its arguments and allocates nothing.
+        *vectors : array, shape (n,)
+        """
 
     def stretch(self, most: int) -> int:
         """Return how many steps of a kind that ends by itself to queue before the next look."""

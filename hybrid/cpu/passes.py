@@ -1,0 +1,75 @@
+"""Passes over the vectors of a solution on all cores of the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.cpu.threads import run_in_parts, thread_count
+
+__all__ = ["CpuPasses"]
+
+Vector = NDArray[np.float64]
+
+_PART = 1 << 16
+"""Elements of a part of elementwise work in NumPy: enough to do without the interpreter for a while."""
+
+_NOTHING = np.zeros(0)
+
+
+class CpuPasses:
+    """See `hybrid.solvers.passes.Passes`; the same bits, with compiled loops."""
+
+    def add_scaled(self, weight: float, x: Vector, total: Vector) -> None:
+        """Add ``weight * x`` to `total`."""
+        from hybrid.cpu import vector_kernels
+
+        kernel: Any = vector_kernels.add_scaled_rows
+        run_in_parts(total.size, lambda begin, end, _: kernel(begin, end, weight, x, total))
+
+    def uniformise(self, x: Vector, b: Vector | None, diagonal: Vector, weight: float, out: Vector) -> None:
+        """Turn ``out = M x`` into ``(1 - weight * diagonal) x + weight (M x + b)``."""
+        from hybrid.cpu import vector_kernels
+
+        kernel: Any = vector_kernels.uniformise_rows
+        right = _NOTHING if b is None else b
+        run_in_parts(
+            out.size,
+            lambda begin, end, _: kernel(begin, end, x, right, b is not None, diagonal, weight, out),
+        )
+
+    def greatest_changes(self, new: Vector, old: Vector) -> Vector:
+        """Return the greatest ``|new - old|`` and ``|new - old| / |new|``, shape (2,)."""
+        from hybrid.cpu import vector_kernels
+
+        kernel: Any = vector_kernels.change_rows
+        found = np.zeros((thread_count(), 2))
+        run_in_parts(new.size, lambda begin, end, k: kernel(begin, end, new, old, found[k]))
+        greatest: Vector = found.max(axis=0)
+        return greatest
+
+    def extremes(self, x: Vector) -> tuple[float, float]:
+        """Return the least and the greatest element."""
+        found = np.full((thread_count(), 2), x[0])
+
+        def measure(begin: int, end: int, k: int) -> None:
+            if begin < end:
+                found[k] = x[begin:end].min(), x[begin:end].max()
+
+        run_in_parts(x.size, measure)
+        return float(found[:, 0].min()), float(found[:, 1].max())
+
+    def each(self, work: Callable[..., object], *vectors: Vector) -> None:
+        """Call `work` with the same part of every vector, for all parts."""
+
+        def some(begin: int, end: int, _: int) -> None:
+            # Every thread has its own settings, and what overflows shows in the numbers.
+            with np.errstate(all="ignore"):
+                for first in range(begin, end, _PART):
+                    part = slice(first, min(first + _PART, end))
+                    work(*(vector[part] for vector in vectors))
+
+        run_in_parts(vectors[0].size, some)

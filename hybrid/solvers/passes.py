@@ -1,0 +1,82 @@
+"""Passes over the vectors of a solution on the host, in plain NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from hybrid.solvers.base import Vector
+from hybrid.solvers.parts import PART, parts
+
+__all__ = ["NumPyPasses", "Passes"]
+
+
+class Passes(Protocol):
+    """What a workspace on the host does with whole vectors besides products."""
+
+    def add_scaled(self, weight: float, x: Vector, total: Vector) -> None:
+        """Add ``weight * x`` to `total`."""
+
+    def uniformise(self, x: Vector, b: Vector | None, diagonal: Vector, weight: float, out: Vector) -> None:
+        """Turn ``out = M x`` into ``(1 - weight * diagonal) x + weight (M x + b)``."""
+
+    def greatest_changes(self, new: Vector, old: Vector) -> Vector:
+        """Return the greatest ``|new - old|`` and ``|new - old| / |new|``, shape (2,).
+
+        An undefined change makes the first number NaN; zero over zero is no change.
+        """
+
+    def extremes(self, x: Vector) -> tuple[float, float]:
+        """Return the least and the greatest element of a vector that is not empty; NaN if some element is."""
+
+    def each(self, work: Callable[..., object], *vectors: Vector) -> None:
+        """Call `work` with the same part of every vector, for all parts; it writes elementwise, in place."""
+
+
+class NumPyPasses:
+    """See `Passes`; on one thread, part by part, so that temporary results stay in the cache."""
+
+    def add_scaled(self, weight: float, x: Vector, total: Vector) -> None:
+        """Add ``weight * x`` to `total`."""
+        spare = np.empty(min(PART, x.size))
+        for part in parts(x.size):
+            term = np.multiply(x[part], weight, out=spare[: part.stop - part.start])
+            total[part] += term
+
+    def uniformise(self, x: Vector, b: Vector | None, diagonal: Vector, weight: float, out: Vector) -> None:
+        """Turn ``out = M x`` into ``(1 - weight * diagonal) x + weight (M x + b)``."""
+        spare = np.empty(min(PART, x.size))
+        for part in parts(x.size):
+            own, kept = out[part], spare[: part.stop - part.start]
+            if b is not None:
+                own += b[part]
+            own *= weight
+            np.multiply(diagonal[part], -weight, out=kept)
+            kept += 1.0
+            kept *= x[part]
+            own += kept
+
+    def greatest_changes(self, new: Vector, old: Vector) -> Vector:
+        """Return the greatest ``|new - old|`` and ``|new - old| / |new|``, shape (2,)."""
+        found = np.zeros(2)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            for part in parts(new.size):
+                change = np.abs(new[part] - old[part])
+                greatest = change.max()
+                if greatest != 0.0:
+                    change /= np.abs(new[part])
+                    # Zero over zero is no change; an undefined change shows in the first number.
+                    found[1] = max(found[1], np.fmax.reduce(change, initial=0.0))
+                found[0] = np.maximum(found[0], greatest)
+        return found
+
+    def extremes(self, x: Vector) -> tuple[float, float]:
+        """Return the least and the greatest element."""
+        return float(x.min()), float(x.max())
+
+    def each(self, work: Callable[..., object], *vectors: Vector) -> None:
+        """Call `work` with the same part of every vector, for all parts."""
+        for part in parts(vectors[0].size):
+            work(*(vector[part] for vector in vectors))
