@@ -7,6 +7,7 @@ put in place here, with ``#line`` directives so that compilers name the right fi
 from __future__ import annotations
 
 import functools
+import logging
 import re
 import time
 from collections.abc import Callable
@@ -23,6 +24,8 @@ __all__ = [
     "seconds_loading",
     "source_text",
 ]
+
+_log = logging.getLogger(__name__)
 
 Macros = tuple[tuple[str, int], ...]
 """Names and values of the macros of a specialisation, sorted by name."""
@@ -132,6 +135,7 @@ def raw_kernel(device: int, source: str, name: str, macros: Macros) -> Kernel:
     Compiled at the first call, some tenths of a second; CuPy keeps the binary on disk for later processes.
     """
     global _seconds
+    _log.info("loading %s", source)
     begin = time.perf_counter()
     kernel: Any = _raw_module(device, source, macros).get_function(name)
     _seconds += time.perf_counter() - begin

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from hybrid.solvers.workspace import Workspace
 
 __all__ = ["HybridMatrix"]
+
+_log = logging.getLogger(__name__)
 
 Float64Array = NDArray[np.float64]
 
@@ -119,6 +122,7 @@ class HybridMatrix:
     @cached_property
     def product(self) -> Product:
         """The backend's representation, built on first use."""
+        _log.info("laying out level %d for the backend %s", self.level, self.backend)
         if self.backend == "reference":
             from hybrid.reference import ReferenceProduct
 

@@ -17,6 +17,7 @@ Paper 004, sections 2.2 to 2.4, for the definitions.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,6 +41,8 @@ __all__ = [
     "model_end_components",
     "strong_components",
 ]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -165,6 +168,7 @@ def model_components(model: SymbolicModel, within: Node | None = None) -> Strong
     within : Node, optional
         Restrict the graph to this subset of the reachable states.
     """
+    _log.info("strongly connected components")
     relations = [model.layer_relation(number) for number in range(len(model.layers))]
     states = model.reachable if within is None else within
     return decompose(model.manager, relations, states, model_parts(model))
@@ -263,6 +267,7 @@ def model_end_components(
     EndComponents
         `choices` of the components has a set for every layer of the model.
     """
+    _log.info("maximal end components")
     relations = [model.layer_relation(number) for number in range(len(model.layers))]
     if allowed is not None:
         relations = [relation & own for relation, own in zip(relations, allowed, strict=True)]

@@ -9,6 +9,8 @@ at a time.
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 
 from mtbdd.manager import Node
@@ -29,6 +31,8 @@ __all__ = [
     "prob1a",
     "prob1e",
 ]
+
+_log = logging.getLogger(__name__)
 
 _SEED = 20170  # any number: the same model takes the same course every time
 
@@ -157,6 +161,7 @@ def bottom_components(model: SymbolicModel) -> list[Node]:
     next state in line would shorten it by one.  Time: a few forward and backward sets for
     every component that is not an absorbing state.
     """
+    _log.info("bottom strongly connected components")
     false = model.manager.false
     rng = np.random.default_rng(_SEED)
     absorbing = absorbing_states(model)

@@ -7,6 +7,7 @@ decision diagrams again, so that operators nest to any depth.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from hybrid.mdp.scheduler import Scheduler
 
 __all__ = ["Checker", "UnsupportedError"]
+
+_log = logging.getLogger(__name__)
 
 _FINE = 1e-12  # precision of the second attempt at a comparison that the first one left unknown
 
@@ -92,6 +95,7 @@ class Checker(FormulaChecker):
         that concern the property become its error; running out of memory, interrupts and defects of
         the program pass through.
         """
+        _log.info("checking %s", prop.text)
         start = time.perf_counter()
         self._work, self._unproven = Work(progress=self._progress), False
         self._scheduled = self._scheduler = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -15,6 +16,8 @@ from hybrid.solvers.workspace import Workspace
 from mtbdd.offset import OffsetMTBDD
 
 __all__ = ["DeviceMatrix", "ExplicitMatrix", "HostMatrix", "write_out"]
+
+_log = logging.getLogger(__name__)
 
 Vector = NDArray[np.float64]
 
@@ -206,4 +209,5 @@ def write_out(symbolic: OffsetMTBDD, backend: str, storage: str = "auto") -> Exp
     MemoryError
         If there is no room, before anything is allocated.
     """
+    _log.info("writing out a matrix of %d states", symbolic.shape[0])
     return DeviceMatrix(symbolic, storage) if backend == "gpu" else HostMatrix(symbolic)

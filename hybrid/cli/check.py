@@ -62,16 +62,16 @@ def run(options: argparse.Namespace, console: Console) -> int:
         runs.append({"constants": constants, **record})
         if not options.json:
             if len(combinations) > 1:
-                print(f"{'' if number == 1 else chr(10)}# {text}")
-            print(model_text(record["model"]))
+                console.print(f"{'' if number == 1 else chr(10)}# {text}")
+            console.print(model_text(record["model"]))
             for answer in answers:
-                print()
-                print(_text(answer))
+                console.print()
+                console.print(_text(answer))
     if options.csv is not None:
         write_table(options.csv, runs)
     if options.json:
         single = {k: runs[0][k] for k in ("model", "results")}
-        print(json.dumps(single if len(combinations) == 1 else runs))
+        console.print(json.dumps(single if len(combinations) == 1 else runs))
     return 1 if any(result["error"] is not None for run in runs for result in run["results"]) else 0
 
 

@@ -54,11 +54,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
         **found,
     }
     if options.json:
-        print(json.dumps({"model": record, "graph": result}))
+        console.print(json.dumps({"model": record, "graph": result}))
     else:
-        print(model_text(record))
-        print()
-        print(_text(result))
+        console.print(model_text(record))
+        console.print()
+        console.print(_text(result))
     return 0
 
 

@@ -32,12 +32,12 @@ def run(options: argparse.Namespace, console: Console) -> int:
     record["layers"] = len(offsets)
     record["row_bits"] = model.encoding.n_bits
     if options.json:
-        print(json.dumps({"model": record}))
+        console.print(json.dumps({"model": record}))
     else:
-        print(model_text(record))
+        console.print(model_text(record))
         if model.is_mdp:
-            print(f"layers       {record['layers']}, each with at most one choice of every state")
-        print(
+            console.print(f"layers       {record['layers']}, each with at most one choice of every state")
+        console.print(
             f"offset-labelled {record['offset_nodes']:,} nodes on {2 * record['row_bits']} levels, "
             f"{bytes_text(record['offset_bytes'])}"
         )

@@ -49,11 +49,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
         plot_level_curves([report], options.plot, f"{model.source.file}  {options.const}")
     record = model_record(model)
     if options.json:
-        print(json.dumps({"model": record, **report.record()}))
+        console.print(json.dumps({"model": record, **report.record()}))
     else:
-        print(model_text(record))
-        print()
-        print(_table(report))
+        console.print(model_text(record))
+        console.print()
+        console.print(_table(report))
     return 0
 
 

@@ -72,11 +72,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
     record = model_record(model)
     if options.json:
         found = {name: None if m is None else m.record() for name, m in measures.items()}
-        print(json.dumps({"model": record, **found, "reason": reason, "plot": options.output}))
+        console.print(json.dumps({"model": record, **found, "reason": reason, "plot": options.output}))
     else:
-        print(model_text(record))
-        print()
-        print(_table(measures, reason))
+        console.print(model_text(record))
+        console.print()
+        console.print(_table(measures, reason))
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,8 @@ from hybrid.levels.choice import choose_level
 from mtbdd.offset import OffsetMTBDD
 
 __all__ = ["MOST_LAYERS", "build_choices"]
+
+_log = logging.getLogger(__name__)
 
 _SIMILAR = 1.3
 _CANDIDATES = 4
@@ -120,6 +123,7 @@ def _built(
 ) -> ChoiceTiles | MemoryError | None:
     """Return the tiles of a level, None if it cannot be laid out, or why there is no room for it."""
     stacked, types = curve.stacked, curve.types
+    _log.info("laying out level %d of all layers on %s", k, device.name)
     try:
         level = stacked.first_level + k
         check_memory(device, types, level, layers=True)

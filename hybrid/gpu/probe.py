@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from gpu_kernels import Device
 from hybrid.gpu.arrays import Array
 from hybrid.gpu.build import build_product
@@ -11,6 +13,8 @@ from hybrid.levels.choice import LevelChoice
 from hybrid.levels.curve import LevelCurve
 
 __all__ = ["PROBE_ENTRIES", "candidate_levels", "probe_levels"]
+
+_log = logging.getLogger(__name__)
 
 PROBE_ENTRIES = 1 << 21
 """Entries from which timing some levels pays: building one takes about as long as a hundred products."""
@@ -73,6 +77,7 @@ def probe_levels(
     best: tuple[float, int, GpuProduct] | None = None
     timed: list[int] = []
     for k in candidate_levels(curve, allowed):
+        _log.info("timing level %d on %s", k, device.name)
         try:
             product = build_product(curve, k)
         except MemoryError:

@@ -18,6 +18,7 @@ task pointer              8     where the instances of 256 rows begin
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -33,6 +34,8 @@ from hybrid.levels.table import CandidateLevel, LevelTable
 from mtbdd.offset import OffsetMTBDD
 
 __all__ = ["LevelCurve", "base_memory_bytes", "candidate_levels", "level_curve"]
+
+_log = logging.getLogger(__name__)
 
 _ENTRY_LIMIT = 1 << 26
 """Merged entries of all row types beyond which no row-type representation is offered for a level."""
@@ -93,6 +96,7 @@ def level_curve(matrix: OffsetMTBDD) -> LevelCurve:
     Time: O(nodes log nodes) for the paths, and the sweep of
     :func:`hybrid.injection.row_types.find_row_types` twice.
     """
+    _log.info("counting paths and row types of all levels")
     plain = find_row_types(find_block_classes(matrix, scaled=False))
     scaled = find_row_types(find_block_classes(matrix, scaled=True))
     levels, nonzeros = candidate_levels(matrix, (plain, scaled), max(matrix.shape))
