@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 
 import pytest
 
+from gpu_kernels import seconds_loading
 from gpu_kernels._launch import GRID_LIMIT, blocks_for, index_bits, loop_bits, macros
-from gpu_kernels._loader import COMPILE_OPTIONS, SOURCES, kernel_names, source_text
+from gpu_kernels._loader import COMPILE_OPTIONS, SOURCES, kernel_names, raw_kernel, source_text
 from gpu_kernels.device import Macros
 
 ARCHITECTURES = ("sm_80", "sm_90")
@@ -142,3 +144,25 @@ def test_launch_arithmetic() -> None:
     # The last turn of a loop over a grid goes beyond the end.
     assert [loop_bits(n, 1 << 16, 256) for n in (5, 2**31 - 2**24 - 1, 2**31 - 2**24)] == [32, 32, 64]
     assert macros(B=2, A=1) == (("A", 1), ("B", 2))
+
+
+def test_loading_is_told_and_counted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Module:
+        def __init__(self, source: str) -> None:
+            now[0] += 2.0
+            self.source = source
+
+        def get_function(self, name: str) -> str:
+            return f"{name} of {self.source}"
+
+    now = [10.0]
+    monkeypatch.setattr("gpu_kernels._loader.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("gpu_kernels._loader._raw_module", lambda device, source, options: Module(source))
+    before = seconds_loading()
+    with caplog.at_level(logging.INFO, "gpu_kernels"):
+        kernel = raw_kernel.__wrapped__(0, "tiles.cu", "step_tiles", ())
+    assert kernel == "step_tiles of tiles.cu"
+    assert seconds_loading() - before == 2.0
+    assert caplog.messages == ["loading tiles.cu"]
