@@ -24,6 +24,11 @@ def thesis_tables(record: dict[str, Any]) -> str:
         "950 and on a Tesla K20.  MemB are the vectors, MemR the matrix.  `host waits` is how often the host "
         "waited for the device in the iterations.",
     ]
+    first = record["rows"][0]
+    parts[-1] += (
+        f"  The row of {first['study']} {first['size']} was measured first; on a machine without kernels "
+        "of earlier runs, its `whole s` holds the compilation of CuPy's own."
+    )
     if "warm_iterations" in record:
         parts.append(
             f"At each level {record['warm_iterations']} iterations that do not count go before; then both "
