@@ -11,7 +11,7 @@ Importing the package is measured as well, to tell what of the rest it is.
 from __future__ import annotations
 
 import argparse
-import os
+import functools
 import statistics
 import subprocess
 import sys
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from runs import ROOT, Records, has_device
+from runs import ROOT, Records, child_environment, has_device
 
 CHECKS: dict[str, tuple[str, ...]] = {
     "kanban t=4": ("kanban", "--const", "t=4", "--property", "throughput"),
@@ -49,10 +49,7 @@ def measure(row: dict[str, Any], arguments: list[str], repeat: int) -> None:
     """
     with tempfile.TemporaryDirectory() as folder:
         kept = {name: Path(folder) / name for name in ("CUPY_CACHE_DIR", "NUMBA_CACHE_DIR")}
-        paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment = {
-            **os.environ, **{n: str(p) for n, p in kept.items()}, "PYTHONPATH": os.pathsep.join(paths),
-        }  # fmt: skip
+        environment = child_environment(**{name: str(path) for name, path in kept.items()})
         seconds = []
         for _ in range(1 + repeat):
             begin = time.perf_counter()
@@ -96,7 +93,7 @@ def main() -> None:
             runs.append((name, backend, ["-m", "hybrid", *command_of(name, backend)]))
     for name, backend, arguments in runs:
         identity = {"name": name, "backend": backend, "command": " ".join(["python", *arguments])}
-        row = records.run(identity, lambda r, a=arguments: measure(r, a, options.repeat))  # type: ignore[misc]
+        row = records.run(identity, functools.partial(measure, arguments=arguments, repeat=options.repeat))
         label = f"{name:14s} {backend or '':3s}"
         if "error" in row:
             print(f"{label} {row['error']}", flush=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-__all__ = ["made", "milliseconds", "number", "table"]
+__all__ = ["made", "milliseconds", "not_measured", "number", "table"]
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -40,6 +40,12 @@ def _rows(record: dict[str, Any]) -> list[dict[str, Any]]:
 def _name(row: dict[str, Any]) -> str:
     """Return what a row is about."""
     return str(row.get("name") or row.get("study") or row.get("model"))
+
+
+def not_measured(record: dict[str, Any], name: Callable[[dict[str, Any]], str]) -> list[str]:
+    """Return a sentence on the rows that were not measured and why, as a list; none if all were."""
+    failed = [f"{name(row)}: {row['error']}" for row in _rows(record) if "error" in row]
+    return [f"Not measured: {'; '.join(failed)}."] if failed else []
 
 
 def number(value: float | None, digits: int = 3) -> str:

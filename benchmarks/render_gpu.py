@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from markdown_text import made, milliseconds, number, table
+from markdown_text import made, milliseconds, not_measured, number, table
 
 __all__ = [
     "EXPLICIT_KEYS", "UNCOMPRESSED", "explicit_formats", "gains", "gpu_product", "mean_gains",
@@ -85,17 +85,21 @@ def mean_gains_text(rows: list[dict[str, Any]]) -> str:
     return "  ".join(sentences)
 
 
+def _name(row: dict[str, Any]) -> str:
+    """Return what a row is about."""
+    return f"{row['model']} {row['constants']}"
+
+
 def gpu_product(record: dict[str, Any]) -> str:
     """Return the section on one product on a card."""
     rows = []
-    failed = [f"{r['model']} {r['constants']}: {r['error']}" for r in record["rows"] if "error" in r]
     for r in record["rows"]:
         if "error" in r:
             continue
         seconds, gain = r["seconds"], gains(r)
         rows.append(
             [
-                f"{r['model']} {r['constants']}",
+                _name(r),
                 f"{r['states']:,}",
                 f"{r['entries']:,}",
                 milliseconds(seconds),
@@ -133,7 +137,7 @@ def gpu_product(record: dict[str, Any]) -> str:
         mean_gains_text(record["rows"]),
         table(columns, rows),
     ]
-    parts += [f"Not measured: {'; '.join(failed)}."] if failed else []
+    parts += not_measured(record, _name)
     parts.append(LINK.format("gpu_product", made(record)))
     return "\n\n".join(part for part in parts if part)
 
@@ -142,7 +146,6 @@ def explicit_formats(record: dict[str, Any]) -> str:
     """Return the section on explicit formats beside the hybrid engine."""
     chosen = ("msr", "msr-wl", "cmsr-wl", "sell", "csell-sorted", "delta-csell")
     rows = []
-    failed = [f"{r['model']} {r['constants']}: {r['error']}" for r in record["rows"] if "error" in r]
     measured = [r for r in record["rows"] if "error" not in r]
     for r in measured:
         formats = {f["format"]: f for f in r["formats"] if "seconds" in f}
@@ -153,7 +156,7 @@ def explicit_formats(record: dict[str, Any]) -> str:
         fastest = min(cusparse, default=None)
         rows.append(
             [
-                f"{r['model']} {r['constants']}",
+                _name(r),
                 f"{r['entries']:,}",
                 _both(hybrid),
                 *(_both(formats.get(name)) for name in chosen),
@@ -174,7 +177,7 @@ def explicit_formats(record: dict[str, Any]) -> str:
             f"{bandwidth / 1e9:,.0f} GB/s.",
             table(columns, rows),
             _shares(measured, chosen),
-            *([f"Not measured: {'; '.join(failed)}."] if failed else []),
+            *not_measured(record, _name),
             LINK.format("explicit_formats", made(record)),
         ]
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from markdown_text import made, milliseconds, number, table
+from markdown_text import made, milliseconds, not_measured, number, table
 
 __all__ = ["density_sweep", "paper_tables", "streamed_parts"]
 
@@ -44,8 +44,7 @@ def paper_tables(record: dict[str, Any]) -> str:
             "M2; `~` marks times extrapolated from some iterations, the CPU uses all cores.",
             _bounded(rows["bounded"]),
         ]
-    failed = [f"{r['table']} {r['model']} {r['size']}: {r['error']}" for r in record["rows"] if "error" in r]
-    parts += [f"Not measured: {'; '.join(failed)}."] if failed else []
+    parts += not_measured(record, lambda r: f"{r['table']} {r['model']} {r['size']}")
     parts.append(LINK.format("paper_tables", made(record)))
     return "\n\n".join(parts)
 
@@ -263,8 +262,7 @@ def streamed_parts(record: dict[str, Any]) -> str:
             f"**Time line** of {_name(row)} in {row['parts']} parts, milliseconds since the product began",
             _time_line(row["time_line"]),
         ]
-    failed = [f"{_name(r)}, limit {r['limit']:,}: {r['error']}" for r in record["rows"] if "error" in r]
-    parts += [f"Not measured: {'; '.join(failed)}."] if failed else []
+    parts += not_measured(record, lambda r: f"{_name(r)}, limit {r['limit']:,}")
     parts.append(LINK.format("streamed_parts", made(record)))
     return "\n\n".join(parts)
 

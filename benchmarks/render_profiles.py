@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from markdown_text import made, milliseconds, table
+from markdown_text import made, milliseconds, not_measured, table
 
 __all__ = ["counters_table", "first_use", "kernel_counters", "processes_table", "whole_run"]
 
@@ -66,10 +66,9 @@ def whole_run(record: dict[str, Any]) -> str:
 
 def processes_table(record: dict[str, Any]) -> str:
     """Return what runs of the command line took, which they were, and where they were made."""
-    rows, failed = [], []
+    rows = []
     for r in record["rows"]:
         if "error" in r:
-            failed.append(f"{r['name']}: {r['error']}")
             continue
         waits = r["synchronisations"]
         rows.append(
@@ -98,28 +97,25 @@ def processes_table(record: dict[str, Any]) -> str:
         table(columns, rows),
         "  ".join(commands),
     ]
-    parts += [f"Not measured: {'; '.join(failed)}."] if failed else []
+    parts += not_measured(record, lambda r: r["name"])
     parts.append(LINK.format("whole_run", _made(record)))
     return "\n\n".join(part for part in parts if part)
 
 
 def first_use(record: dict[str, Any]) -> str:
     """Return the section on the first use on a machine."""
-    rows, failed = [], []
-    for r in record["rows"]:
-        if "error" in r:
-            failed.append(f"{r['name']} {r['backend'] or ''}: {r['error']}")
-            continue
-        rows.append(
-            [
-                r["name"],
-                r["backend"] or "",
-                f"{r['first_seconds']:.2f}",
-                f"{r['again_seconds']:.2f}",
-                f"{r['device_kernels']}",
-                f"{r['host_kernels']}",
-            ]
-        )
+    rows = [
+        [
+            r["name"],
+            r["backend"] or "",
+            f"{r['first_seconds']:.2f}",
+            f"{r['again_seconds']:.2f}",
+            f"{r['device_kernels']}",
+            f"{r['host_kernels']}",
+        ]
+        for r in record["rows"]
+        if "error" not in r
+    ]
     columns = ["process", "backend", "first s", "again s", "kernels for the device", "for the host"]
     parts = [
         "## The first use on a machine",
@@ -128,7 +124,7 @@ def first_use(record: dict[str, Any]) -> str:
         f"{record['repeat']} runs) finds what the first run left there.",
         table(columns, rows),
     ]
-    parts += [f"Not measured: {'; '.join(failed)}."] if failed else []
+    parts += not_measured(record, lambda r: f"{r['name']} {r['backend'] or ''}")
     return "\n\n".join([*parts, LINK.format("first_use", _made(record))])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import sys
 import tempfile
 import time
@@ -21,7 +22,15 @@ from record import environment  # noqa: E402
 
 import hybrid  # noqa: E402
 
-__all__ = ["EXAMPLES", "Records", "device_record", "example", "free_device_memory", "has_device"]
+__all__ = [
+    "EXAMPLES",
+    "Records",
+    "child_environment",
+    "device_record",
+    "example",
+    "free_device_memory",
+    "has_device",
+]
 
 EXAMPLES = ROOT / "examples"
 CONSTANTS = {"tandem": "c", "kanban": "t", "fms": "n", "cluster": "N"}
@@ -50,6 +59,12 @@ def example(name: str, size: int, **constants: int) -> hybrid.SymbolicModel:
             path.write_text(WRITTEN[name](size))
             return hybrid.load(path, constants)
     return hybrid.load(EXAMPLES / f"{name}.prism", {CONSTANTS.get(name, "N"): size, **constants})
+
+
+def child_environment(**more: str) -> dict[str, str]:
+    """Return the environment of a process that imports the packages of this checkout, with more variables."""
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **more}
 
 
 class Records:

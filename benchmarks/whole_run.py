@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from runs import EXAMPLES, ROOT, Records, has_device
+from runs import EXAMPLES, ROOT, Records, child_environment, has_device
 
 EVERY = 0.05
 """Seconds between two looks at the device's memory."""
@@ -81,12 +81,13 @@ def measure(row: dict[str, Any], arguments: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         counts, printed = Path(folder) / "counts.json", Path(folder) / "printed.json"
         script = str(Path(__file__).with_name("counted_command.py"))
-        paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
         with printed.open("w") as out, DeviceWatch() as watch:
             begin = time.perf_counter()
             process = subprocess.Popen(
-                [sys.executable, script, str(counts), *arguments], cwd=ROOT, env=environment, stdout=out
+                [sys.executable, script, str(counts), *arguments],
+                cwd=ROOT,
+                env=child_environment(),
+                stdout=out,
             )
             _, status, usage = os.wait4(process.pid, 0)
             wall = time.perf_counter() - begin

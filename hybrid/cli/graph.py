@@ -83,7 +83,7 @@ def _decompose(
 ) -> tuple[BackendChoice, Record]:
     """Decompose on a backend; auto goes on on the CPU where the graph does not fit on the device."""
     if chosen.name == "symbolic":
-        return chosen, _symbolic(model, *wanted, console)
+        return chosen, _symbolic(model, *wanted)
     if chosen.name == "cpu":
         return chosen, _on_cpu(model, options.variant, *wanted, console)
     try:
@@ -162,7 +162,7 @@ def _on_gpu(model: SymbolicModel, variant: str, with_scc: bool, with_mec: bool, 
     return record
 
 
-def _symbolic(model: SymbolicModel, with_scc: bool, with_mec: bool, console: Console) -> Record:
+def _symbolic(model: SymbolicModel, with_scc: bool, with_mec: bool) -> Record:
     """Decompose on sets of states; no graph is written out, so the maximum out-degree is not known."""
     record: Record = {
         "maximum_out_degree": None,
@@ -173,13 +173,11 @@ def _symbolic(model: SymbolicModel, with_scc: bool, with_mec: bool, console: Con
         "mec": None,
     }
     if with_scc:
-        console.progress("strongly connected components")
         started = time.perf_counter()
         components: StrongComponents = model_components(model)
         seconds = time.perf_counter() - started
         record["scc"] = _set_counts(components.sizes, components.n_trivial, seconds)
     if with_mec:
-        console.progress("maximal end components")
         started = time.perf_counter()
         ends: EndComponents = model_end_components(model)
         seconds = time.perf_counter() - started

@@ -36,7 +36,6 @@ def run(options: argparse.Namespace, console: Console) -> int:
     )
     for warning in model.warnings:
         console.warn(warning)
-    console.progress("level curve")
     matrix = model_offers(model, backend) if model.is_mdp else model.transitions
     seconds = measure_levels(matrix, backend, console.progress) if options.measure else None
     try:

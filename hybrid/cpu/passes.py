@@ -51,7 +51,7 @@ class CpuPasses:
         greatest: Vector = found.max(axis=0)
         return greatest
 
-    def extremes(self, x: Vector) -> tuple[float, float]:
+    def extremes(self, x: Vector) -> tuple[np.float64, np.float64]:
         """Return the least and the greatest element."""
         found = np.full((thread_count(), 2), x[0])
 
@@ -60,7 +60,7 @@ class CpuPasses:
                 found[k] = x[begin:end].min(), x[begin:end].max()
 
         run_in_parts(x.size, measure)
-        return float(found[:, 0].min()), float(found[:, 1].max())
+        return np.float64(found[:, 0].min()), np.float64(found[:, 1].max())
 
     def each(self, work: Callable[..., object], *vectors: Vector) -> None:
         """Call `work` with the same part of every vector, for all parts."""

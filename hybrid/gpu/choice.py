@@ -9,7 +9,7 @@ from hybrid.injection.row_types import RowTypes
 from hybrid.levels.counting import nonzeros_below
 from hybrid.levels.curve import LevelCurve
 
-__all__ = ["build_bytes", "check_memory", "layout_items", "reason_for_cpu", "type_entries"]
+__all__ = ["build_bytes", "check_memory", "layout_items", "reason_for_cpu"]
 
 SMALL_ENTRIES = 1 << 20
 """Entries below which a product takes less time than launching it."""
@@ -21,7 +21,6 @@ _BYTES_PER_LAYER_ENTRY = 180
 """The same where the terms are put in order by layers as well."""
 
 _BYTES_PER_SLOT = 60
-
 _CPU_SECONDS_ENTRY = 0.1e-9
 """Time of an entry on a CPU with many cores; the device takes longer where it waits for its longest rows."""
 
@@ -38,7 +37,7 @@ _MOST_VECTORS = 9
 """Vectors of the method that keeps most of them, bounds on long-run averages."""
 
 
-def type_entries(types: RowTypes, k: int) -> int:
+def _type_entries(types: RowTypes, k: int) -> int:
     """Return the entries of all row types of level k."""
     classes, level = types.classes, types.levels[k]
     below = nonzeros_below(classes.matrix)[k]
@@ -47,7 +46,7 @@ def type_entries(types: RowTypes, k: int) -> int:
 
 def layout_items(types: RowTypes, k: int) -> int:
     """Return what laying out level k grows with: entries of all row types and slots of all groups."""
-    return type_entries(types, k) + types.levels[k].group_slots
+    return _type_entries(types, k) + types.levels[k].group_slots
 
 
 def build_bytes(types: RowTypes, k: int, layers: bool = False) -> int:
@@ -56,7 +55,7 @@ def build_bytes(types: RowTypes, k: int, layers: bool = False) -> int:
     ``layers``: of the matrices of all layers of choices, put in order by layers.
     """
     classes, level = types.classes, types.levels[k]
-    entries = type_entries(types, k)
+    entries = _type_entries(types, k)
     vectors = 8 * (_VECTORS - 1) * classes.matrix.n_rows + 8 * classes.matrix.n_columns
     per_entry = _BYTES_PER_LAYER_ENTRY if layers else _BYTES_PER_ENTRY
     return vectors + per_entry * entries + _BYTES_PER_SLOT * (level.group_slots + level.n_groups)

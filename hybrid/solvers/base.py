@@ -135,7 +135,7 @@ class Sweeper(Protocol):
 
 
 class Clock:
-    """Counts wall time, but for what kernels take to compile and load, and tells progress twice a second."""
+    """Counts wall time without the loading of kernels, and tells progress at most twice a second."""
 
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress

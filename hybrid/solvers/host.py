@@ -32,7 +32,7 @@ class HostWorkspace(Workspace):
 
     def __init__(self, matrix: Sweeper, passes: Passes | None = None) -> None:
         self._matrix = matrix
-        self.passes: Passes = NumPyPasses() if passes is None else passes
+        self._passes: Passes = NumPyPasses() if passes is None else passes
 
     def reserve(self, vectors: int, size: int) -> None:
         """Refuse nothing: the host's memory is the operating system's business."""
@@ -51,23 +51,23 @@ class HostWorkspace(Workspace):
 
     def system(self, diagonal: Vector, b: Vector | None) -> HostSystem:
         """Return a system of equations."""
-        return HostSystem(self._matrix, self.passes, diagonal, b)
+        return HostSystem(self._matrix, self._passes, diagonal, b)
 
     def add_scaled(self, weight: float, x: Vector, total: Vector, factor: Any | None = None) -> None:
         """Add ``weight * factor * x`` to `total`."""
-        self.passes.add_scaled(weight if factor is None else weight * float(factor), x, total)
+        self._passes.add_scaled(weight if factor is None else weight * float(factor), x, total)
 
     def distance(self, x: Vector, y: Vector) -> Vector:
         """Return the greatest ``|x - y|`` and ``|x - y| / |x|``."""
-        return self.passes.greatest_changes(x, y)
+        return self._passes.greatest_changes(x, y)
 
-    def extremes(self, x: Vector) -> tuple[float, float]:
+    def extremes(self, x: Vector) -> tuple[np.float64, np.float64]:
         """Return the least and the greatest element."""
-        return self.passes.extremes(x)
+        return self._passes.extremes(x)
 
     def each(self, work: Callable[..., object], *vectors: Vector) -> None:
         """Call `work` with parts of the vectors."""
-        self.passes.each(work, *vectors)
+        self._passes.each(work, *vectors)
 
     def stretch(self, most: int) -> int:
         """Return 1: every step's changes are known when it is done."""
@@ -102,7 +102,7 @@ class HostSystem:
 
     def bicgstab(self, start: Vector, limit: float, orthogonal: float) -> HostBiCGStab:
         """Return BiCGStab's recurrence."""
-        return HostBiCGStab(self._scaled_product, self.relaxation(), start, limit, orthogonal)
+        return HostBiCGStab(self._passes, self._scaled_product, self.relaxation(), start, limit, orthogonal)
 
     def sharing(self, b: Vector) -> HostSystem:
         """Return the system with another right-hand side."""

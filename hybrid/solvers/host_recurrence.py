@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hybrid.solvers.base import Vector
-from hybrid.solvers.parts import PART, parts
+from hybrid.solvers.passes import Passes
 from hybrid.solvers.recurrence import Standing
 from hybrid.solvers.workspace import Steps
 
@@ -20,6 +20,7 @@ class HostBiCGStab:
 
     Parameters
     ----------
+    passes : Passes
     scaled_product : callable
         Writes ``M x / diagonal``: ``scaled_product(x, out)``.
     relaxation : Steps
@@ -29,22 +30,22 @@ class HostBiCGStab:
 
     Notes
     -----
-    Six vectors; an iteration allocates nothing. Time: two products and O(n).
+    Six vectors; an iteration allocates parts of vectors only. Time: two products and O(n).
     """
 
     def __init__(
         self,
+        passes: Passes,
         scaled_product: Callable[[Vector, Vector], None],
         relaxation: Steps,
         start: Vector,
         limit: float,
         orthogonal: float,
     ) -> None:
-        self._scaled_product, self._relaxation = scaled_product, relaxation
+        self._passes, self._scaled_product, self._relaxation = passes, scaled_product, relaxation
         self._limit, self._orthogonal = limit, orthogonal
         self.x = np.array(start, dtype=np.float64, order="C")
         self._r, self._shadow, self._p, self._v, self._t = (np.empty(start.size) for _ in range(5))
-        self._kept = np.empty(min(PART, start.size))
         self._rho = self._first = self._norm = math.inf
         self._iterations, self._ended, self._broken = 0, True, False
 
@@ -80,15 +81,21 @@ class HostBiCGStab:
             self._ended = self._broken = True
             return
         alpha = self._rho / along
-        for part in parts(r.size):
-            self._add(-alpha, v[part], r[part])
+
+        def shorten(r: Vector, v: Vector) -> None:
+            r -= alpha * v
+
+        self._passes.each(shorten, r, v)
         self._apply(r, t)
         length = _dot(t, t)
         omega = _dot(t, r) / length if length > 0.0 else 0.0
-        for part in parts(r.size):
-            self._add(alpha, p[part], x[part])
-            self._add(omega, r[part], x[part])
-            self._add(-omega, t[part], r[part])
+
+        def move(x: Vector, p: Vector, r: Vector, t: Vector) -> None:
+            x += alpha * p
+            x += omega * r
+            r -= omega * t
+
+        self._passes.each(move, x, p, r, t)
         before, self._rho = self._rho, _dot(self._shadow, r)
         self._norm = math.sqrt(_dot(r, r))
         # Having arrived is no breakdown, whatever else is zero by then.
@@ -98,10 +105,13 @@ class HostBiCGStab:
             self._ended = self._broken = True
         else:
             beta = self._rho / before * (alpha / omega)
-            for part in parts(r.size):
-                self._add(-omega, v[part], p[part])
-                p[part] *= beta
-                p[part] += r[part]
+
+            def turn(p: Vector, v: Vector, r: Vector) -> None:
+                p -= omega * v
+                p *= beta
+                p += r
+
+            self._passes.each(turn, p, v, r)
 
     def _goes_on(self, omega: float) -> bool:
         """Tell whether nothing has broken down; a residual that is not a number passes no comparison."""
@@ -112,10 +122,6 @@ class HostBiCGStab:
         """Write ``(I - M / diagonal) x`` to `out`."""
         self._scaled_product(x, out)
         np.subtract(x, out, out=out)
-
-    def _add(self, weight: float, x: Vector, total: Vector) -> None:
-        """Add ``weight * x`` to a part of a vector."""
-        total += np.multiply(x, weight, out=self._kept[: x.size])
 
 
 def _dot(x: Vector, y: Vector) -> float:

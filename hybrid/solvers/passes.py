@@ -28,8 +28,11 @@ class Passes(Protocol):
         An undefined change makes the first number NaN; zero over zero is no change.
         """
 
-    def extremes(self, x: Vector) -> tuple[float, float]:
-        """Return the least and the greatest element of a vector that is not empty; NaN if some element is."""
+    def extremes(self, x: Vector) -> tuple[np.float64, np.float64]:
+        """Return the least and the greatest element of a vector that is not empty; NaN if some element is.
+
+        NumPy's numbers, and not Python's, which raise where a quotient is infinite.
+        """
 
     def each(self, work: Callable[..., object], *vectors: Vector) -> None:
         """Call `work` with the same part of every vector, for all parts; it writes elementwise, in place."""
@@ -72,9 +75,9 @@ class NumPyPasses:
                 found[0] = np.maximum(found[0], greatest)
         return found
 
-    def extremes(self, x: Vector) -> tuple[float, float]:
+    def extremes(self, x: Vector) -> tuple[np.float64, np.float64]:
         """Return the least and the greatest element."""
-        return float(x.min()), float(x.max())
+        return np.float64(x.min()), np.float64(x.max())
 
     def each(self, work: Callable[..., object], *vectors: Vector) -> None:
         """Call `work` with the same part of every vector, for all parts."""

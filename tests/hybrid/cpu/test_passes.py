@@ -92,6 +92,13 @@ def test_extremes(rng: np.random.Generator, size: int) -> None:
 
 
 @pytest.mark.parametrize("passes", [CpuPasses(), NumPyPasses()], ids=["compiled", "numpy"])
+def test_quotients_of_extremes_do_not_raise(passes: CpuPasses | NumPyPasses) -> None:
+    least, greatest = passes.extremes(np.zeros(30_000))
+    with np.errstate(divide="ignore"):
+        assert 1.0 / least == 1.0 / greatest == np.inf
+
+
+@pytest.mark.parametrize("passes", [CpuPasses(), NumPyPasses()], ids=["compiled", "numpy"])
 def test_elementwise_work_meets_every_element_once(passes: CpuPasses | NumPyPasses, size: int) -> None:
     x, times = np.arange(float(size)), np.zeros(size)
 
