@@ -26,7 +26,9 @@ _CLOSE = 1e-6  # values without bounds decide nothing that is closer than this, 
 
 def negate(a: StateValues) -> StateValues:
     """Return ``-a``."""
-    return StateValues.exact(-a.values) if a.is_exact else StateValues(-a.values, -a.upper, -a.lower)
+    if a.is_exact:
+        return StateValues.exact(-a.values)
+    return StateValues(-a.values, -a.upper, -a.lower, a.open_upper, a.open_lower)
 
 
 def apply_arithmetic(operator: str, a: StateValues, b: StateValues) -> StateValues:
@@ -115,10 +117,11 @@ def compare(operator: str, a: StateValues, b: StateValues, what: str) -> StateTr
         loose = np.isnan(a.lower) | np.isnan(b.lower)
         if operator == "=":
             holds = (a.lower == a.upper) & (b.lower == b.upper) & (a.lower == b.lower)
-            fails = (a.upper < b.lower) | (b.upper < a.lower)
+            fails = _is_below(a, b) | _is_below(b, a)
+        elif operator == "<":
+            holds, fails = _is_below(a, b), a.lower >= b.upper
         else:
-            holds = function(a.upper, b.lower)
-            fails = ~function(a.lower, b.upper)
+            holds, fails = a.upper <= b.lower, _is_below(b, a)
         size = np.maximum(np.abs(a.values), np.abs(b.values))
         close = np.abs(a.values - b.values) <= _CLOSE * size
     unknown = np.where(loose, close, ~(holds | fails))
@@ -131,6 +134,15 @@ def compare(operator: str, a: StateValues, b: StateValues, what: str) -> StateTr
         "choose a smaller --epsilon, or ask for the value with =?"
     )
     return StateTruth(np.where(loose, values, holds), unknown, loose if loose.any() else None, reason)
+
+
+def _is_below(a: StateValues, b: StateValues) -> Mask:
+    """Return where a is less than b for certain; bounds that meet tell them apart if one is open."""
+    below: Mask = a.upper < b.lower
+    for opened in (a.open_upper, b.open_lower):
+        if opened is not None:
+            below = below | ((a.upper == b.lower) & opened)
+    return below
 
 
 def _known(values: StateValues, at: int) -> str:
