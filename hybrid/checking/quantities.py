@@ -157,7 +157,8 @@ class StateValues:
     @classmethod
     def constant(cls, value: float, lower: float, upper: float, size: int) -> StateValues:
         """Return the same value for every state, without an array for it."""
-        return cls(*(np.broadcast_to(np.float64(v), (size,)) for v in (value, lower, upper)))
+        parts = [np.broadcast_to(np.float64(v), (size,)) for v in (value, lower, upper)]
+        return cls(parts[0], parts[1], parts[2])
 
     @property
     def is_exact(self) -> bool:
@@ -168,8 +169,8 @@ class StateValues:
         """Return the values of some states."""
         if self.is_exact:
             return StateValues.exact(self.values[indices])
-        opened = (None if m is None else m[indices] for m in (self.open_lower, self.open_upper))
-        return StateValues(self.values[indices], self.lower[indices], self.upper[indices], *opened)
+        below, above = (None if m is None else m[indices] for m in (self.open_lower, self.open_upper))
+        return StateValues(self.values[indices], self.lower[indices], self.upper[indices], below, above)
 
     def within(self, least: float, greatest: float) -> StateValues:
         """Return the values cut to the interval that they are known to lie strictly inside.
@@ -191,8 +192,8 @@ class StateValues:
         if self.is_exact:
             return StateValues.exact(parts[0])
         values, lower, upper = parts
-        opened = (_spread(mask, where) for mask in (self.open_lower, self.open_upper))
-        return StateValues(values, lower, upper, *opened)
+        below, above = (_spread(mask, where) for mask in (self.open_lower, self.open_upper))
+        return StateValues(values, lower, upper, below, above)
 
     def complement(self) -> StateValues:
         """Return one minus the values."""

@@ -46,7 +46,7 @@ def gauss_seidel_csr(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def substitute_csr(  # type: ignore[no-untyped-def]
-    rows, indptr, indices, data, b, low, high, tiny, ceiling, lower, upper
+    rows, indptr, indices, data, b, low, high, underflow, tiny, ceiling, lower, upper
 ):
     """Solve rows whose successors are solved, one after the other, between bounds.
 
@@ -59,6 +59,8 @@ def substitute_csr(  # type: ignore[no-untyped-def]
     b : ndarray, shape (n,), float64
     low, high : ndarray, shape (n,), float64
         The diagonal scaled up and down by the rounding error of a row.
+    underflow : float64
+        Bound on what underflow adds to a row's value.
     tiny : float64
         Positive values below it may have lost digits to underflow: their bounds are 0 and `tiny`.
     ceiling : float64
@@ -78,8 +80,11 @@ def substitute_csr(  # type: ignore[no-untyped-def]
             positive = positive or upper[j] > 0.0
         below /= low[i]
         above /= high[i]
-        if positive and above < tiny:
-            below, above = 0.0, tiny
+        if positive:
+            below = max(below - underflow, 0.0)
+            above += underflow
+            if above < tiny:
+                below, above = 0.0, tiny
         lower[i] = below
         upper[i] = min(above, ceiling)
 

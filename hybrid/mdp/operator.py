@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.mdp.offers import Groups
+from hybrid.solvers.enclosure import underflow_of
 from hybrid.solvers.workspace import Array, Pair, Workspace
 
 __all__ = ["NO_CHOICE", "ChoiceOperator"]
@@ -49,6 +50,9 @@ class ChoiceOperator(ABC):
         How the choices are written out; None where they are compressed.
     matrix_bytes, operand_bytes : int
         Matrices, and gains and places, of all layers together.
+    underflow : float
+        Bound on the absolute error that underflow adds to an element in one step; the rows of every A_i add
+        up to at most 1.
     """
 
     backend: str
@@ -62,6 +66,7 @@ class ChoiceOperator(ABC):
         self, size: int, maximise: bool, groups: Groups | None, slack: float, space: Workspace
     ) -> None:
         self.size, self.maximise, self.groups, self.slack, self.space = size, maximise, groups, slack, space
+        self.underflow = underflow_of(np.ones(1), slack)
         self.changes: Array = np.full(2, np.inf)
         self._joined: tuple[Array, list[Array]] | None = None
 
@@ -73,6 +78,25 @@ class ChoiceOperator(ABC):
     def zeros(self) -> Array:
         """Return a vector of zeros."""
         return self.space.xp.zeros(self.size)
+
+    def positive_states(self) -> Array:
+        """Return where the solution is positive, as zeros and ones, shape (size,), float64.
+
+        Notes
+        -----
+        Steps of zeros and ones, which never underflow.  Time: a step and a look a round, for as many rounds
+        as the graph is deep.
+        """
+        space, xp = self.space, self.space.xp
+        inside, reached = self.zeros(), self.zeros()
+        while True:
+            self.improve(inside, reached)
+            reached += inside
+            xp.greater(reached, 0.0, out=reached)
+            (more,) = space.read((reached != inside).any())
+            if not more:
+                return inside
+            inside, reached = reached, inside
 
     # ------------------------------------------------------------------ steps
 

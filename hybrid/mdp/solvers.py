@@ -11,7 +11,8 @@ x + c w``, so that x + c w is an upper bound, and c w its distance from x.  For 
 Such a w comes from iterates ``w_{k+1} = v + opt A_i w_k`` from v: as soon as they grow by v / 2 at most,
 2 w_k is one.
 
-Rounding is directed as in `hybrid.solvers.enclosure`: a step has a relative error below the operator's slack.
+Rounding is directed as in `hybrid.solvers.enclosure`: a step has a relative error below the operator's slack,
+and an absolute one by underflow, which lower bounds lose, upper ones gain, and guesses must leave room for.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 
 from hybrid.mdp.operator import ChoiceOperator
 from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status
-from hybrid.solvers.enclosure import Enclosure, Outcome, settle_tiny, width_of
+from hybrid.solvers.enclosure import FLOOR, NEGLIGIBLE, TINY, Enclosure, Outcome, settle_tiny, width_of
 from hybrid.solvers.pace import Pace
 from hybrid.solvers.workspace import Array, Pair
 
@@ -33,6 +34,7 @@ _GUESSES = 4  # tries with a doubled c before more iterations are made
 _LAST_GUESSES = 40  # the same where more iterations would change nothing
 _CHECK_EVERY = 8  # steps between measurements that cost passes of their own
 _COARSE = 0.5
+_LOOSE = 4.0  # times epsilon that bounds may be apart whose guess came from greater iterates
 _ITERATES = 2  # vectors that value iteration keeps
 _BOUNDS = 8  # and those of bounds: two iterates of each, the guess with its iterates, a policy
 
@@ -108,46 +110,122 @@ class OptimisticIteration:
 
     def bracket(self, system: ChoiceOperator, clock: Clock) -> tuple[Outcome, Array, Array | None, Array]:
         """Return the outcome, the lower bound, the upper one if one was verified, and a spare vector."""
-        space, xp, criterion = system.space, system.space.xp, self.criterion
+        space, outcome = system.space, Outcome()
         space.reserve(_BOUNDS, system.size)
         pair: Pair = system.zeros(), system.zeros()
-        target, outcome, pace = criterion.epsilon, Outcome(), Pace(space.stride)
-        guide = _Guide(system, criterion)
-        made = 0
+        guide = _Guide(system, self.criterion)
+        lower, upper = self._climb(system, pair, guide, outcome, clock)
+        steps = outcome.iterations
+        if guide.lost and guide.positive is not None:
+            # The guess comes from iterates that are no less, and nowhere next to underflow.
+            lower = lower.copy()
+            pair[0][...] = 0.0
+            _, upper = self._climb(system, pair, guide, outcome, clock, 4.0 * guide.floor * guide.positive)
+            if upper is not None and not self._close(system, lower, upper, guide.spare):
+                outcome.status, upper = Status.NO_BOUND, None
+        if guide.positive is not None:
+            lower -= steps * system.underflow
+            space.xp.maximum(lower, 0.0, out=lower)
+        return outcome, lower, upper, guide.spare
+
+    def _climb(
+        self,
+        system: ChoiceOperator,
+        pair: Pair,
+        guide: _Guide,
+        outcome: Outcome,
+        clock: Clock,
+        least: Array | None = None,
+    ) -> tuple[Array, Array | None]:
+        """Iterate from ``pair[0]``, which is zero, and verify; leave the outcome's status.
+
+        Parameters
+        ----------
+        least : array, shape (size,), float64, optional
+            Iterates are raised to it.
+
+        Returns
+        -------
+        x, upper : array, shape (size,)
+            The last iterate, and an upper bound; None if none was verified.
+        """
+        space, xp, criterion = system.space, system.space.xp, self.criterion
+        target, pace, made = criterion.epsilon, Pace(space.stride), 0
+        outcome.status = Status.MAX_ITERATIONS
         while outcome.iterations < criterion.max_iterations:
-            count = pace.steps(criterion.max_iterations - outcome.iterations)
+            count = pace.steps(criterion.max_iterations - outcome.iterations) if least is None else 1
             _sweep(system, pair, made, count, 1.0 - system.slack)
             made += count
             outcome.iterations += count
-            absolute, relative = space.read(system.changes)
+            x, y = pair[made % 2], pair[1 - made % 2]
+            changes = system.changes
+            if least is not None:
+                xp.maximum(x, least, out=x)
+                changes = space.distance(x, y)
+            absolute, relative = space.read(changes)
             if not math.isfinite(absolute):
                 outcome.status = Status.DIVERGED
                 break
             outcome.difference = criterion.difference(absolute, relative)
             if outcome.difference <= target:
-                x, y = pair[made % 2], pair[1 - made % 2]
+                if guide.is_lost(x) and (outcome.difference == 0.0 or not criterion.absolute):
+                    outcome.status = Status.NO_BOUND
+                    break
                 wanted = guide.verified(x, y, outcome)
                 if wanted is None:
                     outcome.status = Status.CONVERGED
-                    return outcome, x, y, guide.spare
+                    return x, y
                 if outcome.difference == 0.0:
                     outcome.status = Status.NO_BOUND
                     break
                 target = min(wanted, 0.5 * target)
             pace.look(made, outcome.difference, target)
             clock.tick(outcome.iterations, outcome.difference)
-        return outcome, pair[made % 2], None, xp.empty(system.size)
+        return pair[made % 2], None
+
+    def _close(self, system: ChoiceOperator, lower: Array, upper: Array, gap: Array) -> bool:
+        """Whether bounds are as close as they should be where digits can be told; `gap` is overwritten."""
+        xp = system.space.xp
+        xp.subtract(upper, lower, out=gap)
+        gap *= upper >= TINY
+        (width,) = system.space.read(width_of(self.criterion, gap, upper, xp))
+        return width <= max(_LOOSE * self.criterion.epsilon, 64.0 * system.slack)
 
 
 class _Guide:
-    """Finds the vector w of the guess, and verifies guesses."""
+    """Finds the vector w of the guess, and verifies guesses.
+
+    Attributes
+    ----------
+    positive : array, shape (size,), float64, or None
+        One where the solution is positive, zero where it is zero; None while all iterates are far from
+        underflow.
+    lost : bool
+        Whether positive values were so near to underflow that no guess could be verified.
+    floor : float
+        What is near to it.
+    """
 
     def __init__(self, system: ChoiceOperator, criterion: Criterion) -> None:
         self._system, self._criterion = system, criterion
+        self.positive: Array | None = None
+        self.lost, self.floor = False, FLOOR * system.underflow
         self.spare = system.space.xp.empty(system.size)
         self._scale: Array | None = None
         self._weights: Array | None = None
         self._policy: Array | None = None
+
+    def is_lost(self, x: Array) -> bool:
+        """Whether a positive value is so near to underflow that no guess can be verified."""
+        system, space, xp = self._system, self._system.space, self._system.space.xp
+        self.lost = False
+        if system.size == 0 or space.read(space.extremes(x)[0])[0] > NEGLIGIBLE * system.underflow:
+            return False
+        if self.positive is None:
+            self.positive = system.positive_states()
+        least = xp.where(self.positive > 0.0, x, np.inf).min()
+        self.lost = bool(space.read(least)[0] <= self.floor)
+        return self.lost
 
     def verified(self, x: Array, y: Array, outcome: Outcome) -> float | None:
         """Leave a verified upper bound close to x in y and return None, or the difference to go on to."""
@@ -175,6 +253,8 @@ class _Guide:
             self.spare += x
             system.improve(self.spare, y, 1.0 / (1.0 - system.slack))
             outcome.iterations += 1
+            if self.positive is not None:
+                space.add_scaled(system.underflow, self.positive, y)
             (inductive,) = space.read((y <= self.spare).all())
             if inductive:
                 # One more step from an inductive bound is a better bound.
@@ -279,8 +359,15 @@ class Intervals:
                     break
                 pace.look(made, outcome.difference, self.criterion.epsilon)
             clock.tick(outcome.iterations, outcome.difference)
-        k = made % 2
-        return _enclosure(system, outcome, clock, lows[k], highs[k], lows[1 - k])
+        lower, upper = lows[made % 2], highs[made % 2]
+        if system.size and not space.read(space.extremes(lower)[0])[0] > NEGLIGIBLE * system.underflow:
+            lower -= outcome.iterations * system.underflow
+            xp.maximum(lower, 0.0, out=lower)
+            upper += outcome.iterations * system.underflow
+            upper *= system.positive_states()
+        if ceiling is not None:
+            xp.minimum(upper, ceiling, out=upper)
+        return _enclosure(system, outcome, clock, lower, upper, lows[1 - made % 2])
 
 
 def _sweep(system: ChoiceOperator, pair: Pair, done: int, count: int, factor: float) -> None:

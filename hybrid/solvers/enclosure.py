@@ -9,6 +9,12 @@ The slack bounds every order of the additions, so that it holds for all kernels:
 tiles on a GPU, with atomic additions.  A fused multiply-add rounds once where two operations round twice,
 and is covered; so are divisions, which CUDA rounds correctly unless told otherwise, and the kernels are
 compiled without any option that tells it.  Greatest differences are found by comparisons, which are exact.
+
+Underflow is no relative error: a product below the normal numbers is off by up to half the smallest double.
+`underflow_of` bounds what it adds to one step.  The rows of M / diagonal add up to at most 1, so that k steps
+are off by at most k times as much: iterates lose it, upper bounds gain it, and an upper bound is inductive
+only if it holds with it.  What the graph of M and b decides is decided there: `DirectedSystem.positive_rows`
+tells zeros from values too small for a double.
 """
 
 from __future__ import annotations
@@ -20,9 +26,11 @@ import numpy as np
 
 from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status, Sweeper, Vector
 from hybrid.solvers.host import workspace_of
-from hybrid.solvers.workspace import Array
+from hybrid.solvers.workspace import Array, Steps
 
 __all__ = [
+    "FLOOR",
+    "NEGLIGIBLE",
     "TINY",
     "UNIT",
     "DirectedSystem",
@@ -30,6 +38,7 @@ __all__ = [
     "Enclosure",
     "Outcome",
     "settle_tiny",
+    "underflow_of",
     "width_of",
 ]
 
@@ -39,7 +48,13 @@ UNIT = 2.0**-53
 TINY = 1e-290
 """Values below this may have lost digits to underflow; of them only this bound is told."""
 
-_UNDERFLOW = 1e-140  # products of numbers above this do not underflow
+_SMALLEST = 2.0**-1074
+NEGLIGIBLE = 2.0**96
+"""Above so many times the error that underflow adds in a step it vanishes beside those of rounding."""
+
+FLOOR = 2.0**56
+"""Below so many times the error that underflow adds in a step a guess of a bound leaves no room for it."""
+
 _VECTORS = 8  # four that a method keeps, the right-hand side, the diagonal as it is and for either rounding
 _PART = 1 << 20  # elements compared together: bounds the temporary memory
 
@@ -123,13 +138,22 @@ class DirectedSystem:
     ----------
     space : Workspace
     down, up : Steps
-        Steps whose results are never too great, and never too small.
+        Steps whose results are never too great, and never too small, but for `underflow`.
+    underflow : float
+        Bound on the absolute error that underflow adds to an element in one step.
+    negligible : float
+        Elements above it are so far from underflow that it counts as one more relative error of rounding.
+    floor : float
+        Elements below it are so near to it that no guess of a bound leaves room for it.
     """
 
     def __init__(self, matrix: Sweeper, diagonal: Vector, b: Vector, slack: float) -> None:
         self.space = workspace_of(matrix)
         self.space.reserve(_VECTORS, b.size)
         self.size, self.slack = b.size, slack
+        self.underflow = underflow_of(diagonal, slack)
+        self.negligible, self.floor = NEGLIGIBLE * self.underflow, FLOOR * self.underflow
+        self._diagonal, self._b = diagonal, b
         self._system = self.space.system(diagonal, b)
         self.down = self._system.relaxation(factor=1.0 + slack)
         self.up = self._system.relaxation(factor=1.0 - slack)
@@ -137,6 +161,45 @@ class DirectedSystem:
     def zeros(self) -> Array:
         """Return a vector of zeros."""
         return self.space.xp.zeros(self.size)
+
+    def positive_rows(self) -> Array:
+        """Return where the solution is positive, as zeros and ones, shape (n,), float64.
+
+        These are the rows from which the graph of M leads to a positive element of b.
+
+        Notes
+        -----
+        Products with zeros and ones alone, which never underflow.  Time: a product and a look a round, for as
+        many rounds as the graph is deep.
+        """
+        space, xp = self.space, self.space.xp
+        inside = space.vector(np.asarray(self._b > 0.0, dtype=np.float64))
+        flow = xp.empty(self.size)
+        while True:
+            space.multiply(inside, flow)
+            flow += inside
+            xp.greater(flow, 0.0, out=flow)
+            (more,) = space.read((flow != inside).any())
+            if not more:
+                return inside
+            inside, flow = flow, inside
+
+    def raised(self, positive: Array) -> Steps:
+        """Return the steps `down` of the system with b raised above the floor in some rows.
+
+        Its solution is no less than that of the system, and above the floor in these rows.
+        """
+        space, xp = self.space, self.space.xp
+        b = space.vector(self._diagonal)
+        b *= 4.0 * self.floor
+        xp.maximum(b, space.operand(self._b), out=b)
+        b *= positive
+        return self._system.sharing(b).relaxation(factor=1.0 + self.slack)
+
+    def lowered(self, lower: Array, steps: int) -> None:
+        """Take from a lower bound what underflow may have added to it in some steps, in place."""
+        lower -= steps * self.underflow
+        self.space.xp.maximum(lower, 0.0, out=lower)
 
     def enclosure(
         self, outcome: Outcome, clock: Clock, lower: Array, upper: Array | None, spare: tuple[Array, Array]
@@ -193,16 +256,31 @@ def width_of(criterion: Criterion, gap: Array, x: Array, xp: Any = np) -> Array:
     return xp.stack(greatest).max()
 
 
-def settle_tiny(lower: Vector, upper: Vector) -> None:
-    """Widen, in place, the bounds of values so small that underflow may have touched them.
+def underflow_of(diagonal: Vector, slack: float) -> float:
+    """Return a bound on the absolute error that underflow adds to an element of ``(M x + b) / diagonal``.
 
-    A zero counts as exact as long as all other values are far from the smallest doubles.
+    Parameters
+    ----------
+    diagonal : ndarray of float64, shape (n,)
+        Positive, and in every row at least the sum of M.
+    slack : float
+        Bound on the relative error of the step: it counts every rounding as at least 2^-53.
+
+    Notes
+    -----
+    Every product and the division lose at most half the smallest double, a product of a block that is shared
+    up to a scale that much times the scale, which is an entry of M.
     """
-    small = upper < TINY
-    if not small.any():
-        return
-    positive = upper > 0
-    if not bool((upper[positive] < _UNDERFLOW).any()):
-        small &= positive
-    lower[small] = 0.0
-    upper[small] = TINY
+    if diagonal.size == 0:
+        return 0.0
+    least, most = float(diagonal.min()), float(diagonal.max())
+    with np.errstate(over="ignore", divide="ignore"):
+        return float(4.0 * (slack / UNIT) * _SMALLEST * np.float64(max(1.0, most)) / min(1.0, least))
+
+
+def settle_tiny(lower: Vector, upper: Vector) -> None:
+    """Widen, in place, the bounds of positive values so small that no digit of them is told."""
+    small = (upper < TINY) & (upper > 0.0)
+    if bool(small.any()):
+        lower[small] = 0.0
+        upper[small] = TINY

@@ -15,6 +15,7 @@ from hybrid.solvers.base import Clock, Criterion, Progress, Status, Sweeper, Vec
 from hybrid.solvers.enclosure import DirectedSystem, Enclosure, Outcome
 from hybrid.solvers.optimistic import Optimistic
 from hybrid.solvers.pace import Pace
+from hybrid.solvers.workspace import Array
 
 __all__ = ["Interval"]
 
@@ -54,6 +55,10 @@ class Interval:
         clock = Clock(progress)
         system = DirectedSystem(matrix, diagonal, b, slack)
         space, xp = system.space, system.space.xp
+        if not math.isfinite(system.negligible):
+            zeros = system.zeros()
+            outcome, spare = Outcome(Status.NO_BOUND), (system.zeros(), system.zeros())
+            return system.enclosure(outcome, clock, zeros, None, spare)
         if ceiling is None:
             coarse = Optimistic(replace(self.criterion, epsilon=_COARSE, absolute=False))
             found = coarse.bracket(system, clock)
@@ -93,4 +98,24 @@ class Interval:
                 pace.look(made, outcome.difference, self.criterion.epsilon)
             clock.tick(outcome.iterations, outcome.difference)
         k = made % 2
+        self._widen(system, lows[k], highs[k], highs[1 - k], outcome, ceiling)
         return system.enclosure(outcome, clock, lows[k], highs[k], (lows[1 - k], highs[1 - k]))
+
+    def _widen(
+        self,
+        system: DirectedSystem,
+        lower: Array,
+        upper: Array,
+        spare: Array,
+        outcome: Outcome,
+        ceiling: float | None,
+    ) -> None:
+        """Add to the bounds what underflow may have cost, and cut them to what is known."""
+        space, xp = system.space, system.space.xp
+        if system.size and not space.read(space.extremes(lower)[0])[0] > system.negligible:
+            spare[...] = system.positive_rows()
+            system.lowered(lower, outcome.iterations)
+            upper += outcome.iterations * system.underflow
+            upper *= spare
+        if ceiling is not None:
+            xp.minimum(upper, ceiling, out=upper)

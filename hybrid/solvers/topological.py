@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from hybrid.cpu.csr import CsrMatrix
 from hybrid.solvers.base import Clock, Criterion, Progress, Status, Sweeper, Vector, true_residual
-from hybrid.solvers.enclosure import TINY, UNIT, Enclosure, width_of
+from hybrid.solvers.enclosure import TINY, UNIT, Enclosure, underflow_of, width_of
 from hybrid.solvers.optimistic import Optimistic
 
 __all__ = ["Components", "Topological", "find_components"]
@@ -153,7 +153,8 @@ class Topological:
         low, high = diagonal * (1.0 + slack), diagonal * (1.0 - slack)
         lower, upper = np.zeros_like(b), np.zeros_like(b)
         most = np.inf if ceiling is None else ceiling
-        operands = (csr.indptr, csr.indices, csr.data, b, low, high, TINY, most, lower, upper)
+        underflow = underflow_of(diagonal, slack)
+        operands = (csr.indptr, csr.indices, csr.data, b, low, high, underflow, TINY, most, lower, upper)
         substitute_csr(found.single[:0], *operands)  # compiled before the clock starts
         clock = Clock(progress)
         status, iterations = Status.CONVERGED, int(found.single.size > 0)
@@ -169,9 +170,12 @@ class Topological:
             strip = csr[rows]
             part = CsrMatrix(strip[:, rows])
             # Rows not solved yet, these among them, are still zero.
-            below, above = b[rows] + strip @ lower, b[rows] + strip @ upper
-            if not above.any():
+            reached = (b[rows] > 0.0) | ((strip != 0.0) @ (upper > 0.0))
+            if not reached.any():
                 continue
+            lost = reached * (underflow * diagonal[rows])
+            below = np.maximum(b[rows] + strip @ lower - lost, 0.0)
+            above = b[rows] + strip @ upper + lost
             delta = float((1.0 - np.divide(below, above, out=np.ones_like(above), where=above > 0)).max())
             solved = inner.solve(part, diagonal[rows], above, slack, ceiling, progress)
             iterations += solved.iterations

@@ -98,13 +98,67 @@ def test_absolute_precision(rng):
 
 
 def test_tiny_values_keep_only_a_bound():
+    # An upper bound of zero is the graph's word, and stays.
     lower, upper = np.array([1e-300, 0.0, 0.5]), np.array([1e-299, 0.0, 0.6])
     settle_tiny(lower, upper)
     assert lower.tolist() == [0.0, 0.0, 0.5]
-    assert upper.tolist() == [TINY, TINY, 0.6]
-    lower, upper = np.array([0.0, 0.5]), np.array([0.0, 0.6])
-    settle_tiny(lower, upper)
-    assert upper.tolist() == [0.0, 0.6]
+    assert upper.tolist() == [TINY, 0.0, 0.6]
+
+
+def walk(n, p):
+    """Return the system of a walk from the middle outwards where every failure leads back: x[middle] = 0.5."""
+    size = 2 * n - 1
+    matrix, b, middle = np.zeros((size, size)), np.zeros(size), n - 1
+    for s in range(size):
+        out = 0.5 if s == middle else p
+        for step in (-1, 1):
+            if s == middle or (s - middle) * step > 0:
+                if 0 <= s + step < size:
+                    matrix[s, s + step] += out
+                elif step > 0:
+                    b[s] += out
+        if s != middle:
+            matrix[s, middle] += 1.0 - p
+    return matrix, np.ones(size), b
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("n", "p"), [(400, 0.1), (40, 1e-9), (3, 1e-170), (310, 0.1)])
+def test_values_lost_to_underflow_are_no_small_values(method, n, p):
+    # Iterates from below stay at zero, and so would every guess: f(0) is 0 in doubles.
+    found = method(Criterion(max_iterations=3000)).solve(Dense(walk(n, p)[0]), *walk(n, p)[1:], SLACK, 1.0)
+    assert found.status is not Status.CONVERGED or found.upper[n - 1] >= 0.5
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_products_below_the_smallest_double_are_positive(method):
+    # x0 = 1e-200 x1, x1 = 1e-200 x2 and x2 = 0.5: less than any double, and not zero.
+    matrix = np.diag([1e-200, 1e-200], 1)
+    found = method().solve(Dense(matrix), np.ones(3), np.array([0.0, 0.0, 0.5]), SLACK, 1.0)
+    assert found.status is Status.CONVERGED
+    assert found.lower[0] == 0.0 and found.upper[0] == TINY
+    assert found.lower[1] <= 0.5e-200 <= found.upper[1] <= 0.6e-200
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rows_that_lead_to_nothing_are_zero(method):
+    matrix = np.array([[0.0, 0.5, 0.0], [0.5, 0.0, 0.0], [0.0, 0.3, 0.0]])
+    found = method().solve(Dense(matrix), np.ones(3), np.zeros(3), SLACK, 1.0)
+    assert found.status is Status.CONVERGED
+    assert found.lower.tolist() == found.upper.tolist() == [0.0, 0.0, 0.0]
+    mixed = np.array([[0.0, 0.5, 0.0], [0.5, 0.0, 0.0], [0.0, 0.3, 0.1]])
+    found = method().solve(Dense(mixed), np.ones(3), np.array([0.0, 0.0, 1.0]), SLACK, None)
+    assert found.status is Status.CONVERGED
+    assert found.upper[:2].tolist() == [0.0, 0.0] and found.lower[2] > 1.1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_tiny_diagonals_make_underflow_large(method):
+    # Products of 1e-300 and 1e-20 have lost their digits, and the diagonal makes them numbers near 1e-20.
+    matrix, diagonal = np.array([[0.0, 1e-300], [0.0, 0.0]]), np.array([1e-300, 1.0])
+    found = method().solve(Dense(matrix), diagonal, np.array([0.0, 0.7e-20]), SLACK, None)
+    exact = Fraction(0.7e-20)
+    assert found.status is not Status.CONVERGED or found.lower[0] <= exact <= found.upper[0]
 
 
 # ------------------------------------------------------------------ gain
