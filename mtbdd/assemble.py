@@ -12,7 +12,9 @@ from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.partition import Partition
 
-__all__ = ["assemble", "enabled_choices"]
+__all__ = ["assemble", "enabled_choices", "row_divisors"]
+
+_NEAR = 2.0**-50  # of 1: probabilities that add up so closely only have rounding errors
 
 
 def enabled_choices(events: Sequence[Event], states: Node) -> Partition:
@@ -24,8 +26,21 @@ def enabled_choices(events: Sequence[Event], states: Node) -> Partition:
     return total if total is not None else Partition(events[0].rates.manager)
 
 
+def row_divisors(events: Sequence[Event], states: Node) -> Partition:
+    """Return what every row of a DTMC is divided by, so that its probabilities add up to 1.
+
+    This is the number of enabled choices, or, where their probabilities add up to 1 only roughly, what they
+    add up to.
+    """
+    choices = enabled_choices(events, states)
+    totals = Partition(choices.manager)
+    for event in events:
+        totals = totals.plus(event.exits.only(states))
+    return choices.combine(totals, lambda count, total: count if abs(total / count - 1) <= _NEAR else total)
+
+
 def assemble(
-    encoding: Encoding, events: Sequence[Event], reachable: Node, loops: Node, choices: Partition | None
+    encoding: Encoding, events: Sequence[Event], reachable: Node, loops: Node, divisors: Partition | None
 ) -> SymbolicMatrix:
     """Return the matrix of all events over reachable states.
 
@@ -37,8 +52,8 @@ def assemble(
         The reachable states; all rows outside are zero.
     loops : Node
         States without an event that get a self-loop of weight 1.
-    choices : Partition or None
-        What to divide every row by (the number of enabled choices of a DTMC), if anything.
+    divisors : Partition or None
+        What to divide every row by (see `row_divisors`), if anything.
 
     Notes
     -----
@@ -48,8 +63,8 @@ def assemble(
     """
     manager = encoding.manager
     parts = _disjoint([_Part.of(encoding, event) for event in events])
-    if choices is not None and any(count != 1 for count, _ in choices):
-        parts = [_Part(p.rates.combine(choices, lambda rate, count: rate / count), p.frame) for p in parts]
+    if divisors is not None and any(divisor != 1 for divisor, _ in divisors):
+        parts = [_Part(p.rates.combine(divisors, lambda rate, by: rate / by), p.frame) for p in parts]
     if loops != manager.false:
         parts.append(_Part(Partition(manager, {1.0: loops}), manager.equal_bits(range(encoding.n_bits))))
     return SymbolicMatrix.from_disjoint(manager, [(p.rates, p.frame) for p in parts]).only(reachable)

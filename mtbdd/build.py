@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mtbdd.assemble import assemble, enabled_choices
+from mtbdd.assemble import assemble, row_divisors
 from mtbdd.choices import ChoiceLayer, ChoicePart, pack_choices, translate_choices
 from mtbdd.encoding import Encoding
 from mtbdd.events import Event, translate_events
@@ -129,14 +129,14 @@ def _build(
     manager = encoding.manager
     found = reachable_states(encoding, initial, relations, say)
     refuse(encoding, found, suspects_of(source, translator, events))
-    choices = enabled_choices(events, found) if source.type is ModelType.DTMC and events else None
+    divisors = row_divisors(events, found) if source.type is ModelType.DTMC and events else None
     deadlocks = found & ~manager.disjunction(e.exits.support for e in events)
     warnings = deadlock_warnings(source, encoding, deadlocks, fix_deadlocks)
     say("transition matrix")
     if is_mdp:
         layers = pack_choices(encoding, events, found, deadlocks)
     else:
-        matrix = assemble(encoding, events, found, deadlocks, choices)
+        matrix = assemble(encoding, events, found, deadlocks, divisors)
         parts = [ChoicePart(e.action, e.exits.support & found, e) for e in events]
         parts.append(ChoicePart(None, deadlocks, None))
         parts = [part for part in parts if part.states != manager.false]
@@ -152,7 +152,7 @@ def _build(
         initial,
         found,
         deadlocks,
-        choices,
+        divisors,
         layers,
         warnings,
     )

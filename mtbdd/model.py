@@ -88,7 +88,7 @@ class SymbolicModel:
         initial: Node,
         reachable_states: Node,
         deadlocks: Node,
-        choices: Partition | None,
+        divisors: Partition | None,
         layers: Sequence[ChoiceLayer],
         warnings: Sequence[str],
     ) -> None:
@@ -103,7 +103,7 @@ class SymbolicModel:
         self.warnings = tuple(warnings)
         self.translator = translator
         self.events = tuple(events)
-        self._choices = choices
+        self._divisors = divisors
         self._offsets: dict[int, OffsetMTBDD] = {}
         self._tables: dict[int, NodeTable] = {}
         self.build_seconds = 0.0
@@ -329,8 +329,8 @@ class SymbolicModel:
         return found
 
     def event_exits(self, event: Event) -> Partition:
-        """Return an event's total rate by state, divided by the number of choices in a DTMC."""
+        """Return an event's total rate by state, divided as the rows of a DTMC are."""
         exits = event.exits.only(self.reachable)
-        if self._choices is None or all(count == 1 for count, _ in self._choices):
+        if self._divisors is None or all(divisor == 1 for divisor, _ in self._divisors):
             return exits
-        return exits.combine(self._choices, lambda rate, count: rate / count)
+        return exits.combine(self._divisors, lambda rate, by: rate / by)

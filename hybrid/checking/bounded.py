@@ -65,7 +65,7 @@ def through(run: Callable[[np.ndarray], StateValues], start: StateValues) -> Sta
         none = np.broadcast_to(np.float64(np.nan), found.values.shape)
         return StateValues(found.values, none, none)
     low, high = run(np.ascontiguousarray(start.lower)), run(np.ascontiguousarray(start.upper))
-    return StateValues(0.5 * (low.lower + high.upper), low.lower, high.upper)
+    return StateValues(0.5 * (low.lower + high.upper), low.lower, high.upper, low.open_lower)
 
 
 def window_probabilities(
@@ -133,9 +133,10 @@ def _within(
     evolution = Evolution(model, maybe, b, options, work)
     start = np.zeros(maybe.size)
     if evolution.continuous:
-        found = evolution.after_time(start, float(length))
-    else:
-        found = evolution.after_steps(start, int(length))
+        # At any time some path has reached the target, and some other one has not.
+        found = evolution.after_time(start, float(length)).within(0.0, 1.0)
+        return found.spread(model.indicator(maybe_states), known)
+    found = evolution.after_steps(start, int(length))
     return _probabilities(found).spread(model.indicator(maybe_states), known)
 
 
@@ -143,4 +144,5 @@ def _probabilities(found: StateValues) -> StateValues:
     """Return values cut to at most 1."""
     if found.is_exact:
         return StateValues.exact(np.minimum(found.values, 1.0))
-    return StateValues(np.minimum(found.values, 1.0), found.lower, np.minimum(found.upper, 1.0))
+    values, upper = np.minimum(found.values, 1.0), np.minimum(found.upper, 1.0)
+    return StateValues(values, found.lower, upper, found.open_lower)

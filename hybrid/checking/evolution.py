@@ -6,8 +6,16 @@ the time t is that after a Poisson number of steps with mean q t (thesis 003, se
 
 Bounds.  All numbers are non-negative, so every step adds a relative rounding error, of at most `slack`;
 for values bounded by c it also adds at most ``absolute * c``, which is the better bound after many steps.
-P adds up to at most 1 a row, so ``max |x_{k+1} - x_k|`` never grows: when it times the steps still to
-come is negligible they are left out, and counted as an error (a sound steady-state detection).
+Underflow adds at most `underflow` to an element.  P adds up to at most 1 a row, so that an error never
+grows on its way.
+
+A step may be left out: x then stands for its result, which is off by the change that the step would make.
+Steps are left out when the changes are negligible, or less than the rounding errors of making them; each
+left out adds the change that the last one made, and the errors of a step, as if it had been made (a sound
+steady-state detection).
+
+Zeros.  A value that is computed as zero is zero if nothing on the way can have underflown; otherwise the
+graph tells, by steps of zeros and ones.
 """
 
 from __future__ import annotations
@@ -21,11 +29,11 @@ from numpy.typing import NDArray
 
 from hybrid.checking.leaps import FEWEST_STEPS, Leaps, dense_leaps, leaps_pay
 from hybrid.checking.options import CheckOptions
-from hybrid.checking.quantities import StateValues, Work
-from hybrid.checking.rounding import row_entries, step_slack
+from hybrid.checking.quantities import NotConvergedError, StateValues, Work
+from hybrid.checking.rounding import far_from_underflow, row_entries, step_slack, widened
 from hybrid.checking.systems import injected, leaving_rates, note_run
-from hybrid.solvers.base import Clock
-from hybrid.solvers.enclosure import UNIT
+from hybrid.solvers.base import Clock, Status
+from hybrid.solvers.enclosure import UNIT, underflow_of
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.poisson import poisson_weights
 from hybrid.solvers.workspace import Array, Pair
@@ -42,6 +50,7 @@ _CHECK_EVERY = 32  # steps between questions whether the rest may be left out
 _NEGLIGIBLE = 0.01  # share of epsilon that may be left out of a settled course
 _PART = 1 << 20  # elements looked at together: bounds the temporary memory
 _TRUNCATED = 0.25  # share of epsilon that truncation may cost
+_MOST_ROUNDS = 10_000  # steps of zeros and ones, which are products, at least
 _VECTORS = 5  # two iterates, the sum, and the operands of the steps
 
 
@@ -52,19 +61,23 @@ class _Course:
     Attributes
     ----------
     steps : int
-        Steps accounted for.
+        Steps accounted for, those left out among them.
     terms : int
         Weighted values added up.
     left_out : float
         Bound on the absolute error of steps not made.
     rest : float
         Sum of the weights left out.
+    made : int or None
+        Steps made before the others were left out, where values only rise: what follows makes no lower bound
+        worse.
     """
 
     steps: int = 0
     terms: int = 0
     left_out: float = 0.0
     rest: float = 0.0
+    made: int | None = None
 
 
 class Evolution:
@@ -94,6 +107,8 @@ class Evolution:
         self._work, self._criterion = work, options.criterion
         self._matrix = injected(model.submatrix(within, within, diagonal=not self.continuous), options)
         self._space = workspace_of(self._matrix)
+        terminals = np.abs(self._matrix.symbolic.terminals)
+        self._least_entry = float(terminals.min(initial=1.0))
         # Where leaving the set is worth something, a value of a CTMC is a probability.
         self._least_bound = 0.0 if b is None else 1.0
         self._b = b
@@ -110,6 +125,9 @@ class Evolution:
             # state's own value is kept. Fused multiply-adds make fewer.
             self._slack += (entries + 6) * UNIT * _ABOVE / (_ABOVE - 1.0)
             self._absolute += (entries + 6) * UNIT
+            # A time that is no double changes the weights by a unit a step in all, and each by two or so.
+            self._slack += 3 * UNIT
+            self._absolute += UNIT
         else:
             self.rate = 1.0
             totals = model.exit_rates(within)
@@ -118,18 +136,20 @@ class Evolution:
             self._steps = self._space.system(self._divisor, b).relaxation()
             self._slack += (entries + 8) * UNIT
             self._absolute = self._slack
+        self._most = self.rate if self.continuous else float(self._divisor.max(initial=1.0))
+        self._underflow = underflow_of(np.array([self._most or 1.0]), self._slack)
 
     # ------------------------------------------------------------------ runs
 
     def after_steps(self, start: Vector, steps: int) -> StateValues:
         """Return the values a number of steps before those of `start`, not negative."""
-        course, clock = _Course(), Clock(self._work.progress)
+        course, clock = _Course(steps=steps), Clock(self._work.progress)
         leaps = self._leaps(start, steps)
         if leaps is not None:
             x = leaps.after(start, steps)
-            course.steps = steps
             self._account(leaps.products, clock.seconds)
-            return self._bounds(x, course, max(float(start.max()), float(x.max())), 0.0, 0.0)
+            positive = leaps.positive_after(start, steps)
+            return self._bounds(x, course, max(float(start.max()), float(x.max())), positive=positive)
         space, pair, made, looked = self._space, self._vectors(start), 0, 0
         while made < steps:
             count = min(space.stride, steps - made)
@@ -141,12 +161,13 @@ class Evolution:
             if change == 0.0 or made - looked >= _CHECK_EVERY:
                 looked = made
                 if self._may_stop(pair[made % 2], change, steps - made, course):
+                    course.made = None if start.any() else made
                     break
             clock.tick(made, change)
         self._account(made, clock.seconds)
-        course.steps = made
         x = space.to_host(pair[made % 2])
-        return self._bounds(x, course, max(float(start.max(initial=0)), float(x.max(initial=0))), 0.0, 0.0)
+        greatest = max(float(start.max(initial=0)), float(x.max(initial=0)))
+        return self._bounds(x, course, greatest, positive=self._positive_after(x, start, steps, made))
 
     def after_time(self, start: Vector, time: float) -> StateValues:
         """Return the values a length of time before those of `start`, not negative; for a CTMC."""
@@ -159,20 +180,20 @@ class Evolution:
     def integral(self, rewards: Vector, time: float) -> StateValues:
         """Return what `rewards` per unit of time, not negative, add up to over a time; for a CTMC."""
         if self.rate == 0.0:
-            return StateValues.exact(rewards * time)
+            values = rewards * time
+            return StateValues(values, *widened(values, 4 * UNIT))
         poisson = poisson_weights(self.rate * time)
         leaps, above = self._leaps(rewards, poisson.left), poisson.above() / self.rate
-        first = 0 if leaps is None else poisson.left
-        weights = np.concatenate((np.full(poisson.left - first, 1.0 / self.rate), above))
-        result, course, greatest = self._weighted(rewards, first, weights)
+        flat = 1.0 / self.rate if leaps is None else 0.0
+        result, course, greatest = self._weighted(rewards, poisson.left, above, flat)
         if leaps is not None:
-            result += leaps.added_up(rewards, first) / self.rate
+            result += leaps.added_up(rewards, poisson.left) / self.rate
             course.terms += 2
         tail = poisson.left_tail + poisson.right_tail
         missing = greatest * (poisson.left_tail * poisson.left + poisson.excess) / self.rate
         missing += greatest * course.rest
         course.left_out *= time
-        return self._bounds(result, course, greatest * time, missing, poisson.slack + 2 * tail)
+        return self._bounds(result, course, greatest * time, missing, poisson.slack + 2 * tail, scale=time)
 
     # ------------------------------------------------------------------ steps
 
@@ -191,21 +212,29 @@ class Evolution:
         self._space.reserve(_VECTORS, start.size)
         return self._space.vector(start), self._space.xp.empty(start.size)
 
-    def _weighted(self, start: Vector, first: int, weights: Vector) -> tuple[Vector, _Course, float]:
-        """Return the sum of ``weights[k] * x_{first + k}``, and the greatest value met."""
-        space, course, clock = self._space, _Course(), Clock(self._work.progress)
+    def _weighted(
+        self, start: Vector, first: int, weights: Vector, flat: float = 0.0
+    ) -> tuple[Vector, _Course, float]:
+        """Return the sum of ``weights[k] * x_{first + k}`` and of `flat` times all x before, with its course.
+
+        The last number returned is the greatest value met.
+        """
+        space, clock = self._space, Clock(self._work.progress)
         last = first + weights.size - 1
+        course = _Course(steps=last, terms=last + 1 if flat else weights.size)
         pair, result = self._vectors(start), space.xp.zeros(start.size)
         greatest = max(float(start.max(initial=0.0)), self._least_bound)
         rest = np.append(np.cumsum(weights[::-1])[::-1], 0.0)
-        negligible = _TRUNCATED * self._criterion.epsilon * float(rest[0])
+        negligible = _TRUNCATED * self._criterion.epsilon * (float(rest[0]) + flat * first)
         made = products = 0
-        leaps = self._leaps(start, first)
+        leaps = self._leaps(start, first) if flat == 0.0 else None
         if leaps is not None:
             pair[first % 2][:] = leaps.after(start, first)
             made, products = first, leaps.products - first
         while True:
             x = pair[made % 2]
+            if made == first and flat:
+                result *= flat
             if made >= first:
                 space.add_scaled(float(weights[made - first]), x, result)
                 left = float(rest[made - first + 1])
@@ -219,24 +248,28 @@ class Evolution:
             # One step at a time where every value is wanted, and otherwise up to the next question.
             due = _CHECK_EVERY - made % _CHECK_EVERY
             count = 1 if made >= first else min(due, first - made)
-            self._steps.sweep(pair, made, count)
+            self._steps.sweep(pair, made, count, result if flat and made < first else None)
             made += count
             if made % _CHECK_EVERY == 0:
                 change, _ = space.read(self._steps.changes)
                 if self._may_stop(pair[made % 2], change, last - made, course):
+                    if flat and made <= first:
+                        space.add_scaled(float(first - made), pair[made % 2], result)
+                        result *= flat
                     space.add_scaled(float(weights[max(made - first, 0) :].sum()), pair[made % 2], result)
+                    course.made = None if start.any() else made
                     break
                 clock.tick(made, change)
         self._account(made + products, clock.seconds)
-        course.steps, course.terms = made, min(made + 1, weights.size)
         return space.to_host(result), course, greatest
 
     def _tolerance(self, result: Array) -> float:
         """Return the truncation error that a result may have everywhere."""
         if self._criterion.absolute:
             return _TRUNCATED * self._criterion.epsilon
-        (least,) = self._space.read(_least_positive(self._space.xp, result))
-        return _TRUNCATED * self._criterion.epsilon * least if math.isfinite(least) else 0.0
+        # What is still zero is not decided yet.
+        least = self._space.read(self._space.extremes(result)[0])[0] if result.size else 0.0
+        return _TRUNCATED * self._criterion.epsilon * least
 
     def _may_stop(self, x: Array, change: float, remaining: int, course: _Course) -> bool:
         """Return whether the steps still to come may be left out, and note the error if so."""
@@ -244,7 +277,7 @@ class Evolution:
             return False
         error = remaining * change
         if change > 0.0:
-            # Less than the rounding errors of the steps left out is negligible, too.
+            # Less than the rounding errors of the steps, made or not, is negligible, too.
             limit = max(_NEGLIGIBLE * self._criterion.epsilon, remaining * self._absolute)
             (most,) = self._space.read(x.max())
             if error > limit * most:
@@ -259,7 +292,14 @@ class Evolution:
     # ------------------------------------------------------------------ bounds
 
     def _bounds(
-        self, x: Vector, course: _Course, greatest: float, missing: float, relative: float
+        self,
+        x: Vector,
+        course: _Course,
+        greatest: float,
+        missing: float = 0.0,
+        relative: float = 0.0,
+        positive: NDArray[np.bool_] | None = None,
+        scale: float = 1.0,
     ) -> StateValues:
         """Return computed values with their bounds.
 
@@ -271,19 +311,73 @@ class Evolution:
             Absolute truncation error, which can only have made values too small.
         relative : float
             Relative error of the weights.
+        positive : ndarray of bool, optional
+            Where the exact value is positive; elsewhere it is zero.  Default: nothing is known.
+        scale : float
+            Sum of the weights.
+
+        Raises
+        ------
+        NotConvergedError
+            A value is no longer a finite double.
         """
-        # A little more than the sum of the errors covers their products.
-        steps = 1.01 * course.steps
-        error = np.minimum(x * (steps * self._slack), steps * self._absolute * greatest)
-        error += x * (relative + (course.terms + 2) * UNIT if course.terms else relative)
-        error += course.left_out
-        # Nothing is ever gained from zeros: they are exact unless steps were left out.
-        lower = np.maximum(x - error, 0.0)
-        upper = x + error
-        upper += missing
-        if missing == 0.0 and course.left_out == 0.0 and not bool(error.any()):
-            return StateValues.exact(x)
-        return StateValues(x, lower, upper)
+        if not bool(np.isfinite(x).all()):
+            raise NotConvergedError("values along a path", Status.DIVERGED, course.steps, math.inf)
+        with np.errstate(over="ignore", invalid="ignore"):
+            each = relative + ((course.terms + 2) * UNIT if course.terms else 0.0)
+            other = (course.steps + course.terms + 2) * self._underflow * max(scale, 1.0)
+            error = self._rounding(x, course.steps, greatest) + (x * each + (course.left_out + other))
+            # Bounds and sums of errors are rounded themselves.
+            below = above = error * (1.0 + 2.0**-40) + x * (2.0 * UNIT)
+            if course.made is not None:
+                error = self._rounding(x, course.made, greatest) + (x * each + other)
+                below = error * (1.0 + 2.0**-40) + x * (2.0 * UNIT)
+            lower = np.maximum(x - below, 0.0)
+            upper = x + above
+            upper += missing
+        if positive is None:
+            return StateValues(x, lower, upper)
+        lower[~positive], upper[~positive] = 0.0, 0.0
+        if not bool(positive.any()):
+            return StateValues.exact(np.zeros(x.size))
+        small = positive & (lower == 0.0)
+        return StateValues(x, lower, upper, small if bool(small.any()) else None)
+
+    def _rounding(self, x: Vector, steps: int, greatest: float) -> Vector:
+        """Return the rounding errors of some steps, shape as x; a little more covers their products."""
+        grown = math.expm1(min(1.01 * steps * self._slack, 700.0))
+        error: Vector = np.minimum(x * grown, 1.01 * steps * self._absolute * greatest)
+        return error
+
+    def _positive_after(self, x: Vector, start: Vector, steps: int, made: int) -> NDArray[np.bool_] | None:
+        """Return where the exact values after some steps are positive; None if that is not known.
+
+        Notes
+        -----
+        Computed zeros are exact unless something on the way can have underflown.  Then the steps are made
+        with zeros and ones; if that takes many more than were `made` nothing is known.
+        """
+        positive: NDArray[np.bool_] = x > 0.0
+        if positive.all() or steps == 0:
+            return positive
+        gained = np.zeros(0) if self._b is None else self._b / self._most
+        if far_from_underflow(np.concatenate((start, gained)), self._least_entry / self._most, steps):
+            return positive
+        space, b = self._space, None if self._b is None else self._space.vector(_indicator(self._b))
+        inside, flow = space.vector(_indicator(start)), space.xp.empty(start.size)
+        for k in range(steps):
+            space.multiply(inside, flow)
+            if b is not None:
+                flow += b
+            space.xp.greater(flow, 0.0, out=flow)
+            (same,) = space.read((flow == inside).all())
+            inside, flow = flow, inside
+            if same:
+                break
+            if k > max(made, _MOST_ROUNDS):
+                return None
+        reached: NDArray[np.bool_] = space.to_host(inside) > 0.0
+        return reached
 
     def _account(self, steps: int, seconds: float) -> None:
         """Add the steps made to the account of the work."""
@@ -292,6 +386,11 @@ class Evolution:
         method = "uniformisation" if self.continuous else "steps"
         self._work.synchronisations += self._space.looks
         note_run(self._work, method, matrix, steps, seconds, base)
+
+
+def _indicator(x: Vector) -> Vector:
+    """Return ones where a vector is positive, and zeros."""
+    return np.asarray(x > 0.0, dtype=np.float64)
 
 
 def _least_positive(xp: Any, x: Array) -> Array:

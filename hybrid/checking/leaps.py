@@ -58,6 +58,25 @@ class Leaps:
         """Return the vector after a number of steps, shape (n,)."""
         return self._power(self._a, self._c, start, steps)
 
+    def positive_after(self, start: Vector, steps: int) -> NDArray[np.bool_]:
+        """Return where the vector after a number of steps is positive, shape (n,), whatever underflows.
+
+        Notes
+        -----
+        Time: O(n^3 log steps), with matrices of zeros and ones.
+        """
+        size = start.size
+        power = np.zeros((size + 1, size + 1))
+        power[:size, :size], power[:size, size], power[size, size] = self._a > 0, self._c > 0, 1.0
+        x, left = np.append(start > 0, True).astype(np.float64), steps
+        while left:
+            if left & 1:
+                x = (power @ x > 0.0).astype(np.float64)
+            left >>= 1
+            power = (power @ power > 0.0).astype(np.float64)
+        reached: NDArray[np.bool_] = x[:size] > 0.0
+        return reached
+
     def added_up(self, start: Vector, terms: int) -> Vector:
         """Return the sum of ``A^k start`` over the first terms k = 0, 1, ..., shape (n,); c is not in it."""
         first = start.astype(np.longdouble)

@@ -6,14 +6,24 @@ rounding if all terms are non-negative (Higham, Accuracy and Stability of Numeri
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid.checking.explicit import ExplicitMatrix
 from hybrid.operator import HybridMatrix
 from hybrid.solvers.enclosure import UNIT
 from mtbdd.offset import OffsetMTBDD
 
-__all__ = ["row_entries", "step_slack", "sum_slack"]
+__all__ = ["far_from_underflow", "row_entries", "step_slack", "sum_slack", "widened"]
+
+Vector = NDArray[np.float64]
+
+TINIEST = 2.0**-1022
+"""More than what underflow costs in a product and a sum of as many terms as a row may have."""
+
+_DEEPEST = -900.0  # logarithm of products that are far from underflow
 
 # Terminals are united when 4 units in the last place apart, and blocks shared up to a scale are as
 # accurate; a unit in the last place is up to two units of rounding.
@@ -50,6 +60,28 @@ def step_slack(matrix: HybridMatrix | ExplicitMatrix, operands: int) -> float:
         Number of roundings behind b and d.
     """
     return (row_entries(matrix.symbolic) + _ENTRY_UNITS + _STEP_UNITS + operands) * UNIT
+
+
+def widened(values: Vector, slack: float) -> tuple[Vector, Vector]:
+    """Return bounds of numbers, not negative, that are off by a relative error, or next to underflow."""
+    error = values * (slack + 2.0 * UNIT) + TINIEST
+    lower: Vector = np.maximum(values - error, 0.0)
+    return lower, values + error
+
+
+def far_from_underflow(seeds: Vector, entry: float, steps: int) -> bool:
+    """Return whether zeros are exact after some steps from `seeds` over entries no less than `entry`.
+
+    Parameters
+    ----------
+    seeds : ndarray of float64
+        What the values come from, not negative; zeros do not count.
+    """
+    positive = seeds[seeds > 0.0]
+    if positive.size == 0:
+        return True
+    least = min(entry, 1.0)
+    return least > 0.0 and math.log2(float(positive.min())) + steps * math.log2(least) > _DEEPEST
 
 
 def sum_slack(terms: int) -> float:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
 from hybrid.checking.systems import flow_into, solve_gain, solve_linear, solve_stationary
+from hybrid.solvers.enclosure import TINY
 from mtbdd.graph import bottom_components
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
@@ -108,15 +109,31 @@ def _over_components(
     member, unknown = model.indicator(bottom), model.indicator(maybe_states)
     ceiling = float(np.abs(inside[0]).max())
 
-    def solved(numbers: Vector) -> StateValues:
-        b = flow_into(model, maybe, entered, options, numbers[member])
-        return solve_linear(model, maybe, b, ceiling, options, work, "probabilities of bottom components")
+    def flow(numbers: Vector) -> Vector:
+        return flow_into(model, maybe, entered, options, numbers)
 
-    if exact or bool(np.isnan(inside[1]).any()):
-        once = solved(inside[0])
+    def solved(numbers: Vector, upward: bool) -> StateValues:
+        # Gains and losses are parted before they meet in a state, where they would cancel.
+        gains = _apart_from_zero(np.maximum(numbers[member], 0.0), upward)
+        losses = _apart_from_zero(np.maximum(-numbers[member], 0.0), not upward)
+        b = flow(gains)
+        lost = flow(losses) if bool(losses.any()) else None
+        what = "probabilities of bottom components"
+        return solve_linear(model, maybe, b, ceiling, options, work, what, lost)
+
+    if bool(np.isnan(inside[1]).any()):
+        once = solved(inside[0], True)
+        inside[:, unknown] = once.values, once.lower, once.upper
+    elif exact and not bool(((inside != 0.0) & (np.abs(inside) < TINY)).any()):
+        once = solved(inside[0], True)
         inside[:, unknown] = once.values, once.lower, once.upper
     else:
-        ceiling = float(np.abs(inside).max())
-        low, high = solved(inside[1]), solved(inside[2])
+        ceiling = max(float(np.abs(inside).max()), TINY)
+        low, high = solved(inside[1], False), solved(inside[2], True)
         inside[:, unknown] = 0.5 * (low.lower + high.upper), low.lower, high.upper
     return StateValues(*inside)
+
+
+def _apart_from_zero(numbers: Vector, upward: bool) -> Vector:
+    """Return numbers, not negative, with those next to underflow made greater, or zero: rounded one way."""
+    return np.where((numbers > 0.0) & (numbers < TINY), TINY if upward else 0.0, numbers)

@@ -97,6 +97,7 @@ def solve_linear(
     options: CheckOptions,
     work: Work,
     what: str,
+    losses: Vector | None = None,
 ) -> StateValues:
     """Solve ``x = P x + b`` over a set of states from each of which the set is left almost surely.
 
@@ -108,7 +109,10 @@ def solve_linear(
     b : ndarray of float64, shape (maybe.size,)
         Right-hand side, scaled by the exit rate like the rows; of any sign.
     ceiling : float, optional
-        A bound on x known beforehand.
+        A bound on x known beforehand, and on the parts of it that gains and losses make.
+    losses : ndarray of float64, shape (maybe.size,), optional
+        Not negative, taken from b, which is not negative either: where both are sums, what cancels in their
+        difference would take its digits along.
 
     Returns
     -------
@@ -124,7 +128,8 @@ def solve_linear(
     method: EnclosingMethod | None = options.enclosing()
     if method is None:
         solver = options.solver(steady=False)
-        solution = solver.solve(matrix, diagonal, b, np.zeros(maybe.size), work.progress)
+        right = b if losses is None else b - losses
+        solution = solver.solve(matrix, diagonal, right, np.zeros(maybe.size), work.progress)
         _note(work, solver.name, matrix, solution.iterations, solution.seconds, vectors=4)
         work.accept(what, solution)
         none = np.broadcast_to(np.float64(np.nan), b.shape)
@@ -139,15 +144,17 @@ def solve_linear(
         work.accept(what, found)
         return found
 
-    if not bool((b < 0).any()):
+    if losses is None and not bool((b < 0).any()):
         found = enclose(b)
         return StateValues(found.values, found.lower, found.upper)
     # Gains and losses apart: bounds from below and above need right-hand sides without negative elements.
-    gains, losses = enclose(np.maximum(b, 0.0)), enclose(np.maximum(-b, 0.0))
+    if losses is None:
+        b, losses = np.maximum(b, 0.0), np.maximum(-b, 0.0)
+    gained, lost = enclose(b), enclose(losses)
     return StateValues(
-        gains.values - losses.values,
-        np.nextafter(gains.lower - losses.upper, -np.inf),
-        np.nextafter(gains.upper - losses.lower, np.inf),
+        gained.values - lost.values,
+        np.nextafter(gained.lower - lost.upper, -np.inf),
+        np.nextafter(gained.upper - lost.lower, np.inf),
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
-from hybrid.checking.rounding import row_entries
+from hybrid.checking.rounding import row_entries, widened
 from hybrid.checking.systems import flow_into, solve_linear
 from hybrid.solvers.enclosure import UNIT
 from mtbdd.graph import prob0, prob1
@@ -44,7 +44,7 @@ def until_probabilities(
         return StateValues.exact(known)
     maybe = index_states(model.manager, maybe_states)
     b = flow_into(model, maybe, index_states(model.manager, one), options)
-    found = solve_linear(model, maybe, b, 1.0, options, work, "until probabilities")
+    found = solve_linear(model, maybe, b, 1.0, options, work, "until probabilities").within(0.0, 1.0)
     return found.spread(model.indicator(maybe_states), known)
 
 
@@ -60,7 +60,7 @@ def next_probabilities(model: SymbolicModel, target: Node, options: CheckOptions
     staying = flow_into(model, model.index, index_states(model.manager, rest), options, work=work)
     values = flow / (flow + staying)
     slack = (row_entries(model.transitions) + 32) * UNIT
-    decided = (flow == 0) | (staying == 0)
-    lower = np.where(decided, values, values * (1.0 - slack))
-    upper = np.where(decided, values, np.minimum(values * (1.0 + slack), 1.0))
-    return StateValues(values, lower, upper)
+    undecided = (flow > 0) & (staying > 0)
+    inside = values[undecided]
+    found = StateValues(inside, *widened(inside, slack)).within(0.0, 1.0)
+    return found.spread(undecided, np.where(flow > 0, 1.0, 0.0))

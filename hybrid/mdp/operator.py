@@ -53,6 +53,8 @@ class ChoiceOperator(ABC):
     underflow : float
         Bound on the absolute error that underflow adds to an element in one step; the rows of every A_i add
         up to at most 1.
+    least_entry : float
+        No positive entry of a matrix or of the gains is less.
     """
 
     backend: str
@@ -61,6 +63,7 @@ class ChoiceOperator(ABC):
     storage: str | None = None
     matrix_bytes: int
     operand_bytes: int
+    least_entry: float = 0.0
 
     def __init__(
         self, size: int, maximise: bool, groups: Groups | None, slack: float, space: Workspace

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,7 +10,8 @@ from numpy.typing import NDArray
 
 from hybrid.checking.errors import UnsupportedError
 from hybrid.checking.options import CheckOptions
-from hybrid.checking.quantities import StateValues, Work
+from hybrid.checking.quantities import NotConvergedError, StateValues, Work
+from hybrid.checking.rounding import far_from_underflow
 from hybrid.mdp.device_choices import DeviceChoices, choices_in_one_pass
 from hybrid.mdp.device_rows import DeviceRows, device_rows
 from hybrid.mdp.explicit import ExplicitChoices
@@ -18,7 +20,7 @@ from hybrid.mdp.offers import Gain, Groups, Offer, choice_slack, offers_of
 from hybrid.mdp.operator import ChoiceOperator
 from hybrid.mdp.refusal import refuse_device
 from hybrid.mdp.solvers import Intervals, OptimisticIteration, ValueIteration
-from hybrid.solvers.base import Clock
+from hybrid.solvers.base import Clock, Status
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import StateIndex
@@ -28,6 +30,7 @@ __all__ = ["after_steps", "check_method", "choice_operator", "solve_choices"]
 Vector = NDArray[np.float64]
 
 _CHECK_EVERY = 32  # steps between questions whether anything still changes
+_MOST_ROUNDS = 10_000  # steps of zeros and ones, at least
 _PLAIN = ("jacobi", "power")
 _ENCLOSING = ("auto", "optimistic", "interval")
 
@@ -53,6 +56,29 @@ def choice_operator(
     stop : ndarray, shape (unknown.size,), float64, optional
         What stopping is worth: one choice more, an infinity where there is none.
     """
+    least = [float(model.layer_transitions(i).terminals.min(initial=1.0)) for i in range(len(model.layers))]
+
+    def noted(layer: int, rows: StateIndex) -> Vector:
+        own = gain(layer, rows)
+        least.append(float(own.min(initial=1.0, where=own > 0.0)))
+        return own
+
+    found = _built(model, unknown, allowed, noted, maximise, groups, options, stop)
+    found.least_entry = min(least)
+    return found
+
+
+def _built(
+    model: SymbolicModel,
+    unknown: StateIndex,
+    allowed: Sequence[Node],
+    gain: Gain,
+    maximise: bool,
+    groups: Groups | None,
+    options: CheckOptions,
+    stop: Vector | None,
+) -> ChoiceOperator:
+    """Return the operator of a system in the form that the engine asks for."""
     slack, size = choice_slack(model), unknown.size
     stopping = [] if stop is None else [Offer(len(model.layers), None, None, stop, None)]
     if options.engine == "explicit":
@@ -132,9 +158,16 @@ def check_method(options: CheckOptions) -> None:
 def after_steps(system: ChoiceOperator, start: Vector, steps: int, work: Work) -> StateValues:
     """Return the values a number of steps before those of `start`, which are not negative.
 
+    Raises
+    ------
+    NotConvergedError
+        A value is no longer a finite double.
+
     Notes
     -----
-    All numbers are non-negative, so that every step adds at most the operator's slack as a relative error.
+    All numbers are non-negative, so that every step adds at most the operator's slack as a relative error,
+    and what underflow adds.  Computed zeros are exact unless something on the way can have underflown; then
+    the steps are made once more, with zeros and ones.
     """
     space, clock = system.space, Clock(work.progress)
     pair = space.vector(start), space.xp.empty(system.size)
@@ -148,9 +181,41 @@ def after_steps(system: ChoiceOperator, start: Vector, steps: int, work: Work) -
                 break
             clock.tick(made, change)
     _note(work, "steps", system, made, clock.seconds, vectors=2)
-    x = space.to_host(pair[made % 2])
-    error = min(1.01 * steps * system.slack, 1.0)
-    return StateValues(x, x * (1.0 - error), x * (1.0 + error))
+    x = np.array(space.to_host(pair[made % 2]))
+    if not bool(np.isfinite(x).all()):
+        raise NotConvergedError("values along a path", Status.DIVERGED, made, math.inf)
+    positive: NDArray[np.bool_] | None = x > 0.0
+    if not bool((x > 0.0).all()) and not far_from_underflow(
+        np.append(start, system.least_entry), system.least_entry, steps
+    ):
+        positive = _positive_after(system, start, steps, made)
+    grown = 1.01 * steps * system.slack
+    with np.errstate(over="ignore"):
+        lost = (steps + 2) * system.underflow
+        lower = np.maximum(x * max(1.0 - grown, 0.0) - lost, 0.0)
+        upper = x * math.exp(min(grown, 700.0)) + lost
+    if positive is None:
+        return StateValues(x, lower, upper)
+    lower[~positive], upper[~positive] = 0.0, 0.0
+    small = positive & (lower == 0.0)
+    return StateValues(x, lower, upper, small if bool(small.any()) else None)
+
+
+def _positive_after(system: ChoiceOperator, start: Vector, steps: int, most: int) -> NDArray[np.bool_] | None:
+    """Return where values after some steps are positive; None if it takes many more than `most` to tell."""
+    space, xp = system.space, system.space.xp
+    inside, reached = space.vector(np.asarray(start > 0.0, dtype=np.float64)), xp.empty(system.size)
+    for k in range(steps):
+        system.improve(inside, reached)
+        xp.greater(reached, 0.0, out=reached)
+        (same,) = space.read((reached == inside).all())
+        inside, reached = reached, inside
+        if same:
+            break
+        if k > max(most, _MOST_ROUNDS):
+            return None
+    found: NDArray[np.bool_] = space.to_host(inside) > 0.0
+    return found
 
 
 def _note(

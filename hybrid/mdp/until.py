@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hybrid.checking.bounded import Window, through
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
+from hybrid.checking.rounding import widened
 from hybrid.graphs.certain import decided_states, end_components, prob0a, prob0e
 from hybrid.mdp.offers import Groups, choice_slack, flow_into, group_states, leaving_choices
 from hybrid.mdp.operator import ChoiceOperator
@@ -127,7 +128,7 @@ def until_probabilities(
         return StateValues.exact(known)
     check_method(options)
     operator = until_operator(model, system, maximise, options)
-    found = solve_choices(operator, 1.0, options, work, "until probabilities")
+    found = solve_choices(operator, 1.0, options, work, "until probabilities").within(0.0, 1.0)
     if maker is not None:
         maker.policy(system.unknown, operator, found, system.components)
     return found.spread(model.indicator(system.unknown.states), known)
@@ -146,23 +147,23 @@ def next_probabilities(
     Two products a layer, on the host.  Exact 0 and 1 where the graph decides, else with the bounds of their
     rounding errors.
     """
-    worst = 0.0 if maximise else 1.0
-    values, sure = np.full(model.n_states, worst), np.ones(model.n_states, np.bool_)
+    # Whether some choice (greatest) or every one (least) enters the set at all, or surely.
+    join = np.logical_or if maximise else np.logical_and
+    values = np.full(model.n_states, 0.0 if maximise else 1.0)
+    may, must = (np.full(model.n_states, not maximise) for _ in range(2))
     inside, outside = (index_states(model.manager, s) for s in (target, model.reachable & ~target))
     for layer, own in enumerate(model.layers):
         rows = index_states(model.manager, own.enabled)
         place = np.flatnonzero(model.indicator(own.enabled))
         flow = flow_into(model, layer, rows, inside, options, work=work)
-        flow[flow_into(model, layer, rows, outside, options, work=work) == 0.0] = 1.0
-        decided = (flow == 0.0) | (flow == 1.0)
-        np.minimum(flow, 1.0, out=flow)
-        better = flow > values[place] if maximise else flow < values[place]
-        values[place[better]] = flow[better]
-        sure[place[better]] = decided[better]
-    slack = choice_slack(model)
-    lower = np.where(sure, values, values * (1.0 - slack))
-    upper = np.where(sure, values, np.minimum(values * (1.0 + slack), 1.0))
-    return StateValues(values, lower, upper)
+        staying = flow_into(model, layer, rows, outside, options, work=work)
+        may[place], must[place] = join(may[place], flow > 0.0), join(must[place], staying == 0.0)
+        better = np.maximum if maximise else np.minimum
+        values[place] = better(values[place], np.minimum(flow, 1.0))
+    undecided = may & ~must
+    own_values = values[undecided]
+    found = StateValues(own_values, *widened(own_values, choice_slack(model))).within(0.0, 1.0)
+    return found.spread(undecided, must.astype(np.float64))
 
 
 def window_probabilities(
@@ -250,4 +251,4 @@ def _within(
 def _probabilities(found: StateValues) -> StateValues:
     """Return values cut to at most 1."""
     values, lower, upper = (np.minimum(part, 1.0) for part in (found.values, found.lower, found.upper))
-    return StateValues(values, lower, upper)
+    return StateValues(values, lower, upper, found.open_lower)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybrid.solvers.base import Clock, Criterion, Progress, Status, Sweeper, Vector
+from hybrid.solvers.enclosure import underflow_of
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.workspace import Array, Workspace
 
@@ -131,6 +132,8 @@ class Gain:
         seconds, looks = clock.seconds, space.looks
         with np.errstate(over="ignore", invalid="ignore"):
             lower, upper = space.read(*course.bounds(slack))
+        lost = underflow_of(np.array([max(1.0, fastest)]), slack)
+        lower, upper = lower - lost, upper + lost
         lower, upper = max(lower, float(rewards.min())), min(upper, float(rewards.max()))
         width, middle = upper - lower, 0.5 * (lower + upper)
         difference = width if self.criterion.absolute else _relative(width, middle)

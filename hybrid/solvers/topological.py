@@ -191,6 +191,8 @@ class Topological:
             if status is not Status.CONVERGED:
                 break
         seconds = clock.seconds
+        if status is Status.CONVERGED and not bool(np.isfinite(upper).all()):
+            status = Status.DIVERGED
         if status is not Status.CONVERGED:
             upper[:] = np.inf
             values = lower

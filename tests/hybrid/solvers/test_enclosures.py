@@ -106,7 +106,7 @@ def test_tiny_values_keep_only_a_bound():
 
 
 def walk(n, p):
-    """Return the system of a walk from the middle outwards where every failure leads back: x[middle] = 0.5."""
+    """Return a walk outwards where every failure leads back to the middle, which is worth 0.5."""
     size = 2 * n - 1
     matrix, b, middle = np.zeros((size, size)), np.zeros(size), n - 1
     for s in range(size):
