@@ -204,7 +204,10 @@ def test_time_windows_agree_with_the_matrix_exponential(chain, length, lower):
     np.testing.assert_allclose(found.values, x, rtol=1e-8, atol=1e-11)
     assert (found.lower <= x * (1 + 1e-9) + 1e-11).all()
     assert (found.upper >= x * (1 - 1e-9) - 1e-11).all()
-    assert (found.upper - found.lower <= 2 * EPSILON * found.upper + 1e-39).all()
+    # Every step of the uniformised chain, made or left out, may be off by some hundred units of rounding.
+    steps = 1.02 * float(rates.sum(axis=1).max()) * (lower + length) + 200
+    wanted = 2 * EPSILON + steps * 1000 * 2.0**-53
+    assert (found.upper - found.lower <= wanted * found.upper + 1e-39).all()
 
 
 @QUICK
