@@ -83,8 +83,8 @@ class StreamedOperator(Relaxing):
         if device is None:
             self._sparse = [part.to_scipy() for part in parts]
             return
-        largest = _largest(parts)
-        needed, free = 2 * largest.nbytes, device.free_bytes()
+        largest = max(part.nbytes for part in parts)
+        needed, free = 2 * largest, device.free_bytes()
         if needed > free:
             raise MemoryError(
                 f"two buffers of the largest part need {needed} bytes on {device.name}, {free} are free; "
@@ -174,18 +174,16 @@ class _Lane:
     the other lane's product runs meanwhile.
     """
 
-    def __init__(self, device: Device, largest: CsrArrays) -> None:
+    def __init__(self, device: Device, nbytes: int) -> None:
         xp = device.xp
         self._device = device
-        self._starts = xp.empty(len(largest.row_starts), largest.row_starts.dtype)
-        self._columns = xp.empty(max(largest.nnz, 1), largest.columns.dtype)
-        self._values = xp.empty(max(largest.nnz, 1))
+        self._buffer = xp.empty(max(nbytes, 1), np.uint8)
         self._stream = None if xp is np else xp.cuda.Stream(non_blocking=True)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the buffer."""
-        return int(self._starts.nbytes + self._columns.nbytes + self._values.nbytes)
+        return int(self._buffer.nbytes)
 
     def begin(self) -> None:
         """Let the lane wait for what is queued on the current stream: x and out may come from there."""
@@ -212,9 +210,9 @@ class _Lane:
     ) -> None:
         xp = self._device.xp
         ready = None if marks is None else _mark(xp, self._stream)
-        starts, columns = self._starts[: len(part.row_starts)], self._columns[: part.nnz]
-        values = self._values[: part.nnz]
-        for target, source in ((starts, part.row_starts), (columns, part.columns), (values, part.values)):
+        sources = (part.row_starts, part.columns, part.values)
+        starts, columns, values = targets = self._room(sources)
+        for target, source in zip(targets, sources, strict=True):
             if self._stream is None:
                 target[...] = source
             elif target.size:
@@ -225,6 +223,19 @@ class _Lane:
             matrix.multiply(self._device, x, out)
         if marks is not None:
             marks.append((ready, copied, _mark(xp, self._stream)))
+
+    def _room(self, sources: tuple[Array, ...]) -> list[Array]:
+        """Return parts of the buffer for copies of arrays, those of the widest elements first.
+
+        So every array begins at a multiple of its elements' size, and no byte lies between two of them.
+        """
+        room: list[Array] = [None] * len(sources)
+        begin = 0
+        for k in sorted(range(len(sources)), key=lambda k: -sources[k].dtype.itemsize):
+            end = begin + sources[k].nbytes
+            room[k] = self._buffer[begin:end].view(sources[k].dtype)
+            begin = end
+        return room
 
 
 def _mark(xp: Any, stream: Any) -> Any:
@@ -237,20 +248,6 @@ def _mark(xp: Any, stream: Any) -> Any:
 def _seconds_between(xp: Any, begin: Any, end: Any) -> float:
     """Return the seconds between two marks that have been reached."""
     return float(end - begin if xp is np else xp.cuda.get_elapsed_time(begin, end) / 1e3)
-
-
-def _largest(parts: list[CsrArrays]) -> CsrArrays:
-    """Return arrays that every part fits into, without memory behind them."""
-    rows = max(part.shape[0] for part in parts)
-    entries = max(part.nnz for part in parts)
-    first = parts[0]
-    nothing = np.zeros(1)
-    return CsrArrays(
-        (rows, first.shape[1]),
-        np.broadcast_to(nothing.astype(first.row_starts.dtype), rows + 1),
-        np.broadcast_to(nothing.astype(first.columns.dtype), entries),
-        np.broadcast_to(nothing, entries),
-    )
 
 
 def _pinned(xp: Any, part: CsrArrays) -> CsrArrays:

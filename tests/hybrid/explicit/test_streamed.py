@@ -145,6 +145,23 @@ def test_parts_are_chosen_by_the_memory_that_is_free(rng: np.random.Generator) -
         operator.multiply(np.ones(3))
 
 
+def test_buffers_are_as_large_as_the_largest_part_though_others_have_more_rows(device: Device) -> None:
+    n = 2000
+    counts = np.where(np.arange(n) < 3 * n // 4, 0, 12)
+    starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    columns = np.tile(np.arange(0, n, n // 12, dtype=np.int32)[:12], n // 4)
+    matrix = CsrArrays((n, n), starts, columns, np.arange(1.0, len(columns) + 1.0))
+    cut = RowPartition.by_bytes(matrix, matrix.nbytes // 4)
+    parts = cut.split(matrix)
+    assert max(part.shape[0] for part in parts[1:]) < parts[0].shape[0]
+    operator = StreamedOperator(matrix, cut, device)
+    assert operator.buffer_bytes == 2 * max(part.nbytes for part in parts)
+    x = operator.xp.arange(1.0, n + 1.0)
+    np.testing.assert_allclose(
+        to_numpy(operator.multiply(x)), matrix.to_scipy() @ np.arange(1.0, n + 1.0), rtol=1e-12
+    )
+
+
 def test_streamed_matrix_is_solved_with(rng: np.random.Generator, device: Device) -> None:
     dense = random_sparse(rng, 80, 80, 0.1)
     np.fill_diagonal(dense, 0.0)
