@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import zlib
 from pathlib import Path
@@ -20,8 +21,13 @@ os.environ["MPLBACKEND"] = "Agg"
 hypothesis.settings.register_profile("project", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("project")
 
-# One number seeds every random test; a run prints it, and HYBRID_TEST_SEED replays it.
-_SEED = int(os.environ.get("HYBRID_TEST_SEED") or secrets.randbelow(2**31 - 100) + 100)
+# One number seeds every random test, those of Hypothesis too, so that runs repeat. HYBRID_TEST_SEED gives
+# another one, or "random" to draw one. Workers of pytest-xdist get it from the process that starts them.
+_DEFAULT_SEED = 20261
+_given = os.environ.get("HYBRID_TEST_SEED") or str(_DEFAULT_SEED)
+if _given == "random":
+    _given = os.environ["HYBRID_TEST_SEED"] = str(secrets.randbelow(2**31 - 100) + 100)
+_SEED = int(_given)
 
 # `make test-gpu` sets it: a missing device is then a failure instead of a skip.
 _REQUIRE_GPU = os.environ.get("HYBRID_REQUIRE_GPU") == "1"
@@ -30,7 +36,7 @@ _REQUIRE_GPU = os.environ.get("HYBRID_REQUIRE_GPU") == "1"
 def pytest_report_header(config: pytest.Config) -> list[str]:
     reason = gpu_kernels.unavailable_reason()
     return [
-        f"seed: {_SEED} (replay with HYBRID_TEST_SEED={_SEED})",
+        f"seed: {_SEED} (HYBRID_TEST_SEED={_SEED} replays this run, HYBRID_TEST_SEED=random draws another)",
         "gpu: available" if reason is None else f"gpu: tests marked 'gpu' are skipped: {reason}",
     ]
 
@@ -44,6 +50,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        # The id chooses the random numbers of the fixture below, and workers must collect the same ids.
+        if re.search(r" at 0x[0-9a-f]+>", item.nodeid):
+            raise pytest.UsageError(f"{item.nodeid}: an id without an address expected; give ids=...")
+        function = getattr(item, "function", None)
+        if hypothesis.is_hypothesis_test(function):
+            hypothesis.seed(_SEED)(function)
     if not config.getoption("--first-cases"):
         return
     seen: set[tuple[Path, str]] = set()

@@ -16,7 +16,7 @@ from hybrid.solvers import Criterion, Status
 from mtbdd.language import LanguageError
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 from tests.hybrid.checking.models import DIE, GAMBLER, SPLIT, load_text
-from tests.hybrid.explicit.test_linear import krylov
+from tests.hybrid.explicit.test_linear import krylov, method_name
 
 PAPER = """
 // the chain of 002 section 2
@@ -40,7 +40,7 @@ def test_example_of_the_paper(tmp_path: Path) -> None:
     np.testing.assert_allclose(reduced.spread(spsolve(a.tocsc(), b)), [0.625, 0.0, 0.25, 1.0], rtol=1e-15)
 
 
-@pytest.mark.parametrize("method", ["jacobi", "jor", "bicgstab", gmres, bicgstab], ids=str)
+@pytest.mark.parametrize("method", ["jacobi", "jor", "bicgstab", gmres, bicgstab], ids=method_name)
 @pytest.mark.parametrize(
     ("engine", "backend"), [("hybrid", "cpu"), ("hybrid", "reference"), ("explicit", "cpu")]
 )
