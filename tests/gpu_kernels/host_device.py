@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import functools
 import hashlib
@@ -18,9 +19,11 @@ import numpy as np
 
 from gpu_kernels._loader import kernel_names, source_text
 from gpu_kernels.device import Kernel, Macros
+from mtbdd.private_folder import private_folder
 
 COMPILER = shutil.which("g++")
 HEADER = Path(__file__).with_name("host_cuda.h")
+BUILD = Path(__file__).parents[2] / "build"
 
 
 OPTIONS = ("-std=c++20", "-O1", "-fPIC", "-ffp-contract=off")
@@ -29,13 +32,22 @@ WARNINGS = ("-Wall", "-Wno-unknown-pragmas", "-Wno-unused-function", "-Werror")
 
 @functools.cache
 def _folder() -> Path:
-    """Return where compiled files are kept, by the header's contents; its precompiled form lies there too."""
+    """Return where compiled files are kept, by the header's contents; its precompiled form lies there too.
+
+    They are loaded into the process, so others must not be able to write there. Within the checkout they stay
+    for the next run; where that is not private, or read-only, this process has a folder of its own.
+    """
     key = hashlib.sha256(HEADER.read_bytes()).hexdigest()[:16]
-    folder = Path(tempfile.gettempdir()) / f"hybrid-host-kernels-{key}"
-    folder.mkdir(exist_ok=True)
+    try:
+        folder = private_folder(BUILD / f"host-kernels-{key}")
+    except OSError:
+        folder = Path(tempfile.mkdtemp(prefix="hybrid-host-kernels-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
     header = folder / HEADER.name
     if not header.with_suffix(".h.gch").exists():
-        header.write_bytes(HEADER.read_bytes())
+        unfinished = header.with_suffix(f".{os.getpid()}")
+        unfinished.write_bytes(HEADER.read_bytes())
+        unfinished.rename(header)
         _compile(["-x", "c++-header", str(header)], header.with_suffix(".h.gch"))
     return folder
 
