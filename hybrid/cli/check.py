@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import math
 from collections.abc import Mapping
@@ -127,8 +128,16 @@ def _read(options: argparse.Namespace) -> Properties | None:
         return None
     path = Path(options.property)
     text = options.property
-    is_file = text.endswith(_FILE_SUFFIXES) or ("\n" not in text and len(text) < 4096 and path.exists())
+    is_file = text.endswith(_FILE_SUFFIXES) or ("\n" not in text and _exists(path))
     return load_properties(path) if is_file else parse_properties(text, "<property>")
+
+
+def _exists(path: Path) -> bool:
+    """Return whether there is a file, or one that may not be looked at; names have an end."""
+    try:
+        return path.exists()
+    except OSError as error:
+        return error.errno != errno.ENAMETOOLONG
 
 
 def _text(answer: Answer) -> str:
