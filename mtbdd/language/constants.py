@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from numbers import Integral, Real
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Rational, Real
 
 from mtbdd.language.errors import FaultCollector, suggestion
+from mtbdd.language.rounded import LONGEST, Rounded, as_double, from_real, from_text
 from mtbdd.language.scalars import INT_LIMIT, Scalar
 from mtbdd.language.syntax import Constant, Position, Type
 
@@ -77,8 +80,10 @@ def _value(text: str) -> Scalar | None:
         number = int(text)
         return number if -INT_LIMIT <= number < INT_LIMIT else None
     if _DOUBLE.fullmatch(text):
-        value = float(text)
-        return value if math.isfinite(value) else None
+        try:
+            return from_text(text)
+        except ValueError:
+            return None
     return None
 
 
@@ -94,8 +99,9 @@ def check_given(
 
     Parameters
     ----------
-    given : mapping of str to bool, int or float
-        numpy's numbers are taken, too.
+    given : mapping of str to bool, int, float, Fraction or Decimal
+        numpy's numbers are taken, too.  A float stands for the shortest decimal that rounds to it, as Python
+        shows it: 0.1 is one tenth, like 0.1 in a text.
     declared : iterable of Constant
         The declarations.
     known_names : iterable of str
@@ -161,7 +167,12 @@ def _converted(value: object, type_: Type) -> Scalar | None:
         number = int(value)
         if not -INT_LIMIT <= number < INT_LIMIT:
             return None
-        return float(number) if type_ is Type.DOUBLE else number
-    if isinstance(value, Real) and type_ is Type.DOUBLE and math.isfinite(value):
-        return float(value)
-    return None
+        return as_double(number) if type_ is Type.DOUBLE else number
+    if type_ is not Type.DOUBLE or not isinstance(value, (Real, Decimal)) or not math.isfinite(value):
+        return None
+    if isinstance(value, Decimal):
+        value = Fraction(value) if abs(value.adjusted()) <= 10 * LONGEST else math.inf
+    if isinstance(value, Rounded):
+        return value
+    double = from_real(Fraction(value)) if isinstance(value, Rational) else from_text(repr(float(value)))
+    return double if math.isfinite(double) else None

@@ -10,6 +10,7 @@ from mtbdd.language.errors import EvaluationError, Fault, FaultCollector
 from mtbdd.language.fold import Folder
 from mtbdd.language.names import BUILT_IN_LABELS
 from mtbdd.language.order import dependency_order
+from mtbdd.language.rounded import as_double
 from mtbdd.language.scalars import Scalar
 from mtbdd.language.syntax import Constant, Expression, Formula, Label, LabelReference, Literal, Name, Type
 from mtbdd.language.text import to_text
@@ -194,7 +195,7 @@ def _work_out_constant(
         else:
             if isinstance(folded, Literal):
                 number = folded.value
-                definitions.values[name] = float(number) if constant.type is Type.DOUBLE else number
+                definitions.values[name] = as_double(number) if constant.type is Type.DOUBLE else number
                 return
             variables = sorted(expression_variables(folded))
             names = ", ".join(f"'{n}'" for n in variables)

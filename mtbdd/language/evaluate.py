@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from mtbdd.language.errors import EvaluationError, Fault
+from mtbdd.language.rounded import as_double
 from mtbdd.language.scalars import INT_LIMIT, Scalar, apply_binary, apply_call, apply_unary
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
 from mtbdd.language.types import is_double
 from mtbdd.language.walk import expression_variables, substitute
 
-__all__ = ["Value", "evaluate", "expression_variables", "substitute"]
+__all__ = ["Value", "apply_to_arrays", "evaluate", "expression_variables", "substitute"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Value = Scalar | Array
@@ -101,10 +102,7 @@ def _evaluate(e: Expression, values: Mapping[str, Value]) -> Value:
             result = decided[1]
             continue
         right = _evaluate(node.right, values)
-        if isinstance(result, np.ndarray) or isinstance(right, np.ndarray):
-            result = _array_binary(node.operator, result, right)
-        else:
-            result = apply_binary(node.operator, result, right, node.position)
+        result = apply_to_arrays(node, [result, right])
     return result
 
 
@@ -119,19 +117,11 @@ def _operand(e: Expression, values: Mapping[str, Value]) -> Value:
     if isinstance(e, LabelReference) and f'"{e.name}"' in values:
         return values[f'"{e.name}"']
     if isinstance(e, Unary):
-        value = _evaluate(e.operand, values)
-        if not isinstance(value, np.ndarray):
-            return apply_unary(e.operator, value, e.position)
-        return np.logical_not(value) if e.operator == "!" else np.negative(value)
+        return apply_to_arrays(e, [_evaluate(e.operand, values)])
     if isinstance(e, Conditional):
         return _conditional(e, values)
     if isinstance(e, Call):
-        arguments = [_evaluate(argument, values) for argument in e.arguments]
-        if any(isinstance(argument, np.ndarray) for argument in arguments):
-            if e.function not in _FUNCTIONS:
-                raise EvaluationError([Fault(e.position, f"unknown function '{e.function}'")])
-            return _FUNCTIONS[e.function](arguments)
-        return apply_call(e.function, arguments, e.position)  # type: ignore[arg-type]
+        return apply_to_arrays(e, [_evaluate(argument, values) for argument in e.arguments])
     message = (
         f"expected an expression over variables, got {type(e).__name__}; it has no value in a single state"
     )
@@ -149,7 +139,7 @@ def _conditional(e: Conditional, values: Mapping[str, Value]) -> Value:
         return value
     # An int beside a double is a double: pow(c ? 2 : 0.5, -1) is 0.5.
     if not _is_int(other, values):
-        return value.astype(np.float64) if isinstance(value, np.ndarray) else float(value)
+        return value.astype(np.float64) if isinstance(value, np.ndarray) else as_double(value)
     return value
 
 
@@ -243,6 +233,33 @@ def _logarithm(arguments: Sequence[Value]) -> Array:
     value, base = (np.asarray(a, np.float64) for a in arguments)
     result = np.log(value) / np.log(base)
     return np.where((base > 0) & (base != 1), result, np.nan)
+
+
+def apply_to_arrays(e: Expression, operands: Sequence[Value]) -> Value:
+    """Return what an operator or a function, other than `?:`, makes of its operands' values.
+
+    Parameters
+    ----------
+    e : Unary, Binary or Call
+    operands : sequence of bool, int, float or ndarray
+    """
+    arrays = any(isinstance(operand, np.ndarray) for operand in operands)
+    if isinstance(e, Binary):
+        left, right = operands
+        if arrays:
+            return _array_binary(e.operator, left, right)
+        return apply_binary(e.operator, left, right, e.position)  # type: ignore[arg-type]
+    if isinstance(e, Unary):
+        if not arrays:
+            return apply_unary(e.operator, operands[0], e.position)  # type: ignore[arg-type]
+        return np.logical_not(operands[0]) if e.operator == "!" else np.negative(operands[0])
+    if not isinstance(e, Call):
+        raise TypeError(f"not an operator: {type(e).__name__}")
+    if not arrays:
+        return apply_call(e.function, operands, e.position)  # type: ignore[arg-type]
+    if e.function not in _FUNCTIONS:
+        raise EvaluationError([Fault(e.position, f"unknown function '{e.function}'")])
+    return _FUNCTIONS[e.function](operands)
 
 
 def _extreme(function: Callable[..., Array]) -> Callable[[Sequence[Value]], Array]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from mtbdd.language.errors import Fault, SyntaxFaultError
+from mtbdd.language.rounded import from_text
 from mtbdd.language.syntax import (
     Binary,
     Call,
@@ -200,9 +201,10 @@ class ExpressionParser(TokenReader):
         elif token in (".", ".."):
             return None
         else:
-            value = float(token)
-            if value == float("inf"):
-                self.fail(f"expected a number up to 1.79e308, got {self.describe()}, too large for a double")
+            try:
+                value = from_text(token)
+            except ValueError as fault:
+                self.fail(f"expected {fault}, got {self.describe()}")
         self.index += 1
         return Literal(position, value)
 

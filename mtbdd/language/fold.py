@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
+from mtbdd.language.rounded import as_double
 from mtbdd.language.scalars import Scalar, apply_binary, apply_call, apply_unary
 from mtbdd.language.syntax import (
     Binary,
@@ -124,7 +125,7 @@ class Folder:
         # The expression keeps its type: an int beside a double is a double.
         if isinstance(result, Literal):
             if type(result.value) is int and self._is_double(other):
-                return Literal(e.position, float(result.value))
+                return Literal(e.position, as_double(result.value))
         elif self._is_double(other) and not is_double(result, lambda _: False):
             return Conditional(e.position, Literal(e.position, True), result, Literal(e.position, 0.0))
         return result

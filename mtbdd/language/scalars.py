@@ -1,7 +1,8 @@
 """The operators of the PRISM language on single values.
 
-Values are Python's bool, int and float.  What has no finite value (a division by zero, an overflow) is a
-fault at the place of the operator's expression.
+Values are Python's bool, int and float; a float stands for a real number, see `mtbdd.language.rounded`, and
+arithmetic is on these numbers, so that nothing is rounded but what is shown in the end.  What has no finite
+value (a division by zero, an overflow) is a fault at the place of the operator's expression.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ from __future__ import annotations
 import math
 import operator as op
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any, NoReturn
 
+from mtbdd.language import reals
 from mtbdd.language.errors import EvaluationError, Fault
+from mtbdd.language.reals import RealOverflowError, UndecidedError
+from mtbdd.language.rounded import from_real, real_of
 from mtbdd.language.syntax import Position
 from mtbdd.language.text import value_text
 
-__all__ = ["INT_LIMIT", "Scalar", "apply_binary", "apply_call", "apply_unary"]
+__all__ = ["INT_LIMIT", "Scalar", "TooCloseError", "apply_binary", "apply_call", "apply_unary"]
 
 Scalar = bool | int | float
 
@@ -37,6 +42,18 @@ def _checked(value: Scalar, position: Position, text: str) -> Scalar:
     return value
 
 
+class TooCloseError(EvaluationError):
+    """Irrational numbers agree in so many digits that it is not known which one is greater."""
+
+
+def _close(position: Position, text: str) -> NoReturn:
+    message = (
+        f"expected numbers that 60 digits tell apart, got {text}: logarithms and powers that may be "
+        "irrational are computed no further; write the number itself"
+    )
+    raise TooCloseError([Fault(position, message)])
+
+
 def apply_unary(operator: str, value: Scalar, position: Position) -> Scalar:
     """Return `operator value`.
 
@@ -47,14 +64,18 @@ def apply_unary(operator: str, value: Scalar, position: Position) -> Scalar:
     """
     if operator == "!":
         return not value
+    if isinstance(value, float):
+        return from_real(reals.negate(real_of(value)))
     return _checked(-value, position, f"-({value_text(value)})")
 
 
-_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+_LOGIC: dict[str, Callable[[Any, Any], Any]] = {
     "&": lambda a, b: a and b,
     "|": lambda a, b: a or b,
     "=>": lambda a, b: not a or b,
     "<=>": op.eq,
+}
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "=": op.eq,
     "!=": op.ne,
     "<": op.lt,
@@ -63,6 +84,12 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     ">=": op.ge,
 }
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": op.add, "-": op.sub, "*": op.mul}
+_REAL: dict[str, Callable[[reals.Real, reals.Real], reals.Real]] = {
+    "+": reals.add,
+    "-": lambda a, b: reals.add(a, reals.negate(b)),
+    "*": reals.multiply,
+    "/": reals.divide,
+}
 
 
 def apply_binary(operator: str, left: Scalar, right: Scalar, position: Position) -> Scalar:
@@ -71,17 +98,30 @@ def apply_binary(operator: str, left: Scalar, right: Scalar, position: Position)
     Raises
     ------
     EvaluationError
-        If a divisor is zero or the result is no finite number of 64 bits.
+        If a divisor is zero, the result is no finite number of 64 bits, or irrational numbers are too close
+        to be told apart.
     """
-    compare = _BINARY.get(operator)
-    if compare is not None:
+    logic = _LOGIC.get(operator)
+    if logic is not None:
+        return bool(logic(left, right))
+    compare = _COMPARISONS.get(operator)
+    doubles = isinstance(left, float) or isinstance(right, float)
+    if compare is not None and not doubles:
         return bool(compare(left, right))
     text = f"{value_text(left)} {operator} {value_text(right)}"
-    if operator == "/":
-        if right == 0:
-            _fail(position, f"expected a divisor other than zero, got {text}; guard it with a condition")
-        return _checked(left / right, position, text)
-    return _checked(_ARITHMETIC[operator](left, right), position, text)
+    if not doubles and operator != "/":
+        return _checked(_ARITHMETIC[operator](left, right), position, text)
+    try:
+        if compare is not None:
+            return reals.compare(operator, real_of(left), real_of(right))
+        return _checked(from_real(_REAL[operator](real_of(left), real_of(right))), position, text)
+    except ZeroDivisionError:
+        _fail(position, f"expected a divisor other than zero, got {text}; guard it with a condition")
+    except UndecidedError:
+        _close(position, text)
+    except RealOverflowError:
+        _checked(math.inf, position, text)
+        raise
 
 
 def apply_call(function: str, values: Sequence[Scalar], position: Position) -> Scalar:
@@ -94,11 +134,23 @@ def apply_call(function: str, values: Sequence[Scalar], position: Position) -> S
         the logarithm of a number that is not positive, results that are not finite.
     """
     text = f"{function}({', '.join(value_text(v) for v in values)})"
+    try:
+        return _call(function, values, position, text)
+    except UndecidedError:
+        _close(position, text)
+    except RealOverflowError:
+        _checked(math.inf, position, text)
+        raise
+
+
+def _call(function: str, values: Sequence[Scalar], position: Position, text: str) -> Scalar:
     if function in ("min", "max"):
-        chosen = min(values) if function == "min" else max(values)
-        return float(chosen) if any(isinstance(v, float) for v in values) else chosen
+        return _extreme("<" if function == "min" else ">", values)
     if function in ("floor", "ceil", "round"):
-        return _checked(_ROUNDING[function](values[0]), position, text)
+        value = values[0]
+        return _checked(
+            _ROUNDING[function](real_of(value)) if isinstance(value, float) else value, position, text
+        )
     if function == "pow":
         return _power(values[0], values[1], position, text)
     if function == "mod":
@@ -106,30 +158,46 @@ def apply_call(function: str, values: Sequence[Scalar], position: Position) -> S
             _fail(position, f"expected a positive modulus, got {text}")
         return values[0] % values[1]
     if function == "log":
-        value, base = values
-        if value <= 0:
+        number, base = map(real_of, values)
+        if reals.compare("<=", number, _ZERO):
             _fail(position, f"expected the logarithm of a positive number, got {text}")
-        if base <= 0 or base == 1:
+        if reals.compare("<=", base, _ZERO) or base == 1:
             _fail(position, f"expected a positive base other than 1, got {text}")
-        return _checked(math.log(value) / math.log(base), position, text)
+        return _checked(from_real(reals.logarithm(number, base)), position, text)
     _fail(position, f"unknown function '{function}'")
 
 
-def _round(value: int | float) -> int:
-    """Round to the nearest integer, halves upwards."""
-    below = math.floor(value)
-    return below + (value - below >= 0.5)
+_ZERO = Fraction(0)
+
+# To the nearest integer, halves upwards, is down from half above.
+_ROUNDING: dict[str, Callable[[reals.Real], int]] = {
+    "floor": reals.floor,
+    "ceil": lambda a: -reals.floor(reals.negate(a)),
+    "round": lambda a: reals.floor(reals.add(a, Fraction(1, 2))),
+}
 
 
-_ROUNDING: dict[str, Callable[[Any], int]] = {"floor": math.floor, "ceil": math.ceil, "round": _round}
+def _extreme(better: str, values: Sequence[Scalar]) -> Scalar:
+    """Return the least (better: <) or greatest (>) of some values; a double if one of them is."""
+    if not any(isinstance(v, float) for v in values):
+        return min(values) if better == "<" else max(values)
+    best = real_of(values[0])
+    for value in values[1:]:
+        other = real_of(value)
+        if other != best and reals.compare(better, other, best):
+            best = other
+    return from_real(best)
 
 
 def _power(base: Scalar, exponent: Scalar, position: Position, text: str) -> Scalar:
     if isinstance(base, float) or isinstance(exponent, float):
         try:
-            return math.pow(base, exponent)
-        except (ValueError, OverflowError):
+            result = from_real(reals.power(real_of(base), real_of(exponent)))
+        except ValueError:
+            result = math.inf
+        if math.isinf(result):
             _fail(position, f"expected a power that is a finite real number, got {text}")
+        return result
     if exponent < 0:
         _fail(
             position,

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from mtbdd.language.rounded import real_of
+
 
 @dataclass(frozen=True)
 class Position:
@@ -54,6 +56,7 @@ class Literal(Expression):
     """A constant: bool, int or float.
 
     Literals of different types differ: Python takes 1, 1.0 and True for equal, the language does not.
+    Floats are equal if they stand for the same real number, see `mtbdd.language.rounded`.
     """
 
     value: bool | int | float
@@ -61,10 +64,18 @@ class Literal(Expression):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Literal):
             return NotImplemented
-        return type(self.value) is type(other.value) and self.value == other.value
+        mine, theirs = self.value, other.value
+        if mine != theirs or _kind(mine) is not _kind(theirs):
+            return False
+        return not isinstance(mine, float) or real_of(mine) == real_of(theirs)
 
     def __hash__(self) -> int:
-        return hash((type(self.value), self.value))
+        return hash((_kind(self.value), self.value))
+
+
+def _kind(value: bool | int | float) -> type:
+    """Return a value's type; what a double was rounded from is no part of it."""
+    return float if isinstance(value, float) else type(value)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mtbdd.language.expression_parser import PRECEDENCE
+from mtbdd.language.rounded import decimal_text
 from mtbdd.language.syntax import (
     Binary,
     Call,
@@ -71,7 +72,7 @@ def _bracketed(e: Expression, least: int) -> str:
 
 def _other(e: Expression) -> tuple[str, int]:
     if isinstance(e, Literal):
-        text = value_text(e.value)
+        text = decimal_text(e.value) if isinstance(e.value, float) else value_text(e.value)
         return text, _NEGATION if text.startswith("-") else _OPERAND
     if isinstance(e, Name):
         return e.name, _OPERAND

@@ -15,7 +15,7 @@ MODULE = " module m x : [0..1]; endmodule"
 def test_parse_constants_reads_all_types() -> None:
     values = parse_constants(" N=4,K = 2.5, flag=true,e=-1e-3 ,z=-7,off=false,dot=.5")
     assert values == {"N": 4, "K": 2.5, "flag": True, "e": -0.001, "z": -7, "off": False, "dot": 0.5}
-    assert [type(v) for v in values.values()] == [int, float, bool, float, int, bool, float]
+    assert all(map(isinstance, values.values(), [int, float, bool, float, int, bool, float]))
     assert parse_constants("  ") == {}
 
 
@@ -54,7 +54,7 @@ def test_constants_in_any_order() -> None:
     text = "dtmc const int a = b*c; const double d = a/2; const int b = c+1; const int c; const bool e = d>1;"
     constants = resolve(parse_model(text + MODULE), {"c": 3}).constants
     assert constants == {"a": 12, "d": 6.0, "b": 4, "c": 3, "e": True}
-    assert [type(v) for v in constants.values()] == [int, float, int, int, bool]
+    assert all(map(isinstance, constants.values(), [int, float, int, int, bool]))
 
 
 def test_constants_may_use_formulas_of_constants() -> None:
@@ -90,7 +90,7 @@ def test_given_constants_have_the_declared_type(type_: str, value: object, expec
     else:
         result = resolve(syntax, {"c": value}).constants["c"]  # type: ignore[dict-item]
         assert result == expected
-        assert type(result) is type(expected)
+        assert isinstance(result, type(expected))
 
 
 def test_given_constants_unknown_to_the_model() -> None:

@@ -76,7 +76,7 @@ def test_parser_literals(text: str, value: bool | int | float) -> None:
     literal = parse_expression(text)
     assert isinstance(literal, Literal)
     assert literal.value == value
-    assert type(literal.value) is type(value)
+    assert isinstance(literal.value, type(value))
 
 
 def test_literals_of_different_types_differ() -> None:
