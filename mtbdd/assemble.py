@@ -14,7 +14,7 @@ from mtbdd.partition import Partition
 
 __all__ = ["assemble", "enabled_choices", "row_divisors"]
 
-_NEAR = 2.0**-50  # of 1: probabilities that add up so closely only have rounding errors
+_NEAR = 8.0  # units of 2^-53: probabilities that add up to 1 so closely only have rounding errors
 
 
 def enabled_choices(events: Sequence[Event], states: Node) -> Partition:
@@ -36,7 +36,13 @@ def row_divisors(events: Sequence[Event], states: Node) -> Partition:
     totals = Partition(choices.manager)
     for event in events:
         totals = totals.plus(event.exits.only(states))
-    return choices.combine(totals, lambda count, total: count if abs(total / count - 1) <= _NEAR else total)
+    if all(value == 1 for value, _ in totals) and totals.units == 0.0:
+        return choices
+
+    def divisor(count: float, total: float) -> float:
+        return count if abs(total / count - 1) <= _NEAR * 2.0**-53 else total
+
+    return choices.combine(totals, divisor, totals.units + _NEAR)
 
 
 def assemble(
@@ -64,7 +70,7 @@ def assemble(
     manager = encoding.manager
     parts = _disjoint([_Part.of(encoding, event) for event in events])
     if divisors is not None and any(divisor != 1 for divisor, _ in divisors):
-        parts = [_Part(p.rates.combine(divisors, lambda rate, by: rate / by), p.frame) for p in parts]
+        parts = [_Part(p.rates.divided(divisors), p.frame) for p in parts]
     if loops != manager.false:
         parts.append(_Part(Partition(manager, {1.0: loops}), manager.equal_bits(range(encoding.n_bits))))
     return SymbolicMatrix.from_disjoint(manager, [(p.rates, p.frame) for p in parts]).only(reachable)

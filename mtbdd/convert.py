@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from mtbdd.manager import Manager
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.nodes import FALSE, NodeTable
-from mtbdd.offset import Level, OffsetMTBDD, distinct_rows
+from mtbdd.offset import ENTRY_UNITS, Level, OffsetMTBDD, distinct_rows
 from mtbdd.states import MAX_COUNT, StateIndex
 
 __all__ = ["count_nonzeros", "offset_label"]
 
+_SCALED_UNITS = 8  # of entries in blocks that are shared up to a scale, see `hybrid.injection.submatrices`
 _OUTSIDE = (
     "the matrix has an entry outside the given row and column states: expected all entries inside; "
     "cut it with `SymbolicMatrix.only` first"
@@ -97,7 +98,17 @@ def offset_label(
         n_columns=columns.size,
         rows=tuple(row_counts),
         columns=tuple(column_counts),
+        entry_units=entry_units(matrix),
     )
+
+
+def entry_units(matrix: SymbolicMatrix) -> float:
+    """Return a bound on the relative error of a matrix's entries wherever they are used, in units of 2^-53.
+
+    Blocks that are shared up to a scale are within 4 units in the last place of their own entries, which
+    counts as 8 units here.
+    """
+    return max(ENTRY_UNITS, matrix.units + _SCALED_UNITS)
 
 
 def count_nonzeros(matrix: OffsetMTBDD) -> int:

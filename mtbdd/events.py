@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from mtbdd.composition import Synchronisation, synchronisations
 from mtbdd.expressions import ExpressionTranslator
+from mtbdd.language.errors import EvaluationError
+from mtbdd.language.scalars import apply_binary
 from mtbdd.language.syntax import (
     Assignment,
     Binary,
@@ -118,7 +120,6 @@ def synchronise(action: str | None, components: Sequence[Event], translator: Exp
             others = [_all_but(sets, i, manager.true) for sets in (enabled, live)]
             suspects += [replace(s, states=s.states & others[s.moves]) for s in c.suspects]
     touched = tuple(v.name for v in encoding.variables if v.name in assigned)
-    # Products of tiny rates may underflow to zero: such transitions do not exist.
     return Event(action, touched, rates.nonzero(), choices, exits.nonzero(), suspects)
 
 
@@ -166,14 +167,15 @@ def _update(
     weight: Expression = update.weight or Literal(update.position, 1)
     weights: dict[float, Node] = {}
     active = manager.false
-    for value, piece in translator.partition(weight, guard):
+    found = translator.partition(weight, guard)
+    for value, piece in found:
         if not _is_weight(value):
             suspects.append(Suspect(update.position, piece, f"the weight of an update is {value}"))
         elif value > 0:
             weights[canonical(value)] = piece
             active = active | piece
     relation = _relation(command, update, active, touched, translator, suspects)
-    return Partition(manager, {v: piece & relation for v, piece in weights.items()})
+    return Partition(manager, {v: piece & relation for v, piece in weights.items()}, found.units)
 
 
 def _is_weight(value: float) -> bool:
@@ -215,10 +217,20 @@ def total_weight(command: Command) -> Expression:
     weights: list[Expression] = [u.weight or Literal(u.position, 1) for u in command.updates]
     while len(weights) > 1:
         paired: list[Expression] = [
-            Binary(command.position, "+", a, b) for a, b in zip(weights[::2], weights[1::2], strict=False)
+            _sum(command.position, a, b) for a, b in zip(weights[::2], weights[1::2], strict=False)
         ]
         weights = paired + weights[2 * len(paired) :]
     return weights[0]
+
+
+def _sum(position: Position, a: Expression, b: Expression) -> Expression:
+    """Return the sum of two weights; constants are added exactly."""
+    if isinstance(a, Literal) and isinstance(b, Literal):
+        try:
+            return Literal(position, apply_binary("+", a.value, b.value, position))
+        except EvaluationError:
+            pass  # too large: infinite, and refused as such
+    return Binary(position, "+", a, b)
 
 
 def probability_suspects(model: ResolvedModel, translator: ExpressionTranslator) -> list[Suspect]:

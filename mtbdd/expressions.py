@@ -17,6 +17,7 @@ from mtbdd.codes import spell, union_of_codes
 from mtbdd.encoding import EncodedVariable, Encoding
 from mtbdd.faults import format_state
 from mtbdd.language.definedness import definedness
+from mtbdd.language.enclosing import Enclosed, enclose, has_doubles, units_of
 from mtbdd.language.errors import EvaluationError, Fault
 from mtbdd.language.evaluate import evaluate, expression_variables
 from mtbdd.language.syntax import (
@@ -30,10 +31,10 @@ from mtbdd.language.syntax import (
     Position,
     Unary,
 )
-from mtbdd.language.types import is_double
 from mtbdd.language.walk import walk
 from mtbdd.manager import Node
 from mtbdd.partition import Partition, from_table
+from mtbdd.real_partitions import RealPartitions, constant_partition
 
 __all__ = ["ExpressionTranslator"]
 
@@ -102,7 +103,7 @@ class ExpressionTranslator:
 
     def _long_chain(self, e: Binary) -> Node | None:
         """Tabulate a chain over few bits at once, not operand by operand."""
-        names = self._ordered(expression_variables(e))
+        names = self.ordered(expression_variables(e))
         if len(self.encoding.bits_of(names)) > _GRID_BITS or self._has_labels(e):
             return None
         return self._tabulate(e, names).pieces.get(True, self.encoding.manager.false)
@@ -159,19 +160,19 @@ class ExpressionTranslator:
     def _partition(self, e: Expression) -> Partition:
         manager = self.encoding.manager
         if isinstance(e, Literal):
-            return Partition(manager, {e.value: manager.true})
+            return constant_partition(manager, e)
         if isinstance(e, LabelReference):
             return Partition(manager, {True: self.labels[e.name], False: ~self.labels[e.name]})
-        names = self._ordered(expression_variables(e))
+        names = self.ordered(expression_variables(e))
         if isinstance(e, Name) or (
             len(self.encoding.bits_of(names)) <= _GRID_BITS and not self._has_labels(e)
         ):
             return self._tabulate(e, names)
+        if has_doubles(e):
+            return RealPartitions(self).rounded(e)
         if isinstance(e, Conditional):
             condition = self.states(e.condition)
             parts = [self.partition(e.then, condition), self.partition(e.otherwise, ~condition)]
-            if is_double(e, lambda _: False):  # an int beside a double is a double
-                parts = [part.map(float) for part in parts]
             return _union(manager, parts)
         if isinstance(e, Unary) and e.operator == "-":
             return self.partition(e.operand).map(lambda a: -a)
@@ -202,7 +203,7 @@ class ExpressionTranslator:
         Time: O(2^k) in numpy for an expression over few enough bits k, else one conjunction a value.
         """
         manager = self.encoding.manager
-        names = self._ordered(expression_variables(expression))
+        names = self.ordered(expression_variables(expression))
         variables = [self.encoding.by_name[n] for n in names]
         width = len(self.encoding.bits_of(names))
         if not _FEW_BITS < width <= min(_GRID_BITS, _CODE_BITS - len(variable.bits)):
@@ -238,7 +239,7 @@ class ExpressionTranslator:
         shape = tuple(1 << len(v.bits) for v in variables)
         return [axis.reshape(-1) for axis in np.indices(shape, dtype=np.int64)] if shape else []
 
-    def _ordered(self, names: frozenset[str]) -> list[str]:
+    def ordered(self, names: frozenset[str]) -> list[str]:
         """Return variable names in model order."""
         return [v.name for v in self.encoding.variables if v.name in names]
 
@@ -246,20 +247,29 @@ class ExpressionTranslator:
         """Evaluate on the grid of all values of the named variables."""
         variables = [self.encoding.by_name[n] for n in names]
         bits = [name for v in variables for name in self.encoding.row_names(v)]
-        return from_table(self.encoding.manager, bits, *self._table(e, variables))
+        found, mask = self._enclosed(e, variables)
+        result = from_table(self.encoding.manager, bits, np.ascontiguousarray(found.values).reshape(-1), mask)
+        result.units = units_of(found, mask.reshape(found.values.shape))
+        return result
 
     def _table(
         self, e: Expression, variables: Sequence[EncodedVariable]
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return the values on the grid, flat, and where all variables are in range."""
+        found, mask = self._enclosed(e, variables)
+        return np.ascontiguousarray(found.values).reshape(-1), mask
+
+    def _enclosed(
+        self, e: Expression, variables: Sequence[EncodedVariable]
+    ) -> tuple[Enclosed, NDArray[np.bool_]]:
+        """Return the values on the grid with their errors, and flat where all variables are in range."""
         shape = tuple(1 << len(v.bits) for v in variables)
-        grid = self.encoding.grid([v.name for v in variables])
-        table = np.broadcast_to(np.asarray(evaluate(e, grid)), shape)
         mask = np.ones(shape, dtype=np.bool_)
         for axis, v in enumerate(variables):
             inside = np.arange(shape[axis]) < v.size
             mask &= inside.reshape([-1 if i == axis else 1 for i in range(len(shape))])
-        return np.ascontiguousarray(table).reshape(-1), mask.reshape(-1)
+        grid = self.encoding.grid([v.name for v in variables])
+        return enclose(e, grid, shape, mask), mask.reshape(-1)
 
 
 def _union(manager: Any, parts: Sequence[Partition]) -> Partition:

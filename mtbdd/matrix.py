@@ -18,7 +18,10 @@ from mtbdd.manager import Manager, Node
 from mtbdd.nodes import FALSE, NodeTable, read_nodes
 from mtbdd.partition import Partition, canonical
 
-__all__ = ["SymbolicMatrix", "merge_close"]
+__all__ = ["UNITED_UNITS", "SymbolicMatrix", "merge_close"]
+
+UNITED_UNITS = 8
+"""Greatest relative distance of values that are united, in units of 2^-53: 4 units in the last place."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,15 @@ class SymbolicMatrix:
         The BDD with index bits.
     terminals : ndarray of float64, shape (m,)
         Distinct non-zero values, ascending.
+    units : float
+        Bound on the relative error of every value against the number that it stands for, uniting values
+        included, in units of 2^-53.
     """
 
     manager: Manager
     node: Node
     terminals: NDArray[np.float64]
+    units: float = 0.0
 
     @classmethod
     def from_partition(cls, partition: Partition) -> SymbolicMatrix:
@@ -68,7 +75,9 @@ class SymbolicMatrix:
                 pieces.setdefault(representative[canonical(value)], []).append(piece)
             numbered = [manager.disjunction(p) & cubes[v] for v, p in pieces.items()]
             nodes.append(manager.disjunction(numbered) & entries)
-        return cls(manager, manager.disjunction(nodes), np.array(values, dtype=np.float64))
+        units = max((part.units for part, _ in parts), default=0.0)
+        units += _distance(representative) * (1 + units * 2.0**-53)
+        return cls(manager, manager.disjunction(nodes), np.array(values, dtype=np.float64), units)
 
     @property
     def index_bits(self) -> tuple[str, ...]:
@@ -77,7 +86,7 @@ class SymbolicMatrix:
 
     def only(self, entries: Node) -> SymbolicMatrix:
         """Return the matrix with all entries outside a set zeroed; terminals keep their numbers."""
-        return SymbolicMatrix(self.manager, self.node & entries, self.terminals)
+        return SymbolicMatrix(self.manager, self.node & entries, self.terminals, self.units)
 
     def support(self) -> Node:
         """Return the set of non-zero entries."""
@@ -134,3 +143,9 @@ def merge_close(values: list[float]) -> dict[float, float]:
             last = value
         representative[value] = last
     return representative
+
+
+def _distance(representative: dict[float, float]) -> float:
+    """Return the greatest relative distance of a value from its representative, in units of 2^-53."""
+    moved = [abs(r - v) / abs(v) for v, r in representative.items() if r != v]
+    return max(moved, default=0.0) * 2.0**53 * (1 + 2.0**-40)

@@ -18,14 +18,14 @@ from mtbdd.choices import (
     ChoiceRelation,
     choice_relations,
 )
-from mtbdd.convert import count_nonzeros, offset_label
+from mtbdd.convert import count_nonzeros, entry_units, offset_label
 from mtbdd.encoding import Encoding
 from mtbdd.events import Event
 from mtbdd.expansion import expand_values
 from mtbdd.expressions import ExpressionTranslator
 from mtbdd.language.syntax import Expression, ModelType, ResolvedModel
 from mtbdd.manager import Node
-from mtbdd.matrix import SymbolicMatrix
+from mtbdd.matrix import UNITED_UNITS, SymbolicMatrix
 from mtbdd.nodes import TRUE, NodeTable, read_nodes
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.partition import Partition
@@ -222,6 +222,29 @@ class SymbolicModel:
             self._offsets[layer] = offset_label(matrix, self.index, self.index, self._table(layer))
         return self._offsets[layer]
 
+    @cached_property
+    def entry_units(self) -> float:
+        """Bound on the relative error of any matrix entry, in units of 2^-53.
+
+        The error is that against the exact number that the text means: rounding of literals, of expressions
+        and of products over synchronised commands, and uniting values next to each other.  At least 16;
+        every matrix and submatrix has its own `entry_units`, none greater.
+        """
+        return max(entry_units(layer.matrix) for layer in self.layers)
+
+    @cached_property
+    def exit_units(self) -> float:
+        """Bound on the relative error of the row sums that `exit_rates` returns, in units of 2^-53.
+
+        Raises
+        ------
+        ValueError
+            The model is an MDP.
+        """
+        self.layer(None)
+        parts = [self.event_exits(event) for event in self.events]
+        return max((part.units for part in parts), default=0.0) + len(parts) + UNITED_UNITS
+
     def layer_relation(self, layer: int) -> Node:
         """Return a layer's non-zero entries as a set over row and column bits."""
         return self.layer(layer).matrix.support()
@@ -333,4 +356,4 @@ class SymbolicModel:
         exits = event.exits.only(self.reachable)
         if self._divisors is None or all(divisor == 1 for divisor, _ in self._divisors):
             return exits
-        return exits.combine(self._divisors, lambda rate, by: rate / by)
+        return exits.divided(self._divisors)

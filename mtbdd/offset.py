@@ -19,11 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Level", "OffsetMTBDD", "distinct_rows", "zero_matrix"]
+__all__ = ["ENTRY_UNITS", "Level", "OffsetMTBDD", "distinct_rows", "zero_matrix"]
 
 Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
+
+ENTRY_UNITS = 16.0
+"""Least bound on the relative error of entries, in units of 2^-53."""
 
 
 def distinct_rows(columns: Sequence[NDArray[np.integer]]) -> tuple[Int64Array, Int64Array]:
@@ -104,6 +107,9 @@ class OffsetMTBDD:
         Shape of the matrix. Rows and columns may stand for different sets of states.
     rows, columns : tuple of ndarray, each shape (nodes of its level,), int64
         2n + 1 arrays: how many rows and columns the submatrix of every node has, all-zero ones included.
+    entry_units : float
+        Bound on the relative error of every entry against the number that it stands for, in units of 2^-53,
+        sharing blocks up to a scale included.
     """
 
     levels: tuple[Level, ...]
@@ -112,6 +118,7 @@ class OffsetMTBDD:
     n_columns: int
     rows: tuple[Int64Array, ...]
     columns: tuple[Int64Array, ...]
+    entry_units: float = ENTRY_UNITS
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -227,7 +234,13 @@ class OffsetMTBDD:
             rows += [lower.rows, self.columns[k + 2]]
             columns += [lower.columns, self.rows[k + 2]]
         return OffsetMTBDD(
-            tuple(levels), self.terminals, self.n_columns, self.n_rows, tuple(rows), tuple(columns)
+            tuple(levels),
+            self.terminals,
+            self.n_columns,
+            self.n_rows,
+            tuple(rows),
+            tuple(columns),
+            self.entry_units,
         )
 
     def _transpose_pair(self, k: int) -> tuple[Level, _Between]:

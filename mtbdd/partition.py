@@ -8,6 +8,7 @@ operations on it are set operations of the BDD package.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,9 @@ from numpy.typing import NDArray
 from mtbdd.manager import Manager, Node
 
 __all__ = ["Partition", "canonical", "from_table"]
+
+LEAST = 2.0**-1074
+"""The least positive double, which stands for positive numbers that are smaller."""
 
 
 def canonical(value: float) -> float:
@@ -36,12 +40,18 @@ class Partition:
         Owner of the sets.
     pieces : mapping from value to Node
         Disjoint; empty sets are dropped.
+    units : float
+        Bound on the relative error of every value, a double, against the number that it stands for, in units
+        of 2^-53.  It holds for values that are no subnormal numbers; infinite where there is none.
     """
 
-    __slots__ = ("_support", "manager", "pieces")
+    __slots__ = ("_support", "manager", "pieces", "units")
 
-    def __init__(self, manager: Manager, pieces: Mapping[Any, Node] | None = None) -> None:
+    def __init__(
+        self, manager: Manager, pieces: Mapping[Any, Node] | None = None, units: float = 0.0
+    ) -> None:
         self.manager = manager
+        self.units = units
         self._support: Node | None = None
         self.pieces: dict[Any, Node] = {v: s for v, s in (pieces or {}).items() if s != manager.false}
 
@@ -62,55 +72,93 @@ class Partition:
 
     def nonzero(self) -> Partition:
         """Return the function without its zero piece."""
-        return Partition(self.manager, {v: s for v, s in self if v != 0})
+        return Partition(self.manager, {v: s for v, s in self if v != 0}, self.units)
 
     def only(self, states: Node) -> Partition:
         """Return the function cut to a set; zero elsewhere.  Time: one conjunction a value."""
-        return Partition(self.manager, {v: s & states for v, s in self})
+        return Partition(self.manager, {v: s & states for v, s in self}, self.units)
 
-    def map(self, function: Callable[[Any], Any]) -> Partition:
-        """Return `function` of every value; values that meet are united."""
-        return _collect(self.manager, ((function(v), s) for v, s in self))
+    def map(self, function: Callable[[Any], Any], units: float = 0.0) -> Partition:
+        """Return `function` of every value, as exact as `units` say; values that meet are united."""
+        return _collect(self.manager, ((function(v), s) for v, s in self), units)
 
-    def combine(self, other: Partition, function: Callable[[Any, Any], Any]) -> Partition:
+    def combine(self, other: Partition, function: Callable[[Any, Any], Any], units: float = 0.0) -> Partition:
         """Return `function(self, other)` where both are defined.  Time: product of the numbers of values."""
         return _collect(
             self.manager,
             ((function(a, b), s & t) for a, s in self for b, t in other),
+            units,
         )
 
     def times(self, other: Partition) -> Partition:
-        """Return the pointwise product of two numeric functions."""
+        """Return the pointwise product of two numeric functions; it is zero only where one of them is."""
+        units = _compound(self.units, other.units)
         for one, rest in ((self, other), (other, self)):
             if len(one) == 1 and next(iter(one.pieces)) == 1:
-                return rest.only(next(iter(one.pieces.values())))
-        return self.combine(other, lambda a, b: a * b)
+                found = rest.only(next(iter(one.pieces.values())))
+                found.units = units
+                return found
+        return self.combine(other, _product, _compound(units, 1.0))
+
+    def divided(self, other: Partition) -> Partition:
+        """Return the pointwise quotient by positive numbers; it is zero only where the dividend is."""
+        exact = other.units == 0.0 and all(math.frexp(by)[0] == 0.5 for by, _ in other)
+        units = self.units if exact else _compound(_compound(self.units, other.units), 1.0)
+        return self.combine(other, lambda a, by: _nonzero(a / by, a), units)
 
     def plus(self, other: Partition) -> Partition:
-        """Return the pointwise sum; the two are compared piece by piece only where both are non-zero."""
+        """Return the pointwise sum; the two are compared piece by piece only where both are non-zero.
+
+        Its units are finite if the values that are added have one sign.
+        """
         if not self.pieces or not other.pieces:
             return (self if self.pieces else other).nonzero()
         mine, theirs = self.support, other.support
         both = mine & theirs
         pieces: dict[Any, list[Node]] = {}
+        units = max(self.units, other.units)
         for one, rest in ((self, theirs), (other, mine)):
             outside = one if both == self.manager.false else one.only(~rest)
             for value, piece in outside:
                 pieces.setdefault(value, []).append(piece)
         if both != self.manager.false:
-            for value, piece in self.only(both).combine(other.only(both), lambda a, b: a + b):
+            meeting = self.only(both), other.only(both)
+            units = _compound(units, 1.0) if _of_one_sign(*meeting) else math.inf
+            for value, piece in meeting[0].combine(meeting[1], lambda a, b: a + b):
                 pieces.setdefault(value, []).append(piece)
-        return Partition(self.manager, {v: self.manager.disjunction(s) for v, s in pieces.items() if v != 0})
+        united = {v: self.manager.disjunction(s) for v, s in pieces.items() if v != 0}
+        return Partition(self.manager, united, units)
 
 
-def _collect(manager: Manager, pairs: Iterable[tuple[Any, Node]]) -> Partition:
+def _compound(a: float, b: float) -> float:
+    """Return the units of a number with the relative errors of two steps, one upon the other."""
+    return a + b + a * b * 2.0**-52
+
+
+def _product(a: float, b: float) -> float:
+    """Return ``a * b``, not zero unless a factor is."""
+    return _nonzero(a * b, a) if b > 0 else _nonzero(a * b, -a) if b < 0 else 0.0
+
+
+def _nonzero(value: float, sign: float) -> float:
+    """Return a value that is zero only where a number of its sign is; else the least double of that sign."""
+    return value if value or not sign else math.copysign(LEAST, sign)
+
+
+def _of_one_sign(a: Partition, b: Partition) -> bool:
+    """Whether all values are from 0, or all up to 0 (or no numbers)."""
+    values = [v for part in (a, b) for v in part.pieces]
+    return not (any(v < 0 for v in values) and any(v > 0 for v in values))
+
+
+def _collect(manager: Manager, pairs: Iterable[tuple[Any, Node]], units: float) -> Partition:
     """Unite the sets of equal values."""
     pieces: dict[Any, list[Node]] = {}
     false = manager.false
     for value, piece in pairs:
         if piece != false:
             pieces.setdefault(value, []).append(piece)
-    return Partition(manager, {v: manager.disjunction(s) for v, s in pieces.items()})
+    return Partition(manager, {v: manager.disjunction(s) for v, s in pieces.items()}, units)
 
 
 def from_table(

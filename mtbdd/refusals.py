@@ -25,6 +25,8 @@ __all__ = [
     "suspects_of",
 ]
 
+_LEAST_NORMAL = 2.0**-1022  # below, doubles lose digits
+
 
 def model_fault(source: ResolvedModel, message: str) -> Fault:
     """Return a fault of the model as a whole."""
@@ -66,13 +68,18 @@ def refuse(encoding: Encoding, found: Node, suspects: Sequence[Suspect]) -> None
 
 
 def refuse_infinite(source: ResolvedModel, encoding: Encoding, matrix: SymbolicMatrix) -> None:
-    """Raise for an infinite entry: finite rates may multiply or add up to more than a double holds."""
-    for k in np.flatnonzero(~np.isfinite(matrix.terminals)).tolist():
+    """Raise for an entry beyond normal doubles: finite rates may multiply and add up to more or to less."""
+    size = np.abs(matrix.terminals)
+    for k in np.flatnonzero(~np.isfinite(size) | (size < _LEAST_NORMAL)).tolist():
         entries = matrix.node & encoding.manager.cube(matrix.index_bits, k)
         if entries != encoding.manager.false:
             state = format_state(encoding.pick(entries))
             message = "expected rates that multiply and add up to less than 1.79e308, the largest double"
-            raise BuildError([model_fault(source, f"{message}, got more in reachable state {state}")])
+            got = "more"
+            if size[k] < 1:
+                message = "expected rates and probabilities that multiply to at least 2.23e-308 or to zero"
+                got = "less"
+            raise BuildError([model_fault(source, f"{message}, got {got} in reachable state {state}")])
 
 
 def deadlock_warnings(source: ResolvedModel, encoding: Encoding, deadlocks: Node, fix: bool) -> list[str]:

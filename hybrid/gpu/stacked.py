@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mtbdd.offset import Level, OffsetMTBDD
+from mtbdd.offset import ENTRY_UNITS, Level, OffsetMTBDD
 
 __all__ = ["StackedLayers", "stack_layers"]
 
@@ -106,7 +106,8 @@ def stack_layers(matrices: Mapping[int, OffsetMTBDD], layers: int) -> StackedLay
         roots[there] = same
     terminals = np.concatenate([m.terminals for _, m in parts]) if parts else np.zeros(0)
     owner = np.repeat(own, [len(m.terminals) for _, m in parts]) if parts else np.zeros(0, np.int64)
-    matrix = OffsetMTBDD(tuple(levels), terminals, size, width, tuple(rows), tuple(columns))
+    units = max((m.entry_units for _, m in parts), default=ENTRY_UNITS)
+    matrix = OffsetMTBDD(tuple(levels), terminals, size, width, tuple(rows), tuple(columns), units)
     return StackedLayers(matrix, size, layers, 2 * bits, owner)
 
 

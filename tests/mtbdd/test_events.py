@@ -82,18 +82,19 @@ def test_total_weight_of_many_updates_is_shallow() -> None:
     from mtbdd.events import total_weight
 
     def depth(e: Expression) -> int:
-        return 1 + max(depth(e.left), depth(e.right)) if isinstance(e, Binary) else 0
+        sums = isinstance(e, Binary) and e.operator == "+"
+        return 1 + max(depth(e.left), depth(e.right)) if sums else 0
 
     def total(e: Expression) -> int:
-        if isinstance(e, Binary):
-            assert e.operator == "+"
+        assert isinstance(e, Binary)
+        if e.operator == "+":
             return total(e.left) + total(e.right)
-        assert isinstance(e, Literal)
-        return int(e.value)
+        assert isinstance(e.left, Literal)
+        return int(e.left.value)
 
     for n in (1, 2, 3, 5, 8, 1000):
-        updates = " + ".join(f"{i + 1}:true" for i in range(n))
-        model = resolve(parse_model(f"ctmc module m [] true -> {updates}; endmodule"))
+        updates = " + ".join(f"{i + 1} * s:true" for i in range(n))
+        model = resolve(parse_model(f"ctmc module m s:[1..2]; [] true -> {updates}; endmodule"))
         weight = total_weight(model.modules[0].commands[0])
         assert total(weight) == n * (n + 1) // 2
         assert depth(weight) == (n - 1).bit_length()

@@ -67,9 +67,9 @@ MODELS = {
     "deadlocks": """
         dtmc module m x : [0..3]; [] x=0 -> 0.3:(x'=1) + 0.3:(x'=2) + 0.4:(x'=3);
         [] x=2 -> (x'=2); endmodule""",
-    "tiny products are no transitions": """
-        ctmc module m x : bool; [a] !x -> 1e-200:(x'=true); [] true -> 1:(x'=x); endmodule
-        module n y : bool; [a] true -> 1e-200:(y'=!y); endmodule""",
+    "tiny products": """
+        ctmc module m x : bool; [a] !x -> 1e-150:(x'=true); [] true -> 1:(x'=x); endmodule
+        module n y : bool; [a] true -> 1e-150:(y'=!y); endmodule""",
     "undefined outside the reachable states": """
         ctmc module m x : [0..4] init 1; [] x<4 -> 1/x:(x'=x+1) + log(x, 2):(x'=1); endmodule
         rewards true : 1/x; endrewards""",
@@ -83,10 +83,6 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_model_equals_explicit(name: str, package: str) -> None:
     model, explicit = build_both(MODELS[name], package)
-    if name.startswith("tiny"):
-        # Exactly, the product is not zero; as doubles it is.
-        assert (model.n_states, model.n_transitions) == (1, 1)
-        return
     if name.startswith("undefined"):
         assert (model.n_states, model.n_transitions) == (4, 6)
     assert_same_model(model, explicit)
@@ -98,7 +94,20 @@ def test_model_is_the_same_when_expressions_are_split(name: str, monkeypatch: py
     monkeypatch.setattr("mtbdd.expressions._GRID_BITS", 0)
     split = build(MODELS[name])
     assert whole.n_states == split.n_states
-    assert np.array_equal(to_dense(whole.transitions), to_dense(split.transitions))
+    one, other = to_dense(whole.transitions), to_dense(split.transitions)
+    assert np.array_equal(one != 0, other != 0)
+    units = whole.entry_units + split.entry_units
+    assert (np.abs(one - other) <= units * 2.0**-53 * one).all()
+
+
+@pytest.mark.parametrize("rate", ["1e-200", "1e-155", "3e-320"])
+def test_model_whose_rates_leave_the_doubles_is_refused(rate: str) -> None:
+    """The product is positive: the transition must neither vanish nor be a number without correct digits."""
+    text = f"""
+        ctmc module m x : bool; [a] !x -> {rate}:(x'=true); [] true -> 1:(x'=x); endmodule
+        module n y : bool; [a] true -> {rate}:(y'=!y); endmodule"""
+    with pytest.raises(BuildError, match="multiply to at least 2.23e-308 or to zero"):
+        build(text)
 
 
 @pytest.mark.parametrize("name", ["state-dependent", "synchronised", "dtmc with choices", "globals"])
