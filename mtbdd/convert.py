@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from mtbdd.manager import Manager
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.nodes import FALSE, NodeTable
-from mtbdd.offset import ENTRY_UNITS, Level, OffsetMTBDD, distinct_rows
+from mtbdd.offset import SCALED_UNITS, Level, OffsetMTBDD, distinct_rows
 from mtbdd.states import MAX_COUNT, StateIndex
 
 __all__ = ["count_nonzeros", "offset_label"]
 
-_SCALED_UNITS = 8  # of entries in blocks that are shared up to a scale, see `hybrid.injection.submatrices`
 _OUTSIDE = (
     "the matrix has an entry outside the given row and column states: expected all entries inside; "
     "cut it with `SymbolicMatrix.only` first"
@@ -108,7 +107,7 @@ def entry_units(matrix: SymbolicMatrix) -> float:
     Blocks that are shared up to a scale are within 4 units in the last place of their own entries, which
     counts as 8 units here.
     """
-    return max(ENTRY_UNITS, matrix.units + _SCALED_UNITS)
+    return matrix.units + SCALED_UNITS
 
 
 def count_nonzeros(matrix: OffsetMTBDD) -> int:

@@ -19,14 +19,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ENTRY_UNITS", "Level", "OffsetMTBDD", "distinct_rows", "zero_matrix"]
+__all__ = ["ENTRY_UNITS", "SCALED_UNITS", "Level", "OffsetMTBDD", "distinct_rows", "zero_matrix"]
 
 Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
 
 ENTRY_UNITS = 16.0
-"""Least bound on the relative error of entries, in units of 2^-53."""
+"""Bound on the relative error of entries that nothing else is known of, in units of 2^-53."""
+
+SCALED_UNITS = 8.0
+"""Part of it that is due to blocks shared up to a scale, see `hybrid.injection.submatrices`."""
 
 
 def distinct_rows(columns: Sequence[NDArray[np.integer]]) -> tuple[Int64Array, Int64Array]:

@@ -39,6 +39,7 @@ from hybrid.solvers.poisson import poisson_weights
 from hybrid.solvers.workspace import Array, Pair
 from mtbdd.language.syntax import ModelType
 from mtbdd.model import SymbolicModel
+from mtbdd.offset import SCALED_UNITS
 from mtbdd.states import StateIndex
 
 __all__ = ["Evolution"]
@@ -123,8 +124,9 @@ class Evolution:
             self._steps = system.uniformised(self.rate or 1.0)
             # The rounding errors of exit rates, of 1 / q and of their products count most where little of a
             # state's own value is kept. Fused multiply-adds make fewer.
-            self._slack += (entries + 6) * UNIT * _ABOVE / (_ABOVE - 1.0)
-            self._absolute += (entries + 6) * UNIT
+            exit_error = (entries + model.entry_units - SCALED_UNITS + 6) * UNIT
+            self._slack += exit_error * _ABOVE / (_ABOVE - 1.0)
+            self._absolute += exit_error
             # A time that is no double changes the weights by a unit a step in all, and each by two or so.
             self._slack += 3 * UNIT
             self._absolute += UNIT

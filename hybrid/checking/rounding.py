@@ -14,9 +14,16 @@ from numpy.typing import NDArray
 from hybrid.checking.explicit import ExplicitMatrix
 from hybrid.operator import HybridMatrix
 from hybrid.solvers.enclosure import UNIT
-from mtbdd.offset import OffsetMTBDD
+from mtbdd.offset import SCALED_UNITS, OffsetMTBDD
 
-__all__ = ["far_from_underflow", "row_entries", "step_slack", "sum_slack", "widened"]
+__all__ = [
+    "far_from_underflow",
+    "ratio_units",
+    "row_entries",
+    "step_slack",
+    "sum_slack",
+    "widened",
+]
 
 Vector = NDArray[np.float64]
 
@@ -25,9 +32,6 @@ TINIEST = 2.0**-1022
 
 _DEEPEST = -900.0  # logarithm of products that are far from underflow
 
-# Terminals are united when 4 units in the last place apart, and blocks shared up to a scale are as
-# accurate; a unit in the last place is up to two units of rounding.
-_ENTRY_UNITS = 16
 _STEP_UNITS = 12  # adding b, dividing, and the operands' own errors
 
 
@@ -59,7 +63,15 @@ def step_slack(matrix: HybridMatrix | ExplicitMatrix, operands: int) -> float:
     operands : int
         Number of roundings behind b and d.
     """
-    return (row_entries(matrix.symbolic) + _ENTRY_UNITS + _STEP_UNITS + operands) * UNIT
+    return (row_entries(matrix.symbolic) + ratio_units(matrix.symbolic) + _STEP_UNITS + operands) * UNIT
+
+
+def ratio_units(matrix: OffsetMTBDD) -> float:
+    """Return a bound on the relative error of entries over their sum, in units of rounding.
+
+    Both stand for what the text means; the sum is not made of shared blocks.
+    """
+    return 2.0 * matrix.entry_units - SCALED_UNITS
 
 
 def widened(values: Vector, slack: float) -> tuple[Vector, Vector]:

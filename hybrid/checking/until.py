@@ -6,7 +6,7 @@ import numpy as np
 
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
-from hybrid.checking.rounding import row_entries, widened
+from hybrid.checking.rounding import ratio_units, row_entries, widened
 from hybrid.checking.systems import flow_into, solve_linear
 from hybrid.solvers.enclosure import UNIT
 from mtbdd.graph import prob0, prob1
@@ -59,7 +59,7 @@ def next_probabilities(model: SymbolicModel, target: Node, options: CheckOptions
     rest = model.reachable & ~target
     staying = flow_into(model, model.index, index_states(model.manager, rest), options, work=work)
     values = flow / (flow + staying)
-    slack = (row_entries(model.transitions) + 32) * UNIT
+    slack = (row_entries(model.transitions) + ratio_units(model.transitions) + 16) * UNIT
     undecided = (flow > 0) & (staying > 0)
     inside = values[undecided]
     found = StateValues(inside, *widened(inside, slack)).within(0.0, 1.0)

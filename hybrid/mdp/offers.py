@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import Work
-from hybrid.checking.rounding import row_entries
+from hybrid.checking.rounding import ratio_units, row_entries
 from hybrid.checking.systems import note_run
 from hybrid.operator import inject
 from hybrid.solvers.base import Clock
@@ -46,7 +46,7 @@ Gain = Callable[[int, StateIndex], Vector]
 
 _NEAR = 8.0 * UNIT  # probabilities that add up to 1 so closely are left as they are
 _FEW = 4  # a layer with a choice in less than one state in so many gets a matrix with these rows only
-_ROUNDINGS = 64  # units of rounding behind b, factors, sums and shared blocks; see `choice_slack`
+_ROUNDINGS = 48  # units of rounding behind b, factors and sums; see `choice_slack`
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,8 +198,9 @@ def choice_slack(model: SymbolicModel) -> float:
 
     All numbers are non-negative, so that minima and maxima add none.
     """
-    entries = max(row_entries(model.layer_transitions(i)) for i in range(len(model.layers)))
-    return (2 * entries + _ROUNDINGS) * UNIT
+    layers = [model.layer_transitions(i) for i in range(len(model.layers))]
+    entries, units = max(map(row_entries, layers)), max(map(ratio_units, layers))
+    return (2 * entries + units + _ROUNDINGS) * UNIT
 
 
 def group_states(model: SymbolicModel, unknown: StateIndex, components: EndComponents) -> Groups | None:
