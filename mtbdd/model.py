@@ -227,7 +227,8 @@ class SymbolicModel:
         """Bound on the relative error of any matrix entry, in units of 2^-53.
 
         The error is that against the exact number that the text means: rounding of literals, of expressions
-        products over synchronised commands, uniting values next to each other, and blocks shared up to a scale;
+        and of products over synchronised commands, uniting values next to each other, and blocks shared up to
+        a scale;
         every matrix and submatrix has its own `entry_units`, none greater.
         """
         return max(entry_units(layer.matrix) for layer in self.layers)
