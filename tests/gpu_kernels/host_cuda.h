@@ -1,14 +1,18 @@
 // CUDA's words for host C++, so that the kernels run on a machine without a device. Blocks run one after the other;
 // the threads of a block are coroutines on one thread of the host, which change at barriers and shuffles. Included
 // before the text of a kernel file.
+//
+// Accesses are checked. The launcher gives every argument a place of its own that ends or begins at a page which
+// nobody may touch, so that an access beyond it is a signal; indices into arrays of known size (static shared memory,
+// registers) are checked by the compiler's -fsanitize=bounds, which traps. Either ends the launch with a Fault.
 #ifndef HOST_CUDA_H
 #define HOST_CUDA_H
 
+#include <setjmp.h>
+#include <signal.h>
 #include <ucontext.h>
 
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <tuple>
 #include <utility>
@@ -25,8 +29,8 @@
 struct Place3 { unsigned x = 0, y = 0, z = 0; };
 inline Place3 threadIdx, blockIdx, blockDim, gridDim;
 
-// Dynamic shared memory: blocks run one after the other, so there is one copy.
-alignas(64) double shared_words[1 << 13];
+// Dynamic shared memory, of the launcher: blocks run one after the other, so there is one copy.
+inline double *host_shared;
 
 // A meeting point of threads that have not returned.
 struct Meeting {
@@ -40,17 +44,26 @@ struct Warp {
 
 constexpr std::size_t STACK_BYTES = 1 << 16;
 struct Coroutine {
-    ucontext_t context;
+    ucontext_t context;  // enters the coroutine for the first time
+    jmp_buf place;       // where it goes on: unlike swapcontext, a jump asks nothing of the system
     std::vector<char> stack = std::vector<char>(STACK_BYTES);
-    bool finished = false;
+    bool entered = false, finished = false;
 };
-inline ucontext_t host_context;
+inline jmp_buf host_place;
 inline std::vector<Coroutine> coroutines;
 inline std::vector<Warp> warps;
 inline Meeting block_meeting;
 inline bool progress;  // whether some thread has come further since all were last resumed
 
-inline void give_way() { swapcontext(&coroutines[threadIdx.x].context, &host_context); }
+__attribute__((noinline)) inline void give_way() {
+    if (_setjmp(coroutines[threadIdx.x].place) == 0) _longjmp(host_place, 1);
+}
+__attribute__((noinline)) inline void resume(Coroutine &own) {
+    if (_setjmp(host_place) != 0) return;
+    if (own.entered) _longjmp(own.place, 1);
+    own.entered = true;
+    setcontext(&own.context);
+}
 
 inline void open_if_all_are_there(Meeting &meeting) {
     if (meeting.arrived == 0 || meeting.arrived < meeting.alive) return;
@@ -187,43 +200,81 @@ inline void atomicAdd(double *address, double value) {
 inline void (*thread_body)(void **);
 inline void **thread_arguments;
 
-inline void run_thread() {
-    const unsigned t = threadIdx.x;
-    thread_body(thread_arguments);
-    coroutines[t].finished = true;
-    progress = true;
-    --block_meeting.alive;
-    --warps[t / 32].meeting.alive;
-    open_if_all_are_there(block_meeting);
-    open_if_all_are_there(warps[t / 32].meeting);
+// A coroutine runs a thread of one block after the other, and never ends.
+inline void run_threads() {
+    while (true) {
+        thread_body(thread_arguments);
+        const unsigned t = threadIdx.x;
+        coroutines[t].finished = true;
+        progress = true;
+        --block_meeting.alive;
+        --warps[t / 32].meeting.alive;
+        open_if_all_are_there(block_meeting);
+        open_if_all_are_there(warps[t / 32].meeting);
+        give_way();
+    }
 }
 
-inline void run_block(unsigned threads) {
+inline void make_coroutines(unsigned threads) {
+    if (coroutines.size() < threads) coroutines = std::vector<Coroutine>(threads);
+    for (Coroutine &own : coroutines) {
+        if (own.entered) continue;
+        getcontext(&own.context);
+        own.context.uc_stack.ss_sp = own.stack.data();
+        own.context.uc_stack.ss_size = own.stack.size();
+        own.context.uc_link = nullptr;
+        makecontext(&own.context, run_threads, 0);
+    }
+}
+
+// Return whether all threads came to their end; otherwise they wait at different barriers.
+inline bool run_block(unsigned threads) {
     block_meeting = Meeting{static_cast<int>(threads)};
     warps.assign((threads + 31) / 32, Warp{});
     for (unsigned t = 0; t < threads; ++t) {
         ++warps[t / 32].meeting.alive;
-        Coroutine &own = coroutines[t];
-        own.finished = false;
-        getcontext(&own.context);
-        own.context.uc_stack.ss_sp = own.stack.data();
-        own.context.uc_stack.ss_size = own.stack.size();
-        own.context.uc_link = &host_context;
-        makecontext(&own.context, run_thread, 0);
+        coroutines[t].finished = false;
     }
     while (block_meeting.alive > 0) {
         progress = false;
         for (unsigned t = 0; t < threads; ++t) {
             if (coroutines[t].finished) continue;
             threadIdx.x = t;
-            swapcontext(&host_context, &coroutines[t].context);
+            resume(coroutines[t]);
         }
-        if (!progress) {
-            std::fputs("host kernels: threads wait at different barriers\n", stderr);
-            std::abort();
-        }
+        if (!progress) return false;
     }
+    return true;
 }
+
+// Why a launch ended early, and where.
+constexpr int DEADLOCK = -1;
+struct Fault {
+    int signal;  // 0: it did not; DEADLOCK: threads wait at different barriers
+    unsigned block, thread;
+    const void *address;
+};
+inline Fault fault;
+inline jmp_buf fault_place;
+
+inline void on_signal(int signal, siginfo_t *info, void *) {
+    fault = Fault{signal, blockIdx.x, threadIdx.x, info->si_addr};
+    _longjmp(fault_place, 1);
+}
+
+struct Handlers {
+    static constexpr int SIGNALS[3] = {SIGSEGV, SIGBUS, SIGILL};
+    struct sigaction before[3];
+    Handlers() {
+        struct sigaction own {};
+        own.sa_sigaction = on_signal;
+        own.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+        for (int i = 0; i < 3; ++i) sigaction(SIGNALS[i], &own, &before[i]);
+    }
+    ~Handlers() {
+        for (int i = 0; i < 3; ++i) sigaction(SIGNALS[i], &before[i], nullptr);
+    }
+};
 
 // Run a kernel; `arguments` points at the arguments' values, as for cuLaunchKernel.
 template <auto kernel, class... A, std::size_t... I>
@@ -234,18 +285,31 @@ template <auto kernel, class... A>
 void host_body(void (*typed)(A...), void **arguments) {
     host_call<kernel>(typed, arguments, std::index_sequence_for<A...>());
 }
-template <auto kernel>
-void host_launch(unsigned grid, unsigned block, void **arguments) {
-    gridDim.x = grid;
-    blockDim.x = block;
-    if (coroutines.size() < block) coroutines.resize(block);
-    thread_body = [](void **values) { host_body<kernel>(kernel, values); };
-    thread_arguments = arguments;
+inline void run_grid(unsigned grid, unsigned block, std::size_t shared_bytes) {
+    const Handlers handlers;
+    if (_setjmp(fault_place) != 0) return;
     for (blockIdx.x = 0; blockIdx.x < grid; ++blockIdx.x) {
         // Nothing may rely on what the block before has left behind.
-        std::memset(shared_words, 0xff, sizeof(shared_words));
-        run_block(block);
+        std::memset(host_shared, 0xff, shared_bytes);
+        if (!run_block(block)) {
+            fault = Fault{DEADLOCK, blockIdx.x, 0, nullptr};
+            return;
+        }
     }
+}
+template <auto kernel>
+void host_launch(unsigned grid, unsigned block, void **arguments, double *shared, std::size_t bytes, Fault *why) {
+    gridDim.x = grid;
+    blockDim.x = block;
+    host_shared = shared;
+    make_coroutines(block);
+    thread_body = [](void **values) { host_body<kernel>(kernel, values); };
+    thread_arguments = arguments;
+    fault = Fault{};
+    run_grid(grid, block, bytes);
+    *why = fault;
+    if (fault.signal == 0) return;
+    for (Coroutine &own : coroutines) own.entered = false;  // left in the midst of a thread
 }
 
 #endif

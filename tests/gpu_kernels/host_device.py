@@ -1,4 +1,8 @@
-"""A device that runs the real kernels on the host: compiled as C++, CUDA's words defined in host_cuda.h."""
+"""A device that runs the real kernels on the host: compiled as C++, CUDA's words defined in host_cuda.h.
+
+Every access is checked: see guarded.py for arrays and dynamic shared memory; the compiler checks indices into
+arrays of known size. An access beyond them raises an AssertionError that names kernel, argument and thread.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,11 @@ import functools
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,13 +26,15 @@ import numpy as np
 from gpu_kernels._loader import kernel_names, source_text
 from gpu_kernels.device import Kernel, Macros
 from mtbdd.private_folder import private_folder
+from tests.gpu_kernels.guarded import Place, guarded_copies, nearest
 
 COMPILER = shutil.which("g++")
 HEADER = Path(__file__).with_name("host_cuda.h")
 BUILD = Path(__file__).parents[2] / "build"
 
 
-OPTIONS = ("-std=c++20", "-O1", "-fPIC", "-ffp-contract=off")
+BOUNDS = ("-fsanitize=bounds-strict", "-fsanitize-undefined-trap-on-error")
+OPTIONS = ("-std=c++20", "-O1", "-fPIC", "-ffp-contract=off", *BOUNDS)
 WARNINGS = ("-Wall", "-Wno-unknown-pragmas", "-Wno-unused-function", "-Werror")
 
 
@@ -62,14 +70,42 @@ def _compile(arguments: list[str], target: Path) -> None:
     unfinished.rename(target)
 
 
+_DYNAMIC = "extern __shared__ double shared_words[];"
+_DYNAMIC_OF_HOST = "double *const shared_words = host_shared;"
+
+
+class Fault(ctypes.Structure):
+    """Why a launch ended early; host_cuda.h has the same."""
+
+    _fields_ = (
+        ("signal", ctypes.c_int),
+        ("block", ctypes.c_uint),
+        ("thread", ctypes.c_uint),
+        ("address", ctypes.c_void_p),
+    )
+
+    def text(self, places: list[Place], names: list[str]) -> str:
+        where = f"block {self.block}, thread {self.thread}"
+        if self.signal < 0:
+            return f"block {self.block}: threads wait at different barriers"
+        if self.signal == signal.SIGILL:
+            return f"{where}: an index is beyond an array of known size"
+        found = nearest(places, self.address or 0)
+        if found is None:
+            return f"{where}: an access at {self.address or 0:#x}, which is no argument"
+        return f"{where}: an access {found[1]} of {names[found[0]]}"
+
+
 @functools.cache
 def library(source: str, macros: Macros) -> ctypes.CDLL:
     """Compile a source file for one specialisation."""
-    text = source_text(source, macros, preamble="") + "".join(
-        f'extern "C" void host_{name}(unsigned grid, unsigned block, void **arguments) '
-        f"{{ host_launch<{name}>(grid, block, arguments); }}\n"
+    text = source_text(source, macros, preamble="").replace(_DYNAMIC, _DYNAMIC_OF_HOST) + "".join(
+        f'extern "C" void host_{name}(unsigned grid, unsigned block, void **arguments, double *shared, '
+        "std::size_t bytes, Fault *why) "
+        f"{{ host_launch<{name}>(grid, block, arguments, shared, bytes, why); }}\n"
         for name in kernel_names(source)
     )
+    assert "extern __shared__" not in text, f"{source}: declare dynamic shared memory as {_DYNAMIC}"
     target = _folder() / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.so"
     if not target.exists():
         path = target.with_suffix(f".{os.getpid()}.cpp")
@@ -88,27 +124,49 @@ class HostDevice:
     def __init__(self, free: int = 1 << 40) -> None:
         self.free = free
         self.launches: list[str] = []
+        self._calls: Counter[tuple[str, str, Macros]] = Counter()
 
     def kernel(self, source: str, name: str, macros: Macros) -> Kernel:
         def launch(
             grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple[Any, ...], shared_mem: int = 0
         ) -> None:
             self.launches.append(name)
+            self._calls[source, name, macros] += 1
             assert shared_mem <= 48 * 1024
             assert 0 < grid[0] < 2**31
             assert 0 < block[0] <= 1024
-            values = []
-            for argument in arguments:
-                if isinstance(argument, np.ndarray):
-                    assert argument.flags.c_contiguous
-                    values.append(ctypes.c_uint64(argument.ctypes.data))
-                else:
-                    assert isinstance(argument, np.generic), f"untyped scalar {argument!r}"
-                    values.append((ctypes.c_byte * argument.nbytes).from_buffer_copy(argument.tobytes()))
-            pointers = (ctypes.c_void_p * len(values))(*[ctypes.addressof(v) for v in values])
-            getattr(library(source, macros), f"host_{name}")(
-                ctypes.c_uint(grid[0]), ctypes.c_uint(block[0]), pointers
-            )
+            arrays = [a for a in arguments if isinstance(a, np.ndarray)]
+            for array in arrays:
+                assert array.flags.c_contiguous
+            # The first launch finds what reads beyond an end, the second what reads before a begin.
+            at_end = self._calls[source, name, macros] % 2 == 1
+            with guarded_copies(arrays, shared_mem, at_end) as (places, shared):
+                addresses = iter(places)
+                values: list[Any] = []
+                for argument in arguments:
+                    if isinstance(argument, np.ndarray):
+                        values.append(ctypes.c_uint64(next(addresses).address))
+                    else:
+                        assert isinstance(argument, np.generic), f"untyped scalar {argument!r}"
+                        values.append((ctypes.c_byte * argument.nbytes).from_buffer_copy(argument.tobytes()))
+                pointers = (ctypes.c_void_p * len(values))(*[ctypes.addressof(v) for v in values])
+                fault = Fault()
+                getattr(library(source, macros), f"host_{name}")(
+                    ctypes.c_uint(grid[0]),
+                    ctypes.c_uint(block[0]),
+                    pointers,
+                    ctypes.c_void_p(shared.address),
+                    ctypes.c_size_t(shared_mem),
+                    ctypes.byref(fault),
+                )
+                if fault.signal:
+                    names = [
+                        f"argument {i} ({a.dtype}, shape {a.shape})"
+                        for i, a in enumerate(arguments)
+                        if isinstance(a, np.ndarray)
+                    ]
+                    why = fault.text([*places, shared], [*names, "shared memory"])
+                    raise AssertionError(f"kernel {name} of {source}: {why}")
 
         return launch
 
