@@ -1,4 +1,4 @@
-# Targets: venv demo test test-gpu sanitize-gpu lint bench clean.  `make demo` is the first thing to try.
+# Targets: venv demo test mutants test-gpu sanitize-gpu lint bench clean.  `make demo` is the first thing to try.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 CANDIDATES := python3.12 python3.11 python3 python
 PROBE := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))
 
-.PHONY: venv demo test test-gpu sanitize-gpu lint bench clean
+.PHONY: venv demo test mutants test-gpu sanitize-gpu lint bench clean
 
 venv: $(STAMP)
 
@@ -36,6 +36,10 @@ demo: venv
 
 test: venv
 	$(BIN)/python -m pytest
+
+# One-line mutations, each of which some test has to notice; see tests/mutants. MUTANTS="--only 'cpu-*'" takes some.
+mutants: venv
+	$(BIN)/python -m tests.mutants.run --jobs 2 $(MUTANTS)
 
 # Only the tests that need a device; they fail instead of being skipped where there is none. CuPy is installed
 # first if it is missing: it takes 2 GB and a driver for CUDA 13, so that `make venv` leaves it out.

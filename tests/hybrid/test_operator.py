@@ -120,11 +120,12 @@ def test_jacobi_step_matches_numpy(backend: str, omega: float, with_b: bool) -> 
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_jacobi_step_counts_zeros_that_stay_as_no_change(backend: str) -> None:
+@pytest.mark.parametrize("row", [3, 18], ids=["among eight", "behind the last eight"])
+def test_jacobi_step_counts_zeros_that_stay_as_no_change(backend: str, row: int) -> None:
     operator = inject(from_dense(np.zeros((20, 20)), n_bits=5), backend=backend)
     x, out = np.zeros(20), np.empty(20)
     assert operator.jacobi_step(x, out, None, np.ones(20)) == (0.0, 0.0)
-    x[3] = 2.0
+    x[row] = 2.0
     assert operator.jacobi_step(x, out, None, np.ones(20)) == (2.0, np.inf)
 
 
@@ -141,6 +142,28 @@ def test_infinite_elements_reach_only_their_own_rows(backend: str, bad: float) -
     absolute, _ = operator.jacobi_step(x, out, None, np.full(64, 2.0))
     np.testing.assert_allclose(out, expected / 2, rtol=RTOL)
     assert not np.isfinite(absolute)
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+def test_absent_entries_contribute_nothing_at_any_level(bad: float) -> None:
+    """Rows of a slice share terms, with coefficients of zero where a row has no such entry."""
+    dense = np.zeros((64, 64))
+    index = np.arange(63)
+    dense[index, index + 1] = np.where(index % 3, 0.5, 0.0)
+    dense[index + 1, index] = np.where(index % 5, 0.25, 0.0)
+    dense[:32, 40] = np.where(np.arange(32) % 2, 1.0, 0.0)
+    x = np.linspace(1, 2, 64)
+    x[[21, 40]] = bad
+    expected = np.array([sum(v * x[j] for j, v in enumerate(row) if v != 0.0) for row in dense])
+    diagonal, right = np.linspace(2, 3, 64), np.linspace(0, 1, 64)
+    matrix = from_dense(dense)
+    for level in levels_of(matrix):
+        operator = inject(matrix, level, "cpu")
+        np.testing.assert_allclose(operator @ x, expected, rtol=RTOL)
+        out = np.empty(64)
+        absolute, _ = operator.jacobi_step(x, out, right, diagonal)
+        np.testing.assert_allclose(out, (expected + right) / diagonal, rtol=RTOL)
+        assert not np.isfinite(absolute)
 
 
 def test_cpu_shares_blocks_up_to_a_scale_accurately() -> None:

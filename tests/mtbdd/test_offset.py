@@ -120,3 +120,21 @@ def test_distinct_rows_of_wide_values() -> None:
     np.testing.assert_array_equal(stacked[first][inverse], stacked)
     assert len(first) == len(np.unique(stacked, axis=0))
     assert len(distinct_rows([np.zeros(0, np.int64)])[0]) == 0
+
+
+def test_packed_keys_are_distinct_below_2_to_the_63() -> None:
+    """Keys that wrapped around would make different tuples one."""
+    cases = [
+        # 2^24 times the width 2^40 is 2^64.
+        ([0, 2**24, 2**40 - 1], [0, 0, 2**40 - 1]),
+        # The first column is renumbered to 0 .. 4, and 4 times the width 2^62 is 2^64.
+        ([0, 1, 2, 3, 2**40, 0], [0, 0, 0, 0, 0, 2**62 - 1]),
+        # Widths whose product is 2^62 or next to it.
+        ([0, 1, 2**31 - 1], [0, 2**31 - 1, 0]),
+        ([0, 1, 2**31], [0, 2**31 - 1, 0]),
+    ]
+    for columns in cases:
+        first, inverse = distinct_rows([np.array(c, np.int64) for c in columns])
+        assert len(first) == len(columns[0])
+        for column in columns:
+            np.testing.assert_array_equal(np.array(column)[first][inverse], column)

@@ -39,3 +39,13 @@ def test_work_is_limited():
 def test_a_state_that_is_never_left_has_no_solution():
     with pytest.raises(ZeroDivisionError):
         solve_rationals([{0: Fraction(1)}], [[Fraction(1)]], Budget(100))
+
+
+def test_the_budget_counts_the_size_of_numbers():
+    budget = Budget(100)
+    budget.spend(10, Fraction(1, 3))
+    assert budget.left == 90
+    budget.spend(10, Fraction(1, 2**1024))
+    assert budget.left == 40
+    with pytest.raises(NotExactError, match="more operations than it is granted"):
+        budget.spend(1, Fraction(1, 2**20_000))
