@@ -121,7 +121,7 @@ class Copy:
 def dependents(root: Path, file: str) -> set[str]:
     """Return the files with compiled functions that a file takes part in: Numba's caches do not know of them.
 
-    Its caches notice changes of the file that a function stands in, not of those that the function calls into.
+    Its caches notice changes of the file that a function stands in, not of those that it calls into.
     """
     if "numba" not in (root / file).read_text(encoding="utf-8"):
         return set()
@@ -133,12 +133,9 @@ def dependents(root: Path, file: str) -> set[str]:
     compiled = {name: text for name, text in texts.items() if "numba" in text}
     found, new = {file}, {file}
     while new:
-        modules = [name.removesuffix(".py").replace("/", ".") for name in new]
-        new = {
-            name
-            for name, text in compiled.items()
-            if name not in found and any(re.search(rf"\b{re.escape(m)}\b", text) for m in modules)
-        }
+        modules = [name.removesuffix(".py").replace("/", ".").rpartition(".") for name in new]
+        imports = [re.compile(rf"{re.escape(p)}(\.| import ([\w, ]*, )?){m}\b") for p, _, m in modules]
+        new = {n for n, text in compiled.items() if n not in found and any(i.search(text) for i in imports)}
         found |= new
     return found
 

@@ -128,11 +128,12 @@ def test_reference_relaxes_task_by_task(rng):
     np.testing.assert_allclose(changes, wanted, rtol=1e-9)
 
 
-def test_values_that_are_no_numbers_are_reported(rng):
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_values_that_are_no_numbers_are_reported(rng, bad):
     dense, diagonal, b, x = system(rng)
     codes = random_codes(rng, 9, N)
     symbolic = from_dense(dense, codes, codes, 9)
-    b[17] = np.inf
+    b[17] = bad
     swept = sweep.BlockSweep(inject(symbolic, 6, "cpu").product.layout, N)
     assert swept.gauss_seidel_step(x.copy(), b, diagonal, 1.0) == (math.inf, math.inf)
     assert CsrMatrix(csr_matrix(dense)).gauss_seidel_step(x.copy(), b, diagonal, 1.0)[0] == math.inf

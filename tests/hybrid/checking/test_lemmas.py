@@ -1,0 +1,226 @@
+"""What the bounds of chains rest on, a test for each: steps left out, truncation, rounding, signs."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import hybrid
+from hybrid.checking.answer import Answer
+from hybrid.checking.combine import apply_arithmetic
+from hybrid.checking.quantities import StateValues
+from tests.model_checks import build
+
+OPERATIONS = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+}
+
+
+def check(text: str, prop: str, **options: object) -> Answer:
+    answer = hybrid.check(build(text), prop, backend="cpu", **options)
+    assert answer.error is None, answer.error
+    return answer
+
+
+def assert_holds(answer: Answer, exact: Fraction, width: float) -> None:
+    """Check that bounds hold a value and are no wider than the precision asked for."""
+    assert Fraction(answer.lower) <= exact <= Fraction(answer.upper), (answer.lower, float(exact))
+    assert answer.upper - answer.lower <= width * abs(float(exact))
+
+
+# ------------------------------------------------------------------ steps left out
+
+# From 0 half stays, a quarter goes to each of the others: 1 is reached within k steps with (1 - 2^-k) / 2.
+SLOW = """
+dtmc
+module m
+  s : [0..2];
+  [] s=0 -> 0.5 : (s'=0) + 0.25 : (s'=1) + 0.25 : (s'=2);
+  [] s>0 -> true;
+endmodule
+rewards s=0 : 1; endrewards
+rewards "where" s=1 : 1; endrewards
+"""
+
+
+@pytest.mark.parametrize("steps", [40, 60, 100])
+@pytest.mark.parametrize("epsilon", [1e-3, 1e-6])
+def test_steps_that_are_left_out_are_part_of_the_bounds(steps: int, epsilon: float) -> None:
+    """The iterate has nearly settled, and is still further from its end than rounding explains."""
+    exact = (1 - Fraction(1, 2**steps)) / 2
+    for prop, value in {
+        f"P=? [ F<={steps} s=1 ]": exact,
+        f'R{{"where"}}=? [ I={steps} ]': exact,
+        f"R{{1}}=? [ C<={steps} ]": 4 * exact,
+    }.items():
+        assert_holds(check(SLOW, prop, epsilon=epsilon), value, epsilon)
+
+
+def exponential(x: Fraction) -> Fraction:
+    """exp(-x) to more than 40 digits."""
+    term, total = Fraction(1), Fraction(1)
+    for k in range(1, 300):
+        term *= Fraction(x, k)
+        total += term
+    return 1 / total
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1e-6])
+@pytest.mark.parametrize("time", [1, 20, 30])
+def test_truncated_and_settled_sums_over_time_are_part_of_the_bounds(time: int, epsilon: float) -> None:
+    """From 0 one leaves at rate 2, half of the times to 1: an exponential distribution."""
+    text = """
+    ctmc
+    module m
+      s : [0..2];
+      [] s=0 -> 1 : (s'=1) + 1 : (s'=2);
+    endmodule
+    rewards s=0 : 2; endrewards
+    """
+    left = 1 - exponential(Fraction(2 * time))
+    assert_holds(check(text, f"P=? [ F<={time} s=1 ]", epsilon=epsilon), left / 2, epsilon)
+    assert_holds(check(text, f"R=? [ C<={time} ]", epsilon=epsilon), left, epsilon)
+
+
+# ------------------------------------------------------------------ rounding of steps
+
+# Odd numbers over 2^20 with exact doubles; products of several of them are not.
+ODD = """
+dtmc
+module m
+  s : [0..3];
+  [] s=0 -> 349525/1048576 : (s'=0) + 349527/1048576 : (s'=1) + 349524/1048576 : (s'=3);
+  [] s=1 -> 699051/1048576 : (s'=0) + 349525/1048576 : (s'=2);
+  [] s>1 -> true;
+endmodule
+"""
+
+
+def reached(steps: int) -> Fraction:
+    a, b, c, d = (Fraction(n, 2**20) for n in (349525, 349527, 699051, 349525))
+    x, y = Fraction(0), Fraction(0)
+    for _ in range(steps):
+        x, y = a * x + b * y, c * x + d
+    return x
+
+
+@pytest.mark.parametrize("steps", [2, 3, 4, 5, 6, 7, 8, 9, 10])
+def test_every_step_adds_its_rounding_to_the_bounds(steps: int) -> None:
+    answer = check(ODD, f"P=? [ F<={steps} s=2 ]", epsilon=1e-12)
+    assert_holds(answer, reached(steps), 1e-12)
+    assert answer.lower < answer.upper
+
+
+def test_the_fixed_point_lies_between_bounds_of_any_width() -> None:
+    a, b, c, d = (Fraction(n, 2**20) for n in (349525, 349527, 699051, 349525))
+    exact = b * d / (1 - a - b * c)
+    for epsilon in (1e-2, 1e-5, 1e-9, 1e-13):
+        for method in ("optimistic", "interval"):
+            answer = check(ODD, "P=? [ F s=2 ]", epsilon=epsilon, method=method)
+            assert_holds(answer, exact, max(epsilon, 1e-12))
+
+
+# ------------------------------------------------------------------ next steps
+
+
+def test_certain_next_steps_are_exactly_one_and_impossible_ones_zero() -> None:
+    text = "dtmc module m s:[0..3]; [] s=0 -> 0.1:(s'=1) + 0.2:(s'=2) + 0.7:(s'=3); [] s>0 -> true; endmodule"
+    for prop, value in (("P=? [ X s>0 ]", 1.0), ("P=? [ X s=0 ]", 0.0)):
+        answer = check(text, prop)
+        assert (answer.lower, answer.upper) == (value, value)
+    answer = check(text, "P=? [ X s<3 ]")
+    assert answer.lower < answer.upper
+    assert answer.lower <= 0.3 <= answer.upper
+
+
+# ------------------------------------------------------------------ rewards of both signs
+
+GIVING = """
+dtmc
+module m
+  s : [0..3];
+  [] s=0 -> 0.5 : (s'=1) + 0.5 : (s'=2);
+  [] s=1 -> (s'=3);
+  [] s=2|s=3 -> true;
+endmodule
+rewards "inside" s=1 : -1; endrewards
+rewards "before" s=0 : -1; endrewards
+"""
+
+
+def test_losing_rewards_inside_the_target_do_not_matter() -> None:
+    """The set may be missed, which is worth infinitely much; what is lost in it is not earned before it."""
+    assert check(GIVING, 'R{"inside"}=? [ F s=1 ]').value == math.inf
+
+
+def test_losing_rewards_before_a_set_that_may_be_missed_are_refused() -> None:
+    answer = hybrid.check(build(GIVING), 'R{"before"}=? [ F s=1 ]', backend="cpu")
+    assert answer.value is None
+    assert "rewards below zero" in str(answer.error)
+
+
+def test_gains_and_losses_are_bounded_apart() -> None:
+    """Their difference is much smaller than either, and both have rounding errors of their own."""
+    text = """
+    dtmc
+    module m
+      s : [0..2];
+      [] s=0 -> 349525/1048576 : (s'=0) + 699051/1048576 : (s'=1);
+      [] s=1 -> 699051/1048576 : (s'=1) + 349525/1048576 : (s'=2);
+      [] s=2 -> true;
+    endmodule
+    rewards s=0 : 699051; s=1 : -349524; endrewards
+    """
+    exact = Fraction(2**20) * (1 - Fraction(349524, 349525))
+    answer = check(text, "R=? [ F s=2 ]")
+    assert Fraction(answer.lower) <= exact <= Fraction(answer.upper)
+    assert answer.upper - answer.lower <= 1e-1
+
+
+# ------------------------------------------------------------------ arithmetic on results
+
+
+@pytest.mark.parametrize("operator", OPERATIONS)
+def test_bounds_of_results_are_rounded_outward(operator: str) -> None:
+    rng = np.random.default_rng(7100)
+    sides = []
+    for _ in range(2):
+        low = rng.random(400) + 0.1
+        high = low * (1 + rng.choice([2.0**-50, 1e-9, 0.1], 400))
+        sides.append(StateValues(0.5 * (low + high), low, high))
+    a, b = sides
+    found = apply_arithmetic(operator, a, b)
+    exact = OPERATIONS[operator]
+    for i in range(400):
+        corners = [
+            exact(Fraction(float(x)), Fraction(float(y)))
+            for x in (a.lower[i], a.upper[i])
+            for y in (b.lower[i], b.upper[i])
+        ]
+        assert Fraction(float(found.lower[i])) <= min(corners)
+        assert Fraction(float(found.upper[i])) >= max(corners)
+
+
+def test_products_of_bounds_of_both_signs_take_all_corners() -> None:
+    a = StateValues(np.array([0.5, -0.5]), np.array([-1.0, -2.0]), np.array([2.0, 1.0]))
+    b = StateValues(np.array([0.0, 0.0]), np.array([-3.0, -3.0]), np.array([1.0, 1.0]))
+    found = apply_arithmetic("*", a, b)
+    np.testing.assert_allclose(found.lower, [-6.0, -3.0], rtol=1e-15)
+    np.testing.assert_allclose(found.upper, [3.0, 6.0], rtol=1e-15)
+    assert (found.lower <= [-6.0, -3.0]).all()
+    assert (found.upper >= [3.0, 6.0]).all()
+
+
+def test_quotients_by_bounds_around_zero_have_no_bounds() -> None:
+    one = StateValues(np.ones(3), np.full(3, 0.9), np.full(3, 1.1))
+    around = StateValues(np.ones(3), np.array([-1.0, 0.0, 0.5]), np.array([1.0, 1.0, 1.0]))
+    found = apply_arithmetic("/", one, around)
+    for side in (found.lower, found.upper):
+        assert not np.isfinite(side[:2]).all() or (found.upper[:2] - found.lower[:2] > 1e300).all()
+    assert found.lower[2] <= 0.9 and found.upper[2] >= 2.2

@@ -1,0 +1,168 @@
+"""What bounds rest on, a test each: inductive bounds, directed rounding, rounding of averages, tails."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import poisson
+
+from hybrid.solvers import Criterion, Gain, Interval, Optimistic, Status
+from hybrid.solvers.enclosure import UNIT
+from hybrid.solvers.poisson import poisson_weights
+from tests.hybrid.solvers.test_enclosures import exact_solution
+from tests.hybrid.solvers.test_solvers import Dense, linear_system
+from tests.oracles import solve_exactly
+
+SLACK = 64 * UNIT
+
+
+class Recorded(Dense):
+    """A matrix that keeps its last step; the first guesses can be made to fail in one row."""
+
+    def __init__(self, matrix: np.ndarray, diagonal: np.ndarray, failures: int = 0) -> None:
+        super().__init__(matrix)
+        self.diagonal, self.failures = diagonal, failures
+        self.guesses = 0
+        self.last: tuple[np.ndarray, np.ndarray] | None = None
+
+    def jacobi_step(self, x, out, b, diagonal, omega):
+        changes = super().jacobi_step(x, out, b, diagonal, omega)
+        if (diagonal < self.diagonal).all():  # rounded up
+            self.guesses += 1
+            if self.guesses <= self.failures:
+                out[0] = 1.5 * x[0]
+            self.last = x.copy(), out.copy()
+        return changes
+
+
+@pytest.mark.parametrize("failures", [0, 1, 3])
+def test_an_upper_bound_that_is_not_inductive_in_every_row_is_not_accepted(failures, rng):
+    matrix, diagonal, b = linear_system(rng, 12)
+    recorded = Recorded(matrix, diagonal, failures)
+    found = Optimistic(Criterion(1e-4)).solve(recorded, diagonal, b, SLACK, None)
+    assert found.status is Status.CONVERGED
+    assert recorded.guesses > failures
+    guess, image = recorded.last
+    assert (image <= guess).all()
+    exact = exact_solution(matrix, diagonal, b)
+    assert all(Fraction(u) >= e for u, e in zip(found.upper.tolist(), exact, strict=True))
+    assert (found.upper - found.lower <= 1e-4 * found.upper).all()
+
+
+def test_the_guess_that_is_accepted_is_inductive_on_chains_with_a_period():
+    matrix = np.array([[0.0, 0.49], [0.89, 0.0]])
+    diagonal, b = matrix.sum(axis=1) + [0.0, 0.093], np.array([0.6, 0.0])
+    recorded = Recorded(matrix, diagonal)
+    Optimistic(Criterion(1e-2)).solve(recorded, diagonal, b, SLACK, None)
+    assert recorded.guesses > 1
+    guess, image = recorded.last
+    assert (image <= guess).all()
+
+
+@pytest.mark.parametrize("method", [Optimistic, Interval])
+def test_lower_bounds_are_rounded_down_and_upper_bounds_up(method):
+    """As close as double precision allows for, so that an iterate rounded to nearest lies beyond."""
+    rng = np.random.default_rng(7001)
+    for _ in range(12):
+        matrix, diagonal, b = linear_system(rng, 6)
+        found = method(Criterion(1e-15)).solve(Dense(matrix), diagonal, b, SLACK, None)
+        assert found.status is Status.CONVERGED
+        exact = exact_solution(matrix, diagonal, b)
+        for low, value, high in zip(found.lower.tolist(), exact, found.upper.tolist(), strict=True):
+            assert Fraction(low) <= value <= Fraction(high)
+
+
+def test_a_value_at_the_ceiling_keeps_a_lower_bound_below_it():
+    """Rounded to nearest, x = 0.9 x + 0.1 would be iterated to more than its solution."""
+    for p in (0.9, 0.7, 0.99):
+        matrix, b = np.array([[0.0, p], [p, 0.0]]), np.array([0.1, 0.3])
+        exact = exact_solution(matrix, np.ones(2), b)
+        found = Optimistic(Criterion(1e-15)).solve(Dense(matrix), np.ones(2), b, SLACK, None)
+        assert all(Fraction(x) <= e for x, e in zip(found.lower.tolist(), exact, strict=True))
+        assert all(Fraction(x) >= e for x, e in zip(found.upper.tolist(), exact, strict=True))
+
+
+# ------------------------------------------------------------------ averages
+
+
+def average(rates: np.ndarray, rewards: np.ndarray) -> Fraction:
+    """The exact long-run average."""
+    n = len(rates)
+    system = [[Fraction(float(rates[j, i])) for j in range(n)] for i in range(n)]
+    for i in range(n):
+        system[i][i] -= sum(Fraction(float(x)) for x in rates[i])
+    system[0] = [Fraction(1)] * n
+    stationary = solve_exactly(system, [Fraction(1)] + [Fraction(0)] * (n - 1))
+    return sum((p * Fraction(float(r)) for p, r in zip(stationary, rewards, strict=True)), Fraction(0))
+
+
+def test_rounding_errors_of_the_averages_bounds_are_counted():
+    """Iterated until nothing but rounding is left, bounds without it meet beside the average."""
+    rng = np.random.default_rng(7002)
+    for _ in range(15):
+        n = 5
+        rates = rng.random((n, n)) * (rng.random((n, n)) < 0.6) + np.roll(np.eye(n), 1, axis=1)
+        np.fill_diagonal(rates, 0.0)
+        rewards = rng.random(n)
+        found = Gain(Criterion(1e-15)).solve(Dense(rates), rates.sum(axis=1), rewards, SLACK)
+        assert found.status is Status.CONVERGED
+        assert Fraction(found.lower) <= average(rates, rewards) <= Fraction(found.upper)
+        assert found.upper - found.lower <= 1e-11 * found.value
+
+
+def test_the_averages_bounds_are_the_extremes_over_all_states():
+    """After few steps the bounds are far apart, and the average lies between them."""
+    rng = np.random.default_rng(7003)
+    rates = rng.random((6, 6))
+    np.fill_diagonal(rates, 0.0)
+    rewards = np.array([5.0, 0.0, 1.0, 0.5, 2.0, -3.0])
+    exact = average(rates, rewards)
+    for limit in (10, 20, 40):
+        method = Gain(Criterion(1e-12, max_iterations=limit))
+        found = method.solve(Dense(rates), rates.sum(axis=1), rewards, SLACK)
+        assert Fraction(found.lower) <= exact <= Fraction(found.upper)
+
+
+# ------------------------------------------------------------------ Poisson probabilities
+
+
+@pytest.mark.parametrize("mean", [800.0, 4e3, 12345.6, 1e6])
+def test_both_tails_of_poisson_weights_count(mean):
+    """A tail holds at least the first probability that is left out, and the bound is not far above it."""
+    found = poisson_weights(mean)
+    assert found.left > 0
+    first_left, first_right = poisson.pmf([found.left - 1, found.right + 1], mean)
+    assert first_left > 0
+    assert 0.999 * first_left <= found.left_tail <= 1e-38
+    assert 0.999 * first_right <= found.right_tail <= 1e-38
+    # The mean of what lies beyond is at least one for each of the values right + 2, ...
+    assert found.excess >= 0.999 * poisson.pmf(found.right + 2, mean)
+
+
+def test_a_mean_of_few_has_no_left_tail():
+    found = poisson_weights(17.5)
+    assert (found.left, found.left_tail) == (0, 0.0)
+    assert found.right_tail > 0
+
+
+@pytest.mark.parametrize("mean", [0.5, 30.0, 5e3])
+def test_the_slack_of_poisson_weights_covers_their_rounding(mean):
+    """Against 60 digits: weights over their exact sum."""
+    import decimal
+
+    found = poisson_weights(mean)
+    with decimal.localcontext() as context:
+        context.prec = 60
+        m = decimal.Decimal(mean)
+        term, exact = decimal.Decimal(1), []
+        for k in range(found.left + 1, found.right + 1):
+            term = term * m / k
+            exact.append(term)
+        exact = [decimal.Decimal(1), *exact]
+        total = sum(exact)
+        worst = max(
+            abs(decimal.Decimal(float(w)) * total / e - 1) for w, e in zip(found.weights, exact, strict=True)
+        )
+    assert worst <= found.slack
