@@ -125,7 +125,8 @@ def test_distinct_rows_of_wide_values() -> None:
 def test_packed_keys_are_distinct_below_2_to_the_63() -> None:
     """Keys that wrapped around would make different tuples one."""
     cases = [
-        # 2^24 times the width 2^40 is 2^64.
+        # 2^38 times the width 2^26 is 2^64, and so is 2^24 times 2^40.
+        ([0, 2**38, 2**40 - 1], [0, 0, 2**26 - 1]),
         ([0, 2**24, 2**40 - 1], [0, 0, 2**40 - 1]),
         # The first column is renumbered to 0 .. 4, and 4 times the width 2^62 is 2^64.
         ([0, 1, 2, 3, 2**40, 0], [0, 0, 0, 0, 0, 2**62 - 1]),
