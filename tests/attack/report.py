@@ -1,0 +1,113 @@
+"""Many cases at once, and what they showed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from tests.attack.cases import Finding, Record, draw_case, run_case
+from tests.attack.judge import VERDICTS
+
+__all__ = ["Summary", "attack", "run_block"]
+
+_BLOCK = 20
+
+
+@dataclass
+class Summary:
+    """Counts over all cases, and the failures."""
+
+    seed: int
+    cases: int = 0
+    values: int = 0
+    seconds: float = 0.0
+    verdicts: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+    families: Counter[str] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+
+    def add(self, record: Record) -> None:
+        """Count a case."""
+        self.cases += 1
+        self.values += record.values
+        self.seconds += record.seconds
+        self.verdicts.update(record.verdicts)
+        self.kinds[record.kind] += 1
+        self.families[record.family] += 1
+        self.findings += record.findings
+
+    def table(self) -> str:
+        """Return the counts as lines of text."""
+        lines = [
+            f"seed {self.seed}: {self.cases} cases, {sum(self.verdicts.values())} answers, {self.values} values",
+            "kinds: " + ", ".join(f"{n} {k}" for k, n in sorted(self.kinds.items())),
+            "families: " + ", ".join(f"{n} {k}" for k, n in sorted(self.families.items())),
+        ]
+        return "\n".join([*lines, *(f"{name:14} {self.verdicts[name]}" for name in VERDICTS)])
+
+    def record(self) -> dict[str, Any]:
+        """Return everything as JSON has it."""
+        return {
+            "seed": self.seed,
+            "cases": self.cases,
+            "values": self.values,
+            "seconds": round(self.seconds, 1),
+            "verdicts": {name: self.verdicts[name] for name in VERDICTS},
+            "kinds": dict(sorted(self.kinds.items())),
+            "families": dict(sorted(self.families.items())),
+            "findings": [asdict(f) for f in self.findings],
+        }
+
+
+def run_block(seed: int, numbers: range, backend: str | None) -> list[Record]:
+    """Run some cases."""
+    return [run_case(draw_case(seed, number, backend)) for number in numbers]
+
+
+def attack(
+    seed: int,
+    cases: int,
+    backend: str | None = None,
+    processes: int = 1,
+    first: int = 0,
+    progress: Callable[[Summary], None] | None = None,
+) -> Summary:
+    """Run cases in one process or several and return the summary."""
+    summary = Summary(seed)
+    blocks = [range(a, min(a + _BLOCK, first + cases)) for a in range(first, first + cases, _BLOCK)]
+    for records in _records(seed, blocks, backend, processes):
+        for record in records:
+            summary.add(record)
+        if progress is not None:
+            progress(summary)
+    return summary
+
+
+def _records(
+    seed: int, blocks: list[range], backend: str | None, processes: int
+) -> Iterator[list[Record]]:
+    if processes <= 1:
+        for block in blocks:
+            yield run_block(seed, block, backend)
+        return
+    os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        count = len(blocks)
+        yield from pool.map(run_block, [seed] * count, blocks, [backend] * count)
+
+
+def write_findings(path: Path, findings: list[Finding]) -> None:
+    """Write failures, one after the other, as text."""
+    path.write_text("\n\n".join(f.report() for f in findings), encoding="utf-8")
+
+
+def write_json(path: Path, summary: Summary) -> None:
+    """Write the whole summary."""
+    path.write_text(json.dumps(summary.record(), indent=1) + "\n", encoding="utf-8")
