@@ -1,4 +1,4 @@
-# Targets: venv demo test mutants test-gpu sanitize-gpu lint bench clean.  `make demo` is the first thing to try.
+# Targets: venv demo test attack mutants test-gpu sanitize-gpu lint bench clean.  `make demo` is the first to try.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 CANDIDATES := python3.12 python3.11 python3 python
 PROBE := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))
 
-.PHONY: venv demo test mutants test-gpu sanitize-gpu lint bench clean
+.PHONY: venv demo test attack mutants test-gpu sanitize-gpu lint bench clean
 
 venv: $(STAMP)
 
@@ -57,6 +57,11 @@ sanitize-gpu: venv
 	  HYBRID_REQUIRE_GPU=1 compute-sanitizer --tool $$tool --error-exitcode 9 $(NOT_OURS) \
 	    $(BIN)/python -m pytest -m gpu --first-cases || exit; \
 	done
+
+# Random models against exact rational answers, many more than `make test` has: an hour or so on two cores.
+# ATTACK takes options, such as ATTACK='--cases 2000 --seed 5 --backend gpu'.
+attack: venv
+	$(BIN)/python -m tests.attack --processes 2 $(ATTACK)
 
 lint: venv
 	$(BIN)/ruff check .

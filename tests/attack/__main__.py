@@ -1,4 +1,4 @@
-"""``python -m tests.attack``: random models against exact rational answers; status 1 if an answer is wrong."""
+"""``python -m tests.attack``: random models against exact answers; status 1 if one is wrong."""
 
 from __future__ import annotations
 
@@ -23,10 +23,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=_SEED, help=f"of the generator (default {_SEED})")
     parser.add_argument("--first", type=int, default=0, help="number of the first case (default 0)")
     parser.add_argument("--case", type=int, help="run this case alone and print it whole")
-    parser.add_argument("--backend", choices=("cpu", "reference", "gpu"), help="default: cpu or reference, drawn")
+    parser.add_argument(
+        "--backend", choices=("cpu", "reference", "gpu"), help="default: cpu or reference, drawn"
+    )
     parser.add_argument("--processes", type=int, default=1, help="how many (default 1)")
     parser.add_argument("--json", type=Path, help="write counts and failures here")
-    parser.add_argument("--findings", type=Path, default=Path("attack-findings.txt"), help="text of the failures")
+    parser.add_argument(
+        "--findings", type=Path, default=Path("attack-findings.txt"), help="text of the failures"
+    )
     chosen = parser.parse_args(arguments)
     if chosen.case is not None:
         return _one(chosen.seed, chosen.case, chosen.backend)
@@ -49,7 +53,9 @@ def main(arguments: list[str] | None = None) -> int:
     small = [shrunk(f, chosen.backend) for f in summary.findings[:_MOST_SHRUNK]]
     write_findings(chosen.findings, [*small, *summary.findings[_MOST_SHRUNK:]])
     for finding in small:
-        print(f"{finding.verdict}: case {finding.number}: {finding.property}: {finding.detail.splitlines()[-1]}")
+        print(
+            f"{finding.verdict}: case {finding.number}: {finding.property}: {finding.detail.splitlines()[-1]}"
+        )
     print(f"{len(summary.findings)} failures, written to {chosen.findings}")
     return 1
 

@@ -1,8 +1,9 @@
 """Powers and exponentials of small matrices as whole numbers times ``2**-BITS``, with bounds on the error.
 
-A matrix here is a list of rows of whole numbers; an error counts units of ``2**-BITS`` in the greatest row sum of absolute
-differences.  All matrices approximated are powers, exponentials or averages of exponentials of sub-stochastic ones, so
-that their row sums are at most 1, and an error e of a factor costs at most e in a product with another.
+A matrix here is a list of rows of whole numbers; an error counts units of ``2**-BITS`` in the greatest row
+sum of absolute differences.  All matrices approximated are powers, exponentials or averages of exponentials
+of sub-stochastic ones, so that their row sums are at most 1, and an error e of a factor costs at most e in a
+product with another.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ def _product(a: Matrix, b: Matrix) -> Matrix:
     """Return a product, every element rounded down: an error of at most n units a row."""
     columns = list(zip(*b, strict=True))
     return [
-        [sum(x * y for x, y in zip(row, column, strict=True) if x and y) >> BITS for column in columns] for row in a
+        [sum(x * y for x, y in zip(row, column, strict=True) if x and y) >> BITS for column in columns]
+        for row in a
     ]
 
 
@@ -78,7 +80,8 @@ def exponential(rows: Sequence[Mapping[int, Fraction]], time: Fraction) -> tuple
         k += 1
         # Terms commute: Q**k h**k / k! = (Q h) times the term before, over k.
         term = [
-            [sum(a * term[r][t] for r, a in small[s].items()) // (k << BITS) for t in range(n)] for s in range(n)
+            [sum(a * term[r][t] for r, a in small[s].items()) // (k << BITS) for t in range(n)]
+            for s in range(n)
         ]
         for s in range(n):
             for t in range(n):
@@ -87,7 +90,9 @@ def exponential(rows: Sequence[Mapping[int, Fraction]], time: Fraction) -> tuple
     error = 8 * n * (k + 2)
     for _ in range(halvings):
         moved = _product(whole, average)
-        average = [[(a + b) >> 1 for a, b in zip(x, y, strict=True)] for x, y in zip(average, moved, strict=True)]
+        average = [
+            [(a + b) >> 1 for a, b in zip(x, y, strict=True)] for x, y in zip(average, moved, strict=True)
+        ]
         whole = _product(whole, whole)
         error = 3 * error + 2 * n
     return whole, average, error

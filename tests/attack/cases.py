@@ -1,4 +1,4 @@
-"""One case of the attack: a model, properties and options, all drawn from a seed, and the verdicts on the answers."""
+"""One case of the attack: model, properties and options, drawn from a seed, and the verdicts on the answers."""
 
 from __future__ import annotations
 
@@ -158,12 +158,14 @@ def _judge_question(model: SymbolicModel, case: Case, question: Question) -> tup
             return Verdict("crash", traceback.format_exc()), 0
     if caught and verdict.kind not in FAILURES:
         first = caught[0]
-        return Verdict("warned", f"{first.category.__name__}: {first.message} at {first.filename}:{first.lineno}"), count
+        return Verdict(
+            "warned", f"{first.category.__name__}: {first.message} at {first.filename}:{first.lineno}"
+        ), count
     return verdict, count
 
 
 def _judge_states(model: SymbolicModel, case: Case, question: Question) -> tuple[Verdict | None, int]:
-    """Judge the values or truths of all states; return a failure if there is one, and how many were looked at."""
+    """Judge the values or truths of all states; return a failure, if any, and how many were looked at."""
     checker = Checker(model, CheckOptions.of(**case.options))
     (prop,) = resolve_properties(parse_properties(question.text), model.source).properties
     try:
@@ -199,5 +201,3 @@ def _order(model: SymbolicModel, expanded: Expanded) -> Sequence[int]:
     index = {state: i for i, state in enumerate(expanded.states)}
     described = model.describe(np.arange(model.n_states))
     return [index[tuple(int(state[name]) for name in expanded.names)] for state in described]
-
-

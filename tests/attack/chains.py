@@ -1,4 +1,4 @@
-"""Exact answers about chains, one enclosure a state: windows of steps and time, rewards, and long-run values."""
+"""Exact answers about chains, an enclosure a state: windows of steps and time, rewards, long-run values."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class ChainOracle:
         return [_unit(v) if s in safe else (Fraction(0),) * 2 for s, v in enumerate(found)]
 
     def repeated(self, states: set[int], always: bool, largest: bool = True) -> list[Enclosure]:
-        """Return the probability of seeing `states` again and again, or of staying in them from some time on."""
+        """Return the probability of seeing `states` again and again, or of staying in them at last."""
         ends: set[int] = set()
         for component in linear.bottom_components(self.rows):
             if component <= states if always else component & states:
@@ -145,7 +145,7 @@ class ChainOracle:
     def _run(
         self, moving: set[int], fixed: set[int], start: list[Enclosure], length: Fraction
     ) -> list[Enclosure]:
-        """Return values a time before `start`; states not in `moving` keep theirs, which in time must be right."""
+        """Return the values a time before `start`; states that are not `moving` keep theirs."""
         if length == 0:
             return start
         if not self.continuous and length <= _FEW_STEPS:
@@ -166,7 +166,9 @@ class ChainOracle:
         same = low == high
         for _ in range(count):
             low = [_mean(self.rows[s], low) if s in moving else v for s, v in enumerate(low)]
-            high = low if same else [_mean(self.rows[s], high) if s in moving else v for s, v in enumerate(high)]
+            high = (
+                low if same else [_mean(self.rows[s], high) if s in moving else v for s, v in enumerate(high)]
+            )
         return list(zip(low, high, strict=True))
 
 

@@ -10,9 +10,21 @@ from fractions import Fraction
 
 from tests.attack.chains import ChainOracle, Enclosure, Window, complement
 from tests.attack.formulas import (
-    Arithmetic, Atom, Bounded, Comparison, Constant, Filtered, Formula, Junction, Label, LongRun, Negation, Path,
-    Probability, Reward,
-)  # fmt: skip
+    Arithmetic,
+    Atom,
+    Bounded,
+    Comparison,
+    Constant,
+    Filtered,
+    Formula,
+    Junction,
+    Label,
+    LongRun,
+    Negation,
+    Path,
+    Probability,
+    Reward,
+)
 from tests.attack.processes import ProcessOracle
 from tests.attack.spec import Expanded, holds
 

@@ -25,7 +25,8 @@ FAILURES = ("warned", "wrong", "crash")
 
 _UNKNOWN = re.compile(r"unknown at this precision")
 _NOT_CONVERGED = re.compile(
-    r"iteration limit was reached|no upper bound could be verified|no longer finite|broke down|no longer comes closer"
+    "iteration limit was reached|no upper bound could be verified|no longer finite|broke down"
+    "|no longer comes closer"
 )
 _REFUSED = re.compile(r"rewards below zero that may be earned for ever")
 
@@ -49,11 +50,15 @@ def judge(expected: Expected, answer: Answer, formula: Formula, options: Mapping
         if options["method"] not in ENCLOSING and answer.lower is None:
             return Verdict("estimate")
         good = type(answer.value) is kind and answer.value == expected.truth
-        return Verdict("right") if good else Verdict("wrong", f"expected {expected.truth}, got {answer.value!r}")
+        return (
+            Verdict("right") if good else Verdict("wrong", f"expected {expected.truth}, got {answer.value!r}")
+        )
     return judge_number(expected, answer.value, answer.lower, answer.upper, options)
 
 
-def judge_number(expected: Expected, value: Any, lower: Any, upper: Any, options: Mapping[str, Any]) -> Verdict:
+def judge_number(
+    expected: Expected, value: Any, lower: Any, upper: Any, options: Mapping[str, Any]
+) -> Verdict:
     """Return the verdict on a number, or on a range, with its bounds."""
     told = f"got {value!r} in [{lower!r}, {upper!r}]"
     if any(isinstance(v, float) and math.isnan(v) for v in (value, lower, upper)):
@@ -77,19 +82,27 @@ def judge_number(expected: Expected, value: Any, lower: Any, upper: Any, options
         return Verdict("wrong", f"exact {wanted}, {told}")
     if least[0] == math.inf and low != math.inf:
         return Verdict("missed", f"infinite: {told}")
-    return Verdict("wide", told) if expected.kind == "number" and _is_wide(low, high, options) else Verdict("right")
+    return (
+        Verdict("wide", told)
+        if expected.kind == "number" and _is_wide(low, high, options)
+        else Verdict("right")
+    )
 
 
 def _judge_error(expected: Expected, error: str, formula: Formula) -> Verdict:
     """Return the verdict on an answer that is an error: it has to be one that is documented."""
     if _UNKNOWN.search(error):
-        trivial = isinstance(formula, Bounded) and formula.threshold is not None and formula.threshold.value in (0, 1)
+        trivial = (
+            isinstance(formula, Bounded)
+            and formula.threshold is not None
+            and formula.threshold.value in (0, 1)
+        )
         graph = trivial and not error.startswith("R")
         return Verdict("missed" if graph else "unknown", error)
     if _NOT_CONVERGED.search(error):
         return Verdict("not converged", error)
     if _REFUSED.search(error):
-        # The refusal is for all states together: an infinite value beside one that does not exist is refused, too.
+        # The refusal is for all states together: also for an infinite value beside one that does not exist.
         allowed = expected.kind == "none" or math.inf in (expected.low, expected.high, *expected.end)
         return Verdict("refused" if allowed else "wrong", f"expected {expected}, got the error: {error}")
     if expected.kind == "none":

@@ -1,4 +1,4 @@
-"""Exact answers about one chain: graph questions by definition, linear systems by elimination on fractions."""
+"""Exact answers about a chain: graph questions by definition, linear systems by elimination on fractions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def bottom_components(rows: Rows) -> list[set[int]]:
 
 
 def solve(rows: Rows, inside: set[int], right: Mapping[int, Fraction]) -> dict[int, Fraction]:
-    """Return x with ``d[s] x[s] - sum of rows[s][t] x[t] = right[s]`` over `inside`, d the sums of whole rows.
+    """Return x with ``d[s] x[s] - sum of rows[s][t] x[t] = right[s]`` over `inside`, d the rows' sums.
 
     Every state of `inside` has to have a path out of it, so that the solution is unique.
     """
@@ -117,13 +117,11 @@ def total(rows: Rows, earned: Sequence[Fraction], target: set[int]) -> list[Valu
     inside = set(range(n)) - unsure - target
     x = solve(rows, inside, {s: earned[s] for s in inside})
     losing = can_reach(rows, [s for s in range(n) if earned[s] < 0 and s not in target])
-    return [
-        (None if s in losing else math.inf) if s in unsure else x.get(s, Fraction(0)) for s in range(n)
-    ]
+    return [(None if s in losing else math.inf) if s in unsure else x.get(s, Fraction(0)) for s in range(n)]
 
 
 def stationary(rows: Rows, component: set[int]) -> dict[int, Fraction]:
-    """Return the long-run shares of a closed component's states: of time for rates, of steps for probabilities."""
+    """Return the long-run shares of a closed component's states: of time for rates, else of steps."""
     some = min(component)
     others = component - {some}
     leaving = {s: sum((p for t, p in rows[s].items() if t != s), Fraction(0)) for s in component}

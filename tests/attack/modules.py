@@ -12,7 +12,10 @@ __all__ = ["module_spec"]
 
 def module_spec(rng: Random, kind: str) -> Spec:
     """Return a model of modules with two or three states each, sharing the actions a and b."""
-    highest = [rng.randint(1, 2 if kind != "mdp" else 1) for _ in range(2 if kind == "mdp" else rng.choice((2, 2, 3)))]
+    highest = [
+        rng.randint(1, 2 if kind != "mdp" else 1)
+        for _ in range(2 if kind == "mdp" else rng.choice((2, 2, 3)))
+    ]
     if len(highest) == 3:
         highest = [1, 1, 1]
     style = rng.choice(("dyadic", "decimal", "fraction", "tiny"))
@@ -28,7 +31,10 @@ def module_spec(rng: Random, kind: str) -> Spec:
             for _ in range(1 if rng.random() < (0.8 if kind == "mdp" else 0.5) else 2):
                 guard: Guard = ((name, "=", value),)
                 if rng.random() < 0.3:
-                    guard = (*guard, (f"x{other}", rng.choice(("=", "!=", "<=")), rng.randint(0, highest[other])))
+                    guard = (
+                        *guard,
+                        (f"x{other}", rng.choice(("=", "!=", "<=")), rng.randint(0, highest[other])),
+                    )
                 targets = rng.sample(range(high + 1), rng.randint(1, min(2, high + 1)))
                 if kind == "ctmc":
                     numbers = [rate(rng, rates) if rng.random() < 0.7 else numeral("1") for _ in targets]
@@ -40,7 +46,11 @@ def module_spec(rng: Random, kind: str) -> Spec:
                 )
                 commands.append(Command(rng.choice(("", "a", "a", "b")), guard, updates))
         modules.append(Module(f"m{i}", ((name, 0, high, rng.randint(0, high)),), tuple(commands)))
-    guards: list[Guard] = [(), *((("x0", "=", v),) for v in range(highest[0] + 1)), (("x0", "=", 1), ("x1", "=", 1))]
+    guards: list[Guard] = [
+        (),
+        *((("x0", "=", v),) for v in range(highest[0] + 1)),
+        (("x0", "=", 1), ("x1", "=", 1)),
+    ]
     signed = () if kind == "mdp" else ("signed",)
     reward_style = rng.choice(("whole", "fraction", "huge", *signed))
     items = tuple(

@@ -33,7 +33,7 @@ def numeral(text: str) -> Numeral:
 def weights(
     rng: Random, count: int, style: str, tiny: tuple[str, ...] = ("1e-9",), rare_first: bool = False
 ) -> list[Numeral]:
-    """Return numerals for a row of probabilities; those of the styles "rounded" and "doubles" add up nearly to 1.
+    """Return numerals for a row of probabilities, in "rounded" and "doubles" adding up only nearly to 1.
 
     Parameters
     ----------
@@ -51,7 +51,9 @@ def weights(
         return [Numeral(_decimal(p, 2**bits), Fraction(p, 2**bits)) for p in _parts(rng, 2**bits, count)]
     if style == "decimal":
         digits = rng.randint(1, 4)
-        return [Numeral(_decimal(p, 10**digits), Fraction(p, 10**digits)) for p in _parts(rng, 10**digits, count)]
+        return [
+            Numeral(_decimal(p, 10**digits), Fraction(p, 10**digits)) for p in _parts(rng, 10**digits, count)
+        ]
     if style == "fraction":
         whole = rng.randint(count, 60)
         return [numeral(f"{p}/{whole}") for p in _parts(rng, whole, count)]
@@ -115,7 +117,11 @@ def reward(rng: Random, style: str) -> Numeral:
     if style == "fraction":
         return numeral(rng.choice(("0.1", "0.2", "0.3", "1/3", "2/7", "0.7", "1.000000001", "0")))
     if style == "signed":
-        return numeral(str(rng.randint(-5, 5))) if rng.random() < 0.7 else numeral(rng.choice(("-0.1", "0.3", "-1/3")))
+        return (
+            numeral(str(rng.randint(-5, 5)))
+            if rng.random() < 0.7
+            else numeral(rng.choice(("-0.1", "0.3", "-1/3")))
+        )
     if style == "huge":
         return numeral(f"{rng.randint(1, 9)}e{rng.choice((12, 15, 16, 17, 30, 100, 200, 290, 300))}")
     if style == "tiny":

@@ -1,6 +1,7 @@
 """Exact least and greatest values of decision processes.
 
-Without a window, by trying all memoryless schedulers, which suffice for the values asked here; with a number of steps, backwards.
+Without a window, by trying all memoryless schedulers, which suffice for the values asked here; with a number
+of steps, backwards.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ class ProcessOracle:
         start = [Fraction(s in target) for s in range(self.size)]
         return exactly(self._back(self.every, start, 1, largest))
 
-    def until(self, safe: set[int], target: set[int], window: Window | None, largest: bool) -> list[Enclosure]:
+    def until(
+        self, safe: set[int], target: set[int], window: Window | None, largest: bool
+    ) -> list[Enclosure]:
         lower = 0 if window is None else int(window.lower)
         if window is not None and window.upper is not None and window.upper < window.lower:
             return exactly([Fraction(0)] * self.size)
@@ -91,7 +94,10 @@ class ProcessOracle:
     def _back(self, moving: set[int], x: list[Fraction], steps: int, largest: bool) -> list[Fraction]:
         pick = max if largest else min
         for _ in range(steps):
-            x = [pick(_mean(c, x) for c in self.model.choices[s]) if s in moving else x[s] for s in range(self.size)]
+            x = [
+                pick(_mean(c, x) for c in self.model.choices[s]) if s in moving else x[s]
+                for s in range(self.size)
+            ]
         return x
 
     def _best(self, value: Callable[[ChainOracle], list[Enclosure]], largest: bool) -> list[Fraction]:

@@ -8,9 +8,22 @@ from random import Random
 
 from tests.attack.evaluate import Evaluator, Expected, UndecidedError
 from tests.attack.formulas import (
-    Arithmetic, Atom, Bounded, Comparison, Constant, Filtered, Formula, Junction, Label, LongRun, Negation, Path,
-    Probability, Reward, Span,
-)  # fmt: skip
+    Arithmetic,
+    Atom,
+    Bounded,
+    Comparison,
+    Constant,
+    Filtered,
+    Formula,
+    Junction,
+    Label,
+    LongRun,
+    Negation,
+    Path,
+    Probability,
+    Reward,
+    Span,
+)
 from tests.attack.numerals import Numeral, numeral
 from tests.attack.processes import schedulers
 from tests.attack.spec import Expanded
@@ -118,7 +131,9 @@ class _Writer:
             return Probability(optimum, comparison, bound, self.path(depth))
         if draw < 0.68:
             return LongRun(optimum, comparison, bound, self.states(depth))
-        kinds = ["I", "C"] + (["F", "F", "C", "total"] if self.few else []) + ([] if self.is_mdp else ["S", "S"])
+        kinds = (
+            ["I", "C"] + (["F", "F", "C", "total"] if self.few else []) + ([] if self.is_mdp else ["S", "S"])
+        )
         kind = rng.choice(kinds)
         structure = rng.randrange(self.structures)
         if kind == "F":
@@ -144,7 +159,9 @@ class _Writer:
         """Return a number of steps, or a time that goes with the rates."""
         rng = self.rng
         if not self.timed:
-            return numeral(str(rng.choice((0, 1, 1, 2, 2, 3, 4, 5, 8, min(most, 12), most if not self.is_mdp else 6))))
+            return numeral(
+                str(rng.choice((0, 1, 1, 2, 2, 3, 4, 5, 8, min(most, 12), most if not self.is_mdp else 6)))
+            )
         if self.model.size > _TIMED:
             raise NotImplementedError("windows of time on a chain of this size")
         scale = rng.choice((0.0, 1e-9, 1e-3, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0, 100.0, 300.0))
@@ -177,7 +194,9 @@ class _Writer:
         """Return an operator with a threshold that is near a value, one of them, or far from all."""
         formula = self.operator(self.rng.choice(("<", "<=", ">", ">=")), depth)
         numbers = self.evaluator.numbers(formula)
-        some = [v for v in numbers if v is not None and isinstance(v[0], Fraction) and isinstance(v[1], Fraction)]
+        some = [
+            v for v in numbers if v is not None and isinstance(v[0], Fraction) and isinstance(v[1], Fraction)
+        ]
         if not some:
             return replace(formula, threshold=numeral("1"))
         low, _ = self.rng.choice(some)

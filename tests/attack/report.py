@@ -46,7 +46,8 @@ class Summary:
     def table(self) -> str:
         """Return the counts as lines of text."""
         lines = [
-            f"seed {self.seed}: {self.cases} cases, {sum(self.verdicts.values())} answers, {self.values} values",
+            f"seed {self.seed}: {self.cases} cases, {sum(self.verdicts.values())} answers, "
+            f"{self.values} values",
             "kinds: " + ", ".join(f"{n} {k}" for k, n in sorted(self.kinds.items())),
             "families: " + ", ".join(f"{n} {k}" for k, n in sorted(self.families.items())),
         ]
@@ -90,9 +91,7 @@ def attack(
     return summary
 
 
-def _records(
-    seed: int, blocks: list[range], backend: str | None, processes: int
-) -> Iterator[list[Record]]:
+def _records(seed: int, blocks: list[range], backend: str | None, processes: int) -> Iterator[list[Record]]:
     if processes <= 1:
         for block in blocks:
             yield run_block(seed, block, backend)

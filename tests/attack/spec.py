@@ -1,7 +1,7 @@
-"""Models of the attack: written as text of the model language, and expanded by definition in rational numbers.
+"""Models of the attack: written as text of the model language, and expanded in rational numbers.
 
-The expansion is worked out here from the same commands that the text is printed from, and not read from the text, so that
-it shares nothing with the parser, the builder and the matrices of the project.
+The expansion is worked out from the same commands that the text is printed from, and not read from the text,
+so that it shares nothing with the parser, the builder and the matrices of the project.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Valuation = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Command:
-    """``[action] guard -> weight : (x'=1) & (y'=2) + ...;``, no weight written where it is the only one and 1."""
+    """``[action] guard -> weight : (x'=1) & (y'=2) + ...;``."""
 
     action: str
     guard: Guard
@@ -130,7 +130,7 @@ def holds(guard: Guard, state: Mapping[str, int]) -> bool:
 
 @dataclass
 class Choice:
-    """One choice of a state: its row, in a DTMC and an MDP adding up to 1, and what taking it earns by structure."""
+    """One choice of a state: its row, but for a CTMC adding up to 1, and what it earns by structure."""
 
     row: dict[int, Fraction]
     rewards: list[Fraction]
@@ -199,7 +199,10 @@ class Expanded:
             choices = []
             for action, row in found[state]:
                 earned = [
-                    sum((t.value.value for t in items if t.action == action and holds(t.guard, named)), Fraction(0))
+                    sum(
+                        (t.value.value for t in items if t.action == action and holds(t.guard, named)),
+                        Fraction(0),
+                    )
                     for items in spec.structures
                 ]
                 choices.append((Choice({index[t]: p for t, p in row.items()}, earned), sum(row.values())))
@@ -208,7 +211,11 @@ class Expanded:
             result.rewards.append(
                 [
                     sum(
-                        (t.value.value for t in items if t.action is None and holds(t.guard, result.valuation(i))),
+                        (
+                            t.value.value
+                            for t in items
+                            if t.action is None and holds(t.guard, result.valuation(i))
+                        ),
                         Fraction(0),
                     )
                     for i in range(len(states))
@@ -220,7 +227,7 @@ class Expanded:
 def _combined(
     spec: Spec, state: dict[str, int], names: tuple[str, ...]
 ) -> list[tuple[str, dict[Valuation, Fraction]]]:
-    """Return what the modules can do together: actions with rows, an entry for every combination of commands."""
+    """Return what the modules can do together: an action and a row for every combination of commands."""
     found = []
     actions = sorted({c.action for m in spec.modules for c in m.commands})
     for action in actions:
@@ -246,7 +253,7 @@ def _combined(
 
 
 def _joined(kind: str, choices: list[tuple[Choice, Fraction]]) -> list[Choice]:
-    """Return a state's choices with rows divided by their sums; of a chain's, one: equal shares, or added rates."""
+    """Return a state's choices, rows divided by their sums; a chain has one: equal shares, or added rates."""
     if kind == "mdp":
         return [Choice({t: p / total for t, p in c.row.items()}, c.rewards) for c, total in choices]
     row: dict[int, Fraction] = {}

@@ -55,7 +55,9 @@ def test_rows_are_divided_by_their_sums():
 
 def test_modules_multiply_what_they_do_together():
     left = Module("l", (("x", 0, 1, 0),), (Command("a", (), ((numeral("2"), (("x", 1),)),)),))
-    right = Module("r", (("y", 0, 1, 0),), (Command("a", (), ((numeral("3"), (("y", 1),)), (numeral("1"), ()))),))
+    right = Module(
+        "r", (("y", 0, 1, 0),), (Command("a", (), ((numeral("3"), (("y", 1),)), (numeral("1"), ()))),)
+    )
     model = Expanded.of(Spec("ctmc", "hand", (left, right)))
     assert model.states == [(0, 0), (1, 0), (1, 1)]
     assert model.choices[0][0].row == {2: 6, 1: 2}
@@ -111,12 +113,12 @@ def test_powers_enclose_the_exact_ones():
 
 
 def test_least_and_greatest_values_of_choices():
-    model = Expanded.of(
-        spec(
-            "mdp", 3, command(0, ("0.5", 1), ("0.5", 0)), command(0, ("0.9", 0), ("0.1", 2)), command(0, ("1", 0)),
-            items=(RewardItem(None, (), numeral("1")),),
-        )
-    )  # fmt: skip
+    commands = [
+        command(0, ("0.5", 1), ("0.5", 0)),
+        command(0, ("0.9", 0), ("0.1", 2)),
+        command(0, ("1", 0)),
+    ]
+    model = Expanded.of(spec("mdp", 3, *commands, items=(RewardItem(None, (), numeral("1")),)))
     evaluator = Evaluator(model)
 
     def value(optimum, path):
@@ -155,11 +157,19 @@ THIRD = Expected("number", Fraction(1, 3), Fraction(1, 3))
         (THIRD, answer(None, None, None, "ValueError: boom"), "wrong"),
         (THIRD, answer(None, None, None, "P: the iteration limit was reached before"), "not converged"),
         (Expected("number", math.inf, math.inf), answer(math.inf, math.inf, math.inf), "right"),
-        (Expected("number", Fraction(10) ** 309, Fraction(10) ** 309), answer(math.inf, math.inf, math.inf), "wrong"),
+        (
+            Expected("number", Fraction(10) ** 309, Fraction(10) ** 309),
+            answer(math.inf, math.inf, math.inf),
+            "wrong",
+        ),
         (Expected("number", math.inf, math.inf), answer(1e300, 1e300, 1e300), "wrong"),
         (Expected("truth", truth=True), answer(False, False, False), "wrong"),
         (Expected("truth", truth=True), answer(True, True, True), "right"),
-        (Expected("truth", truth=True), answer(None, None, None, "P>0.5 is unknown at this precision"), "unknown"),
+        (
+            Expected("truth", truth=True),
+            answer(None, None, None, "P>0.5 is unknown at this precision"),
+            "unknown",
+        ),
         (Expected("count", truth=1), answer(True, True, True), "wrong"),
         (Expected("none"), answer(1.0, 1.0, 1.0), "wrong"),
     ],
@@ -183,7 +193,13 @@ def test_numerals_are_what_they_say():
 
 
 def test_decimals_are_near():
-    for value in (Fraction(1, 3), Fraction(2) * 10**212, Fraction(1, 10**330), Fraction(99999), Fraction(-1, 7)):
+    for value in (
+        Fraction(1, 3),
+        Fraction(2) * 10**212,
+        Fraction(1, 10**330),
+        Fraction(99999),
+        Fraction(-1, 7),
+    ):
         near = decimal_near(value, 15)
         assert abs(near.value - value) <= abs(value) / 10**14
         assert Fraction(near.text) == near.value

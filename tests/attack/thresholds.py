@@ -16,8 +16,8 @@ _LONGEST = 10**15  # of a fraction's numerator and denominator as they are writt
 def threshold_near(rng: Random, value: Fraction, any_size: bool) -> Numeral:
     """Return a threshold, none below 0, and without `any_size` none above 1.
 
-    A tie is drawn where the value can be written; else a decimal of 13 to 17 digits, at most two units of its last
-    digit from the value.
+    A tie is drawn where the value can be written; else a decimal of 13 to 17 digits, at most two units of its
+    last digit from the value.
     """
     draw = rng.random()
     found = numeral(rng.choice(("0", "1", "0.5", "0.1", "1e-9", "0.999999")))
