@@ -1,4 +1,4 @@
-"""One case of the attack: model, properties and options, drawn from a seed, and the verdicts on the answers."""
+"""A case of the attack: model, properties and options, drawn from a seed, and the verdicts on the answers."""
 
 from __future__ import annotations
 

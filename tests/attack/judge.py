@@ -79,7 +79,7 @@ def judge_number(
         greatest = expected.end
     if low > least[1] or high < greatest[0]:
         wanted = show(least) if expected.kind == "number" else f"{show(least)} to {show(greatest)}"
-        return Verdict("wrong", f"exact {wanted}, {told}")
+        return Verdict("wrong", f"exact {wanted}, {told}, outside by {_outside(low, high, least, greatest)}")
     if least[0] == math.inf and low != math.inf:
         return Verdict("missed", f"infinite: {told}")
     return (
@@ -108,6 +108,20 @@ def _judge_error(expected: Expected, error: str, formula: Formula) -> Verdict:
     if expected.kind == "none":
         return Verdict("refused", error)
     return Verdict("wrong", f"an error that is not documented: {error}")
+
+
+def _outside(
+    low: Fraction | float,
+    high: Fraction | float,
+    least: tuple[Fraction | float, Fraction | float],
+    greatest: tuple[Fraction | float, Fraction | float],
+) -> str:
+    """Return how far bounds are on the wrong side of a value, relatively, in words."""
+    bound, exact = (low, least[1]) if low > least[1] else (high, greatest[0])
+    if isinstance(bound, float) or isinstance(exact, float):
+        return "infinitely much"
+    ratio = abs(bound - exact) / max(abs(bound), abs(exact))
+    return "less than 1e-300" if ratio < Fraction(1, 10**300) else f"{float(ratio):.1e} of it"
 
 
 def _is_wide(low: Fraction | float, high: Fraction | float, options: Mapping[str, Any]) -> bool:
