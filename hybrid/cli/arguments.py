@@ -17,7 +17,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         epilog="Exit status: 0 all answered, 1 a property could not be answered, 2 wrong usage or model.",
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="{check,levels,info,plot-matrix,graph}")
+    commands = parser.add_subparsers(dest="command", metavar="{check,levels,info,plot-matrix,graph,verify}")
 
     check = commands.add_parser("check", help="check properties of a model")
     _model_options(check)
@@ -43,6 +43,11 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         metavar="FILE",
         help="also write a scheduler of an MDP that attains the answer, as CSV: of every state the action of "
         "its choice, empty where the command has no label, and the layer, which tells such choices apart",
+    )
+    check.add_argument(
+        "--certificate",
+        metavar="FILE",
+        help="also write a certificate of the answer to one property, which `hybrid verify` checks",
     )
     check.add_argument(
         "--engine",
@@ -110,9 +115,18 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         help="cpu: tarjan, scipy; gpu: fbt, max-id, multistep and options, as in fbt,segment-interval=0",
     )
 
+    verify = commands.add_parser("verify", help="check a certificate, apart from all solvers")
+    verify.add_argument("model", metavar="MODEL", help="the model that the certificate is about")
+    verify.add_argument("certificate", metavar="FILE", help="what check --certificate FILE has written")
+    verify.add_argument(
+        "--const", default="", metavar="N=4,K=2", help="the values of constants that were given to check"
+    )
+    verify.add_argument("--json", action="store_true", help="print one JSON object on standard output")
+    verify.add_argument("--quiet", action="store_true", help="no progress, no warnings")
+
     namespace = parser.parse_args(arguments)
     if namespace.command is None and not namespace.version:
-        parser.error("a command is needed: check, levels, info, plot-matrix or graph")
+        parser.error("a command is needed: check, levels, info, plot-matrix, graph or verify")
     return namespace
 
 

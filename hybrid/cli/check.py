@@ -14,6 +14,7 @@ from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.filters import MAX_LISTED
 from hybrid.checking.options import CheckOptions
+from hybrid.cli.certify import Certifier
 from hybrid.cli.console import Console
 from hybrid.cli.experiments import expand_ranges, write_table
 from hybrid.cli.model_record import model_record, model_text
@@ -46,6 +47,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if options.scheduler is not None and len(combinations) > 1:
         raise OptionError("--scheduler writes the scheduler of one run; give constants without ranges")
     properties = _read(options)
+    certifier = Certifier.of(options, properties, combinations, chosen, console)
     runs: list[dict[str, Any]] = []
     model: SymbolicModel | None = None
     built: dict[str, Any] = {}
@@ -58,8 +60,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
         rest = {k: v for k, v in constants.items() if k not in known}
         if model is None or rest != built:
             model, built = _load(options, rest, console), rest
-        answers = _answers(model, properties, own, chosen, options, console)
+        answers = _answers(model, properties, own, chosen, options, console, certifier)
         record: dict[str, Any] = {"model": model_record(model), "results": [a.record() for a in answers]}
+        if certifier is not None:
+            record["results"][0]["certificate"] = certifier.record()
         runs.append({"constants": constants, **record})
         if not options.json:
             if len(combinations) > 1:
@@ -68,11 +72,15 @@ def run(options: argparse.Namespace, console: Console) -> int:
             for answer in answers:
                 console.print()
                 console.print(_text(answer))
+            if certifier is not None:
+                console.print(certifier.text())
     if options.csv is not None:
         write_table(options.csv, runs)
     if options.json:
         single = {k: runs[0][k] for k in ("model", "results")}
         console.print(json.dumps(single if len(combinations) == 1 else runs))
+    if certifier is not None and certifier.failed:
+        return 1
     return 1 if any(result["error"] is not None for run in runs for result in run["results"]) else 0
 
 
@@ -97,6 +105,7 @@ def _answers(
     chosen: CheckOptions,
     options: argparse.Namespace,
     console: Console,
+    certifier: Certifier | None,
 ) -> list[Answer]:
     """Check the properties that were asked for."""
     if properties is None:
@@ -104,6 +113,8 @@ def _answers(
     resolved = resolve_properties(properties, model.source, constants, keep_faults=True)
     if options.chosen:
         resolved = resolved.select(options.chosen)
+    if certifier is not None:
+        return [certifier.answer(model, resolved)]
     wanted = options.scheduler is not None
     if wanted and len(resolved.properties) != 1:
         raise OptionError(

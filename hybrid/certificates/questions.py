@@ -1,0 +1,267 @@
+"""A property as the operators that have to be certified, inner ones first.
+
+What has no certificate is refused by name, before any work begins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hybrid.certificates.errors import NotCertifiableError
+from hybrid.certificates.meaning import Meaning
+from hybrid.properties.tree import (
+    Cumulative,
+    Filter,
+    Instantaneous,
+    LongRun,
+    Path,
+    Probability,
+    Reward,
+    SteadyState,
+)
+from mtbdd.language.syntax import (
+    Binary,
+    Expression,
+    LabelReference,
+    Literal,
+    ModelType,
+    Name,
+    RewardStructure,
+    Unary,
+)
+from mtbdd.language.walk import children, walk
+
+__all__ = ["Operator", "Question", "ask"]
+
+_STATE_OPERATORS = (Probability, SteadyState, Reward, Filter)
+_CONNECTIVES = ("&", "|", "=>", "<=>")
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """One operator P, S or R.
+
+    Attributes
+    ----------
+    node : Probability, SteadyState or Reward
+    kind : {"until", "next", "reward", "total", "average", "steady"}
+    maximise : bool or None
+        The optimum that the vectors enclose, after all complements; None for a chain.
+    complement : bool
+        Whether the operator's value is one less the vectors'.
+    left, right : Expression or None
+        Operands of the path: those of an until (`left` None: all states), the set of X, F and S.
+    release : str
+        For a path operator other than U and F, its letter: G, W or R.
+    structure : int
+        Place of the reward structure.
+    """
+
+    node: Probability | SteadyState | Reward
+    kind: str
+    maximise: bool | None
+    complement: bool = False
+    left: Expression | None = None
+    right: Expression | None = None
+    release: str = ""
+    structure: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A property.
+
+    Attributes
+    ----------
+    formula : Expression
+    operators : tuple of Operator
+        Inner ones first; each stands once.
+    value : Operator or None
+        The operator whose value is asked for; None if the property is a truth value.
+    """
+
+    formula: Expression
+    operators: tuple[Operator, ...]
+    value: Operator | None
+
+
+def ask(
+    formula: Expression, meaning: Meaning, kind: ModelType, structures: tuple[RewardStructure, ...]
+) -> Question:
+    """Return what a property asks for.
+
+    Raises
+    ------
+    NotCertifiableError
+        Part of it has no certificate; the message names it.
+    """
+    reader = _Reader(meaning, kind, structures)
+    while isinstance(formula, LabelReference):
+        below = meaning.definition(formula)
+        if below is None:
+            break
+        formula = below
+    reader.truth_or_number(formula)
+    found = tuple(reader.found.values())
+    top = reader.found.get(id(formula))
+    value = top if top is not None and top.node.comparison is None else None
+    for operator in found:
+        if operator is not value and operator.node.comparison is None:
+            raise NotCertifiableError(
+                f"{operator.node.position}: a value inside of a formula has no certificate; compare it with "
+                "a bound, as in P>=0.5 [ ... ], or certify it alone"
+            )
+    if not found:
+        raise NotCertifiableError("the property holds no operator P, S or R: there is nothing to certify")
+    return Question(formula, found, value)
+
+
+class _Reader:
+    """Walks through state formulas and gathers operators."""
+
+    def __init__(self, meaning: Meaning, kind: ModelType, structures: tuple[RewardStructure, ...]) -> None:
+        self._meaning, self._kind, self._structures = meaning, kind, structures
+        self.found: dict[int, Operator] = {}
+        self._seen: set[int] = set()
+
+    def truth_or_number(self, e: Expression) -> None:
+        """Gather the operators of a state formula, inner ones first."""
+        if id(e) in self._seen:
+            return
+        self._seen.add(id(e))
+        if isinstance(e, (Probability, SteadyState, Reward)):
+            operator = self._operator(e)
+            for operand in (operator.left, operator.right):
+                if operand is not None:
+                    self.truth_or_number(operand)
+            self.found[id(e)] = operator
+        elif isinstance(e, Filter):
+            raise NotCertifiableError(
+                f"{e.position}: filter(...) has no certificate; certify the operator inside of it, which "
+                "holds in all states"
+            )
+        elif isinstance(e, Path):
+            raise NotCertifiableError(f"{e.position}: a path operator outside of P has no certificate")
+        elif isinstance(e, (Name, LabelReference)):
+            below = self._meaning.definition(e)
+            if below is not None:
+                self.truth_or_number(below)
+        elif (isinstance(e, Unary) and e.operator == "!") or (
+            isinstance(e, Binary) and e.operator in _CONNECTIVES
+        ):
+            for part in children(e):
+                self.truth_or_number(part)
+        elif any(isinstance(part, (*_STATE_OPERATORS, Path)) for part in self._deep(e)):
+            raise NotCertifiableError(
+                f"{e.position}: arithmetic and comparisons on the values of operators have no certificate; "
+                "certify the operators one by one"
+            )
+
+    def _deep(self, e: Expression) -> list[Expression]:
+        """Return all nodes of an expression, also those of the labels and formulas that it mentions."""
+        found: list[Expression] = []
+        waiting, seen = [e], set()
+        while waiting:
+            for node in walk(waiting.pop()):
+                found.append(node)
+                below = self._meaning.definition(node)
+                if below is not None and id(below) not in seen:
+                    seen.add(id(below))
+                    waiting.append(below)
+        return found
+
+    # ------------------------------------------------------------------ operators
+
+    def _operator(self, node: Probability | SteadyState | Reward) -> Operator:
+        if isinstance(node, SteadyState):
+            if self._kind is ModelType.MDP:
+                raise NotCertifiableError(f"{node.position}: S on an MDP has no certificate")
+            return Operator(node, "steady", None, right=node.states)
+        maximise = self._maximise(node)
+        if isinstance(node, Probability):
+            return self._probability(node, node.path, maximise, False)
+        return self._reward(node, maximise)
+
+    def _maximise(self, node: Probability | Reward) -> bool | None:
+        letter = "P" if isinstance(node, Probability) else "R"
+        if self._kind is not ModelType.MDP:
+            if node.optimum is not None:
+                raise NotCertifiableError(f"{node.position}: {letter}{node.optimum} needs an MDP")
+            return None
+        if node.optimum is not None:
+            return node.optimum == "max"
+        if node.comparison is None:
+            raise NotCertifiableError(f"{node.position}: write {letter}min=? or {letter}max=? for an MDP")
+        return node.comparison in ("<", "<=")
+
+    def _probability(
+        self, node: Probability, path: Expression, maximise: bool | None, complement: bool
+    ) -> Operator:
+        if isinstance(path, Unary) and path.operator == "!" and any(isinstance(p, Path) for p in walk(path)):
+            turned = None if maximise is None else not maximise
+            return self._probability(node, path.operand, turned, not complement)
+        if not isinstance(path, Path):
+            raise NotCertifiableError(
+                f"{path.position}: only one path operator has a certificate, not LTL, not a state formula"
+            )
+        if path.bound is not None:
+            raise NotCertifiableError(
+                f"{path.position}: a path operator with a bound on steps or time has no certificate in this "
+                "version; certify it without the bound"
+            )
+        for operand in (path.left, path.right):
+            if operand is not None and _has_path(operand):
+                raise NotCertifiableError(
+                    f"{path.position}: LTL (a path operator inside of a path operator) has no certificate"
+                )
+        if path.operator == "X":
+            return Operator(node, "next", maximise, complement, right=path.right)
+        release = path.operator if path.operator in ("G", "W", "R") else ""
+        if release and maximise is not None:
+            maximise = not maximise
+        return Operator(node, "until", maximise, complement != bool(release), path.left, path.right, release)
+
+    def _reward(self, node: Reward, maximise: bool | None) -> Operator:
+        structure, target = self._structure(node), node.target
+        if isinstance(target, LongRun):
+            if self._kind is ModelType.MDP:
+                raise NotCertifiableError(f"{node.position}: R [ S ] on an MDP has no certificate")
+            return Operator(node, "average", None, structure=structure)
+        if isinstance(target, (Cumulative, Instantaneous)) and target.time is not None:
+            raise NotCertifiableError(
+                f"{target.position}: rewards up to a time or at a time have no certificate in this version"
+            )
+        if isinstance(target, Cumulative):
+            if self._kind is ModelType.MDP:
+                raise NotCertifiableError(
+                    f"{target.position}: total rewards (C) of an MDP have no certificate in this version; "
+                    "certify R [ F states ]"
+                )
+            return Operator(node, "total", None, structure=structure)
+        if isinstance(target, Path) and target.operator == "F" and target.bound is None:
+            if _has_path(target.right):
+                raise NotCertifiableError(f"{target.position}: LTL has no certificate")
+            return Operator(node, "reward", maximise, right=target.right, structure=structure)
+        raise NotCertifiableError(f"{target.position}: of rewards only F, C and S have certificates")
+
+    def _structure(self, node: Reward) -> int:
+        names = [structure.name for structure in self._structures]
+        if not names:
+            raise NotCertifiableError(f"{node.position}: the model has no reward structure")
+        if node.structure is None:
+            return 0
+        if isinstance(node.structure, str):
+            return names.index(node.structure)
+        return int(self._meaning.value(node.structure)) - 1
+
+
+def _has_path(formula: Expression) -> bool:
+    """Whether a path operator occurs outside of P, S, R and filters."""
+    waiting = [formula]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Path):
+            return True
+        if not isinstance(part, (*_STATE_OPERATORS, Literal)):
+            waiting.extend(children(part))
+    return False

@@ -1,0 +1,122 @@
+"""`hybrid check --certificate FILE`: one property, answered and certified."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from hybrid.checking.answer import Answer
+from hybrid.checking.options import CheckOptions
+from hybrid.cli.console import Console
+from hybrid.cli.sizes import bytes_text
+from hybrid.options import OptionError
+from hybrid.properties import Properties
+from mtbdd.language import parse_constants
+from mtbdd.language.sources import read_source
+from mtbdd.model import SymbolicModel
+
+if TYPE_CHECKING:
+    from hybrid.certificates.making import CertificateMaker, Made
+
+__all__ = ["Certifier"]
+
+
+class Certifier:
+    """Makes the certificate that a command line asks for.
+
+    Parameters
+    ----------
+    maker : CertificateMaker
+    file : str
+        Where to write it.
+    """
+
+    def __init__(self, maker: CertificateMaker, file: str) -> None:
+        self._maker, self._file = maker, file
+        self._made: Made | None = None
+
+    @classmethod
+    def of(
+        cls,
+        options: argparse.Namespace,
+        properties: Properties | None,
+        combinations: Sequence[str],
+        chosen: CheckOptions,
+        console: Console,
+    ) -> Certifier | None:
+        """Return what a command line asks for, None if it asks for no certificate.
+
+        Raises
+        ------
+        OptionError
+            Not one property is asked for, or it has no certificate; nothing has been computed then.
+        """
+        if options.certificate is None:
+            return None
+        if len(combinations) > 1:
+            raise OptionError("--certificate is about one run; give constants without ranges")
+        if options.scheduler is not None:
+            raise OptionError("--certificate and --scheduler are two runs; give one of them")
+        found = () if properties is None else properties.properties
+        if properties is not None and options.chosen:
+            found = properties.select(options.chosen).properties
+        if properties is None or len(found) != 1:
+            raise OptionError(
+                f"--certificate is about one property, and {len(found)} are to be checked; choose one with "
+                "--property"
+            )
+        from hybrid.certificates.errors import NotCertifiableError  # most runs need none of it
+        from hybrid.certificates.making import CertificateMaker
+        from hybrid.certificates.subject import PropertyText
+
+        constants = parse_constants(combinations[0])
+        index = next(i for i, p in enumerate(properties.properties) if p is found[0])
+        inline = properties.file == "<property>"
+        text = options.property if inline else read_source(properties.file, "properties")
+        declared = {c.name for c in properties.constants}
+        own = {name: value for name, value in constants.items() if name in declared}
+        try:
+            maker = CertificateMaker(
+                options.model, constants, chosen, PropertyText(text, index, own), console.iteration
+            )
+        except NotCertifiableError as error:
+            raise OptionError(f"--certificate: {error}") from None
+        return cls(maker, options.certificate)
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is an answer without a certificate."""
+        return self._made is not None and self._made.certificate is None
+
+    def answer(self, model: SymbolicModel, resolved: Properties) -> Answer:
+        """Return the answer to the one property; its certificate is written to its file.
+
+        Raises
+        ------
+        OptionError
+            The file cannot be written.
+        """
+        made = self._made = self._maker.make(model, resolved.properties[0])
+        if made.certificate is not None:
+            try:
+                made.size = made.write(self._file)
+            except OSError as error:
+                raise OptionError(f"--certificate: cannot write {self._file}: {error.strerror}") from None
+        return made.answer
+
+    def record(self) -> dict[str, Any] | None:
+        """Return what the certificate shows as plain JSON values."""
+        made = self._made
+        if made is None:
+            return None
+        if made.finding is None:
+            return {"file": None, "error": made.reason}
+        return {"file": self._file, "bytes": made.size, "error": None, **made.finding.record()}
+
+    def text(self) -> str:
+        """Return what the certificate shows as a line of text."""
+        made = self._made
+        if made is None or made.finding is None:
+            return f"  certificate  none: {made.reason if made else 'nothing was checked'}"
+        return f"  certificate  {made.finding.text()}; written to {self._file}, {bytes_text(made.size)}"

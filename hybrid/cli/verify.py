@@ -1,0 +1,46 @@
+"""`hybrid verify`: a certificate, checked against a model's text."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from hybrid.certificates.errors import CertificateError
+from hybrid.certificates.verify import Verified, verify
+from hybrid.cli.console import Console
+from hybrid.cli.sizes import seconds_text
+from mtbdd.language import parse_constants
+
+__all__ = ["run"]
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Check the certificate, print what it shows; return the exit status."""
+    constants = parse_constants(options.const)
+    try:
+        found = verify(options.model, options.certificate, constants)
+    except CertificateError as error:
+        if options.json:
+            console.print(json.dumps({"valid": False, "error": str(error)}))
+        console.error(f"not verified: {error}")
+        return 1
+    if options.json:
+        console.print(json.dumps({"valid": True, "error": None, **found.record()}))
+    else:
+        console.print(_text(found))
+    return 0
+
+
+def _text(found: Verified) -> str:
+    """Return what was shown as lines of text."""
+    swept = f"{found.states:,} states, {found.transitions:,} transitions"
+    if found.choices != found.states:
+        swept = f"{found.states:,} states, {found.choices:,} choices, {found.transitions:,} transitions"
+    return "\n".join(
+        [
+            found.property,
+            f"  verified     {found.finding.text()}",
+            f"  sweep        {swept} in {seconds_text(found.seconds)}, {found.exact:,} inequalities in "
+            "whole numbers",
+        ]
+    )
