@@ -97,13 +97,18 @@ class Condition(ABC):
         with np.errstate(all="ignore"):
             weights = doubles[t.weight]
             flow = np.add.reduceat(weights * x[t.target], heads)
-            earned = self._earned()
+            earned = self.gains()
             if earned is not None:
                 flow = flow + doubles[earned]
             found: Vector = flow / np.add.reduceat(weights, heads)
         return found
 
-    def _earned(self) -> Places | None:
+    def unknown(self, middle: Vector) -> Mask:
+        """Return the states whose values near `middle` are those of an equation ``x = f(x)``."""
+        return np.zeros(middle.size, np.bool_)
+
+    def gains(self) -> Places | None:
+        """Return what a step earns in the equation ``x = f(x)``, scaled; None for nothing."""
         return None
 
     def _of_states(self, choices: Mask, every: bool) -> Mask:
@@ -125,6 +130,10 @@ class Until(Condition):
 
     name = "until probabilities"
     greatest = 1.0
+
+    def unknown(self, middle: Vector) -> Mask:
+        """Return the safe states whose probability is neither 0 nor 1."""
+        return self.safe & ~self.target & (middle > 0) & (middle < 1)
 
     def lower_faults(self, lower: Vector) -> tuple[Mask, str]:
         """Return where ``l <= f(l)`` fails, or where nothing leads from a positive value to the target."""
@@ -194,8 +203,14 @@ class Total(Condition):
         if self._losing:
             self.least = -np.inf
 
-    def _earned(self) -> Places:
+    def gains(self) -> Places:
+        """Return what a step earns, scaled."""
         return self.earned
+
+    def unknown(self, middle: Vector) -> Mask:
+        """Return the states outside of the target with a finite reward other than zero."""
+        found: Mask = ~self.target & np.isfinite(middle) & (middle != 0)
+        return found
 
     def lower_faults(self, lower: Vector) -> tuple[Mask, str]:
         """Return where ``l <= r + P l`` fails, or where an infinite value is not."""
@@ -260,9 +275,6 @@ class Average(Condition):
     name = "long-run averages"
     least = -np.inf
     has_bias = True
-
-    def _earned(self) -> Places:
-        return self.earned
 
     def lower_faults(self, lower: Vector) -> tuple[Mask, str]:
         """Return where ``l <= P l``, or in the long run ``l <= r + P h - h``, fails."""

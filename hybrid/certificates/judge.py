@@ -74,8 +74,9 @@ class Judge:
     ----------
     transitions : Transitions
     meaning : Meaning
-    structures : sequence of RewardStructure
+    structures : tuple of RewardStructure
         The model's, as written.
+    question : Question
 
     Attributes
     ----------
@@ -83,9 +84,14 @@ class Judge:
     """
 
     def __init__(
-        self, transitions: Transitions, meaning: Meaning, structures: tuple[RewardStructure, ...]
+        self,
+        transitions: Transitions,
+        meaning: Meaning,
+        structures: tuple[RewardStructure, ...],
+        question: Question,
     ) -> None:
         self._t, self._meaning, self._structures = transitions, meaning, structures
+        self._question, self._top = question, question.formula
         transitions.states.meaning = meaning
         self.sweep, self._search = Sweep(transitions), Search(transitions)
         self._truths: dict[int, Mask] = {}
@@ -162,7 +168,7 @@ class Judge:
             self._truths[id(operator.node)] = self._compared(operator, part)
 
     def _compared(self, operator: Operator, part: PartVectors) -> Mask:
-        """Return where an operator's comparison holds; everything has to be decided."""
+        """Return where an operator's comparison holds; it has to be decided where that matters."""
         node = operator.node
         if node.threshold is None or node.comparison is None:
             raise CertificateError("a comparison without a bound")
@@ -173,7 +179,10 @@ class Judge:
         strict = relation in (">", "<=")  # x > b, or its negation x <= b, parts the doubles behind b
         edge = _first_double(bound, strict)
         at_least, below = part.lower >= edge, part.upper < edge
-        open_ = np.flatnonzero(~at_least & ~below)
+        undecided = ~at_least & ~below
+        if node is self._top:
+            undecided &= self._built_in["init"]
+        open_ = np.flatnonzero(undecided)
         if open_.size:
             place = int(open_[0])
             raise CertificateError(
@@ -185,9 +194,9 @@ class Judge:
 
     # ------------------------------------------------------------------ the property
 
-    def finding(self, question: Question, parts: list[PartVectors]) -> Finding:
+    def finding(self, parts: list[PartVectors]) -> Finding:
         """Return what settled operators show about the initial states."""
-        initial = self._t.initial
+        initial, question = self._t.initial, self._question
         if question.value is None:
             return Finding(bool(self.truth(question.formula)[initial].all()), None, None)
         part = parts[question.operators.index(question.value)]

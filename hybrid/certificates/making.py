@@ -146,7 +146,7 @@ class CertificateMaker:
         parts: list[PartVectors] = []
         try:
             transitions = self._subject.transitions(numbers, self._meaning)
-            judge = Judge(transitions, self._meaning, self._subject.syntax.rewards)
+            judge = Judge(transitions, self._meaning, self._subject.syntax.rewards, self._question)
             for operator in self._question.operators:
                 part = self._part(judge, operator, checker, order)
                 judge.settle(operator, part)
@@ -163,7 +163,7 @@ class CertificateMaker:
             numbers,
             parts,
         )
-        return Made(answer, certificate, judge.finding(self._question, parts))
+        return Made(answer, certificate, judge.finding(parts))
 
     def _part(self, judge: Judge, operator: Operator, checker: _Recorder, order: Ints) -> PartVectors:
         """Return vectors of one operator that satisfy its conditions, or come close to."""

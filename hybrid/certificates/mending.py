@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from hybrid.certificates.archive import PartVectors
 from hybrid.certificates.conditions import Average, Condition
+from hybrid.certificates.solving import slackened
 from hybrid.solvers.base import Criterion
 
 __all__ = ["averages", "mended"]
@@ -22,37 +23,56 @@ __all__ = ["averages", "mended"]
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-_ROUNDS = 100
+_ROUNDS = 40
 _PLACES = 2.0**-51
 _OMEGA = 0.9  # below 1, so that chains with a period settle
 _STEPS = 20  # between two looks at the averages
 _PATIENCE = 100  # looks without a gain after which rounding is what is left
 
 
-def mended(condition: Condition, lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
-    """Return bounds moved to the loose side until the inequalities hold, if they do within some rounds.
+def mended(
+    condition: Condition, lower: Vector, upper: Vector, unknown: Mask | None = None
+) -> tuple[Vector, Vector]:
+    """Return bounds moved to the loose side until the inequalities hold, if that is possible.
 
     A state that fails takes what one step makes of the vector, rounded to the loose side, more so with every
-    round.  Time: one sweep a round.
+    round; if some rounds do not do, small systems are solved anew.
+
+    Parameters
+    ----------
+    condition : Condition
+    lower, upper : ndarray of float64, shape (states,)
+    unknown : ndarray of bool, shape (states,), optional
+        The states that an equation ``x = f(x)`` is about; default those that the condition names.
+
+    Notes
+    -----
+    Time: one sweep a round.
     """
     lower, upper = (np.clip(v, condition.least, condition.greatest) for v in (lower, upper))
-    _mend(condition, lower, -1.0)
-    _mend(condition, upper, 1.0)
+    with np.errstate(invalid="ignore"):
+        middle = np.where(lower == upper, lower, 0.5 * (lower + upper))
+    if _mend(condition, lower, -1.0) and _mend(condition, upper, 1.0):
+        return lower, upper
+    for low, high in slackened(condition, middle, condition.unknown(middle) if unknown is None else unknown):
+        if not condition.lower_faults(low)[0].any() and not condition.upper_faults(high)[0].any():
+            return low, high
     return lower, upper
 
 
-def _mend(condition: Condition, x: Vector, direction: float) -> None:
-    """Move a vector in place; direction 1 moves up."""
+def _mend(condition: Condition, x: Vector, direction: float) -> bool:
+    """Move a vector in place, up for direction 1, and return whether it holds then."""
     for round_ in range(_ROUNDS):
         faults, _ = condition.lower_faults(x) if direction < 0 else condition.upper_faults(x)
         places = np.flatnonzero(faults)
         if places.size == 0:
-            return
+            return True
         image = _best(condition, x)[places]
         image += direction * np.abs(image) * (_PLACES * 2.0 ** (round_ // 4))
         image = np.nextafter(image, direction * np.inf)
         moved = np.fmin(x[places], image) if direction < 0 else np.fmax(x[places], image)
         x[places] = np.clip(moved, condition.least, condition.greatest)
+    return False
 
 
 def _best(condition: Condition, x: Vector) -> Vector:
@@ -89,7 +109,7 @@ def averages(condition: Average, lower: Vector, upper: Vector, criterion: Criter
     lower[~ends] -= max(0.0, float((lower[ends] - low[ends]).max())) * (1 + 1e-9)
     upper[~ends] += max(0.0, float((high[ends] - upper[ends]).max())) * (1 + 1e-9)
     lower[ends], upper[ends] = low[ends], high[ends]
-    lower, upper = mended(condition, lower, upper)
+    lower, upper = mended(condition, lower, upper, ~ends)
     return PartVectors(lower, upper, course.h)
 
 

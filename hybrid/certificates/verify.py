@@ -105,10 +105,10 @@ def verify(
                 f"expected vectors of {len(question.operators)} operators, got those of {len(found.parts)}"
             )
         transitions = subject.transitions(found.states, meaning)
-        judge = Judge(transitions, meaning, subject.syntax.rewards)
+        judge = Judge(transitions, meaning, subject.syntax.rewards, question)
         for operator, part in zip(question.operators, found.parts, strict=True):
             judge.settle(operator, part)
-        shown = judge.finding(question, found.parts)
+        shown = judge.finding(found.parts)
     except NotCertifiableError as error:
         raise CertificateError(str(error)) from None
     except RecursionError:

@@ -1,0 +1,152 @@
+"""Certificates of random models: accepted when they are true, refused as soon as they claim too much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hybrid.certificates.archive import Certificate
+from hybrid.certificates.errors import CertificateError
+from tests.chain_oracles import (
+    backward_states,
+    bottom_components,
+    reachability_rewards,
+    stationary_distribution,
+    until_probabilities,
+)
+from tests.hybrid.certificates.helpers import Case, make
+from tests.hybrid.certificates.random_chains import RandomChain
+from tests.hybrid.mdp import optima
+from tests.hybrid.mdp.optima import build_mdp
+
+Exact = Sequence[Fraction | float]
+
+
+def assert_sound(case: Case, exact: Exact, rng: np.random.Generator) -> None:
+    """The vectors hold the exact values, and any vector that does not is refused."""
+    found = case.verify().finding
+    (part,) = case.certificate.parts
+    for low, value, high in zip(part.lower.tolist(), exact, part.upper.tolist(), strict=True):
+        assert low <= value <= high
+        assert low == high or high - low <= 1e-6 * max(1.0, float(value))
+    assert found.lower is not None and found.upper is not None
+    for _ in range(4):
+        state, factor = int(rng.integers(len(exact))), float(rng.choice([1e-15, 1e-9, 1e-3, 0.5]))
+        value = exact[state]
+        if value != math.inf and rng.random() < 0.5:
+            above = np.nextafter(float(value), np.inf) * (1 + factor) + (factor if value == 0 else 0)
+            claim, name = above, "lower"
+            assert claim > value
+        elif value != 0:
+            # Also the least claim that is wrong, and a finite value where it is infinite.
+            claim = 1e300 if value == math.inf else np.nextafter(float(value), -np.inf) * (1 - factor)
+            name = "upper"
+            assert claim < value
+        else:
+            continue
+
+        def spoil(c: Certificate, state: int = state, name: str = name, claim: float = claim) -> None:
+            getattr(c.parts[0], name)[state] = claim
+
+        with pytest.raises(CertificateError, match="state"):
+            case.spoilt(spoil)
+
+
+CASES = range(12)
+
+
+@pytest.mark.parametrize("number", CASES)
+@pytest.mark.parametrize("continuous", [False, True], ids=["dtmc", "ctmc"])
+def test_until_on_chains(continuous: bool, number: int, rng: np.random.Generator, tmp_path: Path) -> None:
+    chain = RandomChain(rng, continuous)
+    everything, target = set(range(chain.size)), {1}
+    safe = everything - {0}
+    exact = until_probabilities(chain.rates, everything, target)
+    assert_sound(make(tmp_path, chain.text, "P=? [ F x=1 ]"), exact, rng)
+    exact = until_probabilities(chain.rates, safe, target)
+    assert_sound(make(tmp_path, chain.text, "P=? [ x!=0 U x=1 ]"), exact, rng)
+
+
+@pytest.mark.parametrize("number", CASES)
+@pytest.mark.parametrize("continuous", [False, True], ids=["dtmc", "ctmc"])
+def test_rewards_on_chains(continuous: bool, number: int, rng: np.random.Generator, tmp_path: Path) -> None:
+    chain = RandomChain(rng, continuous)
+    exact = reachability_rewards(chain.rates, chain.rewards, {1}, continuous)
+    assert_sound(make(tmp_path, chain.text, "R=? [ F x=1 ]"), exact, rng)
+    everything = range(chain.size)
+    over = set(everything) - backward_states(chain.rates, {s for s in everything if chain.rewards[s] != 0})
+    exact = reachability_rewards(chain.rates, chain.rewards, over, continuous)
+    assert_sound(make(tmp_path, chain.text, "R=? [ C ]"), exact, rng)
+
+
+@pytest.mark.parametrize("number", CASES)
+@pytest.mark.parametrize("continuous", [False, True], ids=["dtmc", "ctmc"])
+def test_averages_on_chains(continuous: bool, number: int, rng: np.random.Generator, tmp_path: Path) -> None:
+    chain = RandomChain(rng, continuous)
+    spread = [stationary_distribution(chain.rates, {s: Fraction(1)}, continuous) for s in range(chain.size)]
+    exact = [sum((p * r for p, r in zip(row, chain.rewards, strict=True)), Fraction(0)) for row in spread]
+    assert_sound(make(tmp_path, chain.text, "R=? [ S ]"), exact, rng)
+    case = make(tmp_path, chain.text, "S=? [ x<=1 ]")
+    assert_sound(case, [row[0] + row[1] for row in spread], rng)
+    wide = max(bottom_components(chain.rates), key=len)
+    if len(wide) > 1:
+
+        def spoil(c: Certificate) -> None:
+            bias = c.parts[0].bias
+            assert bias is not None
+            bias[min(wide)] += 1.0
+
+        with pytest.raises(CertificateError, match="P h"):
+            case.spoilt(spoil)
+
+
+@pytest.mark.parametrize("number", CASES)
+@pytest.mark.parametrize("maximise", [False, True], ids=["min", "max"])
+def test_optima_on_mdps(maximise: bool, number: int, rng: np.random.Generator, tmp_path: Path) -> None:
+    text, word = random_mdp(rng), "max" if maximise else "min"
+    _, mdp = build_mdp(text)
+    everything = set(range(mdp.graph.n_states))
+    target = optima.states_of(mdp, lambda v: v["x"] == 1)
+    case = make(tmp_path, text, f"P{word}=? [ F x=1 ]")
+    assert_sound(case, optima.until(mdp, everything, target, maximise), rng)
+    safe = optima.states_of(mdp, lambda v: v["x"] != 0)
+    case = make(tmp_path, text, f"P{word}=? [ x!=0 U x=1 ]")
+    assert_sound(case, optima.until(mdp, safe, target, maximise), rng)
+    case = make(tmp_path, text, f"R{word}=? [ F x=1 ]")
+    assert_sound(case, optima.reachability_rewards(mdp, 0, target, maximise), rng)
+
+
+@pytest.mark.parametrize("number", CASES)
+@pytest.mark.parametrize("maximise", [False, True], ids=["min", "max"])
+def test_next_steps_on_mdps(maximise: bool, number: int, rng: np.random.Generator, tmp_path: Path) -> None:
+    text, word = random_mdp(rng), "max" if maximise else "min"
+    _, mdp = build_mdp(text)
+    goal = optima.states_of(mdp, lambda v: v["x"] <= 1)
+    start = [Fraction(int(s in goal)) for s in range(mdp.graph.n_states)]
+    case = make(tmp_path, text, f"P{word}=? [ X x<=1 ]")
+    assert_sound(case, optima.steps_back(mdp, start, 1, maximise), rng)
+
+
+def random_mdp(rng: np.random.Generator) -> str:
+    """The text of an MDP of up to six states with up to three choices each, loops, end components."""
+    n = int(rng.integers(2, 6))
+    commands, rewards = [], []
+    for s in range(n):
+        for choice in range(int(rng.integers(0, 4))):
+            targets = rng.choice(n, size=int(rng.integers(1, min(n, 3) + 1)), replace=False).tolist()
+            parts = [int(rng.integers(1, 4)) for _ in targets]
+            updates = " + ".join(f"{p}/{sum(parts)}:(x'={t})" for p, t in zip(parts, targets, strict=True))
+            action = "ab"[choice % 2] if rng.random() < 0.5 else ""
+            commands.append(f"[{action}] x={s} -> {updates};")
+        if rng.random() < 0.6:
+            rewards.append(f"x={s} : {int(rng.integers(0, 3))}; [a] x={s} : {int(rng.integers(0, 2))};")
+    body, earned = "\n".join(commands), "\n".join(rewards)
+    return (
+        f"mdp\nmodule m\nx : [0..{n - 1}];\n[a] x<0 -> true;\n{body}\nendmodule\ninit true endinit\n"
+        f"rewards\n{earned}\nx<0 : 1;\nendrewards\n"
+    )
