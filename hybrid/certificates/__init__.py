@@ -1,5 +1,6 @@
 """Certificates: what shows that an answer is right, and their check by code that shares nothing with solvers.
 
 `hybrid.certificates.verify` reads a model's text and a certificate and takes one sweep over the explicit
-transitions; `hybrid.certificates.making` alone knows the solvers.
+transitions.  Of this package only `making` knows the solvers; `mending`, `solving` and
+`poisson` serve it.
 """

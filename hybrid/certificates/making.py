@@ -18,7 +18,8 @@ from hybrid.certificates.archive import Certificate, PartVectors, write_certific
 from hybrid.certificates.conditions import Average
 from hybrid.certificates.errors import CertificateError, NotCertifiableError
 from hybrid.certificates.judge import Finding, Judge
-from hybrid.certificates.mending import averages, mended
+from hybrid.certificates.mending import mended
+from hybrid.certificates.poisson import averages
 from hybrid.certificates.questions import Operator
 from hybrid.certificates.states import count_valuations
 from hybrid.certificates.subject import PropertyText, Subject, number_text
