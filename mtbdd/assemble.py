@@ -14,7 +14,8 @@ from mtbdd.partition import Partition
 
 __all__ = ["assemble", "enabled_choices", "row_divisors"]
 
-_NEAR = 8.0  # units of 2^-53: probabilities that add up to 1 so closely only have rounding errors
+_NEAR = 2.0**-50  # of 1: probabilities that add up so closely only have rounding errors
+_NEAR_UNITS = 9.0  # the same in units of 2^-53, its own computation included
 
 
 def enabled_choices(events: Sequence[Event], states: Node) -> Partition:
@@ -36,13 +37,10 @@ def row_divisors(events: Sequence[Event], states: Node) -> Partition:
     totals = Partition(choices.manager)
     for event in events:
         totals = totals.plus(event.exits.only(states))
-    if all(value == 1 for value, _ in totals) and totals.units == 0.0:
-        return choices
-
-    def divisor(count: float, total: float) -> float:
-        return count if abs(total / count - 1) <= _NEAR * 2.0**-53 else total
-
-    return choices.combine(totals, divisor, totals.units + _NEAR)
+    pairs = choices.combine(totals, lambda count, total: (count, total))
+    exact = totals.units == 0 and all(count == total for (count, total), _ in pairs)
+    units = 0.0 if exact else totals.units + _NEAR_UNITS
+    return pairs.map(lambda pair: pair[0] if abs(pair[1] / pair[0] - 1) <= _NEAR else pair[1], units)
 
 
 def assemble(

@@ -76,6 +76,8 @@ class Event:
         Sum of the event's rates over all successors of a state (row bits).
     suspects : list of Suspect
         What must not be reachable.
+    commands : tuple of tuple of Command
+        The commands of every module that takes part.
     """
 
     action: str | None
@@ -84,6 +86,7 @@ class Event:
     choices: Partition
     exits: Partition
     suspects: list[Suspect] = field(default_factory=list)
+    commands: tuple[tuple[Command, ...], ...] = ()
 
 
 def translate_events(model: ResolvedModel, translator: ExpressionTranslator) -> list[Event]:
@@ -120,7 +123,8 @@ def synchronise(action: str | None, components: Sequence[Event], translator: Exp
             others = [_all_but(sets, i, manager.true) for sets in (enabled, live)]
             suspects += [replace(s, states=s.states & others[s.moves]) for s in c.suspects]
     touched = tuple(v.name for v in encoding.variables if v.name in assigned)
-    return Event(action, touched, rates.nonzero(), choices, exits.nonzero(), suspects)
+    commands = tuple(own for c in components for own in c.commands)
+    return Event(action, touched, rates.nonzero(), choices, exits.nonzero(), suspects, commands)
 
 
 def _all_but(sets: Sequence[Node], left_out: int, everything: Node) -> Node:
@@ -151,7 +155,7 @@ def component(commands: Sequence[Command], translator: ExpressionTranslator) -> 
         for update in command.updates:
             rates = rates.plus(_update(command, update, guard, touched, translator, suspects))
         exits = exits.plus(translator.partition(total_weight(command), guard).nonzero())
-    return Event(None, touched, rates, choices, exits, suspects)
+    return Event(None, touched, rates, choices, exits, suspects, (tuple(commands),))
 
 
 def _update(

@@ -46,15 +46,25 @@ class SymbolicMatrix:
     units: float = 0.0
 
     @classmethod
-    def from_partition(cls, partition: Partition) -> SymbolicMatrix:
-        """Return the matrix of a partition; zero values are dropped, values a rounding error apart united.
+    def from_partition(cls, partition: Partition, unite: bool = True) -> SymbolicMatrix:
+        """Return the matrix of a partition; zero values are dropped.
 
+        Parameters
+        ----------
+        partition : Partition
+        unite : bool
+            Give values that are a rounding error apart one terminal.
+
+        Notes
+        -----
         Time: one conjunction and about log2(m) disjunctions a value over the diagram's size.
         """
-        return cls.from_disjoint(partition.manager, [(partition, partition.manager.true)])
+        return cls.from_disjoint(partition.manager, [(partition, partition.manager.true)], unite)
 
     @classmethod
-    def from_disjoint(cls, manager: Manager, parts: Sequence[tuple[Partition, Node]]) -> SymbolicMatrix:
+    def from_disjoint(
+        cls, manager: Manager, parts: Sequence[tuple[Partition, Node]], unite: bool = True
+    ) -> SymbolicMatrix:
         """Return the sum of functions with disjoint supports, each cut to a set of entries.
 
         Parameters
@@ -63,8 +73,11 @@ class SymbolicMatrix:
         parts : sequence of (Partition, Node)
             A function and the set to cut it to; terminals are attached before the cut, while the
             diagrams are small.
+        unite : bool
+            Give values that are a rounding error apart one terminal.
         """
-        representative = merge_close([canonical(v) for part, _ in parts for v in part.pieces])
+        found = [canonical(v) for part, _ in parts for v in part.pieces]
+        representative = merge_close(found) if unite else {v: v for v in found}
         values = sorted({v for v in representative.values() if v != 0})
         bits = manager.index_bits(max(len(values) - 1, 0).bit_length())
         cubes = {v: manager.cube(bits, k) for k, v in enumerate(values)}

@@ -101,9 +101,10 @@ class Partition:
         return self.combine(other, _product, _compound(units, 1.0))
 
     def divided(self, other: Partition) -> Partition:
-        """Return the pointwise quotient by positive numbers; it is zero only where the dividend is."""
-        exact = other.units == 0.0 and all(math.frexp(by)[0] == 0.5 for by, _ in other)
-        units = self.units if exact else _compound(_compound(self.units, other.units), 1.0)
+        """Return the pointwise quotient by a positive function; it is zero only where this one is."""
+        units = _compound(self.units, other.units)
+        if any(math.frexp(by)[0] != 0.5 for by, _ in other):  # powers of two round nothing
+            units = _compound(units, 1.0)
         return self.combine(other, lambda a, by: _nonzero(a / by, a), units)
 
     def plus(self, other: Partition) -> Partition:

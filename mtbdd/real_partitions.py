@@ -11,10 +11,11 @@ import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from mtbdd.encoding import Encoding
 from mtbdd.language.enclosing import has_doubles, nearest_nonzero
 from mtbdd.language.errors import EvaluationError
 from mtbdd.language.evaluate import apply_to_arrays, evaluate, expression_variables
@@ -26,14 +27,25 @@ from mtbdd.language.walk import walk
 from mtbdd.manager import Manager, Node
 from mtbdd.partition import Partition
 
-if TYPE_CHECKING:
-    from mtbdd.expressions import ExpressionTranslator
-
 __all__ = ["RealPartitions", "constant_partition"]
 
 _LEAF_COMBINATIONS = 1024  # values of its variables for which a part is evaluated one by one
 _NOTHING = math.nan  # the value of an expression that has none
 _LOGIC = frozenset(("&", "|", "=>", "<=>"))
+
+
+class Translator(Protocol):
+    """What sets and partitions of expressions without doubles come from."""
+
+    @property
+    def encoding(self) -> Encoding:
+        """Where the variables live."""
+
+    def states(self, expression: Expression) -> Node:
+        """Return the set of assignments where a boolean expression holds."""
+
+    def partition(self, expression: Expression) -> Partition:
+        """Return the partition of the assignments by the expression's value."""
 
 
 def constant_partition(manager: Manager, literal: Literal) -> Partition:
@@ -50,11 +62,11 @@ class RealPartitions:
 
     Parameters
     ----------
-    translator : ExpressionTranslator
+    translator : Translator
         Gives the sets of boolean parts and the partitions of parts without doubles.
     """
 
-    def __init__(self, translator: ExpressionTranslator) -> None:
+    def __init__(self, translator: Translator) -> None:
         self._translator = translator
         self._manager = translator.encoding.manager
         self._known: dict[int, Partition] = {}

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import math
+import sys
+from fractions import Fraction
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from mtbdd.amounts import Amount, added_up, scaled
 from mtbdd.faults import BuildError, format_state
+from mtbdd.language.enclosing import enclose
 from mtbdd.language.errors import Fault
-from mtbdd.language.evaluate import evaluate, expression_variables
+from mtbdd.language.evaluate import expression_variables
 from mtbdd.language.syntax import Expression, LabelReference, RewardItem
 from mtbdd.language.walk import walk
 from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.model import SymbolicModel
 from mtbdd.partition import Partition
+from mtbdd.real_partitions import RealPartitions
 from mtbdd.states import StateIndex
-from mtbdd.vectors import expand, expand_sum
+from mtbdd.vectors import expand
 
-__all__ = ["action_rewards", "expression_values", "reward_rates", "state_rewards"]
+__all__ = [
+    "action_rewards",
+    "expression_enclosure",
+    "expression_values",
+    "reward_error",
+    "reward_rates",
+    "state_reward_error",
+    "state_rewards",
+]
 
 _SYMBOLIC_BITS = 12  # expressions over more bits take too many values to be worth a set each
 
@@ -30,7 +46,7 @@ def reward_rates(
     """Return the expected reward that each state earns a step or a time unit.
 
     State rewards plus, for every transition reward, its value times the probability or
-    rate of the transitions that carry it.
+    rate of the transitions that carry it.  Probabilities are those of the scaled row.
 
     Parameters
     ----------
@@ -46,11 +62,13 @@ def reward_rates(
     Returns
     -------
     ndarray of float64, shape (within.size,)
+        Zero, or of the right sign, wherever the exact number is; off by at most `reward_error`.
 
     Raises
     ------
     BuildError
-        A reward of one of these states is not a finite number.
+        A reward of one of these states is not a finite number, or rewards of both signs cancel so far that it
+        is not known whether anything is left.
     ValueError
         No layer is given for an MDP.
 
@@ -58,18 +76,36 @@ def reward_rates(
     -----
     Time: O(n) for every item with a wide expression; items with few values are added as sets.
     """
-    return _rewards(model, structure, within, True, _carriers(model, layer))
+    return _rewards(model, structure, within, True, _carriers(model, structure, layer))[0]
+
+
+def reward_error(
+    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None
+) -> Vector | None:
+    """Return a bound on the absolute error of `reward_rates` against the numbers that the text means.
+
+    Returns
+    -------
+    ndarray of float64, shape (within.size,), or None
+        None if all rewards are exact.
+    """
+    return _rewards(model, structure, within, True, _carriers(model, structure, layer))[1]
 
 
 def state_rewards(model: SymbolicModel, structure: int, within: StateIndex) -> Vector:
-    """Return the state rewards alone, shape (within.size,).
+    """Return the state rewards alone, shape (within.size,); off by at most `state_reward_error`.
 
     Raises
     ------
     BuildError
-        A reward of one of these states is not a finite number.
+        As for `reward_rates`.
     """
-    return _rewards(model, structure, within, True, [])
+    return _rewards(model, structure, within, True, [])[0]
+
+
+def state_reward_error(model: SymbolicModel, structure: int, within: StateIndex) -> Vector | None:
+    """Return a bound on the absolute error of `state_rewards`, or None if they are exact."""
+    return _rewards(model, structure, within, True, [])[1]
 
 
 def action_rewards(
@@ -82,35 +118,36 @@ def action_rewards(
     Raises
     ------
     BuildError
-        A reward of one of these states is not a finite number.
+        As for `reward_rates`.
     ValueError
         No layer is given for an MDP.
     """
-    return _rewards(model, structure, within, False, _carriers(model, layer))
+    return _rewards(model, structure, within, False, _carriers(model, structure, layer))[0]
 
 
-def _carriers(model: SymbolicModel, layer: int | None) -> list[tuple[str | None, Partition]]:
+Carriers = list[tuple[str | None, Partition]]
+
+
+def _carriers(model: SymbolicModel, structure: int, layer: int | None) -> Carriers:
     """Return what transition rewards are multiplied with: an action and how often it is taken, by state.
 
-    A choice of an MDP is taken once, whatever its probabilities add up to after rounding.
+    A choice of an MDP is taken once, whatever its probabilities add up to in the text.
     """
     parts = model.layer(layer).parts
-    if not model.is_mdp:
-        return [(e.action, model.event_exits(e)) for e in model.events]
-    return [(p.action, Partition(model.manager, {1: p.states})) for p in parts if p.event is not None]
+    if not any(item.is_transition for item in model.source.rewards[structure].items):
+        return []
+    if model.is_mdp:
+        return [(p.action, Partition(model.manager, {1: p.states})) for p in parts if p.event is not None]
+    return [(event.action, model.event_exits(event)) for event in model.events]
 
 
 def _rewards(
-    model: SymbolicModel,
-    structure: int,
-    within: StateIndex,
-    with_states: bool,
-    carriers: list[tuple[str | None, Partition]],
-) -> Vector:
+    model: SymbolicModel, structure: int, within: StateIndex, with_states: bool, carriers: Carriers
+) -> tuple[Vector, Vector | None]:
     """Add up the items of a reward structure, transition rewards over the given carriers."""
     faults: list[Fault] = []
-    total = np.zeros(within.size)
     parts: list[Partition] = []
+    vectors: list[tuple[Vector, Vector | None]] = []
     for item in model.source.rewards[structure].items:
         exits = [often for action, often in carriers if action == item.action]
         if not (exits if item.is_transition else with_states):
@@ -122,19 +159,36 @@ def _rewards(
         if states == model.manager.false:
             continue
         if len(model.encoding.bits_of(expression_variables(item.value))) > _SYMBOLIC_BITS:
-            total += _wide(model, item, states, exits, within, faults)
+            vectors += _wide(model, item, states, exits, within, faults)
             continue
-        value = model.translator.partition(item.value, states)
+        value = RealPartitions(model.translator).of(item.value).only(states)
         for number, where in value:
-            if not abs(number) < float("inf"):
+            if isinstance(number, float):
                 faults.append(_fault(item, number, model.encoding.pick(where)))
+            elif isinstance(number, Fraction) and abs(number) > sys.float_info.max:
+                faults.append(_fault(item, math.inf, model.encoding.pick(where)))
         if faults:
             continue
-        parts.extend(e.times(value) for e in exits) if item.is_transition else parts.append(value)
+        amounts = value.map(Amount.of)
+        parts.extend(
+            e.combine(amounts, Amount.of_carrier(e.units)) for e in exits
+        ) if item.is_transition else (parts.append(amounts))
     if faults:
         raise BuildError(faults)
-    total += expand_sum(parts, within)
-    return total
+    total, error = added_up(parts, vectors, within)
+    place = model.source.rewards[structure].position
+    wrong = np.flatnonzero(~np.isfinite(total))
+    if wrong.size:
+        state = format_state(model.describe(wrong[:1], within)[0])
+        message = f"expected rewards that add up to less than 1.79e308, the largest double, in state {state}"
+        raise BuildError([Fault(place, message)])
+    if error is not None:
+        unsure = np.flatnonzero((error > 0) & (np.abs(total) <= error))
+        if unsure.size:
+            state = format_state(model.describe(unsure[:1], within)[0])
+            message = "rewards of both signs cancel, so that it is not known whether anything is left"
+            raise BuildError([Fault(place, f"{message}, in state {state}; write them as one item")])
+    return total, error
 
 
 def _wide(
@@ -144,16 +198,20 @@ def _wide(
     exits: list[Partition],
     within: StateIndex,
     faults: list[Fault],
-) -> Vector:
+) -> list[tuple[Vector, Vector | None]]:
     """Evaluate one item state by state, with numpy."""
     inside = model.indicator(states, within)
-    values = np.where(inside, expression_values(model, item.value, within), 0.0)
+    values, error = expression_enclosure(model, item.value, within)
+    values = np.where(inside, values, 0.0)
+    error = None if error is None else np.where(inside, error, 0.0)
     wrong = np.flatnonzero(~np.isfinite(values))
     if wrong.size:
         state = model.describe(wrong[:1], within)[0]
         faults.append(_fault(item, float(values[wrong[0]]), state))
-        return np.zeros(within.size)
-    return values * expand_sum(exits, within) if item.is_transition else values
+        return []
+    if not item.is_transition:
+        return [(values, error)]
+    return [scaled(values, error, often, within) for often in exits]
 
 
 def expression_values(model: SymbolicModel, expression: Expression, within: StateIndex) -> Vector:
@@ -161,7 +219,26 @@ def expression_values(model: SymbolicModel, expression: Expression, within: Stat
 
     Time: O(n) for every variable that occurs.
     """
-    environment = {}
+    return expression_enclosure(model, expression, within)[0]
+
+
+def expression_enclosure(
+    model: SymbolicModel, expression: Expression, within: StateIndex
+) -> tuple[Vector, Vector | None]:
+    """Return a numeric expression's value in every state of a set, and a bound on its error.
+
+    Returns
+    -------
+    values : ndarray of float64, shape (within.size,)
+        NaN where the expression has no value.
+    error : ndarray of float64, shape (within.size,), or None
+        Distance from the number that the text means; None if all values are exact.
+
+    Notes
+    -----
+    Time: O(n) for every variable that occurs.
+    """
+    environment: dict[str, NDArray[Any]] = {}
     for name in sorted(expression_variables(expression)):
         variable = model.encoding.by_name[name]
         names = model.encoding.row_names(variable)
@@ -174,8 +251,12 @@ def expression_values(model: SymbolicModel, expression: Expression, within: Stat
         if isinstance(node, LabelReference):
             states = model.translator.labels[node.name]
             environment[f'"{node.name}"'] = model.indicator(states, within)
-    values = np.asarray(evaluate(expression, environment), dtype=np.float64)
-    return np.broadcast_to(values, (within.size,))
+    found = enclose(expression, environment, (within.size,))
+    if found.values.dtype.kind != "i":
+        return found.values.astype(np.float64, copy=False), found.error
+    values = found.values.astype(np.float64)
+    size = np.abs(values)
+    return values, np.spacing(size) if size.size and size.max() > 2.0**53 else None
 
 
 def _fault(item: RewardItem, number: float, state: dict[str, bool | int]) -> Fault:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hybrid.checking.answer import Answer
+from hybrid.checking.arithmetic import constant_values
 from hybrid.checking.bounded_rewards import cumulative_rewards, instantaneous_rewards
 from hybrid.checking.combine import compare
 from hybrid.checking.errors import UnsupportedError
@@ -165,7 +166,7 @@ class Checker(FormulaChecker):
         if not isinstance(formula.threshold, Literal):
             raise UnsupportedError("the operator's bound is not a constant")
         threshold = float(formula.threshold.value)
-        bound = StateValues.exact(np.broadcast_to(np.float64(threshold), found.values.shape))
+        bound = constant_values(formula.threshold.value, found.values.size)
         truth = compare(formula.comparison, found, bound, f"{letter}{formula.comparison}{threshold!r}")
         return self._settled(truth, formula.comparison, (formula, found), (formula.threshold, bound), None)
 

@@ -1,95 +1,20 @@
-"""Expressions over values with bounds: interval arithmetic, comparisons, and a logic with an unknown truth.
-
-Rounded results are moved outward by one double, so that bounds stay bounds.  Functions that are not
-monotone keep bounds only where their arguments are exact.
-"""
+"""Comparisons of values with bounds, and a logic with an unknown truth."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.checking.quantities import StateTruth, StateValues
-from mtbdd.language.evaluate import evaluate
-from mtbdd.language.syntax import Call, Expression, Name, Position
 
-__all__ = ["apply_arithmetic", "apply_call", "apply_logic", "choose", "compare", "equivalent", "negate"]
+__all__ = ["apply_logic", "compare", "equivalent"]
 
-Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _CLOSE = 1e-6  # values without bounds decide nothing that is closer than this, relatively
-
-
-def negate(a: StateValues) -> StateValues:
-    """Return ``-a``."""
-    if a.is_exact:
-        return StateValues.exact(-a.values)
-    return StateValues(-a.values, -a.upper, -a.lower, a.open_upper, a.open_lower)
-
-
-def apply_arithmetic(operator: str, a: StateValues, b: StateValues) -> StateValues:
-    """Return ``a operator b`` for + - * /."""
-    function: Callable[..., Any] = {
-        "+": np.add,
-        "-": np.subtract,
-        "*": np.multiply,
-        "/": np.divide,
-    }[operator]
-    with np.errstate(all="ignore"):
-        values = function(a.values, b.values)
-        if a.is_exact and b.is_exact:
-            return StateValues.exact(values)
-        if operator == "+":
-            corners = [a.lower + b.lower, a.upper + b.upper]
-        elif operator == "-":
-            corners = [a.lower - b.upper, a.upper - b.lower]
-        else:
-            corners = [function(x, y) for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
-        lower, upper = np.minimum.reduce(corners), np.maximum.reduce(corners)
-        if operator == "/":
-            around = (b.lower <= 0) & (b.upper >= 0) & (b.lower != b.upper)
-            lower, upper = np.where(around, np.nan, lower), np.where(around, np.nan, upper)
-        sure = (a.lower == a.upper) & (b.lower == b.upper)
-        lower = np.where(sure, values, np.nextafter(lower, -np.inf))
-        upper = np.where(sure, values, np.nextafter(upper, np.inf))
-    return StateValues(values, lower, upper)
-
-
-def apply_call(function: str, arguments: Sequence[StateValues], position: Position) -> StateValues:
-    """Return a function of the model language applied to values."""
-
-    def apply(parts: Sequence[Vector]) -> Vector:
-        names = [f"argument{i}" for i in range(len(parts))]
-        call: Expression = Call(position, function, tuple(Name(position, name) for name in names))
-        result = evaluate(call, dict(zip(names, map(np.ascontiguousarray, parts), strict=True)))
-        return np.asarray(result, dtype=np.float64)
-
-    values = apply([a.values for a in arguments])
-    if all(a.is_exact for a in arguments):
-        return StateValues.exact(values)
-    if function in ("min", "max", "floor", "ceil", "round"):
-        return StateValues(values, apply([a.lower for a in arguments]), apply([a.upper for a in arguments]))
-    sure = np.logical_and.reduce([a.lower == a.upper for a in arguments])
-    known = np.where(sure, values, np.nan)
-    return StateValues(values, known, known)
-
-
-def choose(condition: StateTruth, then: StateValues, otherwise: StateValues) -> StateValues:
-    """Return ``condition ? then : otherwise``; where the condition is unknown, bounds cover both."""
-    where = condition.values
-    values = np.where(where, then.values, otherwise.values)
-    lower = np.where(where, then.lower, otherwise.lower)
-    upper = np.where(where, then.upper, otherwise.upper)
-    if condition.unknown is not None:
-        lower = np.where(condition.unknown, np.minimum(then.lower, otherwise.lower), lower)
-        upper = np.where(condition.unknown, np.maximum(then.upper, otherwise.upper), upper)
-    if condition.unproven is not None:
-        lower, upper = (np.where(condition.unproven, np.nan, part) for part in (lower, upper))
-    return StateValues(values, lower, upper)
 
 
 # ------------------------------------------------------------------ comparisons

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.checking.directed import divided, outward
 from hybrid.checking.quantities import StateTruth, StateValues, UnknownError
 from hybrid.checking.rounding import sum_slack
 from mtbdd.faults import format_state
@@ -18,6 +20,8 @@ __all__ = ["MAX_LISTED", "Summary", "selected", "summarise"]
 
 MAX_LISTED = 1000
 _TIE = 1e-9  # values this close, relatively, share an extreme when there are no bounds to tell
+
+_FEW = 1_000_000  # numbers that are added exactly
 
 Number = float | int | bool
 
@@ -71,7 +75,7 @@ def summarise(
     if operator in ("argmin", "argmax"):
         if isinstance(found, StateTruth):
             raise ValueError(f"filter({operator}, ...) needs numbers, not truth values")
-        best = np.flatnonzero(selected(operator, found, indices))
+        best = indices[np.flatnonzero(selected(operator, found.at(indices)).possible)]
         extreme = _of_numbers(model, operator[3:], found.at(indices), indices, within)
         return Summary(extreme.value, extreme.lower, extreme.upper, _listing(model, found, best, within))
     if operator in ("print", "printall"):
@@ -85,26 +89,38 @@ def summarise(
     return _reduce(model, operator, found, indices, within)
 
 
-def selected(operator: str, found: StateValues, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return, for the states of `found`, whether they attain the minimum (argmin) or maximum of some states.
+def selected(operator: str, found: StateValues) -> StateTruth:
+    """Return where the minimum (argmin) or maximum of some states' values is attained.
 
-    States whose bounds do not tell them from the extreme attain it, too.
+    It is unknown for states whose bounds meet the extreme's.  Without bounds, those attain it that are close
+    to it, and nothing is proven.
     """
     sign = 1.0 if operator == "argmin" else -1.0
-    some = found.at(indices)
-    values = sign * some.values
-    least = float(values.min())
-    bounds = some.lower if sign > 0 else -some.upper
-    others = some.upper if sign > 0 else -some.lower
-    with np.errstate(invalid="ignore"):
-        attained = np.where(
-            np.isnan(bounds),
-            values <= least + _TIE * abs(least),
-            bounds <= np.nanmin(np.where(np.isnan(others), np.inf, others)),
+    values = sign * found.values
+    if np.isnan(values).any():
+        raise ValueError(
+            f"filter({operator}, ...): expected a value in every state asked for, got none in some"
         )
-    result = np.zeros(found.values.size, dtype=np.bool_)
-    result[indices[attained | (values == least)]] = True
-    return result
+    least = float(values.min())
+    lower, upper = (found.lower, found.upper) if sign > 0 else (-found.upper, -found.lower)
+    loose = np.isnan(lower) | np.isnan(upper)
+    if loose.any():
+        return StateTruth(values <= least + _TIE * abs(least), None, np.ones(values.size, dtype=np.bool_))
+    possible = lower <= upper.min()
+    # The least lower bound of all others: of all, except for the state that has that alone.
+    first, second = np.partition(lower, 1)[:2] if lower.size > 1 else (lower[0], np.inf)
+    others = np.where((lower == first) & (first < second), second, first)
+    certain = upper <= others
+    unknown = possible & ~certain
+    if not unknown.any():
+        return StateTruth(certain)
+    at = np.flatnonzero(unknown)[:2].tolist()
+    shown = " and ".join(f"[{float(found.lower[i])!r}, {float(found.upper[i])!r}]" for i in at)
+    reason = (
+        f"filter({operator}, ...) is unknown at this precision: one of several values may be the extreme, "
+        f"such as {shown}; choose a smaller --epsilon"
+    )
+    return StateTruth(certain, unknown, None, reason)
 
 
 def _reduce(
@@ -166,6 +182,13 @@ def _of_numbers(
             f"{some.values.min()} in {format_state(one)} to {some.values.max()} in {format_state(other)}: "
             "say which is wanted with filter(min|max|avg|..., ...)"
         )
+    missing = np.flatnonzero(np.isnan(some.values))
+    if missing.size:
+        state = format_state(model.describe(indices[missing[:1]], within)[0])
+        raise ValueError(
+            f"expected a value in every state asked for, got none in {state}: zero divided by zero, or "
+            "infinite values that cancel or are rounded"
+        )
     if operator == "initial" and bool((some.values == some.values[0]).all()):
         return _bounded(float(some.values[0]), float(some.lower.min()), float(some.upper.max()))
     if operator == "state":
@@ -185,23 +208,51 @@ def _of_numbers(
 
 
 def _total(operator: str, some: StateValues) -> Summary:
-    """Return a sum or a mean; whole numbers are added exactly, others with a slack for rounding."""
-    share = 1.0 if operator == "sum" else 1.0 / some.values.size
-    slack = 0.0
-    whole = bool((np.floor(some.values) == some.values).all()) and float(np.abs(some.values).sum()) < 2.0**53
-    if not (some.is_exact and whole):
-        slack = sum_slack(some.values.size) * float(np.abs(some.values).sum())
+    """Return a sum or a mean, rounded outward."""
+    if bool(np.isnan(some.lower).any()):
+        value = _sum(some.values)[0]
+        return Summary(value if operator == "sum" else value / some.values.size, None, None)
+    lower, upper = _sum(some.lower)[0], _sum(some.upper)[1]
+    value = lower if some.is_exact and lower == upper else float(some.values.sum())
     if operator == "avg":
-        slack += 2.0**-52 * float(np.abs(some.values).sum()) if slack else 0.0
-    value, lower, upper = (float(part.sum()) for part in (some.values, some.lower, some.upper))
-    return _bounded(share * value, share * (lower - slack), share * (upper + slack))
+        count = np.array([float(some.values.size)])
+        value /= some.values.size
+        lower = float(divided(np.array([lower]), count)[0][0])
+        upper = float(divided(np.array([upper]), count)[1][0])
+    return _bounded(value, lower, upper)
+
+
+def _sum(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the doubles around a sum; somewhat wider ones for more than a million numbers."""
+    with np.errstate(all="ignore"):
+        total = float(values.sum())
+        size = float(np.abs(values).sum())
+    if not math.isfinite(size):
+        if np.isinf(values).any():
+            if total != total:
+                raise ValueError("filter(sum|avg, ...): infinite values of both signs add up to nothing")
+            return total, total
+        return -math.inf, math.inf
+    if values.size > _FEW:
+        slack = size * sum_slack(values.size)
+        lower, upper = outward(np.array([total]), np.array([slack]))
+        return float(lower[0]), float(upper[0])
+    total = math.fsum(values.tolist())
+    rest = math.fsum([*values.tolist(), -total])
+    return (
+        math.nextafter(total, -math.inf) if rest < 0 else total,
+        math.nextafter(total, math.inf) if rest > 0 else total,
+    )
 
 
 def _bounded(value: float, lower: float, upper: float) -> Summary:
     """Return a number with its bounds, None where they are NaN."""
     if lower != lower or upper != upper:
         return Summary(value, None, None)
-    return Summary(min(max(value, lower), upper), lower, upper)
+    value = min(max(value, lower), upper)
+    if math.isinf(value) and lower != upper:
+        value = lower if math.isfinite(lower) else upper if math.isfinite(upper) else 0.0
+    return Summary(value, lower, upper)
 
 
 def _listing(

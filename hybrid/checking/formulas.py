@@ -8,15 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.combine import (
-    apply_arithmetic,
-    apply_call,
-    apply_logic,
-    choose,
-    compare,
-    equivalent,
-    negate,
-)
+from hybrid.checking.arithmetic import apply_arithmetic, apply_call, choose, constant_values, negate
+from hybrid.checking.combine import apply_logic, compare, equivalent
+from hybrid.checking.directed import outward
 from hybrid.checking.errors import UnsupportedError
 from hybrid.checking.filters import selected, summarise
 from hybrid.checking.quantities import StateTruth, StateValues
@@ -37,7 +31,7 @@ from mtbdd.language.syntax import (
 from mtbdd.language.walk import walk
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-from mtbdd.rewards import expression_values
+from mtbdd.rewards import expression_enclosure
 from mtbdd.states import states_from
 
 if TYPE_CHECKING:
@@ -115,7 +109,7 @@ class FormulaChecker(ABC):
             if _is_boolean(formula, self.model):
                 holds = self.model.states(formula, scope.index.states)
                 return StateTruth(self.model.indicator(holds, scope.index))
-            return StateValues.exact(self._expression(formula))
+            return self._expression(formula)
         if isinstance(formula, Unary):
             operand = self.evaluate(formula.operand)
             return operand.negated() if isinstance(operand, StateTruth) else negate(operand)
@@ -123,24 +117,32 @@ class FormulaChecker(ABC):
             return self._binary(formula)
         if isinstance(formula, Call):
             arguments = [self._number(argument) for argument in formula.arguments]
-            return apply_call(formula.function, arguments, formula.position)
+            return apply_call(formula.function, arguments)
         if isinstance(formula, Conditional):
             return self._conditional(formula)
         raise UnsupportedError(
             "LTL is not checked by this version: a path operator stands outside of P, or inside another one"
         )
 
-    def _expression(self, formula: Expression) -> NDArray[np.float64]:
+    def _expression(self, formula: Expression) -> StateValues:
         """Return an operator-free number in every state of the present scope."""
         index = self._scope.index
-        values = expression_values(self.model, formula, index)
-        missing = np.flatnonzero(np.isnan(values))
-        if missing.size:
+        if isinstance(formula, Literal):
+            return constant_values(formula.value, index.size)
+        values, error = expression_enclosure(self.model, formula, index)
+        missing = np.isnan(values)
+        if missing.any():
             self.model.translator.require_value(formula, index.states)
-            state = format_state(self.model.describe(missing[:1], index)[0])
-            fault = Fault(formula.position, f"expected a value in every state asked for, got none in {state}")
-            raise EvaluationError([fault])
-        return values
+            raise self._undefined(formula, missing)
+        if error is None:
+            return StateValues.exact(values)
+        return StateValues(values, *outward(values, error))
+
+    def _undefined(self, formula: Expression, missing: NDArray[np.bool_]) -> EvaluationError:
+        """Return the fault of a number that has no value in some states of the present scope."""
+        state = format_state(self.model.describe(np.flatnonzero(missing)[:1], self._scope.index)[0])
+        fault = Fault(formula.position, f"expected a value in every state asked for, got none in {state}")
+        return EvaluationError([fault])
 
     def _binary(self, formula: Binary) -> StateValues | StateTruth:
         """Join two operands of which one holds an operator."""
@@ -154,6 +156,10 @@ class FormulaChecker(ABC):
             return same if formula.operator == "=" else same.negated()
         if isinstance(left, StateTruth) or isinstance(right, StateTruth):
             raise UnsupportedError(f"'{formula.operator}' joins a truth value and a number")
+        for side, found in ((formula.left, left), (formula.right, right)):
+            missing = np.isnan(found.values)
+            if missing.any():
+                raise self._undefined(side, missing)
         truth = compare(formula.operator, left, right, f"the comparison '{formula.operator}'")
         sides = (formula.left, left), (formula.right, right)
         return self._settled(truth, formula.operator, *sides, self._scope.positions)
@@ -181,15 +187,11 @@ class FormulaChecker(ABC):
         """Return a filter's value where another formula uses it: the same in every state."""
         if formula.operator in ("print", "printall"):
             return self.evaluate(formula.operand)
-        states, size = self._filtered(formula), self.model.n_states
+        states = self._filtered(formula)
         scope = Scope.of(self.model, states)
         found = self._evaluate_in(scope, formula.operand)
         if formula.operator in ("argmin", "argmax") and isinstance(found, StateValues):
-            attained = selected(formula.operator, found, np.arange(found.values.size))
-            loose = np.isnan(found.lower)
-            masks = [scope.everywhere(mask, size) for mask in (attained, loose)]
-            doubtful = masks[1] if bool(loose.any()) else None
-            return self._scope.of_truth(StateTruth(masks[0], None, doubtful))
+            return self._selected(formula, scope, found)
         summary = summarise(self.model, formula.operator, found, states, scope.index)
         if summary.value is None:
             raise UnsupportedError("filter(range, ...) is an interval, which no formula around it can use")
@@ -199,6 +201,21 @@ class FormulaChecker(ABC):
             return StateTruth(np.full(size, summary.value), None, unproven)
         lower, upper = (np.nan if b is None else float(b) for b in (summary.lower, summary.upper))
         return StateValues.constant(float(summary.value), lower, upper, size)
+
+    def _selected(self, formula: Filter, scope: Scope, found: StateValues) -> StateTruth:
+        """Return where argmin or argmax is attained, of the states of the filter's scope."""
+        truth = selected(formula.operator, found)
+        if self._exact is not None and truth.unknown is not None:
+            settled = self._exact.attained(formula, truth, scope.positions)
+            if settled is not truth:
+                self._decided_exactly()
+            truth = settled
+        size = self.model.n_states
+        values = scope.everywhere(truth.values, size)
+        unknown, unproven = (
+            None if mask is None else scope.everywhere(mask, size) for mask in (truth.unknown, truth.unproven)
+        )
+        return self._scope.of_truth(StateTruth(values, unknown, unproven, truth.reason))
 
     def _settled(
         self,

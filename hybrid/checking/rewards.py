@@ -8,12 +8,11 @@ from numpy.typing import NDArray
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
 from hybrid.checking.systems import solve_linear
-from mtbdd.faults import BuildError, format_state
 from mtbdd.graph import backward, prob0, prob1
-from mtbdd.language.errors import Fault
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-from mtbdd.rewards import expression_values, reward_rates
+from mtbdd.rewards import reward_rates
+from mtbdd.rewards import state_rewards as own_rewards
 from mtbdd.states import index_states, states_from
 
 __all__ = ["reachability_rewards", "state_rewards", "total_rewards"]
@@ -73,25 +72,12 @@ def total_rewards(model: SymbolicModel, structure: int, options: CheckOptions, w
 def state_rewards(model: SymbolicModel, structure: int) -> Vector:
     """Return the state rewards alone, shape (n_states,): what counts at one moment.
 
+    They are off by at most `mtbdd.rewards.state_reward_error`.
+
     Raises
     ------
     BuildError
-        A reward is not a finite number.
-
-    Notes
-    -----
-    Time: O(n) for every item and variable in it.
+        A reward is not a finite number, or rewards of both signs cancel so far that it is not known whether
+        anything is left.
     """
-    total = np.zeros(model.n_states)
-    for item in model.source.rewards[structure].items:
-        if item.is_transition:
-            continue
-        inside = model.indicator(model.states(item.guard))
-        values = np.where(inside, expression_values(model, item.value, model.index), 0.0)
-        wrong = np.flatnonzero(~np.isfinite(values))
-        if wrong.size:
-            state = format_state(model.describe(wrong[:1])[0])
-            message = f"the reward is {values[wrong[0]]} in state {state}, expected a finite number"
-            raise BuildError([Fault(item.position, message)])
-        total += values
-    return total
+    return own_rewards(model, structure, model.index)

@@ -1,7 +1,4 @@
-"""A small chain in rational numbers, and the exact answers of its state formulas' operators.
-
-Entries are read as in `hybrid.exact.numbers`; for a DTMC every row has to sum to exactly 1 after that.
-"""
+"""A small chain in rational numbers, and the exact answers of its state formulas' operators."""
 
 from __future__ import annotations
 
@@ -11,13 +8,11 @@ from fractions import Fraction
 import numpy as np
 
 from hybrid.exact.elimination import Budget, NotExactError, solve_rationals
-from hybrid.exact.induction import MAX_TRANSITIONS, WORK, BackwardInduction, Exact, finite, read_all
-from hybrid.injection.injected import inject_level
+from hybrid.exact.induction import WORK, BackwardInduction, Exact, finite
+from hybrid.exact.reading import ExactModel
 from mtbdd.graph import backward, bottom_components, prob0, prob1
 from mtbdd.language.syntax import ModelType
 from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.rewards import reward_rates
 from mtbdd.states import states_from
 
 __all__ = ["MAX_UNKNOWN", "ExactChain"]
@@ -31,28 +26,15 @@ class ExactChain(BackwardInduction):
 
     Parameters
     ----------
-    model : SymbolicModel
-
-    Raises
-    ------
-    NotExactError
-        The model is larger, or its numbers do not tell which rationals they stand for.
+    numbers : ExactModel
     """
 
-    def __init__(self, model: SymbolicModel) -> None:
-        if model.n_transitions > MAX_TRANSITIONS:
-            raise NotExactError(f"{model.n_transitions} transitions are too many for exact solution")
+    def __init__(self, numbers: ExactModel) -> None:
+        model = numbers.model
         self.continuous = model.type is ModelType.CTMC
-        part = inject_level(model.transitions, 0).submatrix(0)
-        values, number = np.unique(part.value, return_inverse=True)
-        read = read_all(values)
-        rates: list[dict[int, Fraction]] = [{} for _ in range(model.n_states)]
-        entries = zip(part.row.tolist(), part.column.tolist(), number.ravel().tolist(), strict=True)
-        for row, column, k in entries:
-            rates[row][column] = read[k]
+        rates = [row for (row,) in numbers.choices]
         self.exits = [sum(row.values(), Fraction(0)) for row in rates]
-        if not self.continuous and any(total != 1 for total in self.exits):
-            raise NotExactError("the probabilities of some state do not add up to exactly 1")
+        self._numbers = numbers
         self.rows = [
             {j: rate / total for j, rate in row.items()} for row, total in zip(rates, self.exits, strict=True)
         ]
@@ -135,8 +117,8 @@ class ExactChain(BackwardInduction):
 
     def _visits(self, structure: int) -> list[Fraction]:
         """Return what one visit of each state earns."""
-        rates = read_all(reward_rates(self.model, structure, self.model.index))
-        return [r * t for r, t in zip(rates, self._stays(), strict=True)]
+        rates = self._numbers.gains(structure)
+        return [r * t for (r,), t in zip(rates, self._stays(), strict=True)]
 
     def _stays(self) -> list[Fraction]:
         """Return how long one visit of each state lasts: a step, or the mean time to the next transition."""

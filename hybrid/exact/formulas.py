@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -13,11 +12,11 @@ from hybrid.checking.bounded import Window
 from hybrid.checking.paths import has_path, until_form
 from hybrid.checking.quantities import StateTruth, StateValues
 from hybrid.checking.repeated import repeated_form, repeated_target
-from hybrid.checking.rewards import state_rewards
 from hybrid.exact.chain import ExactChain
-from hybrid.exact.elimination import NotExactError
-from hybrid.exact.induction import Exact, read_all
-from hybrid.exact.optima import ExactOptima, ExactProcess
+from hybrid.exact.elimination import Budget, NotExactError
+from hybrid.exact.induction import WORK, Exact, finite
+from hybrid.exact.optima import ExactOptima
+from hybrid.exact.reading import ExactModel
 from hybrid.mdp.operators import maximises
 from hybrid.properties.tree import (
     Cumulative,
@@ -30,14 +29,21 @@ from hybrid.properties.tree import (
     SteadyState,
 )
 from mtbdd.language.errors import EvaluationError
+from mtbdd.language.rounded import doubles_around, from_real
 from mtbdd.language.syntax import Binary, Expression, Literal, Unary
 from mtbdd.language.walk import walk
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-from mtbdd.rewards import expression_values
 
 __all__ = ["ExactFormulas"]
 
+_REDUCTIONS: dict[str, Callable[[list[Fraction]], Fraction]] = {
+    "min": min,
+    "max": max,
+    "sum": lambda values: sum(values, Fraction(0)),
+    "avg": lambda values: sum(values, Fraction(0)) / len(values),
+    "first": lambda values: values[0],
+}
 _OPERATORS = (Probability, SteadyState, Reward, Filter, Path)
 
 
@@ -54,8 +60,9 @@ class ExactFormulas:
     def __init__(self, model: SymbolicModel, states: Callable[[Expression], Node]) -> None:
         self.model = model
         self._states = states
+        self._model: ExactModel | None = None
         self._chain: ExactChain | None = None
-        self._process: ExactProcess | None = None
+        self._budget = Budget(WORK)  # of a decision process
 
     def settle(
         self,
@@ -73,8 +80,7 @@ class ExactFormulas:
         operator : str
             One of < <= > >= = !=.
         left, right : pairs of a formula and its values
-            An exact value outside of its bounds means that the doubles do not stand for the numbers they
-            were read as; the truth then stays unknown.
+            If an exact value lies outside of its bounds, one of them is wrong: the truth then stays unknown.
         positions : ndarray of int64, optional
             The states that the truth and the values are about; default all.
 
@@ -100,6 +106,26 @@ class ExactFormulas:
             values[i] = _compare(operator, sides[0][i], sides[1][i])
         return StateTruth(values, None, truth.unproven, "")
 
+    def attained(self, formula: Filter, truth: StateTruth, positions: NDArray[np.int64] | None) -> StateTruth:
+        """Return where argmin or argmax is attained, decided; the same truth if the values cannot be had.
+
+        Parameters
+        ----------
+        formula : Filter
+        truth : StateTruth
+            Over the states that the filter looks at.
+        positions : ndarray of int64, optional
+            These states; default all.
+        """
+        try:
+            values = self.values(formula.operand)
+        except (NotExactError, EvaluationError):
+            return truth
+        if positions is not None:
+            values = [values[i] for i in positions.tolist()]
+        best = min(values) if formula.operator == "argmin" else max(values)
+        return StateTruth(np.array([value == best for value in values]))
+
     def enclosures(self, formula: Expression) -> StateValues:
         """Return a numeric formula's exact values in every state as the nearest doubles, with bounds.
 
@@ -112,12 +138,10 @@ class ExactFormulas:
             values = np.array([float(v) for v in exact])
         except OverflowError:
             raise NotExactError("a value is larger than any double") from None
-        signs = np.array(
-            [(v > n) - (v < n) for v, n in zip(exact, map(_as_exact, values.tolist()), strict=True)]
+        around = [doubles_around(from_real(v) if isinstance(v, Fraction) else v) for v in exact]
+        return StateValues(
+            values, np.array([low for low, _ in around]), np.array([high for _, high in around])
         )
-        lower = np.where(signs < 0, np.nextafter(values, -np.inf), values)
-        upper = np.where(signs > 0, np.nextafter(values, np.inf), values)
-        return StateValues(values, lower, upper)
 
     def values(self, formula: Expression) -> list[Exact]:
         """Return a numeric formula's exact value in every state; bounds of operators are not looked at.
@@ -133,13 +157,25 @@ class ExactFormulas:
         if isinstance(formula, Reward):
             return self._reward(formula)
         if not any(isinstance(part, _OPERATORS) for part in walk(formula)):
-            return list(read_all(expression_values(self.model, formula, self.model.index)))
+            return list(self._numbers_of_model().values(formula))
         if isinstance(formula, Unary) and formula.operator == "-":
             return [-value for value in self.values(formula.operand)]
         if isinstance(formula, Binary) and formula.operator in ("+", "-", "*", "/"):
             pairs = zip(self.values(formula.left), self.values(formula.right), strict=True)
             return [_calculate(formula.operator, a, b) for a, b in pairs]
+        if isinstance(formula, Filter):
+            return self._filter(formula)
         raise NotExactError(f"a {type(formula).__name__} is not evaluated exactly")
+
+    def _filter(self, formula: Filter) -> list[Exact]:
+        """Return a filter's value, the same in every state."""
+        states = self.model.reachable if formula.states is None else self._states(formula.states)
+        inside = np.flatnonzero(self.model.indicator(states)).tolist()
+        values = [finite(value) for value in self.values(formula.operand)]
+        some = [values[i] for i in inside]
+        if not some or formula.operator not in _REDUCTIONS:
+            raise NotExactError(f"filter({formula.operator}, ...) is not evaluated exactly")
+        return [_REDUCTIONS[formula.operator](some)] * len(values)
 
     # ------------------------------------------------------------------ operators
 
@@ -158,16 +194,25 @@ class ExactFormulas:
         if self.model.is_mdp:
             raise NotExactError("long-run values of decision processes are not solved exactly")
         if self._chain is None:
-            self._chain = ExactChain(self.model)
+            self._chain = ExactChain(self._numbers_of_model())
         return self._chain
 
+    def _numbers_of_model(self) -> ExactModel:
+        """Return the model in rational numbers, read at the first call.
+
+        Raises
+        ------
+        NotExactError
+        """
+        if self._model is None:
+            self._model = ExactModel(self.model)
+        return self._model
+
     def _numbers(self, maximise: bool) -> ExactChain | ExactOptima:
-        """Return the model in rational numbers, read at the first call."""
+        """Return the solver for chains, or that for least or greatest values."""
         if not self.model.is_mdp:
             return self._chain_alone()
-        if self._process is None:
-            self._process = ExactProcess.read(self.model)
-        return ExactOptima(self._process, maximise)
+        return ExactOptima(self._numbers_of_model(), maximise, self._budget)
 
     def _path(self, path: Expression, maximise: bool) -> list[Exact]:
         """Return the probability of a path formula from every state; a complement turns the optimum round."""
@@ -220,7 +265,7 @@ class ExactFormulas:
                 return numbers.total_rewards(structure)
             return numbers.cumulative_rewards(structure, _steps(numbers.continuous, target.time))
         if isinstance(target, Instantaneous):
-            start = read_all(state_rewards(self.model, structure))
+            start = self._numbers_of_model().state_rewards(structure)
             return numbers.later(start, _steps(numbers.continuous, target.time))
         raise NotExactError("this reward is not solved exactly")
 
@@ -230,11 +275,6 @@ def _steps(continuous: bool, time: Expression) -> int:
     if continuous or not isinstance(time, Literal):
         raise NotExactError("what happens up to a time is no rational number")
     return int(time.value)
-
-
-def _as_exact(number: float) -> Exact:
-    """Return the rational number that a finite double is."""
-    return Fraction(number) if math.isfinite(number) else number
 
 
 def _calculate(operator: str, a: Exact, b: Exact) -> Exact:
@@ -258,7 +298,5 @@ def _compare(operator: str, a: Exact, b: Exact) -> bool:
 
 
 def _between(value: Exact, lower: float, upper: float) -> bool:
-    """Whether an exact value lies between bounds; a constant may be off by its own rounding."""
-    if lower == upper and math.isfinite(lower) and isinstance(value, Fraction):
-        return abs(value - Fraction(lower)) <= 4 * Fraction(math.ulp(lower))
+    """Whether an exact value lies between bounds."""
     return lower <= value <= upper

@@ -11,17 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hybrid.exact.elimination import Budget, NotExactError
-from hybrid.exact.numbers import read_number
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 
-__all__ = ["MAX_TRANSITIONS", "WORK", "BackwardInduction", "Exact", "finite", "read_all"]
-
-MAX_TRANSITIONS = 20_000
-"""Transitions of a model that is read in rational numbers."""
+__all__ = ["WORK", "BackwardInduction", "Exact", "finite"]
 
 WORK = 1_000_000
 """Operations granted to one model."""
@@ -135,23 +130,6 @@ class BackwardInduction:
         """Return the numbers of a set's states."""
         found: list[int] = np.flatnonzero(self.model.indicator(states)).tolist()
         return found
-
-
-def read_all(values: NDArray[np.float64]) -> list[Fraction]:
-    """Return the rational numbers that doubles stand for.
-
-    Raises
-    ------
-    NotExactError
-        One of them stands for nothing simple.
-    """
-    distinct: dict[float, Fraction] = {}
-    for value in np.unique(values).tolist():
-        read = read_number(value) if np.isfinite(value) else None
-        if read is None:
-            raise NotExactError(f"{value!r} is neither a short decimal nor a simple fraction")
-        distinct[value] = read
-    return [distinct[value] for value in values.tolist()]
 
 
 def finite(value: Exact) -> Fraction:

@@ -8,90 +8,18 @@ state each, with the choices that leave them; policy iteration solves the rest.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from hybrid.exact.elimination import Budget, NotExactError
-from hybrid.exact.induction import MAX_TRANSITIONS, WORK, BackwardInduction, Exact, finite, read_all
+from hybrid.exact.induction import BackwardInduction, Exact, finite
 from hybrid.exact.policies import MAX_UNKNOWN, Option, solve_optima
-from hybrid.injection.injected import inject_level
+from hybrid.exact.reading import ExactModel
 from hybrid.mdp.rewards import free_ends, greatest_totals, reward_system
 from hybrid.mdp.until import until_system
 from mtbdd.components import EndComponents, model_end_components
 from mtbdd.manager import Node
-from mtbdd.model import SymbolicModel
-from mtbdd.rewards import reward_rates
-from mtbdd.states import index_states
 
-__all__ = ["ExactOptima", "ExactProcess"]
-
-
-@dataclass(frozen=True, eq=False)
-class ExactProcess:
-    """An MDP's choices in rational numbers.
-
-    Attributes
-    ----------
-    model : SymbolicModel
-    choices : list of list of dict
-        For every state its choices: successor -> probability.
-    layers : list of list of int
-        The layers that these choices are of.
-    budget : Budget
-        Shared by all questions about the model.
-    """
-
-    model: SymbolicModel
-    choices: list[list[dict[int, Fraction]]]
-    layers: list[list[int]]
-    budget: Budget
-
-    @classmethod
-    def read(cls, model: SymbolicModel) -> ExactProcess:
-        """Read the choices of a model.
-
-        Raises
-        ------
-        NotExactError
-            The model is too large, or its numbers do not tell which rationals they stand for.
-        """
-        if model.n_transitions > MAX_TRANSITIONS:
-            raise NotExactError(f"{model.n_transitions} transitions are too many for exact solution")
-        choices: list[list[dict[int, Fraction]]] = [[] for _ in range(model.n_states)]
-        layers: list[list[int]] = [[] for _ in range(model.n_states)]
-        for number in range(len(model.layers)):
-            part = inject_level(model.layer_transitions(number), 0).submatrix(0)
-            rows: dict[int, dict[int, Fraction]] = {}
-            entries = zip(part.row.tolist(), part.column.tolist(), read_all(part.value), strict=True)
-            for row, column, probability in entries:
-                rows.setdefault(row, {})[column] = probability
-            for state, choice in rows.items():
-                if sum(choice.values()) != 1:
-                    raise NotExactError("the probabilities of some choice do not add up to exactly 1")
-                choices[state].append(choice)
-                layers[state].append(number)
-        return cls(model, choices, layers, Budget(WORK))
-
-    def gains(self, structure: int) -> list[list[Fraction]]:
-        """Return what every choice earns, that of the state included.
-
-        Raises
-        ------
-        NotExactError
-            A reward is negative, or does not tell which rational it stands for.
-        """
-        model = self.model
-        found: list[list[Fraction]] = [[] for _ in self.choices]
-        for number, layer in enumerate(model.layers):
-            states = np.flatnonzero(model.indicator(layer.enabled)).tolist()
-            rates = reward_rates(model, structure, index_states(model.manager, layer.enabled), number)
-            for state, gain in zip(states, read_all(rates), strict=True):
-                if gain < 0:
-                    raise NotExactError("rewards below zero are not solved exactly in decision processes")
-                found[state].append(gain)
-        return found
+__all__ = ["ExactOptima"]
 
 
 class ExactOptima(BackwardInduction):
@@ -99,13 +27,28 @@ class ExactOptima(BackwardInduction):
 
     Parameters
     ----------
-    process : ExactProcess
+    numbers : ExactModel
     maximise : bool
+    budget : Budget
+        Shared by all questions about the model.
     """
 
-    def __init__(self, process: ExactProcess, maximise: bool) -> None:
-        super().__init__(process.model, process.choices, maximise, process.budget)
-        self._process = process
+    def __init__(self, numbers: ExactModel, maximise: bool, budget: Budget) -> None:
+        super().__init__(numbers.model, numbers.choices, maximise, budget)
+        self._numbers = numbers
+
+    def _gains(self, structure: int) -> list[list[Fraction]]:
+        """Return what every choice earns, that of the state included.
+
+        Raises
+        ------
+        NotExactError
+            A reward is negative.
+        """
+        gains = self._numbers.gains(structure)
+        if any(gain < 0 for own in gains for gain in own):
+            raise NotExactError("rewards below zero are not solved exactly in decision processes")
+        return gains
 
     def until(self, safe: Node, target: Node) -> list[Exact]:
         """Return the optimal probability of ``safe U target`` from every state."""
@@ -116,14 +59,14 @@ class ExactOptima(BackwardInduction):
 
     def reachability_rewards(self, structure: int, target: Node) -> list[Exact]:
         """Return the optimal expected reward before a set is reached; infinite where it may be missed."""
-        gains = self._process.gains(structure)
+        gains = self._gains(structure)
         system = reward_system(self.model, structure, target, self.maximise)
         known = self._outside(~system.finite & self.model.reachable)
         return self._solve(system.unknown.states, known, system.allowed, system.components, gains)
 
     def total_rewards(self, structure: int) -> list[Exact]:
         """Return the optimal expected reward in all time, from every state."""
-        model, gains = self.model, self._process.gains(structure)
+        model, gains = self.model, self._gains(structure)
         if not self.maximise:
             return self.reachability_rewards(structure, free_ends(model, structure))
         infinite, unknown = greatest_totals(model, structure)
@@ -133,7 +76,7 @@ class ExactOptima(BackwardInduction):
 
     def cumulative_rewards(self, structure: int, steps: int) -> list[Exact]:
         """Return the optimal expected reward of the first steps, from every state."""
-        gains = self._process.gains(structure)
+        gains = self._gains(structure)
         return self._repeat(self._nothing(), range(len(self.choices)), steps, gains)
 
     # ------------------------------------------------------------------ parts
@@ -186,7 +129,7 @@ class ExactOptima(BackwardInduction):
         options: list[list[Option]] = [[] for _ in range(count)]
         may = [self.model.indicator(states) for states in kept]
         for state in members:
-            for k, layer in enumerate(self._process.layers[state]):
+            for k, layer in enumerate(self._numbers.layers[state]):
                 if may[layer][state]:
                     gain = Fraction(0) if gains is None else gains[state][k]
                     options[place[state]].append(self._option(state, k, gain, known, place))

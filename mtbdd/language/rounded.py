@@ -11,9 +11,18 @@ import re
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 
-from mtbdd.language.reals import Enclosure, Real
+from mtbdd.language.reals import Enclosure, Real, bounds
 
-__all__ = ["LONGEST", "Rounded", "as_double", "decimal_text", "from_real", "from_text", "is_zero", "real_of"]
+__all__ = [
+    "LONGEST",
+    "Rounded",
+    "as_double",
+    "decimal_text",
+    "doubles_around",
+    "from_real",
+    "from_text",
+    "real_of",
+]
 
 LONGEST = 1000
 """Digits that a decimal may have, and greatest magnitude of its exponent, divided by ten."""
@@ -98,9 +107,17 @@ def as_double(value: int | float) -> float:
     return value if isinstance(value, float) else from_real(Fraction(value))
 
 
-def is_zero(value: int | float) -> bool:
-    """Whether a value is exactly zero: a double may be zero because its number is tiny."""
-    return value == 0 and (not isinstance(value, Rounded) or value.number == 0)
+def doubles_around(value: int | float) -> tuple[float, float]:
+    """Return the greatest double up to a number and the least one from it; twice the number if it is one."""
+    if isinstance(value, float) and not isinstance(value, Rounded):
+        return value, value
+    low, high = bounds(real_of(value))
+    below, above = float(low), float(high)
+    if Fraction(below) > low:
+        below = math.nextafter(below, -math.inf)
+    if Fraction(above) < high:
+        above = math.nextafter(above, math.inf)
+    return below, above
 
 
 def decimal_text(value: float) -> str:

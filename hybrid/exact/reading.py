@@ -1,0 +1,261 @@
+"""A small model in rational numbers, read from its text.
+
+Weights and rewards are evaluated as the text means them, once for all values of the variables that they speak
+of, and multiplied and added up over the commands that act together.  A row of probabilities is divided by its
+sum, which a text with rounded decimals leaves short of 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.exact.elimination import NotExactError
+from mtbdd.events import Event
+from mtbdd.language.enclosing import enclose
+from mtbdd.language.errors import EvaluationError
+from mtbdd.language.evaluate import evaluate, expression_variables
+from mtbdd.language.rounded import real_of
+from mtbdd.language.syntax import Command, Expression, LabelReference, ModelType, Update
+from mtbdd.language.walk import walk
+from mtbdd.model import SymbolicModel
+
+__all__ = ["MAX_TRANSITIONS", "ExactModel"]
+
+MAX_TRANSITIONS = 20_000
+"""Transitions of a model that is read in rational numbers."""
+
+Row = dict[int, Fraction]
+Mask = NDArray[np.bool_]
+
+
+class ExactModel:
+    """The states, transitions and rewards of a model, as its text means them.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+
+    Attributes
+    ----------
+    choices : list of list of dict
+        For every state its choices, one in a chain: successor -> probability, or rate in a CTMC.
+    layers : list of list of int
+        The layers that these choices are of.
+    actions : list of list of dict
+        What the choices are made of: action (None: without one) -> its share of the probability, or its rate
+        in a CTMC; in an MDP there is one, with the share 1.
+
+    Raises
+    ------
+    NotExactError
+        The model has more than 20,000 transitions, or a number that is not known to be rational.
+
+    Notes
+    -----
+    Time: O(states × commands) in NumPy, and some microseconds for every transition.
+    """
+
+    def __init__(self, model: SymbolicModel) -> None:
+        if model.n_transitions > MAX_TRANSITIONS:
+            raise NotExactError(f"{model.n_transitions} transitions are too many for exact solution")
+        self.model = model
+        size = model.n_states
+        self.choices: list[list[Row]] = [[] for _ in range(size)]
+        self.layers: list[list[int]] = [[] for _ in range(size)]
+        self.actions: list[list[dict[str | None, Fraction]]] = [[] for _ in range(size)]
+        self._columns = _columns(model)
+        self._values: dict[int, tuple[Expression, _Function]] = {}
+        self._masks: dict[int, tuple[Expression, Mask]] = {}
+        self._targets: dict[int, list[list[Any]]] = {}
+        names = list(self._columns)
+        rows = zip(*(self._columns[name].tolist() for name in names), strict=True) if names else [()]
+        self._numbers = {row: i for i, row in enumerate(rows)}
+        self._read()
+
+    # ------------------------------------------------------------------ transitions
+
+    def _read(self) -> None:
+        """Fill in the choices of all states, scaled to probabilities unless they are rates."""
+        model = self.model
+        for number, layer in enumerate(model.layers):
+            rows: dict[int, Row] = {}
+            shares: dict[int, dict[str | None, Fraction]] = {}
+            ways = self._ways() if model.type is ModelType.DTMC else None
+            for part in layer.parts:
+                states = np.flatnonzero(model.indicator(part.states)).tolist()
+                if part.event is None:
+                    for i in states:
+                        rows[i] = {i: Fraction(1)}
+                    continue
+                for i in states:
+                    row = rows.setdefault(i, {})
+                    total = Fraction(0)
+                    for j, weight in self._moves(part.event, i):
+                        if ways is not None:
+                            weight /= ways[i]
+                        row[j] = row.get(j, Fraction(0)) + weight
+                        total += weight
+                    own = shares.setdefault(i, {})
+                    own[part.action] = own.get(part.action, Fraction(0)) + total
+            for i, row in rows.items():
+                share = shares.get(i, {})
+                if model.type is not ModelType.CTMC:
+                    total = sum(row.values(), Fraction(0))
+                    row = {j: weight / total for j, weight in row.items()}
+                    share = {action: weight / total for action, weight in share.items()}
+                self.choices[i].append(row)
+                self.layers[i].append(number)
+                self.actions[i].append(share)
+
+    def _ways(self) -> list[int]:
+        """Return how many combinations of commands each state of a chain has."""
+        total = np.zeros(self.model.n_states, dtype=object)
+        for event in self.model.events:
+            ways = np.ones(self.model.n_states, dtype=object)
+            for commands in event.commands:
+                ways *= sum(self._mask(command.guard).astype(object) for command in commands)
+            total += ways
+        return [int(n) for n in total]
+
+    def _moves(self, event: Event, state: int) -> Iterator[tuple[int, Fraction]]:
+        """Yield where an event leads from a state, and with which weight."""
+        offers = [list(self._offers(commands, state)) for commands in event.commands]
+        names = list(self._columns)
+        here = [self._columns[name][state].item() for name in names]
+        place = {name: k for k, name in enumerate(names)}
+        for together in product(*offers):
+            weight = Fraction(1)
+            there = list(here)
+            for update, own in together:
+                weight *= own
+                for assignment, values in zip(update.assignments, self._target(update), strict=True):
+                    there[place[assignment.variable]] = values[state]
+            if weight:
+                yield self._numbers[tuple(there)], weight
+
+    def _offers(self, commands: Sequence[Command], state: int) -> Iterator[tuple[Update, Fraction]]:
+        """Yield the updates that a module's enabled commands have in a state, with their weights."""
+        for command in commands:
+            if self._mask(command.guard)[state]:
+                for update in command.updates:
+                    weight = Fraction(1) if update.weight is None else self._at(update.weight, state)
+                    if weight:
+                        yield update, weight
+
+    def _mask(self, guard: Expression) -> Mask:
+        """Return where a guard holds."""
+        known = self._masks.get(id(guard))
+        if known is None:
+            model = self.model
+            mask = model.indicator(model.translator.states(guard) & model.reachable)
+            known = self._masks[id(guard)] = guard, mask
+        return known[1]
+
+    def _target(self, update: Update) -> list[list[Any]]:
+        """Return the values that an update assigns, by state."""
+        known = self._targets.get(id(update))
+        if known is None:
+            shape = (self.model.n_states,)
+            known = self._targets[id(update)] = [
+                enclose(a.expression, self._environment(a.expression), shape).values.tolist()
+                for a in update.assignments
+            ]
+        return known
+
+    # ------------------------------------------------------------------ rewards and other numbers
+
+    def gains(self, structure: int) -> list[list[Fraction]]:
+        """Return what every choice of every state earns: a step, a unit of time in a CTMC.
+
+        State rewards count fully, transition rewards with the probability or rate of their transitions.
+        """
+        own = self.state_rewards(structure)
+        found = [[reward] * len(choices) for reward, choices in zip(own, self.choices, strict=True)]
+        for item in self.model.source.rewards[structure].items:
+            if not item.is_transition:
+                continue
+            for i in np.flatnonzero(self._mask(item.guard)).tolist():
+                for k, shares in enumerate(self.actions[i]):
+                    if item.action in shares:
+                        often = Fraction(1) if self.model.is_mdp else shares[item.action]
+                        found[i][k] += often * self._at(item.value, i)
+        return found
+
+    def state_rewards(self, structure: int) -> list[Fraction]:
+        """Return what every state earns by itself."""
+        total = [Fraction(0)] * self.model.n_states
+        for item in self.model.source.rewards[structure].items:
+            if not item.is_transition:
+                for i in np.flatnonzero(self._mask(item.guard)).tolist():
+                    total[i] += self._at(item.value, i)
+        return total
+
+    def values(self, expression: Expression) -> list[Fraction]:
+        """Return the value of a number without operators in every state."""
+        return [self._at(expression, i) for i in range(self.model.n_states)]
+
+    def _at(self, expression: Expression, state: int) -> Fraction:
+        """Return an expression's value in a state, worked out once for all values of its variables."""
+        known = self._values.get(id(expression))
+        if known is None:
+            # The expression is kept, so that its identity stays its own.
+            function = _Function(expression, self._environment(expression))
+            known = self._values[id(expression)] = expression, function
+        return known[1].at(state)
+
+    def _environment(self, expression: Expression) -> dict[str, NDArray[Any]]:
+        """Return the values in every state of what an expression mentions."""
+        found = {name: self._columns[name] for name in sorted(expression_variables(expression))}
+        for node in walk(expression):
+            if isinstance(node, LabelReference):
+                found[f'"{node.name}"'] = self.model.indicator(self.model.translator.labels[node.name])
+        return found
+
+
+class _Function:
+    """The values of a number, by state, each worked out once for all values of its variables."""
+
+    def __init__(self, expression: Expression, environment: dict[str, NDArray[Any]]) -> None:
+        self._expression = expression
+        self._names = list(environment)
+        self._columns = list(environment.values())
+        self._known: dict[tuple[Any, ...], Fraction] = {}
+
+    def at(self, state: int) -> Fraction:
+        """Return the value in a state.
+
+        Raises
+        ------
+        NotExactError
+            There is none, or it is not known to be rational.
+        """
+        key = tuple(column[state].item() for column in self._columns)
+        value = self._known.get(key)
+        if value is None:
+            try:
+                found = evaluate(self._expression, dict(zip(self._names, key, strict=True)))
+            except EvaluationError as error:
+                raise NotExactError(str(error)) from None
+            exact = real_of(found)  # type: ignore[arg-type]
+            if not isinstance(exact, Fraction):
+                raise NotExactError(f"{found!r} comes from a number that may be irrational, or is very long")
+            value = self._known[key] = exact
+        return value
+
+
+def _columns(model: SymbolicModel) -> dict[str, NDArray[Any]]:
+    """Return the values of every variable in every reachable state."""
+    bits = model.index.bits_at(np.arange(model.n_states))
+    columns: dict[str, NDArray[Any]] = {}
+    for variable in model.encoding.variables:
+        stored = np.zeros(model.n_states, dtype=np.int64)
+        for bit in variable.bits:
+            stored = 2 * stored + bits[:, bit]
+        columns[variable.name] = stored.astype(np.bool_) if variable.is_bool else stored + variable.low
+    return columns
