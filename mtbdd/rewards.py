@@ -27,8 +27,10 @@ from mtbdd.vectors import expand
 
 __all__ = [
     "action_rewards",
+    "enclosed_rewards",
     "expression_enclosure",
     "expression_values",
+    "relative_units",
     "reward_error",
     "reward_rates",
     "state_reward_error",
@@ -90,6 +92,22 @@ def reward_error(
         None if all rewards are exact.
     """
     return _rewards(model, structure, within, True, _carriers(model, structure, layer))[1]
+
+
+def enclosed_rewards(
+    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None, moves: bool = True
+) -> tuple[Vector, Vector | None]:
+    """Return `reward_rates` and `reward_error` at once; without `moves` those of state rewards alone."""
+    return _rewards(model, structure, within, True, _carriers(model, structure, layer) if moves else [])
+
+
+def relative_units(rewards: Vector, error: Vector | None) -> float:
+    """Return the greatest relative error of rewards in units of 2^-53, from their absolute errors."""
+    if error is None:
+        return 0.0
+    earning = rewards != 0.0
+    share = np.divide(error, np.abs(rewards), out=np.zeros_like(error), where=earning)
+    return float(share.max(initial=0.0)) * 2.0**53 * (1.0 + 2.0**-50)
 
 
 def state_rewards(model: SymbolicModel, structure: int, within: StateIndex) -> Vector:

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from hybrid.checking.evolution import Evolution
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
-from hybrid.checking.rewards import state_rewards
+from hybrid.checking.rounding import scaled_bounds
 from mtbdd.language.syntax import ModelType
 from mtbdd.model import SymbolicModel
-from mtbdd.rewards import reward_rates
+from mtbdd.rewards import enclosed_rewards, relative_units
 
 __all__ = ["cumulative_rewards", "instantaneous_rewards"]
 
@@ -30,7 +30,7 @@ def cumulative_rewards(
     time : int or float
         Steps (DTMC) or units of time (CTMC); transition rewards count for transitions made by then.
     """
-    rewards = reward_rates(model, structure, model.index)
+    rewards, error = enclosed_rewards(model, structure, model.index)
 
     def gathered(part: Vector) -> StateValues:
         if time == 0 or not part.any():
@@ -40,7 +40,7 @@ def cumulative_rewards(
         earning = Evolution(model, model.index, part, options, work)
         return earning.after_steps(np.zeros(part.size), int(time))
 
-    return _by_sign(rewards, gathered)
+    return _by_sign(rewards, error, gathered)
 
 
 def instantaneous_rewards(
@@ -50,7 +50,7 @@ def instantaneous_rewards(
 
     Transition rewards have no part in it.
     """
-    rewards = state_rewards(model, structure)
+    rewards, error = enclosed_rewards(model, structure, model.index, moves=False)
 
     def later(part: Vector) -> StateValues:
         if time == 0 or bool((part == part[0]).all()):
@@ -60,14 +60,22 @@ def instantaneous_rewards(
             return evolution.after_time(part, float(time))
         return evolution.after_steps(part, int(time))
 
-    return _by_sign(rewards, later)
+    return _by_sign(rewards, error, later)
 
 
-def _by_sign(rewards: Vector, run: Callable[[Vector], StateValues]) -> StateValues:
-    """Apply a linear map to gains and losses apart: its bounds are for vectors without negative elements."""
+def _by_sign(rewards: Vector, error: Vector | None, run: Callable[[Vector], StateValues]) -> StateValues:
+    """Apply a linear map to gains and losses apart: its bounds are for vectors without negative elements.
+
+    Parameters
+    ----------
+    error : ndarray of float64, shape as rewards, or None
+        Bounds on the absolute errors of the rewards; None if they are exact.
+    """
+    units = relative_units(rewards, error)
     if not bool((rewards < 0).any()):
-        return run(rewards)
-    gains, losses = run(np.maximum(rewards, 0.0)), run(np.maximum(-rewards, 0.0))
+        return scaled_bounds(run(rewards), units)
+    gains = scaled_bounds(run(np.maximum(rewards, 0.0)), units)
+    losses = scaled_bounds(run(np.maximum(-rewards, 0.0)), units)
     return StateValues(
         gains.values - losses.values,
         np.nextafter(gains.lower - losses.upper, -np.inf),

@@ -11,7 +11,7 @@ from hybrid.checking.systems import solve_linear
 from mtbdd.graph import backward, prob0, prob1
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-from mtbdd.rewards import reward_rates
+from mtbdd.rewards import enclosed_rewards, relative_units, reward_rates
 from mtbdd.rewards import state_rewards as own_rewards
 from mtbdd.states import index_states, states_from
 
@@ -44,10 +44,11 @@ def reachability_rewards(
     if maybe_states == model.manager.false:
         return StateValues.exact(known)
     maybe = index_states(model.manager, maybe_states)
-    rewards = reward_rates(model, structure, maybe)
+    rewards, error = enclosed_rewards(model, structure, maybe)
     if not rewards.any():
         return StateValues.exact(known)
-    found = solve_linear(model, maybe, rewards, None, options, work, "reachability rewards")
+    units = relative_units(rewards, error)
+    found = solve_linear(model, maybe, rewards, None, options, work, "reachability rewards", units=units)
     return found.spread(model.indicator(maybe_states), known)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.checking.explicit import ExplicitMatrix
+from hybrid.checking.quantities import StateValues
 from hybrid.operator import HybridMatrix
 from hybrid.solvers.enclosure import UNIT
 from mtbdd.offset import SCALED_UNITS, OffsetMTBDD
@@ -20,6 +21,7 @@ __all__ = [
     "far_from_underflow",
     "ratio_units",
     "row_entries",
+    "scaled_bounds",
     "step_slack",
     "sum_slack",
     "widened",
@@ -79,6 +81,23 @@ def widened(values: Vector, slack: float) -> tuple[Vector, Vector]:
     error = values * (slack + 2.0 * UNIT) + TINIEST
     lower: Vector = np.maximum(values - error, 0.0)
     return lower, values + error
+
+
+def scaled_bounds(found: StateValues, units: float) -> StateValues:
+    """Return values, not negative, with bounds for what they come from being off by a relative error.
+
+    Parameters
+    ----------
+    units : float
+        The error in units of rounding.
+    """
+    if units == 0.0:
+        return found
+    share = (units + 4.0) * UNIT
+    with np.errstate(over="ignore"):
+        lower = found.lower * max(1.0 - share, 0.0)
+        upper = np.where(found.upper > 0.0, found.upper * (1.0 + share) + TINIEST, found.upper)
+    return StateValues(found.values, lower, upper, found.open_lower)
 
 
 def far_from_underflow(seeds: Vector, entry: float, steps: int) -> bool:

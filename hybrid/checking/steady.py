@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -14,7 +15,7 @@ from hybrid.solvers.enclosure import TINY
 from mtbdd.graph import bottom_components
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-from mtbdd.rewards import reward_rates
+from mtbdd.rewards import enclosed_rewards
 from mtbdd.states import StateIndex, index_states
 
 __all__ = ["steady_probabilities", "steady_rewards"]
@@ -56,10 +57,16 @@ def steady_rewards(model: SymbolicModel, structure: int, options: CheckOptions, 
     """
 
     def gains(component: Node, index: StateIndex) -> Gains:
-        rewards = reward_rates(model, structure, index)
+        rewards, error = enclosed_rewards(model, structure, index)
         if _is_constant(rewards):
-            return (float(rewards[0]),) * 3
-        return _average(model, index, rewards, options, work, "steady-state rewards")
+            found = (float(rewards[0]),) * 3
+        else:
+            found = _average(model, index, rewards, options, work, "steady-state rewards")
+        off = 0.0 if error is None else float(error.max())
+        if off == 0.0:
+            return found
+        # An average is off by what rewards are off by at most.
+        return found[0], math.nextafter(found[1] - off, -math.inf), math.nextafter(found[2] + off, math.inf)
 
     return _over_components(model, gains, options, work)
 

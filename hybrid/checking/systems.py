@@ -13,7 +13,7 @@ from hybrid.cpu.csr import CsrMatrix
 from hybrid.operator import HybridMatrix, inject
 from hybrid.solvers import Gain, Status
 from hybrid.solvers.base import Clock
-from hybrid.solvers.enclosure import EnclosingMethod, Enclosure
+from hybrid.solvers.enclosure import UNIT, EnclosingMethod, Enclosure
 from hybrid.solvers.topological import Topological
 from mtbdd.model import SymbolicModel
 from mtbdd.offset import OffsetMTBDD
@@ -98,6 +98,7 @@ def solve_linear(
     work: Work,
     what: str,
     losses: Vector | None = None,
+    units: float = 0.0,
 ) -> StateValues:
     """Solve ``x = P x + b`` over a set of states from each of which the set is left almost surely.
 
@@ -113,6 +114,8 @@ def solve_linear(
     losses : ndarray of float64, shape (maybe.size,), optional
         Not negative, taken from b, which is not negative either: where both are sums, what cancels in their
         difference would take its digits along.
+    units : float
+        Relative error of b and of `losses` in units of rounding, beyond that of sums of matrix entries.
 
     Returns
     -------
@@ -136,7 +139,7 @@ def solve_linear(
         return StateValues(solution.values, none, none)
     if isinstance(matrix, CsrMatrix) and options.method == "auto":
         method = Topological.where_it_pays(matrix, options.criterion) or method
-    slack = step_slack(matrix, row_entries(model.transitions))
+    slack = step_slack(matrix, row_entries(model.transitions)) + units * UNIT
 
     def enclose(right: Vector) -> Enclosure:
         found = method.solve(matrix, diagonal, right, slack, ceiling, work.progress)

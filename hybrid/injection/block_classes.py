@@ -95,7 +95,8 @@ def find_block_classes(matrix: OffsetMTBDD, scaled: bool) -> BlockClasses:
         key += [level.offset, matrix.rows[k], matrix.columns[k]]
         if scaled:
             both = (level.low >= 0) & (level.high >= 0)
-            ratio = np.divide(values[level.high], own, out=np.ones(len(level)), where=both)
+            with np.errstate(over="ignore", under="ignore"):  # whether scales are accurate is asked later
+                ratio = np.divide(values[level.high], own, out=np.ones(len(level)), where=both)
             key.append(_rounded_bits(ratio))
         first, inverse = distinct_rows(key)
         classes.insert(0, inverse.astype(np.int32))

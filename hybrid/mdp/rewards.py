@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
+from hybrid.checking.rounding import scaled_bounds
 from hybrid.graphs.certain import end_components, prob1a, prob1e
 from hybrid.mdp.offers import Groups, group_states, leaving_choices
 from hybrid.mdp.operator import ChoiceOperator
@@ -24,7 +25,7 @@ from mtbdd.components import EndComponents, MaximalEndComponent, model_end_compo
 from mtbdd.graph import backward
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-from mtbdd.rewards import reward_rates, state_rewards
+from mtbdd.rewards import enclosed_rewards, relative_units, reward_rates
 from mtbdd.states import StateIndex, index_states, states_from
 from mtbdd.steps import model_steps
 
@@ -148,6 +149,7 @@ def reachability_rewards(
     found = solve_choices(operator, None, options, work, "reachability rewards")
     if maker is not None:
         maker.policy(system.unknown, operator, found, system.components)
+    found = scaled_bounds(found, _units(model, structure))
     return found.spread(model.indicator(system.unknown.states), known)
 
 
@@ -193,6 +195,7 @@ def total_rewards(
         stop=stop,
     )
     found = solve_choices(operator, None, options, work, "total rewards")
+    found = scaled_bounds(found, _units(model, structure))
     return found.spread(model.indicator(unknown_states), known)
 
 
@@ -245,7 +248,8 @@ def cumulative_rewards(
         None,
         options,
     )
-    return after_steps(operator, np.zeros(model.n_states), steps, work)
+    found = after_steps(operator, np.zeros(model.n_states), steps, work)
+    return scaled_bounds(found, _units(model, structure))
 
 
 def instantaneous_rewards(
@@ -258,9 +262,10 @@ def instantaneous_rewards(
     ValueError
         A reward is negative.
     """
-    rewards = _not_negative(state_rewards(model, structure, model.index))
+    rewards, error = enclosed_rewards(model, structure, model.index, 0, moves=False)
+    units = relative_units(_not_negative(rewards), error)
     if steps == 0 or bool((rewards == rewards[0]).all()):
-        return StateValues.exact(rewards)
+        return scaled_bounds(StateValues.exact(rewards), units)
     operator = choice_operator(
         model,
         model.index,
@@ -270,7 +275,7 @@ def instantaneous_rewards(
         None,
         options,
     )
-    return after_steps(operator, rewards, steps, work)
+    return scaled_bounds(after_steps(operator, rewards, steps, work), units)
 
 
 # ------------------------------------------------------------------ choices and what they earn
@@ -279,6 +284,12 @@ def instantaneous_rewards(
 def _gains(model: SymbolicModel, structure: int, layer: int, rows: StateIndex) -> Vector:
     """Return the reward of a layer's choices, that of the state included."""
     return _not_negative(reward_rates(model, structure, rows, layer))
+
+
+def _units(model: SymbolicModel, structure: int) -> float:
+    """Return the greatest relative error of any choice's reward, in units of rounding."""
+    found = (enclosed_rewards(model, structure, model.index, layer) for layer in range(len(model.layers)))
+    return max(relative_units(*enclosed) for enclosed in found)
 
 
 def _not_negative(rewards: Vector) -> Vector:

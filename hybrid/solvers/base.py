@@ -161,8 +161,9 @@ def true_residual(matrix: Sweeper, x: Vector, b: Vector | None, diagonal: Vector
     """Return ``max |M x + b - diagonal x|`` from a fresh product; `scratch` is overwritten."""
     if x.size == 0:
         return 0.0
-    product = matrix.multiply(x, scratch)
-    if b is not None:
-        product += b
-    product -= diagonal * x
-    return float(np.abs(product, out=product).max())
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = matrix.multiply(x, scratch)
+        if b is not None:
+            product += b
+        product -= diagonal * x
+        return float(np.abs(product, out=product).max())

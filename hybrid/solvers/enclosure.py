@@ -191,7 +191,8 @@ class DirectedSystem:
         """
         space, xp = self.space, self.space.xp
         b = space.vector(self._diagonal)
-        b *= 4.0 * self.floor
+        with np.errstate(over="ignore"):  # an infinite solution is no bound, and is told as such
+            b *= 4.0 * self.floor
         xp.maximum(b, space.operand(self._b), out=b)
         b *= positive
         return self._system.sharing(b).relaxation(factor=1.0 + self.slack)

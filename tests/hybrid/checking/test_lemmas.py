@@ -10,7 +10,7 @@ import pytest
 
 import hybrid
 from hybrid.checking.answer import Answer
-from hybrid.checking.combine import apply_arithmetic
+from hybrid.checking.arithmetic import apply_arithmetic
 from hybrid.checking.quantities import StateValues
 from tests.model_checks import build
 
