@@ -124,6 +124,25 @@ def test_states_of_very_many_edges(device: Device) -> None:
     assert np.flatnonzero(to_numpy(component) == 2**32 - 1).tolist() == [1, 2]
 
 
+@pytest.mark.parametrize("leaves", [255, 256, 257, 600])
+def test_no_item_is_lost_where_a_block_finds_more_than_it_holds(device: Device, leaves: int) -> None:
+    # The hub's edges remove the leaves, and each leaf alone removes the state that it leads to.
+    first = 3 + leaves
+    lists = chain(
+        [
+            list(range(3, first)),
+            [2],
+            [1],
+            *([first + i] for i in range(leaves)),
+            *([1] for _ in range(leaves)),
+        ]
+    )
+    graph = lists.graph(device).with_transpose(device)
+    component, counts = (device.xp.full(lists.n_states, 2**32 - 1, np.uint32) for _ in range(2))
+    trim_components(device, graph, component, counts, SccOptions(), None)
+    assert np.flatnonzero(to_numpy(component) == 2**32 - 1).tolist() == [1, 2]
+
+
 def test_a_decomposition_leaves_the_graph_as_it_was(device: Device, rng: np.random.Generator) -> None:
     graph = random_process(rng, 60, 2, 2, 3).graph(device).with_transpose(device)
     arrays = (graph.offsets, graph.trans, graph.back_offsets, graph.back_trans)

@@ -84,6 +84,26 @@ def test_changes_of_special_values(
     assert to_numpy(state.status)[0] == (2 if np.isnan(absolute) else 1 if relative == 0.0 else 0)
 
 
+def test_without_relaxation_the_old_iterate_takes_no_part(device: Device) -> None:
+    """Not even as zero times infinity."""
+    xp = device.xp
+    step = coded_step(device, Mode.JACOBI, np.full(3, 2.0), None, 1.0, IterationState.create(device))
+    out = xp.array([1.0, 3.0, 5.0])
+    relax_rows(device, step, xp.array([np.inf, -np.inf, np.nan]), out)
+    assert to_numpy(out).tolist() == [0.5, 1.5, 2.5]
+
+
+@pytest.mark.parametrize("slot", [0, 1, 31, 32, 127, 224, 255])
+def test_the_change_of_any_block_is_seen(device: Device, slot: int) -> None:
+    state = IterationState.create(device)
+    bits = np.array([3.0, 0.5]).view(np.uint64)
+    state.changes[slot], state.changes[256 + slot] = bits
+    finish_iteration(device, state, 1.0, False)
+    assert to_numpy(state.differences).tolist() == [3.0, 0.5]
+    assert not to_numpy(state.changes).any()
+    assert to_numpy(state.status).tolist() == [1, 1]
+
+
 def test_ended_iterations_change_nothing(device: Device) -> None:
     xp = device.xp
     state = IterationState.create(device)

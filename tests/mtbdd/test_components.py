@@ -199,6 +199,22 @@ def test_trimming_leaves_the_greatest_set_with_ways_in_and_on(
     assert numbers(manager, found) == left
 
 
+@pytest.mark.parametrize("front", [0, 10**9])
+def test_trimming_takes_a_path_away_from_its_end_and_leaves_the_ring(
+    front: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ring of 0 .. 3, with a path that leads away from it and one that leads to it."""
+    mdp: Mdp = [[frozenset({(s + 1) % 4})] for s in range(4)]
+    mdp[0].append(frozenset({4}))
+    mdp += [[frozenset({s + 1})] for s in range(4, 9)]
+    mdp += [[], *([frozenset({s - 1})] for s in range(11, 15)), [frozenset({14, 0})]]
+    mdp[10].append(frozenset({0}))
+    manager, relations, states = oracles.relations_of(mdp)
+    moving = manager.disjunction(relations) & ~manager.equal_bits(range(manager.n_bits))
+    monkeypatch.setattr("mtbdd.regions._FRONT", front)
+    assert numbers(manager, trim(Step.whole(manager, moving), states)) == {0, 1, 2, 3}
+
+
 @pytest.mark.parametrize("package", ["cudd", "autoref"])
 def test_drawn_states_are_members_and_reach_all(package: str, rng: np.random.Generator) -> None:
     manager = Manager(4, package)

@@ -30,6 +30,7 @@ from tests.mutants.mutations import ROOT, Mutation, read_mutations
 TREES = ("hybrid", "mtbdd", "gpu_kernels", "tests", "examples", "benchmarks", "docs")
 FILES = ("pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "LICENSE")
 SEED = "1"
+OPTIONS = ("-x", "-q", "--no-header", "-p", "no:cacheprovider", f"--hypothesis-seed={SEED}")
 LEAST_KILLED = 0.95
 SECONDS = 600
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hybrid.injection import ragged
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.groups import enumerate_groups
 from hybrid.injection.injected import enumerate_paths
@@ -88,6 +89,33 @@ def test_sharing_that_would_cost_accuracy_is_refused() -> None:
     classes = find_block_classes(from_dense(dense), scaled=True)
     assert len(classes.representative[2]) == 1
     assert class_submatrices(classes, 2) is None
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (3, 2, 1, 0), (2, 0, 3, 1)])
+def test_values_are_compared_under_every_pair_of_scales(order: tuple[int, ...]) -> None:
+    """Two rows share their second value; one has it by its scale exactly, the other 32 units beside it."""
+    rows = np.array([[1.0, 3.0], [2.0, 6.0], [2.0 * (1 + 2.0**-48), 6.0], [0.0, 7.0]])
+    classes = find_block_classes(from_dense(rows[list(order)], n_bits=2), scaled=True)
+    level = classes.matrix.n_levels - 1
+    assert class_submatrices(classes, level) is None
+
+
+def test_lists_whose_hashes_collide_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashes, asked = ragged._hash_lists, []
+
+    def colliding(ptr, lengths, positions, columns, seed):  # type: ignore[no-untyped-def]
+        asked.append(seed)
+        if len(asked) == 1:
+            return np.zeros(len(lengths), np.uint64)
+        return hashes(ptr, lengths, positions, columns, seed)
+
+    monkeypatch.setattr(ragged, "_hash_lists", colliding)
+    first, inverse = distinct_lists(np.array([0, 1, 2, 3]), (np.array([5, 6, 5]),))
+    assert (first.tolist(), inverse.tolist()) == ([0, 1], [0, 1, 0])
+    assert len(asked) == 2
+    monkeypatch.setattr(ragged, "_hash_lists", lambda ptr, lengths, *_: np.zeros(len(lengths), np.uint64))
+    with pytest.raises(RuntimeError, match="collided"):
+        distinct_lists(np.array([0, 1, 2]), (np.array([5, 6]),))
 
 
 @given(st.integers(0, 2**32), st.integers(2, 40))

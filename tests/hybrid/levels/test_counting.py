@@ -11,7 +11,7 @@ from hybrid.injection.injected import inject_level
 from hybrid.injection.tasks import cut_tasks
 from hybrid.levels.choice import choose_level
 from hybrid.levels.counting import nonzeros_below, paths_from_root
-from hybrid.levels.curve import base_memory_bytes, level_curve
+from hybrid.levels.curve import _total_product, base_memory_bytes, level_curve
 from mtbdd.offset import Level, OffsetMTBDD
 from tests.helpers import from_dense, random_codes, random_sparse
 
@@ -134,3 +134,13 @@ def test_counts_that_overflow_are_reported() -> None:
         nonzeros_below(matrix)
     with pytest.raises(OverflowError, match="63 bits"):
         paths_from_root(matrix)
+
+
+def test_sums_over_the_nodes_of_a_level_that_overflow_are_reported() -> None:
+    """Every count fits, their sum over a level does not."""
+    counts = np.full(4, 2**61)
+    with pytest.raises(OverflowError, match=r"instances of level 3 number 2\*\*62 or more"):
+        _total_product(counts, np.ones(1, np.int64), "instances of level 3")
+    with pytest.raises(OverflowError):
+        _total_product(np.full(1, 2**40), np.full(1, 2**30), "cut instances")
+    assert _total_product(np.full(2, 2**60), np.ones(1, np.int64), "paths") == 2**61

@@ -1,0 +1,167 @@
+"""What the bounds of decision processes rest on, a test each: inductive bounds, rounding, certain steps."""
+
+from __future__ import annotations
+
+import functools
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hybrid
+from hybrid.mdp.solvers import Intervals, OptimisticIteration
+from hybrid.solvers import Criterion, Status
+from mtbdd.model import SymbolicModel
+from tests.hybrid.mdp import optima
+from tests.hybrid.mdp.models import SLOW_WAY
+from tests.hybrid.mdp.test_solvers import _reaching
+from tests.mdp_oracles import ExplicitMdp
+from tests.model_checks import build
+
+SCALE = 2**12
+
+
+def odd_process(seed: int, n: int = 5) -> str:
+    """Two choices a state, among them way out; odd numbers over 2^12, which doubles and decimals hold."""
+    rng = np.random.default_rng(seed)
+    commands = []
+    for s in range(n):
+        for _ in range(2):
+            a, b = (2 * int(w) + 1 for w in rng.integers(SCALE // 16, SCALE // 5, 2))
+            others = rng.choice([t for t in range(n + 2) if t != s], 3, replace=False).tolist()
+            parts = zip((a, b, SCALE - a - b), others, strict=True)
+            commands.append(f"[] x={s} -> " + " + ".join(f"{w}/{SCALE}:(x'={t})" for w, t in parts) + ";")
+    body = "\n".join(commands)
+    return (
+        f"mdp module m x:[0..{n + 1}];\n{body}\n[] x>={n} -> true; endmodule\n"
+        f"init true endinit\nrewards x<{n} : 3; x=1 : 7; endrewards"
+    )
+
+
+@functools.cache
+def processes() -> list[tuple[SymbolicModel, ExplicitMdp]]:
+    return [optima.build_mdp(odd_process(seed)) for seed in range(3)]
+
+
+@pytest.mark.parametrize("method", ["optimistic", "interval"])
+@pytest.mark.parametrize("maximise", [False, True], ids=["min", "max"])
+@pytest.mark.parametrize("epsilon", [1e-3, 1e-8, 1e-15])
+def test_lower_bounds_are_rounded_down_and_upper_bounds_up(
+    method: str, maximise: bool, epsilon: float
+) -> None:
+    """As close as double precision allows for, iterates rounded to nearest would lie beyond the optimum."""
+    word = "max" if maximise else "min"
+    for model, mdp in processes():
+        everything, target = set(range(mdp.graph.n_states)), optima.states_of(mdp, lambda v: v["x"] == 5)
+        exact = optima.until(mdp, everything, target, maximise)
+        options = {"method": method, "epsilon": epsilon, "backend": "cpu"}
+        found = optima.checked(model, f"P{word}=? [ F x=5 ]", **options)
+        optima.assert_encloses(found, exact, max(2 * epsilon, 1e-11))
+        done = optima.states_of(mdp, lambda v: v["x"] >= 5)
+        exact = optima.reachability_rewards(mdp, 0, done, maximise)
+        found = optima.checked(model, f"R{word}=? [ F x>=5 ]", **options)
+        optima.assert_encloses(found, exact, max(2 * epsilon, 1e-11))
+
+
+@pytest.mark.parametrize("maximise", [False, True], ids=["min", "max"])
+@pytest.mark.parametrize("steps", [2, 3, 5, 8])
+def test_every_step_adds_its_rounding_to_the_bounds(maximise: bool, steps: int) -> None:
+    word = "max" if maximise else "min"
+    for model, mdp in processes():
+        target = optima.states_of(mdp, lambda v: v["x"] == 5)
+        start = [Fraction(int(s in target)) for s in range(mdp.graph.n_states)]
+        exact = optima.steps_back(mdp, start, steps, maximise, frozen=target)
+        found = optima.checked(model, f"P{word}=? [ F<={steps} x=5 ]", backend="cpu")
+        optima.assert_encloses(found, exact, 1e-12)
+        zero = [Fraction(0)] * mdp.graph.n_states
+        exact = optima.steps_back(mdp, zero, steps, maximise, structure=0)
+        optima.assert_encloses(
+            optima.checked(model, f"R{word}=? [ C<={steps} ]", backend="cpu"), exact, 1e-12
+        )
+
+
+@pytest.mark.parametrize("maximise", [False, True], ids=["min", "max"])
+def test_next_steps_have_bounds_unless_they_are_certain(maximise: bool) -> None:
+    word = "max" if maximise else "min"
+    for model, mdp in processes():
+        for wanted in ("x>=5", "x<=2", "x=1|x=3"):
+            inside = optima.states_of(mdp, lambda v, w=wanted: _holds(w, v["x"]))
+            start = [Fraction(int(s in inside)) for s in range(mdp.graph.n_states)]
+            exact = optima.steps_back(mdp, start, 1, maximise)
+            found = optima.checked(model, f"P{word}=? [ X {wanted} ]", backend="cpu")
+            optima.assert_encloses(found, exact, 1e-13)
+
+
+def _holds(wanted: str, x: int) -> bool:
+    return {"x>=5": x >= 5, "x<=2": x <= 2, "x=1|x=3": x in (1, 3)}[wanted]
+
+
+def test_certain_next_steps_are_exactly_one_and_impossible_ones_zero() -> None:
+    """Probabilities that add up to one by rounding alone are not certain."""
+    text = """
+    mdp
+    module m
+      s : [0..3];
+      [a] s=0 -> 0.1 : (s'=1) + 0.2 : (s'=2) + 0.7 : (s'=3);
+      [b] s=0 -> 0.3 : (s'=1) + 0.7 : (s'=2);
+      [c] s>0 -> true;
+    endmodule
+    """
+    model = build(text)
+    for prop, value in (("Pmax=? [ X s<3 ]", 1.0), ("Pmin=? [ X s=3 ]", 0.0), ("Pmin=? [ X s>0 ]", 1.0)):
+        answer = hybrid.check(model, prop, backend="cpu")
+        assert (answer.lower, answer.upper) == (value, value), prop
+    for prop in ("Pmin=? [ X s<3 ]", "Pmax=? [ X s=3 ]"):
+        answer = hybrid.check(model, prop, backend="cpu")
+        assert answer.lower < answer.upper
+
+
+@pytest.mark.parametrize("count", [3, 6, 10, 11, 13, 19, 49])
+def test_a_step_that_cannot_miss_is_certain_although_its_sum_is_rounded(count: int) -> None:
+    """Ten times 0.1 is less than one."""
+    parts = " + ".join(f"1/{count} : (s'={t})" for t in range(1, count + 1))
+    text = f"mdp module m s:[0..{count}]; [a] s=0 -> {parts}; [b] s=0 -> {parts}; [c] s>0 -> true; endmodule"
+    for word in ("min", "max"):
+        answer = hybrid.check(build(text), f"P{word}=? [ X s>0 ]", backend="cpu")
+        assert (answer.lower, answer.upper) == (1.0, 1.0)
+
+
+# ------------------------------------------------------------------ inductive bounds
+
+
+@pytest.mark.parametrize("maximise", [False, True], ids=["min", "max"])
+@pytest.mark.parametrize("failures", [0, 1, 2])
+def test_an_upper_bound_that_is_not_inductive_in_every_row_is_not_accepted(
+    maximise: bool, failures: int
+) -> None:
+    """The first guesses are made to fail in one row."""
+    slow = build(SLOW_WAY + 'label "open" = x<2; label "won" = x=2;')
+    system = _reaching(slow, "open", "won", maximise)
+    improve, guesses = system.improve, []
+
+    def failing(x: Any, out: Any, *arguments: Any, **options: Any) -> None:
+        improve(x, out, *arguments, **options)
+        if arguments and arguments[0] > 1.0:  # rounded up
+            if len(guesses) < failures:
+                out[0] = 1.5 * x[0]
+            guesses.append((x.copy(), out.copy()))
+
+    system.improve = failing  # type: ignore[method-assign]
+    found = OptimisticIteration(Criterion(1e-4)).solve(system, None)
+    assert found.status is Status.CONVERGED
+    assert len(guesses) > failures
+    guess, image = guesses[-1]
+    assert (image <= guess).all()
+    assert (found.upper >= (0.6 if maximise else 0.25)).all()
+    assert (found.upper - found.lower <= 1e-4 * found.upper).all()
+
+
+def test_interval_iteration_keeps_a_known_ceiling() -> None:
+    slow = build(SLOW_WAY + 'label "open" = x<2; label "won" = x=2;')
+    for limit in (1, 2, 5):
+        found = Intervals(Criterion(1e-9, max_iterations=limit)).solve(
+            _reaching(slow, "open", "won", True), 1.0
+        )
+        assert (found.lower <= 0.6).all()
+        assert (0.6 <= found.upper).all() and (found.upper <= 1.0).all()
