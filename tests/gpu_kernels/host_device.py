@@ -40,7 +40,7 @@ WARNINGS = ("-Wall", "-Wno-unknown-pragmas", "-Wno-unused-function", "-Werror")
 
 @functools.cache
 def _folder() -> Path:
-    """Return where compiled files are kept, by the header's contents; its precompiled form lies there too.
+    """Return where compiled files are kept, by header and options; the precompiled header lies there too.
 
     They are loaded into the process, so others must not be able to write there. Within the checkout they stay
     for the next run; where that is not private, or read-only, this process has a folder of its own.

@@ -60,6 +60,9 @@ class Copy:
         for name in FILES:
             if (ROOT / name).is_file():
                 shutil.copy2(ROOT / name, self.root / name)
+        # The emulator's kernels, so that only the mutated ones are compiled.
+        for built in (ROOT / "build").glob("host-kernels-*"):
+            shutil.copytree(built, self.root / "build" / built.name)
         self.cache.mkdir()
         self.temporary.mkdir()
 
