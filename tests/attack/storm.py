@@ -1,4 +1,4 @@
-"""The oracle of the attack against Storm's exact engine, on the same text; needs stormpy, but nothing of this project.
+"""The oracle of the attack against Storm's exact engine, on the same text; needs stormpy.
 
 ``python -m tests.attack.storm --cases N --seed S`` prints how many vectors agree.
 """
@@ -28,8 +28,8 @@ __all__ = ["compare_case", "comparable"]
 def comparable(formula: Formula, model: Expanded) -> bool:
     """Return whether Storm's exact engine means and answers a formula as this project does.
 
-    Windows of time have no exact answer there.  Storm earns nothing in deadlocks, sums no rewards below zero, and
-    asks of rewards compared with 0 whether any state on the way earns some.
+    Windows of time have no exact answer there.  Storm earns nothing in deadlocks, sums no rewards below zero,
+    and asks of rewards compared with 0 whether any state on the way earns some.
     """
     if not isinstance(formula, Bounded):
         return False
@@ -55,7 +55,7 @@ def comparable(formula: Formula, model: Expanded) -> bool:
 
 
 def compare_case(seed: int, number: int) -> list[tuple[str, str, str]]:
-    """Return, for every property of a case, its text, a verdict ("same", "different", "skipped") and details."""
+    """Return, for every property of a case, its text, "same", "different" or "skipped", and details."""
     rng = Random(f"storm/{seed}/{number}")
     spec = random_spec(rng)
     model = Expanded.of(spec)
