@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,8 @@ class Answer:
         States and their values, for filters that show them.
     scheduler : Scheduler or None
         One that attains the value on an MDP, if it was asked for.
+    proven : bool
+        Whether the answer, a range's ends included, rests on values with bounds alone.
     """
 
     name: str | None
@@ -53,6 +56,19 @@ class Answer:
     engine: str
     listing: tuple[tuple[str, float | int | bool], ...] = ()
     scheduler: Scheduler | None = None
+    proven: bool = True
+
+    @builtins.property
+    def kind(self) -> str | None:
+        """What is promised: "exact", "certified" (by its bounds), "estimate"; None without an answer."""
+        if self.error is not None:
+            return None
+        if not self.proven or (self.value is not None and self.lower is None):
+            return "estimate"
+        if self.statistics.method in (None, "exact"):
+            return "exact"
+        tight = self.lower == self.upper and not isinstance(self.value, bool) and self.value is not None
+        return "exact" if tight else "certified"
 
     def record(self) -> dict[str, Any]:
         """Return the answer as plain JSON values."""
@@ -64,6 +80,8 @@ class Answer:
             "lower": json_number(self.lower),
             "upper": json_number(self.upper),
             "error": self.error,
+            "kind": self.kind,
+            "residual": json_number(work.component_residual),
             "engine": self.engine,
             "backend": work.backend,
             "backend_reason": work.backend_reason,

@@ -118,7 +118,7 @@ class Checker(FormulaChecker):
         bounds = (None, None) if self._unproven else (summary.lower, summary.upper)
         return Answer(
             prop.name, prop.text, summary.value, *bounds, None, work, seconds, engine, summary.listing,
-            self._scheduler,
+            self._scheduler, summary.proven and not self._unproven,
         )  # fmt: skip
 
     # ------------------------------------------------------------------ top level

@@ -38,12 +38,15 @@ class Summary:
         Bounds; None if there are none.
     listing : tuple of (str, number or bool)
         States and their values, for filters that show them; at most `MAX_LISTED`.
+    proven : bool
+        Whether all of it rests on values with bounds.
     """
 
     value: Number | None
     lower: Number | None
     upper: Number | None
     listing: tuple[tuple[str, Number], ...] = ()
+    proven: bool = True
 
 
 def summarise(
@@ -203,7 +206,9 @@ def _of_numbers(
     if operator in ("range", "initial"):
         inner_low, inner_high = float(some.values.min()), float(some.values.max())
         lower, upper = float(some.lower.min()), float(some.upper.max())
-        return Summary(None, inner_low if lower != lower else lower, inner_high if upper != upper else upper)
+        if lower != lower or upper != upper:
+            return Summary(None, inner_low, inner_high, proven=False)
+        return Summary(None, lower, upper)
     raise ValueError(f"filter({operator}, ...) needs truth values; for numbers there are {_FOR_NUMBERS}")
 
 

@@ -54,6 +54,9 @@ class Work:
         Iteration vectors, diagonal and right-hand side; matrix (MemB and MemR of the largest system).
     residual : float
         Greatest residual of any system.
+    component_residual : float or None
+        Of estimates, the greatest change, relative to itself, that one more step would make to an element of
+        any system; None where no system was solved by a method without bounds.
     synchronisations : int
         How often the host waited for a device in iterations; 0 on the CPU.
     """
@@ -67,6 +70,7 @@ class Work:
     base_bytes: int = 0
     representation_bytes: int = 0
     residual: float = 0.0
+    component_residual: float | None = None
     synchronisations: int = 0
     progress: Callable[[int, float], None] | None = field(default=None, repr=False)
     _reasons: dict[str, str] = field(default_factory=dict, repr=False)
@@ -114,6 +118,10 @@ class Work:
             self.base_bytes, self.representation_bytes = base_bytes, representation_bytes
         if largest or backend not in self._reasons:
             self._reasons[backend] = backend_reason
+
+    def estimate(self, relative: float) -> None:
+        """Keep the change that one more step would make to some element, relative to it."""
+        self.component_residual = max(self.component_residual or 0.0, relative)
 
     def accept(self, what: str, solution: Solution) -> None:
         """Keep a solution's residual and count of looks at a device; refuse one that did not converge.

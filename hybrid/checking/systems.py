@@ -14,6 +14,7 @@ from hybrid.operator import HybridMatrix, inject
 from hybrid.solvers import Gain, Status
 from hybrid.solvers.base import Clock
 from hybrid.solvers.enclosure import UNIT, EnclosingMethod, Enclosure
+from hybrid.solvers.host import workspace_of
 from hybrid.solvers.topological import Topological
 from mtbdd.model import SymbolicModel
 from mtbdd.offset import OffsetMTBDD
@@ -135,6 +136,7 @@ def solve_linear(
         solution = solver.solve(matrix, diagonal, right, np.zeros(maybe.size), work.progress)
         _note(work, solver.name, matrix, solution.iterations, solution.seconds, vectors=4)
         work.accept(what, solution)
+        work.estimate(_next_change(matrix, diagonal, right, solution.values))
         none = np.broadcast_to(np.float64(np.nan), b.shape)
         return StateValues(solution.values, none, none)
     if isinstance(matrix, CsrMatrix) and options.method == "auto":
@@ -217,9 +219,18 @@ def solve_stationary(
     solution = solver.solve(matrix, diagonal, None, start, work.progress)
     _note(work, solver.name, matrix, solution.iterations, solution.seconds, vectors=3)
     work.accept(what, solution)
+    work.estimate(_next_change(matrix, diagonal, None, solution.values))
     distribution: Vector = solution.values
     distribution /= distribution.sum()
     return distribution
+
+
+def _next_change(matrix: Matrix, diagonal: Vector, b: Vector | None, x: Vector) -> float:
+    """Return the greatest change of an element in one more step from x, relative to the element."""
+    space = workspace_of(matrix)
+    steps = space.system(diagonal, b).relaxation()
+    steps.sweep((space.vector(x), space.xp.empty(x.size)), 0, 1)
+    return space.read(steps.changes)[1]
 
 
 def _note(

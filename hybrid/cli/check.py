@@ -180,12 +180,17 @@ def _text(answer: Answer) -> str:
 
 def _result(answer: Answer) -> str:
     """Return a value with what is known about its error."""
+    work = answer.statistics
     if answer.value is None:
-        return f"[{_value(answer.lower)}, {_value(answer.upper)}]"
-    work, value = answer.statistics, _value(answer.value)
-    if answer.lower is None:
-        how = work.method or "estimated"
-        return f"{value}  ({how}: converged, no error bound; residual {work.residual:.2g})"
+        value = f"[{_value(answer.lower)}, {_value(answer.upper)}]"
+    else:
+        value = _value(answer.value)
+    if answer.kind == "estimate":
+        change = work.component_residual
+        left = "" if change is None else f"; one more step changes values by up to {100 * change:.2g} %"
+        return f"{value}  (estimate, without bounds: {work.method or 'from values without'}{left})"
+    if answer.value is None:
+        return value
     if isinstance(answer.value, bool):
         return value
     if answer.lower == answer.upper:

@@ -128,6 +128,8 @@ def solve_choices(
         solution = plain.solve(system, work.progress)
         _note(work, plain.name, system, solution.iterations, solution.seconds, vectors=2)
         work.accept(what, solution)
+        system.improve(system.space.vector(solution.values), system.zeros())
+        work.estimate(system.space.read(system.changes)[1])
         none = np.broadcast_to(np.float64(np.nan), (system.size,))
         return StateValues(solution.values, none, none)
     sound: Intervals | OptimisticIteration = (

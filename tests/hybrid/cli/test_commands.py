@@ -20,6 +20,8 @@ RESULT_KEYS = {
     "lower",
     "upper",
     "error",
+    "kind",
+    "residual",
     "engine",
     "backend",
     "backend_reason",
@@ -153,7 +155,7 @@ def test_plain_output_names_value_memory_and_method(capsys, queue):
     assert "states       5" in out
     assert "(between 1." in out
     _, out, _ = run(capsys, "check", queue, 'R{"length"}=? [ S ]', "--method", "jor")
-    assert "jor: converged, no error bound" in out
+    assert "estimate, without bounds: jor; one more step changes values by up to" in out
     assert "matrix" in out
     assert err == ""
 

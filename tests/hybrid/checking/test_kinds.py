@@ -1,0 +1,63 @@
+"""What an answer says of itself: exact, certified, or an estimate with the residual that it reached."""
+
+from __future__ import annotations
+
+import pytest
+
+import hybrid
+
+# From the start the end is seldom reached: 1e-36, and BiCGStab stops at 0 long before it knows.
+SELDOM = """
+dtmc
+module m
+  s : [0..13] init 0;
+  [] s<12 -> 0.001:(s'=s+1) + 0.999:(s'=13);
+  [] s>=12 -> true;
+endmodule
+rewards
+  s<12 : 1;
+endrewards
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("kinds") / "seldom.prism"
+    path.write_text(SELDOM)
+    return hybrid.load(path)
+
+
+@pytest.mark.parametrize(
+    ("prop", "method", "kind"),
+    [
+        ("P=? [ F s=12 ]", "auto", "certified"),
+        ("P=? [ F s=12 ]", "jacobi", "estimate"),
+        ("P=? [ F s=12 ]", "bicgstab", "estimate"),
+        ("P>0.5 [ F s=12 ]", "jacobi", "estimate"),
+        ("P>0.5 [ F s=12 ]", "auto", "certified"),
+        ("P=? [ F<=3 s=2 ]", "jacobi", "certified"),
+        ("P=? [ F s<=12 ]", "jacobi", "exact"),
+        ("filter(range, P=? [ F s=12 ])", "jacobi", "estimate"),
+        ("filter(range, P=? [ F s=12 ])", "auto", "certified"),
+        ("P=? [ F unknown ]", "auto", None),
+    ],
+)
+def test_answers_say_what_they_are(model, prop, method, kind):
+    try:
+        answer = hybrid.check(model, prop, method=method)
+    except hybrid.LanguageError:
+        assert kind is None
+        return
+    assert answer.kind == kind
+    assert answer.record()["kind"] == kind
+    assert (answer.statistics.component_residual is not None) == (kind == "estimate")
+
+
+def test_the_residual_of_an_estimate_is_that_of_its_worst_component(model):
+    good = hybrid.check(model, "P=? [ F s=12 ]", method="jacobi")
+    assert good.value == pytest.approx(1e-36, rel=1e-6)
+    assert good.statistics.component_residual < 1e-6
+    bad = hybrid.check(model, "P=? [ F s=12 ]", method="bicgstab")
+    assert bad.kind == "estimate"
+    off = abs(bad.value / 1e-36 - 1.0)
+    assert off < 1e-6 or bad.statistics.component_residual > 1e-3
