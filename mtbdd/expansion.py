@@ -100,7 +100,7 @@ def _gather(
         if result.nbytes >= _SHARED_BYTES and importlib.util.find_spec("numba") is not None:
             from mtbdd.block_kernels import copy_blocks
 
-            copy_blocks(flat, cuts[sequence], ends - lengths, lengths, result)
+            copy_blocks(flat, cuts[sequence], ends, result)
             return result, ends
         starts = cuts[sequence].tolist()
         position = 0

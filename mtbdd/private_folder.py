@@ -16,7 +16,7 @@ _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def private_folder(path: str | os.PathLike[str]) -> Path:
-    """Make a folder, unless it is there, that only this user and root can put files into.
+    """Make a folder, unless it is there, that nobody but this user and root can put files into.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def private_folder(path: str | os.PathLike[str]) -> Path:
     Raises
     ------
     OSError
-        If the folder cannot be made or written to. PermissionError if others could put files there: it
+        If the folder cannot be made. PermissionError if others could put files there: it
         belongs to somebody else, its group or others may write to it, or this holds of a folder above it
         that is not sticky as ``/tmp`` is. A group without other members, named like the user, is no other.
     """
@@ -49,19 +49,17 @@ def private_folder(path: str | os.PathLike[str]) -> Path:
         if not stat.S_ISDIR(found.st_mode):
             raise NotADirectoryError(f"{each} is no folder")
         is_last = each == folder
-        if found.st_uid not in ((os.geteuid(),) if is_last else (os.geteuid(), 0)):
+        if found.st_uid not in (os.geteuid(), 0):
             raise PermissionError(f"{each} belongs to user {found.st_uid}, not to this one ({os.geteuid()})")
         if _others_may_write(found) and (is_last or not found.st_mode & stat.S_ISVTX):
             raise PermissionError(f"others may write to {each} (mode {stat.S_IMODE(found.st_mode):04o})")
-    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
-        raise PermissionError(f"{folder} cannot be written to")
     return folder
 
 
 def is_private_file(descriptor: int) -> bool:
-    """Whether an open file is a plain one that belongs to this user and that others may not write to."""
+    """Whether an open file is a plain one of this user or root that others may not write to."""
     found = os.fstat(descriptor)
-    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not _others_may_write(found)
+    return stat.S_ISREG(found.st_mode) and found.st_uid in (os.geteuid(), 0) and not _others_may_write(found)
 
 
 def _others_may_write(found: os.stat_result) -> bool:

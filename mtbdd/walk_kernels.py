@@ -9,7 +9,8 @@ A state is a code of ``n`` bits, row bit 0 the most significant.  References to 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from mtbdd.compiled import njit
 
 __all__ = ["explore", "insert_all"]
 

@@ -7,7 +7,7 @@ every instance that has no entry there. One thread.
 
 from __future__ import annotations
 
-from numba import njit
+from mtbdd.compiled import njit
 
 __all__ = ["search_states", "withdraw_states"]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from mtbdd.compiled import njit
 
 __all__ = ["component_levels", "gauss_seidel_csr", "substitute_csr"]
 

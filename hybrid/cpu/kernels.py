@@ -12,7 +12,7 @@ no atomic additions, and the result does not depend on the number of threads.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
 from hybrid.cpu.vector_code import (
     fetch_add,
@@ -22,12 +22,9 @@ from hybrid.cpu.vector_code import (
     multiply_checked,
     relax,
 )
+from mtbdd.compiled import njit
 
-__all__ = ["VECTOR_CODE_DIGEST", "block_spmv"]
-
-VECTOR_CODE_DIGEST = "2d22b02765a97fee"
-"""Leading digits of the SHA-256 of vector_code.py. Numba's cache notices changes of this file only, so this
-must change whenever that file does; a test compares the two."""
+__all__ = ["block_spmv"]
 
 
 @njit(cache=True, nogil=True, boundscheck=False)

@@ -9,19 +9,15 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from hybrid.cpu.blocks import block_rows_for, schedule_blocks
 from hybrid.cpu.kernels import block_spmv
 from hybrid.cpu.layout import CpuLayout
 from hybrid.cpu.threads import run_together, thread_count
+from mtbdd.compiled import njit
 
-__all__ = ["KERNEL_DIGEST", "BlockSweep"]
-
-KERNEL_DIGEST = "4ba2aed5537f4b38"
-"""Leading digits of the SHA-256 of kernels.py.  Numba's cache of the sweep below, which has that kernel
-compiled into it, notices changes of this file only; a test compares the two."""
+__all__ = ["BlockSweep"]
 
 Float64Array = NDArray[np.float64]
 

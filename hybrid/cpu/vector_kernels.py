@@ -7,7 +7,9 @@ bits are the same.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import types
+
+from mtbdd.compiled import njit
 
 __all__ = ["add_scaled_rows", "change_rows", "uniformise_rows"]
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from mtbdd.compiled import njit
 
 __all__ = ["queue_order"]
 

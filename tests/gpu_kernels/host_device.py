@@ -49,6 +49,8 @@ def _folder() -> Path:
     key = hashlib.sha256(HEADER.read_bytes()).hexdigest()[:16]
     try:
         folder = private_folder(BUILD / f"host-kernels-{key}")
+        with tempfile.TemporaryFile(dir=folder):
+            pass
     except OSError:
         folder = Path(tempfile.mkdtemp(prefix="hybrid-host-kernels-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)

