@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from signal import SIGINT
+
+from hybrid.cli.signals import Interrupted, Signals
+
+# What `typing` has by this name takes long to import, in which an interrupt would show a traceback.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -24,49 +29,58 @@ def main(arguments: list[str] | None = None) -> int:
     Returns
     -------
     int
-        0 everything answered, 1 a property could not be answered (or no memory), 2 wrong usage or
-        a model that does not parse or build, 130 interrupted.
+        0 everything answered, 1 a property could not be answered (or no memory), 2 wrong usage, a model that
+        does not parse or build or a file that cannot be written, 130 interrupted, 143 terminated.
     """
-    from hybrid.cli.arguments import parse_arguments
-    from hybrid.cli.console import Console
+    with Signals() as signals:
+        from hybrid.cli.arguments import parse_arguments
+        from hybrid.cli.console import Console
 
-    options = parse_arguments(arguments)
-    if options.version:
-        from hybrid import __version__
+        options = parse_arguments(arguments)
+        if options.version:
+            from hybrid import __version__
 
-        print(__version__)
-        return 0
-    with Console(options.quiet) as console:
-        return _guarded(options, console)
+            print(__version__)
+            return 0
+        with Console(options.quiet, signals) as console:
+            return _guarded(options, console, signals)
 
 
-def _guarded(options: Namespace, console: Console) -> int:
+def _guarded(options: Namespace, console: Console, signals: Signals) -> int:
     """Run the chosen command; turn every expected failure into a message and a status."""
     from importlib import import_module
 
+    from hybrid.cli.console import StreamError
     from hybrid.options import OptionError
     from mtbdd.language import LanguageError
 
     try:
         command = import_module(f"hybrid.cli.{options.command.replace('-', '_')}")
+        signals.loaded()
         return int(command.run(options, console))
     except LanguageError as error:
         for line in str(error).splitlines():
             console.error(line)
         return 2
-    except OptionError as error:
+    except (OptionError, StreamError) as error:
         console.error(str(error))
         return 2
     except MemoryError as error:
         text = str(error) or "not enough memory; choose another --level, or a smaller model"
         console.error(f"out of memory: {text}")
         return 1
-    except KeyboardInterrupt:
-        console.error("interrupted")
-        return 130
+    except KeyboardInterrupt as error:
+        found = error if isinstance(error, Interrupted) else Interrupted(SIGINT)
+        console.error(found.word)
+        return found.status
     except BrokenPipeError:
-        sys.stderr.close()
         return 1
+    except Exception:
+        # What loads extension modules turns an interrupt into other exceptions.
+        if signals.received is None:
+            raise
+        console.error(signals.received.word)
+        return signals.received.status
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from hybrid.checking.answer import Answer
 from hybrid.checking.options import CheckOptions
 from hybrid.cli.console import Console
+from hybrid.cli.output_file import OutputFile
 from hybrid.cli.sizes import bytes_text
 from hybrid.options import OptionError
-from hybrid.properties import Properties
+from hybrid.properties import Properties, Property
 from mtbdd.language import parse_constants
 from mtbdd.language.sources import read_source
 from mtbdd.model import SymbolicModel
@@ -30,10 +31,16 @@ class Certifier:
     maker : CertificateMaker
     file : str
         Where to write it.
+
+    Raises
+    ------
+    OptionError
+        The file cannot be written.
     """
 
     def __init__(self, maker: CertificateMaker, file: str) -> None:
         self._maker, self._file = maker, file
+        self._output = OutputFile(file, "--certificate")
         self._made: Made | None = None
 
     @classmethod
@@ -89,20 +96,23 @@ class Certifier:
         """Whether there is an answer without a certificate."""
         return self._made is not None and self._made.certificate is None
 
-    def answer(self, model: SymbolicModel, resolved: Properties) -> Answer:
-        """Return the answer to the one property; its certificate is written to its file.
+    def close(self) -> None:
+        """Leave the file as it was, unless a certificate was written."""
+        self._output.discard()
+
+    def answer(self, model: SymbolicModel, prop: Property) -> Answer:
+        """Return the answer to the one property, resolved; its certificate is written to its file.
 
         Raises
         ------
         OptionError
             The file cannot be written.
         """
-        made = self._made = self._maker.make(model, resolved.properties[0])
+        made = self._made = self._maker.make(model, prop)
         if made.certificate is not None:
-            try:
-                made.size = made.write(self._file)
-            except OSError as error:
-                raise OptionError(f"--certificate: cannot write {self._file}: {error.strerror}") from None
+            with self._output.told():
+                made.size = made.write(str(self._output.temporary))
+            self._output.publish()
         return made.answer
 
     def record(self) -> dict[str, Any] | None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import errno
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,19 @@ from hybrid.checking.filters import MAX_LISTED
 from hybrid.checking.options import CheckOptions
 from hybrid.cli.certify import Certifier
 from hybrid.cli.console import Console
-from hybrid.cli.experiments import expand_ranges, write_table
-from hybrid.cli.model_record import model_record, model_text
+from hybrid.cli.experiments import expand_ranges
+from hybrid.cli.report import Report, unanswered
 from hybrid.cli.sizes import bytes_text, seconds_text
 from hybrid.loading import load
 from hybrid.options import OptionError
-from hybrid.properties import Properties, load_properties, parse_properties, resolve_properties
-from mtbdd.language import parse_constants
+from hybrid.properties import (
+    Properties,
+    Property,
+    load_properties,
+    parse_properties,
+    resolve_properties,
+)
+from mtbdd.language import LanguageError, parse_constants
 from mtbdd.model import SymbolicModel
 
 __all__ = ["run"]
@@ -44,44 +49,44 @@ def run(options: argparse.Namespace, console: Console) -> int:
         options.storage,
     )
     combinations = expand_ranges(options.const)
-    if options.scheduler is not None and len(combinations) > 1:
+    several = len(combinations) > 1
+    if options.scheduler is not None and several:
         raise OptionError("--scheduler writes the scheduler of one run; give constants without ranges")
     properties = _read(options)
+    asked = () if properties is None else _chosen(properties, options)
+    names = list(parse_constants(combinations[0]))
     certifier = Certifier.of(options, properties, combinations, chosen, console)
-    runs: list[dict[str, Any]] = []
-    model: SymbolicModel | None = None
-    built: dict[str, Any] = {}
-    for number, text in enumerate(combinations, start=1):
-        if len(combinations) > 1:
-            console.progress(f"run {number} of {len(combinations)}: {text}")
-        constants = parse_constants(text)
-        known = {c.name for c in properties.constants} if properties else set()
-        own = {k: v for k, v in constants.items() if k in known}
-        rest = {k: v for k, v in constants.items() if k not in known}
-        if model is None or rest != built:
-            model, built = _load(options, rest, console), rest
-        answers = _answers(model, properties, own, chosen, options, console, certifier)
-        record: dict[str, Any] = {"model": model_record(model), "results": [a.record() for a in answers]}
-        if certifier is not None:
-            record["results"][0]["certificate"] = certifier.record()
-        runs.append({"constants": constants, **record})
-        if not options.json:
-            if len(combinations) > 1:
-                console.print(f"{'' if number == 1 else chr(10)}# {text}")
-            console.print(model_text(record["model"]))
-            for answer in answers:
-                console.print()
-                console.print(_text(answer))
+    with Report(options, console, _text, names, several, certifier) as report:
+        model: SymbolicModel | None = None
+        built: dict[str, Any] = {}
+        failures: list[LanguageError | MemoryError] = []
+        for number, text in enumerate(combinations, start=1):
+            if several:
+                console.progress(f"run {number} of {len(combinations)}: {text}")
+            constants = parse_constants(text)
+            known = {c.name for c in properties.constants} if properties else set()
+            own = {k: v for k, v in constants.items() if k in known}
+            rest = {k: v for k, v in constants.items() if k not in known}
+            report.begin(constants, text, asked)
+            try:
+                if model is None or rest != built:
+                    model = None
+                    model, built = _load(options, rest, console), rest
+                resolved = _resolve(model, properties, own, options)
+            except (LanguageError, MemoryError) as error:
+                # A point of an experiment that cannot be built does not hide the others.
+                failures.append(error)
+                report.fail(_reason(error))
+                continue
+            report.built(model)
             if certifier is not None:
-                console.print(certifier.text())
-    if options.csv is not None:
-        write_table(options.csv, runs)
-    if options.json:
-        single = {k: runs[0][k] for k in ("model", "results")}
-        console.print(json.dumps(single if len(combinations) == 1 else runs))
-    if certifier is not None and certifier.failed:
-        return 1
-    return 1 if any(result["error"] is not None for run in runs for result in run["results"]) else 0
+                report.answer(certifier.answer(model, resolved[0]))
+            else:
+                _answer(model, resolved, chosen, options, console, report)
+            report.end()
+        if len(failures) == len(combinations):
+            raise failures[0]
+        return report.finish()
 
 
 def _load(options: argparse.Namespace, constants: Mapping[str, Any], console: Console) -> SymbolicModel:
@@ -98,37 +103,56 @@ def _load(options: argparse.Namespace, constants: Mapping[str, Any], console: Co
     return model
 
 
-def _answers(
+def _resolve(
     model: SymbolicModel,
     properties: Properties | None,
     constants: Mapping[str, Any],
+    options: argparse.Namespace,
+) -> Sequence[Property]:
+    """Return the properties that were asked for, in terms of the model."""
+    if properties is None:
+        return ()
+    resolved = resolve_properties(properties, model.source, constants, keep_faults=True)
+    return _chosen(resolved, options)
+
+
+def _chosen(properties: Properties, options: argparse.Namespace) -> Sequence[Property]:
+    """Return the properties that were asked for."""
+    chosen = properties.select(options.chosen) if options.chosen else properties
+    if options.scheduler is not None and len(chosen.properties) != 1:
+        raise OptionError(
+            f"--scheduler writes the scheduler of one property, and {len(chosen.properties)} are to be "
+            "checked; choose one with --property"
+        )
+    return chosen.properties
+
+
+def _answer(
+    model: SymbolicModel,
+    properties: Sequence[Property],
     chosen: CheckOptions,
     options: argparse.Namespace,
     console: Console,
-    certifier: Certifier | None,
-) -> list[Answer]:
-    """Check the properties that were asked for."""
-    if properties is None:
-        return []
-    resolved = resolve_properties(properties, model.source, constants, keep_faults=True)
-    if options.chosen:
-        resolved = resolved.select(options.chosen)
-    if certifier is not None:
-        return [certifier.answer(model, resolved)]
-    wanted = options.scheduler is not None
-    if wanted and len(resolved.properties) != 1:
-        raise OptionError(
-            f"--scheduler writes the scheduler of one property, and {len(resolved.properties)} are to be "
-            "checked; choose one with --property"
-        )
-    checker = Checker(model, chosen, console.iteration, wanted)
-    answers = [checker.answer(prop) for prop in resolved.properties]
-    if wanted and answers[0].scheduler is not None:
+    report: Report,
+) -> None:
+    """Check properties one after the other."""
+    checker: Checker | None = None
+    for prop in properties:
+        if checker is None:
+            checker = Checker(model, chosen, console.iteration, options.scheduler is not None)
         try:
-            answers[0].scheduler.write(options.scheduler)
-        except OSError as error:
-            raise OptionError(f"--scheduler: cannot write {options.scheduler}: {error.strerror}") from None
-    return answers
+            report.answer(checker.answer(prop))
+        except MemoryError as error:
+            # The next property may do with less; what was kept for this one is let go.
+            checker = None
+            report.answer(unanswered(prop, _reason(error), options.engine))
+
+
+def _reason(error: LanguageError | MemoryError) -> str:
+    """Return what a run or a property fails for."""
+    if isinstance(error, MemoryError):
+        return f"out of memory: {error}" if str(error) else "out of memory; choose another --level"
+    return str(error)
 
 
 def _read(options: argparse.Namespace) -> Properties | None:

@@ -1,18 +1,14 @@
-"""Experiments: ranges of constants, and a table of the answers over all combinations."""
+"""Experiments: ranges of constants."""
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import product
-from pathlib import Path
-from typing import Any
 
 from hybrid.options import OptionError
 
-__all__ = ["expand_ranges", "write_table"]
+__all__ = ["expand_ranges"]
 
 _MOST = 100_000  # combinations; more are surely a slip
 
@@ -71,32 +67,3 @@ def _range(name: str, text: str) -> list[str]:
     if count > _MOST:
         raise OptionError(f"--const: the range of {name} has more than {_MOST} values; choose a larger step")
     return [f"{first + k * step:f}" for k in range(count)]
-
-
-def write_table(path: str, runs: Sequence[dict[str, Any]]) -> None:
-    """Write the answers of all runs as CSV: constants, name, property, value, bounds, error.
-
-    Parameters
-    ----------
-    path : str
-        The file; overwritten.
-    runs : sequence of dict
-        Records as the command prints them as JSON, each with its ``constants``.
-
-    Raises
-    ------
-    OptionError
-        The file cannot be written.
-    """
-    names = list(dict.fromkeys(name for run in runs for name in run["constants"]))
-    columns = ["name", "property", "value", "lower", "upper", "error"]
-    try:
-        with Path(path).open("w", newline="", encoding="utf-8") as lines:
-            writer = csv.writer(lines)
-            writer.writerow([*names, *columns])
-            for run in runs:
-                given = [run["constants"].get(name, "") for name in names]
-                for result in run["results"]:
-                    writer.writerow([*given, *(result[column] for column in columns)])
-    except OSError as error:
-        raise OptionError(f"--csv: cannot write {path}: {error.strerror}") from None

@@ -1,0 +1,221 @@
+"""What `hybrid check` tells of its answers: each when it is found, and all of them if it is stopped."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from hybrid.checking.answer import Answer
+from hybrid.checking.quantities import Work
+from hybrid.cli.certify import Certifier
+from hybrid.cli.console import Console
+from hybrid.cli.model_record import model_record, model_text
+from hybrid.cli.output_file import OutputFile
+from hybrid.cli.table import Table
+from hybrid.options import OptionError
+from hybrid.properties import Property
+from mtbdd.model import SymbolicModel
+
+__all__ = ["Report", "unanswered"]
+
+
+class _Failure(NamedTuple):
+    """Why a run has no answers."""
+
+    given: str
+    reason: str
+    run: dict[str, Any]
+
+
+class Report:
+    """Answers as text or as JSON on standard output, as rows of a table, and a scheduler as a file.
+
+    The files are opened when it is made. Leaving it closes them; if a signal is the reason, the JSON object
+    is printed all the same, with "interrupted" and, for properties not answered, the reason as their error.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        Of the command: `json`, `csv`, `scheduler`, `engine`.
+    console : Console
+    text : callable
+        Returns an answer as lines of text.
+    names : sequence of str
+        Of the constants.
+    several : bool
+        Whether there are several runs, of different constants.
+    certifier : Certifier, optional
+        What makes the one answer, with a certificate.
+
+    Raises
+    ------
+    OptionError
+        A file cannot be written.
+    """
+
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        console: Console,
+        text: Callable[[Answer], str],
+        names: Sequence[str],
+        several: bool,
+        certifier: Certifier | None = None,
+    ) -> None:
+        self._options, self._console, self._text, self._several = options, console, text, several
+        self._certifier = certifier
+        self._runs: list[dict[str, Any]] = []
+        self._model: SymbolicModel | None = None
+        self._asked: Sequence[Property] = ()
+        self._given = ""
+        self._failures: list[_Failure] | None = []
+        self._told = ""
+        self._is_whole = True
+        self._table = None if options.csv is None else Table(options.csv, names)
+        self._scheduler = None if options.scheduler is None else OutputFile(options.scheduler, "--scheduler")
+
+    def __enter__(self) -> Report:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        received = self._console.signals.received
+        if isinstance(error, KeyboardInterrupt) or (error is not None and received is not None):
+            self._stopped(received.word if received is not None else "interrupted")
+        if self._table is not None:
+            self._table.close(complete=False)
+        if self._scheduler is not None:
+            self._scheduler.discard()
+        if self._certifier is not None:
+            self._certifier.close()
+
+    def begin(self, constants: Mapping[str, Any], given: str, asked: Sequence[Property]) -> None:
+        """Begin a run; `given` is what its constants were given as."""
+        self._model, self._given, self._asked = None, given, asked
+        self._runs.append({"constants": constants, "model": None, "results": []})
+
+    def fail(self, reason: str) -> None:
+        """Tell why a run has no answers at all, at once or when the first run has some."""
+        run = self._runs[-1]
+        run["results"] += [unanswered(p, reason, self._options.engine).record() for p in self._asked]
+        failure = _Failure(self._given, reason, run)
+        if self._failures is None:
+            self._tell(failure)
+        else:
+            self._failures.append(failure)
+
+    def built(self, model: SymbolicModel) -> None:
+        """Tell the run's model."""
+        for failure in self._failures or ():
+            self._tell(failure)
+        self._model, self._failures = model, None
+        if not self._options.json:
+            lines = [model_text(model_record(model))]
+            if self._several:
+                lines = [*([""] if len(self._runs) > 1 else []), f"# {self._given}", *lines]
+            self._console.print("\n".join(lines))
+
+    def answer(self, answer: Answer) -> None:
+        """Tell an answer of the run."""
+        record, text = answer.record(), self._text(answer)
+        if self._certifier is not None:
+            record["certificate"] = self._certifier.record()
+            text = f"{text}\n{self._certifier.text()}"
+        self._keep([record])
+        if not self._options.json:
+            self._console.print(f"\n{text}")
+        if self._scheduler is not None and answer.scheduler is not None:
+            try:
+                with self._scheduler.told():
+                    answer.scheduler.write(self._scheduler.temporary)
+                self._scheduler.publish()
+            except OptionError as error:
+                self._spoilt(error)
+
+    def end(self) -> None:
+        """End the run."""
+        self._runs[-1]["model"] = None if self._model is None else model_record(self._model)
+
+    def finish(self) -> int:
+        """End the report, and return the exit status."""
+        if self._table is not None:
+            try:
+                self._table.close(complete=True)
+            except OptionError as error:
+                self._spoilt(error)
+        self._print_json()
+        if not self._is_whole:
+            return 2
+        if self._certifier is not None and self._certifier.failed:
+            return 1
+        return int(any(result["error"] is not None for run in self._runs for result in run["results"]))
+
+    def _tell(self, failure: _Failure) -> None:
+        """Tell a run's failure, unless the run before failed for the same reason."""
+        if failure.reason != self._told:
+            for line in failure.reason.splitlines():
+                self._console.error(f"{failure.given}: {line}")
+        self._told = failure.reason
+        self._write(failure.run["constants"], failure.run["results"])
+
+    def _keep(self, results: list[dict[str, Any]]) -> None:
+        """Add results to the run's record and to the table."""
+        with self._console.signals.hold():
+            self._runs[-1]["results"] += results
+            self._write(self._runs[-1]["constants"], results)
+
+    def _write(self, constants: Mapping[str, Any], results: list[dict[str, Any]]) -> None:
+        """Write rows of the table, as long as that succeeds."""
+        if self._table is None or not results:
+            return
+        try:
+            self._table.add(constants, results)
+        except OptionError as error:
+            self._spoilt(error)
+            self._table.close(complete=False)
+            self._table = None
+
+    def _stopped(self, word: str) -> None:
+        """Print the JSON object of what was found."""
+        if not self._runs:
+            self.begin({}, "", ())
+        run = self._runs[-1]
+        if run["model"] is None:
+            rest = self._asked[len(run["results"]) :]
+            run["results"] += [unanswered(p, word, self._options.engine).record() for p in rest]
+            self.end()
+        run["interrupted"] = True
+        self._print_json()
+
+    def _print_json(self) -> None:
+        if not self._options.json:
+            return
+        if self._several:
+            self._console.print(json.dumps(self._runs))
+        else:
+            single = {key: value for key, value in self._runs[0].items() if key != "constants"}
+            self._console.print(json.dumps(single))
+
+    def _spoilt(self, error: OptionError) -> None:
+        """Tell that a file could not be written; the other answers are worth having."""
+        self._console.error(str(error))
+        self._is_whole = False
+
+
+def unanswered(prop: Property, error: str, engine: str) -> Answer:
+    """Return what there is of a property that was not looked at to the end."""
+    return Answer(
+        name=prop.name,
+        property=prop.text,
+        value=None,
+        lower=None,
+        upper=None,
+        error=error,
+        statistics=Work(),
+        seconds=0.0,
+        engine=engine,
+    )

@@ -1,0 +1,114 @@
+"""Ctrl-C and SIGTERM: an exception while the command works, the end at once while it is only being loaded.
+
+Imports nothing but what the interpreter has loaded anyway, so that it is in place before everything else.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from types import FrameType, TracebackType
+
+__all__ = ["Interrupted", "Signals"]
+
+_WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal asked the process to end.
+
+    Attributes
+    ----------
+    word : str
+        "interrupted" or "terminated".
+    status : int
+        The exit status: 128 and the signal's number.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.word = _WORDS[signal.Signals(number)]
+        self.status = 128 + number
+
+
+class Signals:
+    """Handlers of SIGINT and SIGTERM while it is entered; signals that are ignored stay so.
+
+    The first signal raises :class:`Interrupted`, the second one ends the process as if there were no handler.
+    Outside of the main thread nothing is handled.
+
+    Attributes
+    ----------
+    received : Interrupted or None
+        What the first signal raised. Code that swallows exceptions, such as finalisers and the loading of
+        extension modules, may have lost it.
+    """
+
+    def __init__(self) -> None:
+        self.received: Interrupted | None = None
+        self._loading = True
+        self._held = 0
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> Signals:
+        defaults = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+        for number, default in defaults.items():
+            if signal.getsignal(number) == default:
+                try:
+                    self._before[number] = signal.signal(number, self._handle)
+                except ValueError:
+                    # Another thread than the main one calls.
+                    break
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)  # type: ignore[arg-type]
+        self._before.clear()
+
+    def loaded(self) -> None:
+        """Raise an exception from now on: there is work that may be worth keeping."""
+        self._loading = False
+
+    def check(self) -> None:
+        """Raise what a signal raised before, if that was swallowed and nothing is held."""
+        if self.received is not None and not self._held:
+            raise self.received
+
+    def hold(self) -> Hold:
+        """Return a context in which signals wait: something is written that must not be cut."""
+        return Hold(self)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        interrupted = Interrupted(number)
+        if self._loading:
+            # An exception here would pass through imports, which turn it into others; nothing is lost.
+            try:
+                os.write(2, f"error: {interrupted.word}\n".encode())
+            except OSError:
+                pass
+            os._exit(interrupted.status)
+        for each in self._before:
+            signal.signal(each, signal.SIG_DFL)
+        self.received = interrupted
+        if not self._held:
+            raise interrupted
+
+
+class Hold:
+    """Lets signals wait while it is entered; see :meth:`Signals.hold`."""
+
+    def __init__(self, signals: Signals) -> None:
+        self._signals = signals
+
+    def __enter__(self) -> None:
+        self._signals._held += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._signals._held -= 1
+        if kind is None:
+            self._signals.check()
