@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.manager import Manager
+from mtbdd.memory import require_memory
 from mtbdd.nodes import NodeTable
 from mtbdd.states import StateIndex
 
@@ -45,6 +46,12 @@ def expand_values(index: StateIndex, table: NodeTable, values: Any, dtype: Any =
     size = index.size
     if size == 0:
         return np.zeros(0, dtype=dtype)
+    # Long results are put together once, from blocks of an eighth of their length at most.
+    require_memory(
+        size * np.dtype(dtype).itemsize * 9 // 8,
+        f"a vector of {size} states",
+        "choose smaller constants",
+    )
     pair_refs = np.array([table.root], dtype=np.int64)
     pair_nodes = np.zeros(1, dtype=np.int64)
     links: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []

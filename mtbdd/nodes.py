@@ -69,12 +69,13 @@ def read_nodes(manager: Manager, u: Node) -> NodeTable:
         level = np.full(2, bottom, dtype=np.int64)
         self_loop = np.array([TRUE, TRUE], dtype=np.int64)
         return NodeTable(level, self_loop, self_loop, TRUE if u == manager.true else FALSE)
-    return _read_dump(manager, u) if manager.is_cudd else _read_walk(manager, u)
+    text = _dump(manager, u) if manager.is_cudd else b""
+    # CUDD does not tell of a file that was cut, by a full disk or a limit of files' sizes.
+    return _read_dump(text) if text.endswith(b".end\n") else _read_walk(manager, u)
 
 
-def _read_dump(manager: Manager, u: Node) -> NodeTable:
+def _read_dump(text: bytes) -> NodeTable:
     """Read CUDD's DDDMP text: lines `id b<level> <index> <then> <else>`, negative ids are negated edges."""
-    text = _dump(manager, u)
     header, body = text.split(b".nodes\n", 1)
     root = int(header.split(b".rootids", 1)[1].split(maxsplit=1)[0])
     lines = body.split(b".end", 1)[0].split(b"\n", 1)[1]  # the first line is the constant
@@ -91,7 +92,10 @@ def _read_dump(manager: Manager, u: Node) -> NodeTable:
 
 
 def _dump(manager: Manager, u: Node) -> bytes:
-    """Return the dump's text; in memory where the system has files there, which saves most of the time."""
+    """Return the dump's text, empty or cut if there is no room for it.
+
+    In memory where the system has files there, which saves most of the time.
+    """
     if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
         with open(os.memfd_create("nodes"), "rb") as file:
             manager.bdd.dump(f"/proc/self/fd/{file.fileno()}", [u], filetype="dddmp")
@@ -103,25 +107,25 @@ def _dump(manager: Manager, u: Node) -> bytes:
 
 
 def _read_walk(manager: Manager, u: Node) -> NodeTable:
-    """Walk the diagram through the package's Python interface, for back ends without a C dump."""
+    """Walk the diagram through the package's Python interface, where there is no C dump or no room for it."""
     bdd = manager.bdd
     rows: dict[int, int] = {}
     order: list[Node] = []
     stack = [u]
     while stack:
         node = stack.pop()
-        key = abs(node.node)
+        key = int(~node if node.negated else node)
         if key in rows or node.var is None:
             continue
         rows[key] = len(order) + 2
-        order.append(node if node.node > 0 else ~node)
+        order.append(~node if node.negated else node)
         _, low, high = bdd.succ(node)
         stack += [low, high]
 
     def reference(node: Node) -> int:
         if node.var is None:
             return TRUE if node == bdd.true else FALSE
-        return 2 * rows[abs(node.node)] + int(node.node < 0)
+        return 2 * rows[int(~node if node.negated else node)] + int(node.negated)
 
     level = np.full(len(order) + 2, np.iinfo(np.int64).max, dtype=np.int64)
     low_of = np.full(len(order) + 2, TRUE, dtype=np.int64)

@@ -19,6 +19,7 @@ from mtbdd.language.syntax import Expression, LabelReference, RewardItem
 from mtbdd.language.walk import walk
 from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
+from mtbdd.memory import require_memory
 from mtbdd.model import SymbolicModel
 from mtbdd.partition import Partition
 from mtbdd.real_partitions import RealPartitions
@@ -164,6 +165,7 @@ def _rewards(
 ) -> tuple[Vector, Vector | None]:
     """Add up the items of a reward structure, transition rewards over the given carriers."""
     faults: list[Fault] = []
+    require_memory(16 * within.size, f"a reward vector of {within.size} states", "choose smaller constants")
     parts: list[Partition] = []
     vectors: list[tuple[Vector, Vector | None]] = []
     for item in model.source.rewards[structure].items:

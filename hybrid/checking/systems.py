@@ -10,6 +10,7 @@ from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import NotConvergedError, StateValues, Work
 from hybrid.checking.rounding import row_entries, step_slack
 from hybrid.cpu.csr import CsrMatrix
+from hybrid.memory import require_memory
 from hybrid.operator import HybridMatrix, inject
 from hybrid.solvers import Gain, Status
 from hybrid.solvers.base import Clock
@@ -33,9 +34,23 @@ __all__ = [
 Vector = NDArray[np.float64]
 Matrix = HybridMatrix | ExplicitMatrix
 
+_HOST_VECTORS = 3
+"""Diagonal, right-hand side and solution; they are on the host whatever the backend."""
+
 
 def injected(matrix: OffsetMTBDD, options: CheckOptions) -> Matrix:
-    """Return the operator with its representation built, so that no set-up hides in the iterations' time."""
+    """Return the operator with its representation built, so that no set-up hides in the iterations' time.
+
+    Raises
+    ------
+    MemoryError
+        If there is no room for the vectors that any method keeps on the host.
+    """
+    require_memory(
+        8 * _HOST_VECTORS * matrix.n_rows,
+        f"a system of {matrix.n_rows} equations, with {_HOST_VECTORS} vectors at least,",
+        "choose smaller constants",
+    )
     host = options.host_reason()
     if options.engine == "explicit":
         written = write_out(matrix, options.matrix_backend(), options.storage)

@@ -8,6 +8,7 @@ import json
 from hybrid.backend import choose_backend
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
+from hybrid.cli.output_file import OutputFile
 from hybrid.cli.sizes import bytes_text, seconds_text
 from hybrid.levels.measure import measure_levels
 from hybrid.levels.model_offers import model_offers
@@ -23,6 +24,14 @@ def run(options: argparse.Namespace, console: Console) -> int:
     """Build, count, print and draw; return the exit status."""
     if options.plot is not None and not options.plot.lower().endswith((".png", ".html")):
         raise OptionError(f"a plot is written as .png or .html, got {options.plot!r}")
+    if options.plot is None:
+        return _run(options, console, None)
+    with OutputFile(options.plot, "--plot") as plot:
+        return _run(options, console, plot)
+
+
+def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None) -> int:
+    """Do it, with a file for the plot if there is to be one."""
     try:
         backend = choose_backend(options.backend).name
     except ValueError as error:
@@ -42,10 +51,12 @@ def run(options: argparse.Namespace, console: Console) -> int:
         report = report_levels(matrix, options.const, options.level, backend, seconds)
     except ValueError as error:
         raise OptionError(str(error)) from None
-    if options.plot is not None:
+    if plot is not None:
         from hybrid.levels.plots import plot_level_curves
 
-        plot_level_curves([report], options.plot, f"{model.source.file}  {options.const}")
+        with plot.told():
+            plot_level_curves([report], plot.temporary, f"{model.source.file}  {options.const}")
+        plot.publish()
     record = model_record(model)
     if options.json:
         console.print(json.dumps({"model": record, **report.record()}))

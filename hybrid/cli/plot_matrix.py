@@ -10,6 +10,7 @@ import numpy as np
 
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
+from hybrid.cli.output_file import OutputFile
 from hybrid.cli.sizes import bytes_text
 from hybrid.explicit.csr import CsrArrays
 from hybrid.explicit.density import density_of_diagram, density_of_rows
@@ -30,6 +31,14 @@ def run(options: argparse.Namespace, console: Console) -> int:
         raise OptionError(f"a structure plot is written as .png, got {options.output!r}")
     if options.cells < 1:
         raise OptionError(f"a plot needs at least 1 cell a side, got {options.cells}")
+    if options.output is None:
+        return _run(options, console, None)
+    with OutputFile(options.output, "--output") as output:
+        return _run(options, console, output)
+
+
+def _run(options: argparse.Namespace, console: Console, output: OutputFile | None) -> int:
+    """Do it, with a file for the plot if there is to be one."""
     model = load(
         options.model,
         parse_constants(options.const),
@@ -42,7 +51,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if getattr(model, "is_mdp", False):
         raise OptionError("plot-matrix: expected a dtmc or ctmc; an MDP has no single matrix")
     grids = []
-    if options.output is not None:
+    if output is not None:
         console.progress("grid of the original order")
         grids.append(("original order", density_of_diagram(model.transitions, options.cells)))
     measures: dict[str, StructureMeasures | None] = {"original": None, "bfs": None}
@@ -61,14 +70,16 @@ def run(options: argparse.Namespace, console: Console) -> int:
         if options.bfs:
             reordered = _reordered(model, matrix, console)
             measures["bfs"] = measure_structure(reordered)
-            if options.output is not None:
+            if output is not None:
                 grids.append(("breadth-first order", density_of_rows(reordered, options.cells)))
-    if options.output is not None:
+    if output is not None:
         from hybrid.explicit.plots import plot_structures
 
         console.progress("drawing")
         title = f"{model.source.file}  {options.const}".strip()
-        plot_structures(grids, options.output, title, model.transitions.shape)
+        with output.told():
+            plot_structures(grids, output.temporary, title, model.transitions.shape)
+        output.publish()
     record = model_record(model)
     if options.json:
         found = {name: None if m is None else m.record() for name, m in measures.items()}

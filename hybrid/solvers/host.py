@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hybrid.memory import require_memory
 from hybrid.solvers.base import Criterion, Sweeper, Vector, true_residual
 from hybrid.solvers.host_recurrence import HostBiCGStab
 from hybrid.solvers.passes import NumPyPasses, Passes
 from hybrid.solvers.workspace import Pair, Steps, Workspace
 
 __all__ = ["HostWorkspace"]
+
+_OPERANDS = 2
+"""Of a method's vectors, those that it is called with: diagonal and right-hand side."""
 
 
 class HostWorkspace(Workspace):
@@ -35,7 +39,12 @@ class HostWorkspace(Workspace):
         self._passes: Passes = NumPyPasses() if passes is None else passes
 
     def reserve(self, vectors: int, size: int) -> None:
-        """Refuse nothing: the host's memory is the operating system's business."""
+        """Refuse a solution whose vectors do not fit in what is free now; the operands are there already."""
+        require_memory(
+            8 * max(vectors - _OPERANDS, 0) * size,
+            f"a solution with {vectors} vectors of {size} elements",
+            "choose smaller constants, a method with fewer (--method jacobi or jor), or --backend gpu",
+        )
 
     def vector(self, values: ArrayLike) -> Vector:
         """Return a copy."""

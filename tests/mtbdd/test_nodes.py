@@ -7,17 +7,22 @@ import os
 import numpy as np
 import pytest
 
+from mtbdd import nodes
 from mtbdd.manager import Manager
 from mtbdd.nodes import FALSE, TRUE, read_nodes
 from tests.model_checks import node_set
 
 
-@pytest.mark.parametrize("way", ["memory", "folder", "walk"])
+@pytest.mark.parametrize("way", ["memory", "folder", "walk", "cut", "cut after a line"])
 def test_nodes_evaluate_like_the_diagram(
     way: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if way == "folder":
         monkeypatch.delattr(os, "memfd_create", raising=False)
+    if way.startswith("cut"):
+        whole = nodes._dump
+        end = b".end\n" if way == "cut after a line" else b"\n.end\n"
+        monkeypatch.setattr(nodes, "_dump", lambda manager, u: whole(manager, u).rsplit(end, 1)[0])
     manager = Manager(5, "autoref" if way == "walk" else "cudd")
     for share in (0.0, 0.1, 0.5, 0.9, 1.0):
         numbers = np.flatnonzero(rng.random(32) < share).tolist()

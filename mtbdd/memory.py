@@ -1,0 +1,123 @@
+"""What memory is left to this process: of the machine, of its control group, of its address space."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["free_memory_bytes", "require_memory"]
+
+_UNLIMITED = 1 << 62
+
+_SMALL = 1 << 26
+"""Bytes that are asked for without looking."""
+
+
+def free_memory_bytes(root: str = "/") -> int:
+    """Return the memory that can be had without swapping and without meeting a limit.
+
+    Parameters
+    ----------
+    root : str
+        Where ``proc`` and ``sys`` are; tests put other files there.
+
+    Returns
+    -------
+    int
+        The least of what the machine has available, what the limits of the control groups leave (versions 1
+        and 2; cached files that can be dropped count as free) and what the limit of the address space
+        (``ulimit -v``) leaves; very large where nothing is known. Not below 0.
+    """
+    base = Path(root)
+    rooms = [_available(base), *_group_rooms(base), _address_room(base)]
+    return max(0, min(rooms))
+
+
+def require_memory(needed: int, what: str, advice: str) -> None:
+    """Refuse what there is no room for, before any of it is made.
+
+    Parameters
+    ----------
+    needed : int
+        Bytes; few are not looked at.
+    what, advice : str
+        What needs them, and what to do instead, for the message.
+
+    Raises
+    ------
+    MemoryError
+        More bytes than are free.
+
+    Notes
+    -----
+    Time: some 0.1 ms, for reading files of the kernel.
+    """
+    if needed <= _SMALL:
+        return
+    free = free_memory_bytes()
+    if needed > free:
+        raise MemoryError(
+            f"{what} needs {needed} bytes ({needed / 1e9:.1f} GB), {free} ({free / 1e9:.1f} GB) are free; "
+            f"{advice}"
+        )
+
+
+def _available(base: Path) -> int:
+    """Return what the machine can give without swapping."""
+    for line in _lines(base / "proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            return 1024 * int(line.split()[1])
+    return _UNLIMITED
+
+
+def _address_room(base: Path) -> int:
+    """Return what is left of the address space."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return _UNLIMITED
+    pages = _number(base / "proc/self/statm")
+    return limit - (0 if pages is None else pages * resource.getpagesize())
+
+
+def _group_rooms(base: Path) -> Iterator[int]:
+    """Yield what is left of the limits of the control groups that this process is in."""
+    for line in _lines(base / "proc/self/cgroup"):
+        number, controllers, path = line.split(":", 2)
+        if number == "0" and not controllers:
+            mount, names = base / "sys/fs/cgroup", ("memory.max", "memory.current", "inactive_file")
+        elif "memory" in controllers.split(","):
+            mount = base / "sys/fs/cgroup/memory"
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        else:
+            continue
+        # The path may be that of the host, of which a container sees the last part alone, or nothing.
+        parts = Path(path.lstrip("/"))
+        for group in (parts, *parts.parents):
+            limit, usage = _number(mount / group / names[0]), _number(mount / group / names[1])
+            if limit is not None and usage is not None:
+                cached = _statistic(mount / group / "memory.stat", names[2])
+                yield limit - usage + min(cached, usage)
+
+
+def _statistic(path: Path, name: str) -> int:
+    """Return a line's number in a control group's statistics; 0 if there is no such line."""
+    for line in _lines(path):
+        key, _, number = line.partition(" ")
+        if key == name:
+            return int(number)
+    return 0
+
+
+def _number(path: Path) -> int | None:
+    """Return the first number in a file; None for other words ("max") and missing files."""
+    words = " ".join(_lines(path)).split()
+    return int(words[0]) if words and words[0].isdigit() else None
+
+
+def _lines(path: Path) -> list[str]:
+    """Return the lines of a file of the kernel; none if it cannot be read."""
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []
