@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -83,11 +85,12 @@ def _write_whole(file: io.FileIO, rows: Sequence[Sequence[Any]]) -> None:
     lines = io.StringIO()
     csv.writer(lines).writerows(rows)
     rest = memoryview(lines.getvalue().encode("utf-8", "backslashreplace"))
-    end = file.tell() if file.seekable() else None
+    end = os.fstat(file.fileno()).st_size
     try:
         while rest:
             rest = rest[file.write(rest) :]
     except BaseException:
-        if end is not None:
+        # Devices and pipes cannot be cut.
+        with contextlib.suppress(OSError):
             file.truncate(end)
         raise
