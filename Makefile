@@ -34,8 +34,10 @@ demo: venv
 	$(BIN)/hybrid check examples/kanban.prism examples/kanban.props --const t=3
 	$(BIN)/hybrid levels examples/kanban.prism --const t=3
 
+# On all cores (WORKERS=0: in one process). A run repeats: the seed is fixed, and so is the order of sets of texts.
+WORKERS ?= auto
 test: venv
-	$(BIN)/python -m pytest
+	PYTHONHASHSEED=$${PYTHONHASHSEED:-0} $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # One-line mutations, each of which some test has to notice; see tests/mutants. MUTANTS="--only 'cpu-*'" takes some.
 mutants: venv

@@ -10,8 +10,6 @@ Names are imported when first used, so that `import hybrid` costs next to nothin
 
 from __future__ import annotations
 
-from importlib import import_module
-
 # What `typing` has by this name takes 30 ms to import, in which an interrupt still shows a traceback.
 TYPE_CHECKING = False
 
@@ -63,6 +61,8 @@ def __getattr__(name: str) -> Any:
         return version("hybrid-model-checker")
     if name not in _HOMES:
         raise AttributeError(f"module 'hybrid' has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

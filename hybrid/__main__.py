@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from signal import SIGINT
 
 from hybrid.cli.signals import Interrupted, Signals
 
@@ -70,7 +69,7 @@ def _guarded(options: Namespace, console: Console, signals: Signals) -> int:
         console.error(f"out of memory: {text}")
         return 1
     except KeyboardInterrupt as error:
-        found = error if isinstance(error, Interrupted) else Interrupted(SIGINT)
+        found = error if isinstance(error, Interrupted) else Interrupted(2)
         console.error(found.word)
         return found.status
     except BrokenPipeError:

@@ -1,17 +1,24 @@
 """Ctrl-C and SIGTERM: an exception while the command works, the end at once while it is only being loaded.
 
-Imports nothing but what the interpreter has loaded anyway, so that it is in place before everything else.
+Imports nothing but what the interpreter has loaded anyway, so that it is in place before everything else:
+`signal` itself brings enumerations and regular expressions, ten milliseconds, and `_signal` is what it wraps.
 """
 
 from __future__ import annotations
 
 import os
-import signal
-from types import FrameType, TracebackType
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    import signal
+    from types import FrameType, TracebackType
+else:
+    import _signal as signal
 
 __all__ = ["Interrupted", "Signals"]
 
-_WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+_WORDS: dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
 class Interrupted(KeyboardInterrupt):
@@ -27,7 +34,7 @@ class Interrupted(KeyboardInterrupt):
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
-        self.word = _WORDS[signal.Signals(number)]
+        self.word = _WORDS[number]
         self.status = 128 + number
 
 
