@@ -47,6 +47,10 @@ class Verdict:
     equal: str | None
 
 
+_COMPILED = re.compile(r"numba|mtbdd\.compiled")
+"""What files with compiled functions import."""
+
+
 class Copy:
     """A copy of the tree, which one mutation at a time is applied to, with caches of its own."""
 
@@ -108,7 +112,6 @@ class Copy:
         if compiled:
             cache = Path(tempfile.mkdtemp(dir=self.temporary)) / "numba"
             shutil.copytree(self.cache, cache)
-            forget(cache, compiled)
         try:
             mutation.apply(self.root)
             status, words, seconds = self.pytest(mutation.tests, cache)
@@ -123,18 +126,18 @@ class Copy:
 
 
 def dependents(root: Path, file: str) -> set[str]:
-    """Return the files with compiled functions that a file takes part in: Numba's caches do not know of them.
+    """Return the files with compiled functions that a file takes part in.
 
-    Its caches notice changes of the file that a function stands in, not of those that it calls into.
+    Their functions are compiled anew, in a copy of the cache: it keeps one version of a function's text.
     """
-    if "numba" not in (root / file).read_text(encoding="utf-8"):
+    if not _COMPILED.search((root / file).read_text(encoding="utf-8")):
         return set()
     texts = {
         str(path.relative_to(root)): path.read_text(encoding="utf-8")
         for tree in ("hybrid", "mtbdd")
         for path in (root / tree).rglob("*.py")
     }
-    compiled = {name: text for name, text in texts.items() if "numba" in text}
+    compiled = {name: text for name, text in texts.items() if _COMPILED.search(text)}
     found, new = {file}, {file}
     while new:
         modules = [name.removesuffix(".py").replace("/", ".").rpartition(".") for name in new]
@@ -142,14 +145,6 @@ def dependents(root: Path, file: str) -> set[str]:
         new = {n for n, text in compiled.items() if n not in found and any(i.search(text) for i in imports)}
         found |= new
     return found
-
-
-def forget(cache: Path, files: set[str]) -> None:
-    """Delete what Numba has kept of the functions in some files."""
-    for file in files:
-        path = Path(file)
-        for kept in cache.glob(f"{path.parent.name}_*/{path.stem}.*"):
-            kept.unlink()
 
 
 def selections(tests: tuple[str, ...]) -> list[list[str]]:
