@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.directed import divided, outward
+from hybrid.checking.directed import GREATEST, divided, outward
 from hybrid.checking.quantities import StateTruth, StateValues, UnknownError
 from hybrid.checking.rounding import sum_slack
 from mtbdd.faults import format_state
@@ -218,7 +218,8 @@ def _total(operator: str, some: StateValues) -> Summary:
         value = _sum(some.values)[0]
         return Summary(value if operator == "sum" else value / some.values.size, None, None)
     lower, upper = _sum(some.lower)[0], _sum(some.upper)[1]
-    value = lower if some.is_exact and lower == upper else float(some.values.sum())
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = lower if some.is_exact and lower == upper else float(some.values.sum())
     if operator == "avg":
         count = np.array([float(some.values.size)])
         value /= some.values.size
@@ -237,7 +238,11 @@ def _sum(values: NDArray[np.float64]) -> tuple[float, float]:
             if total != total:
                 raise ValueError("filter(sum|avg, ...): infinite values of both signs add up to nothing")
             return total, total
-        return -math.inf, math.inf
+        with np.errstate(over="ignore"):
+            low, high = (part * 2.0**64 for part in _sum(values * 2.0**-64))
+        # Between the greatest double and infinity; what scaling loses is below the last place.
+        low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+        return (GREATEST if low == math.inf else low), (-GREATEST if high == -math.inf else high)
     if values.size > _FEW:
         slack = size * sum_slack(values.size)
         lower, upper = outward(np.array([total]), np.array([slack]))

@@ -1,0 +1,119 @@
+"""Values over arrays with the bound on their rounding, against the real numbers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mtbdd.language.enclosing import LEAST, enclose, has_doubles, units_of
+from mtbdd.language.errors import EvaluationError
+from mtbdd.language.evaluate import evaluate
+from mtbdd.language.expression_parser import parse_expression
+from mtbdd.language.reals import bounds
+from mtbdd.language.rounded import real_of
+from mtbdd.language.scalars import TooCloseError
+
+X = np.arange(-3, 5)[:, None]
+Y = np.arange(0, 6)[None, :]
+SHAPE = (8, 6)
+
+decimals = st.sampled_from(
+    ["0.1", "0.3", "1/3", "2.5", "1e-9", "0.2999999", "1e17", "7", "x", "y", "x*y", "1e-200"]
+)
+
+
+@st.composite
+def numbers(draw: st.DrawFn, depth: int = 3) -> str:
+    if depth == 0 or draw(st.integers(0, 3)) == 0:
+        return draw(decimals)
+    kind = draw(st.sampled_from(["+", "-", "*", "/", "min", "max", "?", "neg", "pow", "floor"]))
+    a, b = draw(numbers(depth - 1)), draw(numbers(depth - 1))
+    if kind in "+-*/":
+        return f"({a}) {kind} ({b})"
+    if kind in ("min", "max"):
+        return f"{kind}({a}, {b})"
+    if kind == "?":
+        return f"({a} {draw(st.sampled_from(['<', '<=', '=', '>']))} {b} ? {a} : {b})"
+    if kind == "neg":
+        return f"-({a})"
+    return f"pow({a}, {draw(st.integers(0, 3))})" if kind == "pow" else f"floor(({a}) / 3 + 0.0)"
+
+
+def exact(text: str, x: int, y: int) -> Any:
+    """The value on the reals, None without one."""
+    try:
+        return evaluate(parse_expression(text), {"x": x, "y": y})
+    except EvaluationError:
+        return None
+
+
+@settings(max_examples=60)
+@given(numbers())
+def test_numbers_are_within_their_errors(text: str) -> None:
+    text = f"({text}) + 0.0"
+    found = enclose(parse_expression(text), {"x": X, "y": Y}, SHAPE)
+    error = np.zeros(SHAPE) if found.error is None else found.error
+    for i, j in np.ndindex(SHAPE):
+        value = exact(text, i - 3, j)
+        if value is None:
+            continue
+        low, high = bounds(real_of(value))
+        double = Fraction(found.values[i, j].item())
+        assert max(abs(double - low), abs(double - high)) <= Fraction(error[i, j].item())
+        assert (double == 0) == (low == high == 0)
+        if abs(double) > 2.0**-1022:
+            assert error[i, j] <= 33 * 2.0**-53 * abs(double)
+
+
+@settings(max_examples=60)
+@given(numbers(), numbers(), st.sampled_from(["<", "<=", "=", "!=", ">", ">="]))
+def test_comparisons_are_those_of_the_reals(a: str, b: str, operator: str) -> None:
+    text = f"({a}) {operator} ({b})"
+    found = enclose(parse_expression(text), {"x": X, "y": Y}, SHAPE).values
+    for i, j in np.ndindex(SHAPE):
+        value = exact(text, i - 3, j)
+        if value is not None:
+            assert bool(found[i, j]) is value
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x*0.1 <= 0.3", [v <= 3 for v in range(-3, 5)]),
+        ("x*0.1 = 0.1*3", [v == 3 for v in range(-3, 5)]),
+        ("floor(x*0.1/0.3)", [-1, -1, -1, 0, 0, 0, 1, 1]),
+        ("0.1*x + 0.2 - 0.3 = 0", [v == 1 for v in range(-3, 5)]),
+    ],
+)
+def test_doubles_would_decide_otherwise(text: str, expected: list[Any]) -> None:
+    found = enclose(parse_expression(text), {"x": np.arange(-3, 5)}, (8,))
+    assert found.values.tolist() == expected
+
+
+def test_zero_is_zero_alone() -> None:
+    """A difference that doubles leave at 1e-17 vanishes; a positive number below all doubles does not."""
+    x = np.array([0, 1])
+    cancelled = enclose(parse_expression("0.1*x + 0.2 - 0.3*x"), {"x": x}, (2,))
+    assert cancelled.values.tolist() == [0.2, 0.0]
+    tiny = enclose(parse_expression("x*1e-200*1e-200"), {"x": x}, (2,))
+    assert tiny.values.tolist() == [0.0, LEAST]
+
+
+def test_entries_that_do_not_count_are_left_alone() -> None:
+    x = np.arange(4)
+    expression = parse_expression("1 / (x*0.1)")
+    found = enclose(expression, {"x": x}, (4,), x > 0)
+    assert units_of(found, x > 0) <= 4
+    assert not has_doubles(parse_expression("x + mod(x, 3)"))
+    assert has_doubles(parse_expression("x / 2"))
+
+
+def test_irrational_numbers_that_agree_are_refused() -> None:
+    text = "pow(2, 0.5*x) * pow(3, 0.5*x) > pow(6, 0.5*x)"
+    with pytest.raises(TooCloseError, match="60 digits tell apart"):
+        enclose(parse_expression(text), {"x": np.array([1])}, (1,))
