@@ -19,7 +19,7 @@ from mtbdd.language.errors import EvaluationError, Fault
 from mtbdd.language.evaluate import Value, apply_to_arrays, evaluate
 from mtbdd.language.reals import bounds
 from mtbdd.language.rounded import real_of
-from mtbdd.language.scalars import TooCloseError
+from mtbdd.language.scalars import TooCloseError, TooLargeError
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
 from mtbdd.language.types import is_double
 from mtbdd.language.walk import children
@@ -104,7 +104,8 @@ def enclose(
     Raises
     ------
     EvaluationError
-        Irrational numbers agree in so many digits that it is not known which one is greater.
+        Irrational numbers agree in so many digits that it is not known which one is greater, or numbers that
+        are compared or rounded leave the doubles.
 
     Notes
     -----
@@ -131,7 +132,7 @@ def enclose(
     mended = []
     for entry in zip(*columns, strict=True) if names else [()] * at.size:
         if entry not in known:
-            known[entry] = _exact(expression, dict(zip(names, entry, strict=True)))
+            known[entry] = _exact(expression, dict(zip(names, entry, strict=True)), is_number)
         mended.append(known[entry])
     if not is_number:
         return Enclosed(_with(values, at, mended), None)
@@ -194,13 +195,20 @@ def nearest_nonzero(value: int | float, position: Any) -> tuple[float, float]:
     return double, max(abs(double) * UNIT * _UP, LEAST)
 
 
-def _exact(expression: Expression, environment: Mapping[str, Any]) -> tuple[Any, float] | None:
+def _exact(
+    expression: Expression, environment: Mapping[str, Any], is_number: bool
+) -> tuple[Any, float] | None:
     """Return a single value and its error, None if it has none."""
     try:
         value = evaluate(expression, environment)
         if isinstance(value, float):
             return nearest_nonzero(value, expression.position)
     except TooCloseError:
+        raise
+    except TooLargeError:
+        # Infinite weights and rewards are refused where they are met; a truth or an integer shows nothing.
+        if is_number:
+            return None
         raise
     except EvaluationError:
         return None

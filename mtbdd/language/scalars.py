@@ -20,7 +20,15 @@ from mtbdd.language.rounded import from_real, real_of
 from mtbdd.language.syntax import Position
 from mtbdd.language.text import value_text
 
-__all__ = ["INT_LIMIT", "Scalar", "TooCloseError", "apply_binary", "apply_call", "apply_unary"]
+__all__ = [
+    "INT_LIMIT",
+    "Scalar",
+    "TooCloseError",
+    "TooLargeError",
+    "apply_binary",
+    "apply_call",
+    "apply_unary",
+]
 
 Scalar = bool | int | float
 
@@ -36,10 +44,15 @@ def _checked(value: Scalar, position: Position, text: str) -> Scalar:
     """Return a value that fits 64 bits, or is finite."""
     if isinstance(value, float):
         if not math.isfinite(value):
-            _fail(position, f"expected a finite number, got {text} = {value}; a double ends at 1.79e308")
+            message = f"expected a finite number, got {text} = {value}; a double ends at 1.79e308"
+            raise TooLargeError([Fault(position, message)])
     elif not -INT_LIMIT <= value < INT_LIMIT:
         _fail(position, f"expected an integer of 64 bits, got {text}, which is larger; use doubles")
     return value
+
+
+class TooLargeError(EvaluationError):
+    """A double leaves the range of doubles."""
 
 
 class TooCloseError(EvaluationError):

@@ -117,3 +117,10 @@ def test_irrational_numbers_that_agree_are_refused() -> None:
     text = "pow(2, 0.5*x) * pow(3, 0.5*x) > pow(6, 0.5*x)"
     with pytest.raises(TooCloseError, match="60 digits tell apart"):
         enclose(parse_expression(text), {"x": np.array([1])}, (1,))
+
+
+@pytest.mark.parametrize("text", ["x*1e308*10 - x*1e308*10 = 0", "floor(x*1e300*1e10/1e310)"])
+def test_numbers_that_leave_the_doubles_decide_nothing(text: str) -> None:
+    """Infinity minus infinity is not a number, and no comparison with that holds."""
+    with pytest.raises(EvaluationError, match="a double ends at 1.79e308"):
+        enclose(parse_expression(text.replace("/1e310", "/1e300/1e10")), {"x": np.array([1])}, (1,))
