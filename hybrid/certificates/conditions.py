@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.certificates.errors import CertificateError
+from hybrid.certificates.errors import CertificateError, NotCertifiableError
 from hybrid.certificates.search import Search
 from hybrid.certificates.sweep import Sweep
 from hybrid.certificates.table import Places
@@ -200,6 +200,8 @@ class Total(Condition):
         signs = self.sweep.transitions.states.table.signs()[self.earned]
         self._loses = self._of_states(signs < 0, every=False) & ~self.target
         self._losing = bool(self._loses.any())
+        if self._losing and self.maximise is not None:
+            raise NotCertifiableError("rewards below zero in an MDP have no certificate")
         if self._losing:
             self.least = -np.inf
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.certificates.conditions import Condition
+from hybrid.certificates.conditions import Condition, Next
 from hybrid.certificates.solving import slackened
 
 __all__ = ["mended"]
@@ -40,6 +40,9 @@ def mended(
     -----
     Time: one sweep a round.
     """
+    if isinstance(condition, Next):
+        # One step says what the values are, but for the last place; where they are doubles they are met.
+        lower = upper = _best(condition, lower)
     lower, upper = (np.clip(v, condition.least, condition.greatest) for v in (lower, upper))
     with np.errstate(invalid="ignore"):
         middle = np.where(lower == upper, lower, 0.5 * (lower + upper))
@@ -59,7 +62,8 @@ def _mend(condition: Condition, x: Vector, direction: float) -> bool:
         if places.size == 0:
             return True
         image = _best(condition, x)[places]
-        image += direction * np.abs(image) * (_PLACES * 2.0 ** (round_ // 4))
+        with np.errstate(invalid="ignore"):  # infinite ones stay what they were
+            image += direction * np.abs(image) * (_PLACES * 2.0 ** (round_ // 4))
         image = np.nextafter(image, direction * np.inf)
         moved = np.fmin(x[places], image) if direction < 0 else np.fmax(x[places], image)
         x[places] = np.clip(moved, condition.least, condition.greatest)

@@ -1,0 +1,237 @@
+"""Every condition broken once, by the claim that it is there to refuse."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hybrid.certificates.archive import Certificate
+from hybrid.certificates.errors import CertificateError
+from tests.hybrid.certificates.helpers import Case, make
+
+# A walk from 0 to the goal 3 or the trap 4; 1 and 2 lead to one another, 5 and 6 stay among themselves.
+CHAIN = """dtmc
+module m
+  x : [0..6];
+  [] x=0 -> 1/3:(x'=1) + 1/3:(x'=3) + 1/3:(x'=5);
+  [] x=1 -> 0.5:(x'=2) + 0.5:(x'=4);
+  [] x=2 -> 0.7:(x'=1) + 0.3:(x'=3);
+  [] x=5 -> (x'=6);
+  [] x=6 -> (x'=5);
+endmodule
+init true endinit
+rewards x<3 : 2; x>4 : x; endrewards
+"""
+
+# In 0 a scheduler may wait for ever at no cost, go on for 1, or gamble; 3 is the goal, 4 a trap.
+MDP = """mdp
+module m
+  x : [0..4];
+  [wait] x=0 -> (x'=1);
+  [back] x=1 -> (x'=0);
+  [go] x=0 -> (x'=2);
+  [gamble] x=1 -> 1/3:(x'=3) + 2/3:(x'=4);
+  [on] x=2 -> 0.9:(x'=3) + 0.1:(x'=2);
+  [leave] x=2 -> 0.9:(x'=3) + 0.1:(x'=4);
+endmodule
+init true endinit
+rewards [go] true : 1; [on] true : 1; [gamble] true : 5; [leave] true : 1; endrewards
+"""
+
+
+def refused(case: Case, message: str, name: str, **claims: float) -> None:
+    """States are written s0, s1, ...; `name` is the vector."""
+
+    def spoil(c: Certificate) -> None:
+        for state, value in claims.items():
+            getattr(c.parts[0], name)[int(state[1:])] = value
+
+    with pytest.raises(CertificateError, match=message) as caught:
+        case.spoilt(spoil)
+    assert "state (x=" in str(caught.value)
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Callable[..., Case]:
+    return lambda prop: make(tmp_path, CHAIN, prop)
+
+
+@pytest.fixture
+def mdp(tmp_path: Path) -> Callable[..., Case]:
+    return lambda prop: make(tmp_path, MDP, prop)
+
+
+def test_until(chain: Callable[..., Case]) -> None:
+    case = chain("P=? [ x!=2 U x=3 ]")
+    assert case.certificate.parts[0].lower.tolist()[1:] == [0, 0, 1, 0, 0, 0]
+    refused(case, "l = 0 outside", "lower", s2=0.1)
+    refused(case, "l <= f", "lower", s0=0.34)
+    refused(case, "l <= f", "lower", s4=1e-300)
+    refused(case, "u >= f", "upper", s0=0.33)
+    refused(case, "u = 1 in the target", "upper", s3=0.999)
+    refused(case, "expected values from 0.0 to 1.0", "lower", s0=-0.5)
+    refused(case, "expected values from 0.0 to 1.0", "upper", s0=1.5)
+    refused(case, "expected values from 0.0 to 1.0", "lower", s0=math.nan)
+    # Where a chain stays for ever any constant satisfies the inequality.
+    refused(case, "reached from l > 0", "lower", s5=0.5, s6=0.5)
+    case = chain("P=? [ F x=3 ]")
+    refused(case, "u >= f", "upper", s2=float(case.certificate.parts[0].lower[2]) - 1e-12)
+
+
+def test_least_and_greatest_probabilities(mdp: Callable[..., Case]) -> None:
+    case = mdp("Pmax=? [ F x=3 ]")
+    assert case.certificate.parts[0].lower.tolist() == [1, 1, 1, 1, 0]
+    refused(case, "u >= f", "upper", s0=0.99)
+    refused(case, "u >= f", "upper", s0=0.99, s1=0.99)
+    case = mdp("Pmax=? [ F x=4 ]")
+    # Waiting satisfies l <= f(l) with any constant, and leads nowhere.
+    refused(case, "reached from l > 0", "lower", s0=0.9, s1=0.9)
+    refused(case, "l <= f", "lower", s2=0.2)
+    case = mdp("Pmin=? [ F x=3 ]")
+    assert case.certificate.parts[0].lower.tolist()[:2] == [0, 0]
+    refused(case, "reached from l > 0", "lower", s0=0.1, s1=0.1)
+    refused(case, "l <= f", "lower", s2=0.95)
+    refused(case, "u >= f", "upper", s2=0.89)
+
+
+def test_next_steps(chain: Callable[..., Case], mdp: Callable[..., Case]) -> None:
+    case = chain("P=? [ X x=3 ]")
+    refused(case, "l <= P", "lower", s0=1 / 3 + 1e-16)
+    refused(case, "u >= P", "upper", s2=0.29)
+    case = mdp("Pmax=? [ X x=3 ]")
+    refused(case, "l <= P", "lower", s2=0.91)
+    refused(case, "u >= P", "upper", s1=0.33)
+    refused(mdp("Pmin=? [ X x=3 ]"), "l <= P", "lower", s1=0.1)
+
+
+def test_rewards(chain: Callable[..., Case]) -> None:
+    case = chain("R=? [ F x=3|x=4 ]")
+    found = case.certificate.parts[0]
+    assert found.lower.tolist()[4:] == [0, math.inf, math.inf] and found.lower[0] == math.inf
+    assert case.verify().finding.upper == math.inf
+    refused(case, "u >= r", "upper", s0=1e9)
+    refused(case, "u >= 0 in|from 0.0", "upper", s3=-1.0)
+    refused(case, "l <= 0 in the target", "lower", s3=0.5)
+    refused(case, "u >= r", "upper", s1=float(found.lower[1]) * (1 - 1e-9))
+    refused(case, "l <= r", "lower", s1=float(found.upper[1]) * (1 + 1e-9))
+    refused(case, "l is infinite", "lower", s1=math.inf)
+    # Nothing is earned in the trap, so that the inequality alone would let it pass.
+    refused(chain("R=? [ F x=3 ]"), "surely reached", "upper", s1=100.0, s2=100.0, s4=0.0)
+
+
+def test_least_and_greatest_rewards(mdp: Callable[..., Case]) -> None:
+    case = mdp("Rmin=? [ F x=3 ]")
+    low = case.certificate.parts[0].lower
+    assert low.tolist()[3:] == [0, math.inf] and 2.11 < low[0] < 2.112
+    # Waiting costs nothing: without a way on, no reward is too small a bound.
+    refused(case, "surely reached", "upper", s0=0.5, s1=0.5)
+    refused(case, "l <= r", "lower", s2=1.2)
+    refused(case, "l is infinite", "lower", s0=math.inf)
+    case = mdp("Rmax=? [ F x=3 ]")
+    assert case.certificate.parts[0].lower.tolist() == [math.inf, math.inf, math.inf, 0, math.inf]
+    refused(case, "u >= r", "upper", s2=100.0)
+    refused(case, "surely reached", "upper", s0=50.0, s1=50.0, s2=40.0, s4=10.0)
+    case = mdp("Rmax=? [ F x=3|x=4 ]")
+    refused(case, "surely reached", "upper", s0=50.0, s1=50.0)
+    refused(case, "l is infinite", "lower", s2=math.inf)
+
+
+def test_averages(chain: Callable[..., Case]) -> None:
+    case = chain("R=? [ S ]")
+    part = case.certificate.parts[0]
+    assert part.lower[3] == part.upper[3] == 0 and 5.499 < part.lower[5] <= part.upper[5] < 5.501
+    refused(case, "l <= P l", "lower", s0=3.0)
+    refused(case, "l <= P l", "lower", s5=5.4)
+    refused(case, "l <= r . P h - h", "lower", s5=5.6, s6=5.6)
+    refused(case, "u >= P u", "upper", s0=1.0)
+    refused(case, "u >= r . P h - h", "upper", s5=5.4, s6=5.4)
+    refused(case, "l <= r . P h - h", "lower", s3=1e-300)
+    refused(case, "l is finite|from -inf", "lower", s0=-math.inf)
+    refused(case, "h - h|P h", "bias", s5=100.0)
+    case = chain("S=? [ x=6 ]")
+    refused(case, "l <= r . P h - h", "lower", s5=0.51, s6=0.51)
+
+
+GAINS = """dtmc
+module m
+  x : [0..3];
+  [] x=0 -> 0.5:(x'=1) + 0.5:(x'=2);
+  [] x=1 -> 0.25:(x'=0) + 0.75:(x'=2);
+endmodule
+init true endinit
+rewards x=0 : -3; x=1 : 2; x=3 : 5; endrewards
+"""
+
+
+def test_rewards_of_both_signs(tmp_path: Path) -> None:
+    case = make(tmp_path, GAINS.replace("x : [0..3]", "x : [0..2]").replace(" x=3 : 5;", ""), "R=? [ F x=2 ]")
+    part = case.certificate.parts[0]
+    assert part.lower[0] <= -16 / 7 <= part.upper[0]
+    refused(case, "l <= r", "lower", s0=-2.2)
+    refused(case, "u >= r", "upper", s0=-2.3)
+    refused(case, "l > -inf|from -inf|l <= r", "lower", s0=-math.inf)
+    refused(case, "no reward below zero|missed", "lower", s0=math.inf)
+    # With a state that never reaches the set nothing is known of sums of both signs.
+    with pytest.raises(AssertionError, match="no reward below zero|every state"):
+        make(tmp_path, GAINS, "R=? [ F x=2 ]")
+
+
+def test_nested_sets_are_certified_first(tmp_path: Path) -> None:
+    case = make(tmp_path, CHAIN, "P=? [ F P>=0.25 [ X x=3 ] ]")
+    assert len(case.certificate.parts) == 2
+    assert case.verify().finding.lower == 0.0  # of the initial states 5 and 6
+
+    def raised(c: Certificate) -> None:
+        c.parts[0].lower[1] = 0.3
+
+    with pytest.raises(CertificateError, match="l <= P"):
+        case.spoilt(raised)
+
+    def vague(c: Certificate) -> None:
+        c.parts[0].lower[2] = 0.2
+
+    with pytest.raises(CertificateError, match="does not decide the comparison"):
+        case.spoilt(vague)
+
+
+def test_truths(tmp_path: Path) -> None:
+    for prop, truth in [
+        ("P>=0 [ F x=3 ] & !(P>0.99 [ X x=4 ])", False),
+        ("P<0.6 [ X x=4 ] => P>=0 [ F x=3 ]", True),
+        ("P<0.5 [ X x=4 ]", False),
+        ("P<=1 [ G x!=3 ]", True),
+        ("P<1 [ G x!=3 ]", False),
+    ]:
+        case = make(tmp_path, CHAIN, prop)
+        assert case.verify().finding.truth is truth is case.made.answer.value
+
+
+def test_constants_of_properties(tmp_path: Path) -> None:
+    text = 'const int k; const double p; label "far" = x>=k; P>=p [ F "far" ]'
+    case = make(tmp_path, CHAIN, text, {"k": 3, "p": 0.0})
+    assert case.verify().finding.truth is True
+    case.constants = {"k": 4, "p": 0.0}
+    with pytest.raises(CertificateError, match="k=3; given is 4"):
+        case.verify()
+    changes: list[tuple[Callable[[Any], None], str]] = [
+        (lambda c: c.property_constants.update(k="3/0"), "whole number"),
+        (lambda c: c.property_constants.update(k="x"), "whole number"),
+        (lambda c: c.property_constants.pop("k"), "without a value"),
+        (lambda c: setattr(c, "index", 3), "no property number"),
+        (lambda c: setattr(c, "property", "P>=0 [ X true ]"), "not the one"),
+        (lambda c: setattr(c, "properties", "P>=0 [ X"), "the certificate's property"),
+        (lambda c: setattr(c, "properties", "(" * 100_000), "the certificate's property"),
+        (lambda c: setattr(c, "parts", []), "vectors of 1 operators, got those of 0"),
+        (lambda c: setattr(c.parts[0], "bias", np.zeros(7)), "vector h"),
+        (lambda c: setattr(c, "digest", "0" * 64), "digests differ"),
+        (lambda c: c.constants.update(q="3"), "about the constants q=3; given are none"),
+    ]
+    case.constants = {}
+    for change, message in changes:
+        with pytest.raises(CertificateError, match=message):
+            case.spoilt(change)
