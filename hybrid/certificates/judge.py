@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.certificates.archive import PartVectors
-from hybrid.certificates.conditions import Average, Condition, Next, Total, Until
+from hybrid.certificates.condition import Condition
+from hybrid.certificates.conditions import Average, Next, Total, Until
 from hybrid.certificates.earnings import earnings, state_scale
 from hybrid.certificates.errors import CertificateError
 from hybrid.certificates.meaning import Meaning

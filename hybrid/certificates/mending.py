@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.certificates.conditions import Condition, Next
+from hybrid.certificates.condition import Condition
+from hybrid.certificates.conditions import Next
 from hybrid.certificates.solving import slackened
 
 __all__ = ["mended"]

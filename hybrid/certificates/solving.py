@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, identity
 from scipy.sparse.linalg import splu
 
-from hybrid.certificates.conditions import Condition
+from hybrid.certificates.condition import Condition
 
 __all__ = ["slackened"]
 

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.certificates.commands import STRAY, Commands, Entries, joined, together_of
 from hybrid.certificates.errors import CertificateError, NotCertifiableError
 from hybrid.certificates.states import States
 from hybrid.certificates.table import Places
-from mtbdd.language.syntax import Command, ModelSyntax, ModelType, Update
+from mtbdd.language.syntax import Command, ModelSyntax, ModelType
 
 __all__ = ["Transitions", "expand"]
 
 Ints = NDArray[np.int64]
 
-_STRAY = -(1 << 61)  # a change that leads out of a variable's range
-_NEAR_ONE = Fraction(1, 10**5)  # how far the probabilities of a command may be from adding up to 1
 _MOST = (1 << 31) - 1
 
 
@@ -75,131 +73,6 @@ class Transitions:
         return self.kind is ModelType.MDP
 
 
-@dataclass
-class _Entries:
-    """Partly composed transitions: source, change of the state's number, weight, weight of the choice."""
-
-    row: Places
-    change: Ints
-    weight: Places
-    total: Places
-    path: Ints
-
-    def of(self, chosen: Ints) -> _Entries:
-        """Return some of them."""
-        return _Entries(
-            self.row[chosen], self.change[chosen], self.weight[chosen], self.total[chosen], self.path[chosen]
-        )
-
-
-def _joined(parts: Sequence[_Entries]) -> _Entries:
-    if len(parts) == 1:
-        return parts[0]
-    names = ("row", "change", "weight", "total", "path")
-    return _Entries(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
-
-
-class _Commands:
-    """The commands of a text over a set of states, each worked out once for all states it is enabled in."""
-
-    def __init__(self, syntax: ModelSyntax, states: States) -> None:
-        self.syntax, self.states, self.table = syntax, states, states.table
-        self.is_chain = syntax.type is not ModelType.MDP
-
-    def update(self, command: Command, update: Update, rows: Ints) -> tuple[Places, Ints]:
-        """Return weights and changes of the states' numbers, over rows in which the guard holds."""
-        states = self.states
-        if update.weight is None:
-            weight = self.table.full(rows.size, 1)
-        else:
-            weight = states.places(update.weight, rows)
-        signs = self.table.signs()[weight]
-        if bool((signs < 0).any()):
-            place = states.describe(int(rows[np.flatnonzero(signs < 0)[0]]))
-            raise CertificateError(f"{update.position}: the weight of an update is negative in {place}")
-        change = np.zeros(rows.size, np.int64)
-        live = np.flatnonzero(signs)
-        for assignment in update.assignments:
-            v = next(v for v in states.variables if v.name == assignment.variable)
-            digit = states.whole(assignment.expression, rows[live]) - v.low
-            outside = (digit < 0) | (digit > v.high - v.low)
-            moved = (digit - states.digits(v.name)[rows[live]]) * states.weights[v.name]
-            change[live] += np.where(outside, 0, moved)
-            change[live[outside]] = _STRAY
-        return weight, change
-
-    def extended(self, entries: _Entries, commands: Sequence[Command]) -> tuple[_Entries, Places]:
-        """Return entries with one module's commands taken too, and the module's weight by state."""
-        size, table = self.states.size, self.table
-        found: list[_Entries] = []
-        exits = table.full(size, 0)
-        for number, command in enumerate(commands):
-            holds = self.states.truth(command.guard)
-            rows = np.flatnonzero(holds)
-            if rows.size == 0:
-                continue
-            place = np.zeros(size, np.int64)
-            place[rows] = np.arange(rows.size)
-            worked = [self.update(command, update, rows) for update in command.updates]
-            total = table.full(rows.size, 0)
-            for weight, _ in worked:
-                total = table.add(total, weight)
-            if self.syntax.type is not ModelType.CTMC:
-                self._check_total(command, total, rows)
-            exits[rows] = table.add(exits[rows], total)
-            taken = entries.of(np.flatnonzero(holds[entries.row]))
-            where = place[taken.row]
-            totals = taken.total if self.is_chain else table.multiply(taken.total, total[where])
-            path = taken.path if self.is_chain else taken.path * len(commands) + number
-            for weight, change in worked:
-                weights = table.multiply(taken.weight, weight[where])
-                live = np.flatnonzero(weights != table.zero)
-                new = _Entries(taken.row, taken.change + change[where], weights, totals, path)
-                found.append(new.of(live) if live.size < weights.size else new)
-        if not found:
-            return entries.of(np.zeros(0, np.int64)), exits
-        return _joined(found), exits
-
-    def _check_total(self, command: Command, total: Places, rows: Ints) -> None:
-        """Refuse probabilities that do not add up to 1, give or take 1e-5."""
-        for place in np.unique(total).tolist():
-            value = self.table.values[place]
-            if abs(value - 1) > _NEAR_ONE:
-                state = self.states.describe(int(rows[np.flatnonzero(total == place)[0]]))
-                raise CertificateError(
-                    f"{command.position}: the probabilities of a command add up to {float(value)} in {state}"
-                )
-
-    def synchronised(self, parts: Sequence[Sequence[Command]]) -> tuple[_Entries, Places]:
-        """Return what modules do together, and the total weight by state."""
-        size, table = self.states.size, self.table
-        one = table.full(size, 1)
-        entries = _Entries(
-            np.arange(size, dtype=np.int32), np.zeros(size, np.int64), one, one, np.zeros(size, np.int64)
-        )
-        exits = one
-        for commands in parts:
-            entries, own = self.extended(entries, commands)
-            exits = table.multiply(exits, own)
-        return entries, exits
-
-
-def _together(syntax: ModelSyntax) -> list[tuple[str | None, list[list[Command]]]]:
-    """Return who acts together: unlabelled commands alone, and for every action the modules that have it."""
-    found: list[tuple[str | None, list[list[Command]]]] = []
-    actions: dict[str, None] = {}
-    for module in syntax.modules:
-        for command in module.commands:
-            if command.action is None:
-                found.append((None, [[command]]))
-            else:
-                actions.setdefault(command.action)
-    for action in actions:
-        own = [[c for c in module.commands if c.action == action] for module in syntax.modules]
-        found.append((action, [commands for commands in own if commands]))
-    return found
-
-
 def expand(syntax: ModelSyntax, states: States, initial: Ints) -> Transitions:
     """Return all transitions of a set of states that contains the initial ones.
 
@@ -225,12 +98,12 @@ def expand(syntax: ModelSyntax, states: States, initial: Ints) -> Transitions:
     starts, there = states.find(initial)
     if not bool(there.all()):
         raise CertificateError("the certificate does not list every initial state")
-    commands = _Commands(syntax, states)
-    parts: list[_Entries] = []
+    commands = Commands(syntax, states)
+    parts: list[Entries] = []
     marks: list[tuple[int, int]] = []  # how many entries, and which action
     exits: dict[str | None, Places] = {}
     actions: list[str] = []
-    for action, together in _together(syntax):
+    for action, together in together_of(syntax):
         entries, own = commands.synchronised(together)
         if commands.is_chain:
             exits[action] = table.add(exits[action], own) if action in exits else own
@@ -251,13 +124,13 @@ def expand(syntax: ModelSyntax, states: States, initial: Ints) -> Transitions:
     stuck = np.flatnonzero(~leaves)
     if stuck.size:
         one = table.full(stuck.size, 1)
-        parts.append(_Entries(stuck.astype(np.int32), stuck, one, one, np.zeros(stuck.size, np.int64)))
+        parts.append(Entries(stuck.astype(np.int32), stuck, one, one, np.zeros(stuck.size, np.int64)))
         marks.append((stuck.size, -1))
     return _sorted(syntax, states, parts, marks, exits, tuple(actions), starts, ~leaves)
 
 
 def _check_closed(
-    states: States, entries: _Entries, there: NDArray[np.bool_], together: Sequence[Sequence[Command]]
+    states: States, entries: Entries, there: NDArray[np.bool_], together: Sequence[Sequence[Command]]
 ) -> None:
     """Refuse successors that are not listed."""
     missing = np.flatnonzero(~there)
@@ -265,7 +138,7 @@ def _check_closed(
         first = int(missing[0])
         state, place = states.describe(int(entries.row[first])), together[0][0].position
         what = "a state that the certificate does not list"
-        if int(entries.change[first]) < _STRAY // 2:
+        if int(entries.change[first]) < STRAY // 2:
             what = "a value outside of a variable's range"
         raise CertificateError(f"{place}: the commands with this action lead from {state} to {what}")
 
@@ -273,7 +146,7 @@ def _check_closed(
 def _sorted(
     syntax: ModelSyntax,
     states: States,
-    parts: list[_Entries],
+    parts: list[Entries],
     marks: list[tuple[int, int]],
     exits: dict[str | None, Places],
     actions: tuple[str, ...],
@@ -282,7 +155,7 @@ def _sorted(
 ) -> Transitions:
     """Put all entries in order of states and choices."""
     size, table = states.size, states.table
-    whole = _joined(parts)
+    whole = joined(parts)
     part = np.repeat(np.arange(len(marks)), [count for count, _ in marks])
     parts.clear()
     if syntax.type is ModelType.MDP:
