@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from hybrid.api import check, check_all
+    from hybrid.certificates.verify import verify
     from hybrid.checking.answer import Answer
     from hybrid.checking.options import CheckOptions
     from hybrid.explicit.extract import explicit_matrix
@@ -37,6 +38,7 @@ __all__ = [
     "explicit_matrix",
     "inject",
     "load",
+    "verify",
 ]
 
 _HOMES = {
@@ -50,6 +52,7 @@ _HOMES = {
     "explicit_matrix": "hybrid.explicit.extract",
     "inject": "hybrid.operator",
     "load": "hybrid.loading",
+    "verify": "hybrid.certificates.verify",
 }
 
 

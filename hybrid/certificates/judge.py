@@ -30,7 +30,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Finding:
-    """What a certificate shows about the initial states.
+    """What a certificate shows about the initial states, or about those of a filter.
 
     Attributes
     ----------
@@ -182,7 +182,7 @@ class Judge:
         at_least, below = part.lower >= edge, part.upper < edge
         undecided = ~at_least & ~below
         if node is self._top:
-            undecided &= self._built_in["init"]
+            undecided &= self._scope()
         open_ = np.flatnonzero(undecided)
         if open_.size:
             place = int(open_[0])
@@ -195,16 +195,68 @@ class Judge:
 
     # ------------------------------------------------------------------ the property
 
+    def _scope(self) -> Mask:
+        """Return the states that the property is about; operators in a filter's condition are settled."""
+        if self._question.filter is None:
+            return self._built_in["init"]
+        # The list may hold states that are not reachable, which a filter does not look at.
+        found = self._search.forward(self._t.initial)
+        if self._question.states is not None:
+            found &= self.truth(self._question.states)
+        if not found.any():
+            raise CertificateError("no reachable state satisfies the filter's condition")
+        if self._question.filter == "state" and int(found.sum()) != 1:
+            raise CertificateError(
+                "filter(state, ...): expected a condition that one reachable state satisfies"
+            )
+        return found
+
     def finding(self, parts: list[PartVectors]) -> Finding:
-        """Return what settled operators show about the initial states."""
-        initial, question = self._t.initial, self._question
+        """Return what settled operators show about the initial states, or those of a filter."""
+        question, scope = self._question, self._scope()
         if question.value is None:
-            return Finding(bool(self.truth(question.formula)[initial].all()), None, None)
+            holds = self.truth(question.formula)[scope]
+            if question.filter == "count":
+                return Finding(None, float(holds.sum()), float(holds.sum()))
+            return Finding(bool(holds.any() if question.filter == "exists" else holds.all()), None, None)
         part = parts[question.operators.index(question.value)]
-        lower, upper = float(part.lower[initial].min()), float(part.upper[initial].max())
+        lower, upper = part.lower[scope], part.upper[scope]
         if question.value.complement:
-            lower, upper = _one_less(upper, -1), _one_less(lower, 1)
-        return Finding(None, lower, upper)
+            pair = [_one_less(v, -1) for v in upper.tolist()], [_one_less(v, 1) for v in lower.tolist()]
+            lower, upper = np.array(pair[0]), np.array(pair[1])
+        return Finding(None, *_gathered(question.filter, lower, upper))
+
+
+def _gathered(
+    name: str | None, lower: NDArray[np.float64], upper: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Return the bounds of what a filter makes of values."""
+    if name in ("min", "max"):
+        choose = np.min if name == "min" else np.max
+        return float(choose(lower)), float(choose(upper))
+    if name in ("sum", "avg"):
+        count = 1 if name == "sum" else lower.size
+        return _total(lower, count, -1), _total(upper, count, 1)
+    return float(lower.min()), float(upper.max())
+
+
+def _total(values: NDArray[np.float64], count: int, direction: int) -> float:
+    """Return a sum divided by a count, rounded down (-1) or up (1)."""
+    if not bool(np.isfinite(values).all()):
+        return math.inf
+    return _rounded(sum(map(Fraction, values.tolist()), Fraction(0)) / count, direction)
+
+
+def _rounded(exact: Fraction, direction: int) -> float:
+    """Return the next double below (-1) or above (1) a number, or the number."""
+    try:
+        found = float(exact)
+    except OverflowError:
+        found = math.inf if exact > 0 else -math.inf
+        return math.nextafter(found, 0.0) if (exact > 0) != (direction > 0) else found
+    if (Fraction(found) - exact) * direction < 0:
+        found = math.nextafter(found, math.inf * direction)
+    return found
 
 
 def _first_double(bound: Fraction, strict: bool) -> float:
@@ -216,8 +268,4 @@ def _first_double(bound: Fraction, strict: bool) -> float:
 
 def _one_less(value: float, direction: int) -> float:
     """Return one less a probability, rounded down (-1) or up (1)."""
-    exact = 1 - Fraction(value)
-    found = float(exact)
-    if (Fraction(found) - exact) * direction < 0:
-        found = math.nextafter(found, math.inf * direction)
-    return min(max(found, 0.0), 1.0)
+    return min(max(_rounded(1 - Fraction(value), direction), 0.0), 1.0)

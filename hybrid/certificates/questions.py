@@ -31,7 +31,10 @@ from mtbdd.language.syntax import (
 )
 from mtbdd.language.walk import children, walk
 
-__all__ = ["Operator", "Question", "ask"]
+__all__ = ["NUMBER_FILTERS", "TRUTH_FILTERS", "Operator", "Question", "ask"]
+
+NUMBER_FILTERS = ("min", "max", "range", "avg", "sum", "state")
+TRUTH_FILTERS = ("forall", "exists", "count", "state")
 
 _STATE_OPERATORS = (Probability, SteadyState, Reward, Filter)
 _CONNECTIVES = ("&", "|", "=>", "<=>")
@@ -78,11 +81,17 @@ class Question:
         Inner ones first; each stands once.
     value : Operator or None
         The operator whose value is asked for; None if the property is a truth value.
+    filter : str or None
+        How the values of several states are put together; None: the property is about the initial states.
+    states : Expression or None
+        Which states a filter is about; None: all reachable ones.
     """
 
     formula: Expression
     operators: tuple[Operator, ...]
     value: Operator | None
+    filter: str | None = None
+    states: Expression | None = None
 
 
 def ask(
@@ -96,11 +105,12 @@ def ask(
         Part of it has no certificate; the message names it.
     """
     reader = _Reader(meaning, kind, structures)
-    while isinstance(formula, LabelReference):
-        below = meaning.definition(formula)
-        if below is None:
-            break
-        formula = below
+    formula, name, states = _unwrapped(formula, meaning), None, None
+    if isinstance(formula, Filter):
+        name, states = formula.operator, formula.states
+        if states is not None:
+            reader.truth_or_number(states)
+        place, formula = formula.position, _unwrapped(formula.operand, meaning)
     reader.truth_or_number(formula)
     found = tuple(reader.found.values())
     top = reader.found.get(id(formula))
@@ -113,7 +123,22 @@ def ask(
             )
     if not found:
         raise NotCertifiableError("the property holds no operator P, S or R: there is nothing to certify")
-    return Question(formula, found, value)
+    if name is not None and name not in (NUMBER_FILTERS if value is not None else TRUTH_FILTERS):
+        offered = ", ".join(NUMBER_FILTERS if value is not None else TRUTH_FILTERS)
+        raise NotCertifiableError(
+            f"{place}: filter({name}, ...) has no certificate; those with one: {offered}"
+        )
+    return Question(formula, found, value, name, states)
+
+
+def _unwrapped(formula: Expression, meaning: Meaning) -> Expression:
+    """Return what a property that only names another one stands for."""
+    while isinstance(formula, LabelReference):
+        below = meaning.definition(formula)
+        if below is None:
+            break
+        formula = below
+    return formula
 
 
 class _Reader:
@@ -137,8 +162,7 @@ class _Reader:
             self.found[id(e)] = operator
         elif isinstance(e, Filter):
             raise NotCertifiableError(
-                f"{e.position}: filter(...) has no certificate; certify the operator inside of it, which "
-                "holds in all states"
+                f"{e.position}: a filter inside of a formula has no certificate; certify it alone"
             )
         elif isinstance(e, Path):
             raise NotCertifiableError(f"{e.position}: a path operator outside of P has no certificate")

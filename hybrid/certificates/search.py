@@ -93,6 +93,21 @@ class Search:
             frontier = fresh.astype(np.int64)
         return reached
 
+    def forward(self, states: Ints) -> Mask:
+        """Return the states reachable from some, themselves included."""
+        t = self._t
+        ends = t.begin[t.first]
+        reached = np.zeros(self._begin.size - 1, np.bool_)
+        frontier = np.unique(states)
+        while frontier.size:
+            reached[frontier] = True
+            count = ends[frontier + 1] - ends[frontier]
+            last = np.cumsum(count)
+            places = np.arange(last[-1]) + np.repeat(ends[frontier] - (last - count), count)
+            found = np.unique(t.target[places]).astype(np.int64)
+            frontier = found[~reached[found]]
+        return reached
+
     def inside(self, states: Mask) -> Mask:
         """Return the choices all of whose transitions enter a set, shape (choices,)."""
         heads = self._t.begin[:-1].astype(np.intp)

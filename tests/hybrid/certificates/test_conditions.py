@@ -181,6 +181,59 @@ def test_rewards_of_both_signs(tmp_path: Path) -> None:
         make(tmp_path, GAINS, "R=? [ F x=2 ]")
 
 
+# With certainty 3 is reached from 3, and with 16/39, 3/13 and 6/13 from 0, 1 and 2.
+FILTERS = [
+    ("filter(min, P=? [ F x=3 ], x<3)", 3 / 13, 3 / 13),
+    ("filter(max, P=? [ F x=3 ])", 1, 1),
+    ("filter(max, P=? [ F x=3 ], x<3)", 6 / 13, 6 / 13),
+    ("filter(range, P=? [ F x=3 ], x<3)", 3 / 13, 6 / 13),
+    ("filter(avg, P=? [ X x=3 ], x<4)", (1 / 3 + 0.3 + 1) / 4, (1 / 3 + 0.3 + 1) / 4),
+    ("filter(sum, P=? [ G x!=3 ], x=1|x=4)", 23 / 13, 23 / 13),
+    ("filter(state, P=? [ F x=3 ], x=2)", 6 / 13, 6 / 13),
+    ("filter(min, P=? [ F x=3 ], P>0.4 [ F x=3 ] & x<3)", 16 / 39, 16 / 39),
+    ("filter(sum, R=? [ F x=3 ])", math.inf, math.inf),
+    ("filter(count, P>0.2 [ X x=3 ])", 3, 3),
+]
+
+
+@pytest.mark.parametrize(("prop", "least", "most"), FILTERS)
+def test_filters(prop: str, least: float, most: float, tmp_path: Path) -> None:
+    found = make(tmp_path, CHAIN, prop).verify().finding
+    assert found.truth is None and found.lower is not None and found.upper is not None
+    assert found.lower <= least * (1 + 1e-15) and most * (1 - 1e-15) <= found.upper
+    assert found.lower == pytest.approx(least, rel=1e-7)
+    assert found.upper == pytest.approx(most, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("prop", "truth"),
+    [
+        ("filter(forall, P>=0.2 [ F x=3 ], x<4)", True),
+        ("filter(forall, P>=0.25 [ F x=3 ], x<4)", False),
+        ("filter(exists, P>=0.99 [ F x=3 ], x<3)", False),
+        ("filter(exists, P>=0.46 [ F x=3 ], x<3)", True),
+    ],
+)
+def test_filters_of_truths(prop: str, truth: bool, tmp_path: Path) -> None:
+    case = make(tmp_path, CHAIN, prop)
+    assert case.verify().finding.truth is truth is case.made.answer.value
+
+
+def test_filters_do_not_look_at_listed_states_that_are_not_reachable(tmp_path: Path) -> None:
+    text = CHAIN.replace("init true endinit", "").replace("[0..6]", "[0..6] init 1")
+    case = make(tmp_path, text, "filter(max, P=? [ F x=3 ], x!=3)")
+    assert case.certificate.states.tolist() == [1, 2, 3, 4]
+    before = case.verify().finding
+
+    def listed(c: Certificate) -> None:
+        c.states = np.array([0, *c.states, 5, 6])
+        part = c.parts[0]
+        part.lower, part.upper = (np.array([0.0, *v, 0.0, 0.0]) for v in (part.lower, part.upper))
+        part.upper[[0, 5, 6]] = 1.0
+
+    assert case.spoilt(listed).finding == before
+
+
 def test_nested_sets_are_certified_first(tmp_path: Path) -> None:
     case = make(tmp_path, CHAIN, "P=? [ F P>=0.25 [ X x=3 ] ]")
     assert len(case.certificate.parts) == 2
