@@ -113,6 +113,8 @@ def verify(
         raise CertificateError(str(error)) from None
     except RecursionError:
         raise CertificateError("expected expressions nested less deeply") from None
+    except OverflowError as error:
+        raise CertificateError(f"a number is too large for a double: {error}") from None
     return Verified(
         found.property,
         shown,
@@ -145,6 +147,8 @@ def _check_subject(subject: Subject, found: Certificate, given: Mapping[str, obj
             f"the certificate is about another text than {subject.file} has now: the digests differ"
         )
     for name, value in given.items():
+        if name not in subject.given and name not in found.property_constants:
+            raise CertificateError(f"neither the model nor the certificate's property leaves {name} open")
         own, now = found.property_constants.get(name), number_text(value)
         if own is not None and own != now:
             raise CertificateError(f"the certificate's property has {name}={own}; given is {now}")

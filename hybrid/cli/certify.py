@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.checking.answer import Answer
@@ -72,6 +73,11 @@ class Certifier:
             raise OptionError(
                 f"--certificate is about one property, and {len(found)} are to be checked; choose one with "
                 "--property"
+            )
+        target = Path(options.certificate)
+        if target.is_dir() or not target.absolute().parent.is_dir():
+            raise OptionError(
+                f"--certificate: cannot write {target}: expected a file in a folder that exists"
             )
         from hybrid.certificates.errors import NotCertifiableError  # most runs need none of it
         from hybrid.certificates.making import CertificateMaker

@@ -176,9 +176,20 @@ def test_rewards_of_both_signs(tmp_path: Path) -> None:
     refused(case, "u >= r", "upper", s0=-2.3)
     refused(case, "l > -inf|from -inf|l <= r", "lower", s0=-math.inf)
     refused(case, "no reward below zero|missed", "lower", s0=math.inf)
+    refused(case, "u >= 0 in the target", "upper", s2=-1.0)
+    refused(case, "l <= 0 in the target", "lower", s2=1.0)
     # With a state that never reaches the set nothing is known of sums of both signs.
     with pytest.raises(AssertionError, match="no reward below zero|every state"):
         make(tmp_path, GAINS, "R=? [ F x=2 ]")
+    # In 3, which only leads to itself and earns something, any finite l satisfies the inequality.
+    case = make(tmp_path, GAINS, "R=? [ F x=2|x=3 ]")
+
+    def claim(c: Certificate) -> None:
+        c.properties = c.property = "R=? [ F x=2 ]"
+        c.parts[0].upper[3] = math.inf
+
+    with pytest.raises(CertificateError, match="reached from every state"):
+        case.spoilt(claim)
 
 
 # With certainty 3 is reached from 3, and with 16/39, 3/13 and 6/13 from 0, 1 and 2.
@@ -274,6 +285,7 @@ def test_constants_of_properties(tmp_path: Path) -> None:
     changes: list[tuple[Callable[[Any], None], str]] = [
         (lambda c: c.property_constants.update(k="3/0"), "whole number"),
         (lambda c: c.property_constants.update(k="x"), "whole number"),
+        (lambda c: c.property_constants.update(p="9" * 3999), "too large|must be"),
         (lambda c: c.property_constants.pop("k"), "without a value"),
         (lambda c: setattr(c, "index", 3), "no property number"),
         (lambda c: setattr(c, "property", "P>=0 [ X true ]"), "not the one"),

@@ -132,6 +132,46 @@ def test_next_steps_on_mdps(maximise: bool, number: int, rng: np.random.Generato
     assert_sound(case, optima.steps_back(mdp, start, 1, maximise), rng)
 
 
+@pytest.mark.parametrize("prop", ["P=? [ F x=1 ]", "R=? [ F x=1 ]", "R=? [ S ]"])
+@pytest.mark.parametrize("continuous", [False, True], ids=["dtmc", "ctmc"])
+def test_flipped_bits_are_refused_or_leave_true_bounds(
+    continuous: bool, prop: str, rng: np.random.Generator, tmp_path: Path
+) -> None:
+    chain = RandomChain(rng, continuous)
+    if prop.startswith("P"):
+        exact: Exact = until_probabilities(chain.rates, set(range(chain.size)), {1})
+    elif "F" in prop:
+        exact = reachability_rewards(chain.rates, chain.rewards, {1}, continuous)
+    else:
+        spread = [
+            stationary_distribution(chain.rates, {s: Fraction(1)}, continuous) for s in range(chain.size)
+        ]
+        exact = [sum((p * r for p, r in zip(row, chain.rewards, strict=True)), Fraction(0)) for row in spread]
+    case = make(tmp_path, chain.text, prop)
+    accepted = refused = 0
+    for _ in range(60):
+        kept: list[Certificate] = []
+
+        def flip(c: Certificate, kept: list[Certificate] = kept) -> None:
+            part = c.parts[0]
+            vectors = [v for v in (part.lower, part.upper, part.bias) if v is not None]
+            for _ in range(int(rng.integers(1, 3))):
+                bits = vectors[int(rng.integers(len(vectors)))].view(np.uint64)
+                bits[rng.integers(bits.size)] ^= np.uint64(1) << np.uint64(rng.integers(64))
+            kept.append(c)
+
+        try:
+            case.spoilt(flip)
+        except CertificateError:
+            refused += 1
+            continue
+        accepted += 1
+        part = kept[0].parts[0]
+        for low, value, high in zip(part.lower.tolist(), exact, part.upper.tolist(), strict=True):
+            assert low <= value <= high
+    assert refused > 0
+
+
 def random_mdp(rng: np.random.Generator) -> str:
     """The text of an MDP of up to six states with up to three choices each, loops, end components."""
     n = int(rng.integers(2, 6))
