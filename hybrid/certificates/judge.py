@@ -15,7 +15,7 @@ from hybrid.certificates.conditions import Average, Next, Total, Until
 from hybrid.certificates.earnings import earnings, state_scale
 from hybrid.certificates.errors import CertificateError
 from hybrid.certificates.meaning import Meaning
-from hybrid.certificates.questions import Operator, Question
+from hybrid.certificates.operators import Operator, Question
 from hybrid.certificates.search import Search
 from hybrid.certificates.states import States
 from hybrid.certificates.sweep import Sweep
@@ -132,6 +132,10 @@ class Judge:
                 "R": (~left, ~right),
             }[operator.release]
             return Until(*everywhere, safe, target)
+        if operator.kind == "repeated":
+            met = ~right if operator.release else right
+            # Again and again with certainty: no state can be reached from which the set cannot.
+            return Until(*everywhere, np.ones(size, np.bool_), ~self._search.some(~self._search.some(met)))
         earned = self._earned(operator, right)
         if operator.kind == "reward":
             return Total(*everywhere, right, earned)

@@ -19,8 +19,8 @@ from hybrid.certificates.conditions import Average
 from hybrid.certificates.errors import CertificateError, NotCertifiableError
 from hybrid.certificates.judge import Finding, Judge
 from hybrid.certificates.mending import mended
+from hybrid.certificates.operators import Operator
 from hybrid.certificates.poisson import averages
-from hybrid.certificates.questions import Operator
 from hybrid.certificates.states import count_valuations
 from hybrid.certificates.subject import PropertyText, Subject, number_text
 from hybrid.checking.answer import Answer

@@ -5,10 +5,9 @@ What has no certificate is refused by name, before any work begins.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hybrid.certificates.errors import NotCertifiableError
 from hybrid.certificates.meaning import Meaning
+from hybrid.certificates.operators import NUMBER_FILTERS, TRUTH_FILTERS, Operator, Question
 from hybrid.properties.tree import (
     Cumulative,
     Filter,
@@ -31,67 +30,11 @@ from mtbdd.language.syntax import (
 )
 from mtbdd.language.walk import children, walk
 
-__all__ = ["NUMBER_FILTERS", "TRUTH_FILTERS", "Operator", "Question", "ask"]
+__all__ = ["ask"]
 
-NUMBER_FILTERS = ("min", "max", "range", "avg", "sum", "state")
-TRUTH_FILTERS = ("forall", "exists", "count", "state")
 
 _STATE_OPERATORS = (Probability, SteadyState, Reward, Filter)
 _CONNECTIVES = ("&", "|", "=>", "<=>")
-
-
-@dataclass(frozen=True, eq=False)
-class Operator:
-    """One operator P, S or R.
-
-    Attributes
-    ----------
-    node : Probability, SteadyState or Reward
-    kind : {"until", "next", "reward", "total", "average", "steady"}
-    maximise : bool or None
-        The optimum that the vectors enclose, after all complements; None for a chain.
-    complement : bool
-        Whether the operator's value is one less the vectors'.
-    left, right : Expression or None
-        Operands of the path: those of an until (`left` None: all states), the set of X, F and S.
-    release : str
-        For a path operator other than U and F, its letter: G, W or R.
-    structure : int
-        Place of the reward structure.
-    """
-
-    node: Probability | SteadyState | Reward
-    kind: str
-    maximise: bool | None
-    complement: bool = False
-    left: Expression | None = None
-    right: Expression | None = None
-    release: str = ""
-    structure: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class Question:
-    """A property.
-
-    Attributes
-    ----------
-    formula : Expression
-    operators : tuple of Operator
-        Inner ones first; each stands once.
-    value : Operator or None
-        The operator whose value is asked for; None if the property is a truth value.
-    filter : str or None
-        How the values of several states are put together; None: the property is about the initial states.
-    states : Expression or None
-        Which states a filter is about; None: all reachable ones.
-    """
-
-    formula: Expression
-    operators: tuple[Operator, ...]
-    value: Operator | None
-    filter: str | None = None
-    states: Expression | None = None
 
 
 def ask(
@@ -233,6 +176,9 @@ class _Reader:
                 f"{path.position}: a path operator with a bound on steps or time has no certificate in this "
                 "version; certify it without the bound"
             )
+        inner = path.right
+        if isinstance(inner, Path) and {path.operator, inner.operator} == {"F", "G"} and inner.bound is None:
+            return self._repeated(node, path, inner, complement)
         for operand in (path.left, path.right):
             if operand is not None and _has_path(operand):
                 raise NotCertifiableError(
@@ -244,6 +190,17 @@ class _Reader:
         if release and maximise is not None:
             maximise = not maximise
         return Operator(node, "until", maximise, complement != bool(release), path.left, path.right, release)
+
+    def _repeated(self, node: Probability, path: Path, inner: Path, complement: bool) -> Operator:
+        """Return ``G F a``, or ``F G a`` as one less the probability of ``G F !a``."""
+        if self._kind is ModelType.MDP:
+            raise NotCertifiableError(f"{path.position}: G F and F G on an MDP have no certificate")
+        if _has_path(inner.right):
+            raise NotCertifiableError(f"{path.position}: LTL other than G F a and F G a has no certificate")
+        always = path.operator == "F"
+        return Operator(
+            node, "repeated", None, complement != always, right=inner.right, release="!" if always else ""
+        )
 
     def _reward(self, node: Reward, maximise: bool | None) -> Operator:
         structure, target = self._structure(node), node.target

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from hybrid.certificates.archive import digest
 from hybrid.certificates.errors import NotCertifiableError
 from hybrid.certificates.meaning import Exact, Meaning, exact_number
-from hybrid.certificates.questions import Question, ask
+from hybrid.certificates.operators import Question
+from hybrid.certificates.questions import ask
 from hybrid.certificates.states import States, initial_numbers
 from hybrid.certificates.table import Table
 from hybrid.certificates.transitions import Transitions, expand

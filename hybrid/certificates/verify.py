@@ -14,7 +14,7 @@ from hybrid.certificates.archive import Certificate, read_certificate
 from hybrid.certificates.errors import CertificateError, NotCertifiableError
 from hybrid.certificates.judge import Finding, Judge
 from hybrid.certificates.meaning import Meaning
-from hybrid.certificates.questions import Question
+from hybrid.certificates.operators import Question
 from hybrid.certificates.subject import PropertyText, Subject, number_text
 from hybrid.properties.tree import Property
 from mtbdd.language.errors import LanguageError

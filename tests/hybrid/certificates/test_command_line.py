@@ -100,7 +100,8 @@ def test_other_models_constants_and_damage_are_refused(
 
 REFUSED = [
     ("P=? [ F<=5 d=1 ]", "bound on steps or time"),
-    ("P=? [ G F s=7 ]", "LTL"),
+    ("P=? [ G F G s=7 ]", "LTL"),
+    ("P=? [ F (X s=7) ]", "LTL"),
     ('R{"flips"}=? [ C<=3 ]', "up to a time"),
     ('R{"flips"}=? [ I=3 ]', "up to a time"),
     ("filter(first, P=? [ F d=1 ], s<7)", "those with one: min"),

@@ -83,6 +83,22 @@ def test_until(chain: Callable[..., Case]) -> None:
     refused(case, "u >= f", "upper", s2=float(case.certificate.parts[0].lower[2]) - 1e-12)
 
 
+def test_again_and_again(tmp_path: Path) -> None:
+    for prop, value in [
+        ("P=? [ G F x=5 ]", [1 / 3, 0, 0, 0, 0, 1, 1]),
+        ("P=? [ F G x>4 ]", [1 / 3, 0, 0, 0, 0, 1, 1]),
+        ("P=? [ F G x=5 ]", [0, 0, 0, 0, 0, 0, 0]),
+        ("P=? [ !(F G x=4) ]", [1 - 10 / 39, 3 / 13, 6 / 13, 1, 0, 1, 1]),
+    ]:
+        case = make(tmp_path, CHAIN, prop)
+        part = case.certificate.parts[0]
+        turned = [1 - v for v in value] if prop != "P=? [ G F x=5 ]" and "!" not in prop else value
+        np.testing.assert_allclose(part.lower, turned, rtol=1e-7)
+        np.testing.assert_allclose(part.upper, turned, rtol=1e-7)
+        found = case.verify().finding
+        assert (found.lower, found.upper) == pytest.approx((min(value), max(value)), abs=1e-8)
+
+
 def test_least_and_greatest_probabilities(mdp: Callable[..., Case]) -> None:
     case = mdp("Pmax=? [ F x=3 ]")
     assert case.certificate.parts[0].lower.tolist() == [1, 1, 1, 1, 0]
