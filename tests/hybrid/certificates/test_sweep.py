@@ -70,6 +70,29 @@ def test_signs_are_those_of_rational_arithmetic(
     assert sweep.exact > 0
 
 
+ROUNDED = [
+    # 0.1 + 0.2 - 0.3 is greater than 0 in doubles.
+    (["0.1:(x'=1)", "0.2:(x'=1)", "0.3:(x'=2)"], 1.0, 0),
+    # Products of 2.6e-324 and twice 2.4e-324: in doubles the first is 4.9e-324, the others are 0.
+    (["2.6e-162:(x'=1)", "2.4e-162:(x'=2)", "2.4e-162:(x'=2)"], 1e-162, -1),
+    # A weight that is no double at all.
+    (["1e-400:(x'=1)", "1e-401:(x'=2)"], 1.0, 1),
+    (["1e-400:(x'=2)", "1e-401:(x'=1)"], 1e300, -1),
+    # The nearest doubles are 3, 3 and 5 times the smallest one.
+    (["1.26e-323:(x'=1)", "1.26e-323:(x'=1)", "2.6e-323:(x'=2)"], 1e300, -1),
+]
+
+
+@pytest.mark.parametrize(("updates", "value", "sign"), ROUNDED)
+def test_what_rounding_would_turn_is_decided_exactly(
+    updates: list[str], value: float, sign: int, tmp_path: Path
+) -> None:
+    text = f"ctmc module m x:[0..2]; [] x=0 -> {' + '.join(updates)}; endmodule"
+    sweep = Sweep(transitions(tmp_path / "m", text))
+    assert sweep.signs(np.array([0.0, value, -value]), np.zeros(3))[0] == sign
+    assert sweep.exact == 1
+
+
 def test_infinite_successors_make_the_sum_infinite(tmp_path: Path) -> None:
     text = "ctmc module m x:[0..2]; [] x<2 -> 1:(x'=x+1) + 1:(x'=0); endmodule"
     sweep = Sweep(transitions(tmp_path / "m", text))
