@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ endmodule
 init true endinit
 rewards x<3 : 2; x>4 : x; endrewards
 """
+
+# The same from 1 on: 0, 5 and 6 are not reached.
+STARTED = CHAIN.replace("init true endinit", "").replace("[0..6]", "[0..6] init 1")
 
 # In 0 a scheduler may wait for ever at no cost, go on for 1, or gamble; 3 is the goal, 4 a trap.
 MDP = """mdp
@@ -220,6 +224,15 @@ FILTERS = [
     ("filter(min, P=? [ F x=3 ], P>0.4 [ F x=3 ] & x<3)", 16 / 39, 16 / 39),
     ("filter(sum, R=? [ F x=3 ])", math.inf, math.inf),
     ("filter(count, P>0.2 [ X x=3 ])", 3, 3),
+    # Bounds that are met: from 1 the next state is 4 with probability 0.5.
+    ("filter(count, P>0.5 [ X x=4 ], x=1)", 0, 0),
+    ("filter(count, P>=0.5 [ X x=4 ], x=1)", 1, 1),
+    ("filter(count, P<0.5 [ X x=4 ], x=1)", 0, 0),
+    ("filter(count, P<=0.5 [ X x=4 ], x=1)", 1, 1),
+    ("filter(count, P<0.6 [ G x!=3 ], x<3)", 2, 2),
+    ("filter(count, P<=0.6 [ G x!=3 ], x<3)", 2, 2),
+    ("filter(count, P>0.6 [ G x!=3 ], x<3)", 1, 1),
+    ("filter(count, P>=0.6 [ G x!=3 ], x<3)", 1, 1),
 ]
 
 
@@ -247,8 +260,7 @@ def test_filters_of_truths(prop: str, truth: bool, tmp_path: Path) -> None:
 
 
 def test_filters_do_not_look_at_listed_states_that_are_not_reachable(tmp_path: Path) -> None:
-    text = CHAIN.replace("init true endinit", "").replace("[0..6]", "[0..6] init 1")
-    case = make(tmp_path, text, "filter(max, P=? [ F x=3 ], x!=3)")
+    case = make(tmp_path, STARTED, "filter(max, P=? [ F x=3 ], x!=3)")
     assert case.certificate.states.tolist() == [1, 2, 3, 4]
     before = case.verify().finding
 
@@ -277,6 +289,15 @@ def test_nested_sets_are_certified_first(tmp_path: Path) -> None:
 
     with pytest.raises(CertificateError, match="does not decide the comparison"):
         case.spoilt(vague)
+    # Also where the state is no initial one.
+    case = make(tmp_path, STARTED, "P=? [ F P>=0.25 [ X x=3 ] ]")
+    assert case.certificate.states.tolist() == [1, 2, 3, 4]
+
+    def vague_later(c: Certificate) -> None:
+        c.parts[0].lower[1] = 0.2
+
+    with pytest.raises(CertificateError, match=r"does not decide the comparison in state \(x=2\)"):
+        case.spoilt(vague_later)
 
 
 def test_truths(tmp_path: Path) -> None:
@@ -289,6 +310,15 @@ def test_truths(tmp_path: Path) -> None:
     ]:
         case = make(tmp_path, CHAIN, prop)
         assert case.verify().finding.truth is truth is case.made.answer.value
+
+
+def test_complements_are_rounded_outward(tmp_path: Path) -> None:
+    text = "dtmc module m x:[0..2]; [] x=0 -> 1e-20:(x'=1) + 1-1e-20:(x'=2); endmodule"
+    found = make(tmp_path, text, "P=? [ G x!=1 ]").verify().finding
+    assert found.lower == 1 - 2**-53 and found.upper == 1
+    found = make(tmp_path, text, "P=? [ G x!=2 ]").verify().finding
+    assert found.lower is not None and found.upper is not None
+    assert found.lower <= Fraction("1e-20") <= found.upper < 1e-14
 
 
 def test_constants_of_properties(tmp_path: Path) -> None:

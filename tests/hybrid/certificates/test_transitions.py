@@ -150,6 +150,16 @@ def test_overlapping_commands_add_up_and_thirds_are_thirds(tmp_path: Path) -> No
     assert [values[p] / values[w] for p, w in zip(earned, t.total, strict=True)] == [0, 7, 0]
 
 
+@pytest.mark.parametrize("kind", ["dtmc", "ctmc", "mdp"])
+def test_loops_of_deadlocks_earn_no_transition_reward(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.prism"
+    path.write_text(
+        f"{kind} module m x:[0..1]; [] x=0 -> (x'=1); endmodule rewards [] true : 3; x=1 : 5; endrewards"
+    )
+    subject, t = expansion(path, {}, np.arange(2))
+    assert [t.states.table.values[p] for p in earnings(t, subject.syntax.rewards[0])] == [3, 5]
+
+
 @pytest.mark.parametrize(
     ("numbers", "message"),
     [
