@@ -193,4 +193,14 @@ class Average(Condition):
         # Where the second inequality fails the chain must be bound to go, and never to come back.
         fails = self.sweep.signs(self.bias, self.bias, self.earned, self.scale, bound) * sign < 0
         settled = ~self.search.some(fails)
-        return ~self.search.some(settled), f"{letter} {relation} r + P h - h in the states visited for ever"
+        wrong = fails & ~self.search.some(settled)
+        return wrong, f"{letter} {relation} r + P h - h in the states visited for ever"
+
+    def _sides(self, vector: Vector, place: int) -> str:
+        t = self.sweep.transitions
+        doubles, _ = t.states.table.doubles()
+        entries = slice(int(t.begin[place]), int(t.begin[place + 1]))
+        with np.errstate(all="ignore"):
+            moved = doubles[t.weight[entries]] @ (self.bias[t.target[entries]] - self.bias[place])
+            rho = (moved + doubles[self.earned[place]]) / doubles[self.scale[place]]
+        return f"{super()._sides(vector, place)}; r + P h - h is {float(rho)!r}"
