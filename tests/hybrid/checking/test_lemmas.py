@@ -12,6 +12,9 @@ import hybrid
 from hybrid.checking.answer import Answer
 from hybrid.checking.arithmetic import apply_arithmetic
 from hybrid.checking.quantities import StateValues
+from hybrid.checking.rounding import row_entries, step_slack
+from hybrid.operator import inject
+from tests.helpers import from_dense
 from tests.model_checks import build
 
 OPERATIONS = {
@@ -224,3 +227,90 @@ def test_quotients_by_bounds_around_zero_have_no_bounds() -> None:
     for side in (found.lower, found.upper):
         assert not np.isfinite(side[:2]).all() or (found.upper[:2] - found.lower[:2] > 1e300).all()
     assert found.lower[2] <= 0.9 and found.upper[2] >= 2.2
+
+
+# ------------------------------------------------------------------ sums of many terms
+
+
+@pytest.mark.parametrize("count", [49, 97, 193])
+def test_sums_of_many_probabilities_are_off_by_as_many_roundings(count: int) -> None:
+    """The numbers of the text: k times 1 / count."""
+    parts = " + ".join(f"1/{count} : (s'={t})" for t in range(1, count + 1))
+    model = build(f"dtmc module m s:[0..{count}]; [] s=0 -> {parts}; [] s>0 -> true; endmodule")
+    for k in range(1, count, 5):
+        answer = hybrid.check(model, f"P=? [ X s>0 & s<={k} ]", backend="cpu")
+        assert_holds(answer, Fraction(k, count), 1e-12)
+        answer = hybrid.check(model, f"P=? [ F s>0 & s<={k} ]", backend="cpu")
+        assert_holds(answer, Fraction(k, count), 1e-7)
+
+
+@pytest.mark.parametrize("size", [1, 7, 40, 100])
+def test_the_slack_of_a_step_grows_with_the_entries_of_a_row(size: int) -> None:
+    rng = np.random.default_rng(7200 + size)
+    dense = np.where(rng.random((size, size)) < 0.5, rng.random((size, size)), 0.0)
+    dense[size // 2] = rng.random(size) + 0.1
+    matrix = from_dense(dense)
+    assert row_entries(matrix) >= size
+    assert row_entries(from_dense(np.eye(size))) == 1
+    assert step_slack(inject(matrix, backend="cpu"), 4) >= (size + 4) * 2.0**-53
+
+
+# ------------------------------------------------------------------ bounds of bounds
+
+# Into a cycle of three with probability 2/5, or into one of two; each with an average of its own.
+CYCLES = """
+dtmc
+module m
+  s : [0..5];
+  [] s=0 -> 0.25 : (s'=0) + 0.3 : (s'=1) + 0.45 : (s'=4);
+  [] s=1 -> 0.5 : (s'=1) + 0.5 : (s'=2);
+  [] s=2 -> 0.75 : (s'=3) + 0.25 : (s'=2);
+  [] s=3 -> 0.125 : (s'=3) + 0.875 : (s'=1);
+  [] s=4 -> 0.75 : (s'=4) + 0.25 : (s'=5);
+  [] s=5 -> 0.5 : (s'=4) + 0.5 : (s'=5);
+endmodule
+rewards "all" s=1 : 3; s=2 : 1; s=4 : 5; endrewards
+rewards "both" s=1 : 3; s=2 : -1; s=4 : -5; endrewards
+"""
+
+
+def cycle_average(gains: dict[int, int]) -> Fraction:
+    stays = {1: Fraction(2), 2: Fraction(4, 3), 3: Fraction(8, 7), 4: Fraction(4), 5: Fraction(2)}
+    averages = []
+    for members in ((1, 2, 3), (4, 5)):
+        total = sum(stays[s] for s in members)
+        averages.append(sum(stays[s] * gains.get(s, 0) for s in members) / total)
+    return Fraction(2, 5) * averages[0] + Fraction(3, 5) * averages[1]
+
+
+@pytest.mark.parametrize("epsilon", [1e-2, 1e-4, 1e-8])
+def test_averages_of_several_components_lie_between_bounds_made_of_bounds(epsilon: float) -> None:
+    for name, gains in (("all", {1: 3, 2: 1, 4: 5}), ("both", {1: 3, 2: -1, 4: -5})):
+        answer = check(CYCLES, f'R{{"{name}"}}=? [ S ]', epsilon=epsilon)
+        exact = cycle_average(gains)
+        assert Fraction(answer.lower) <= exact <= Fraction(answer.upper)
+        assert answer.upper - answer.lower <= 10 * epsilon * abs(float(exact))
+    answer = check(CYCLES, "S=? [ s=2|s=5 ]", epsilon=epsilon)
+    assert Fraction(answer.lower) <= cycle_average({2: 1, 5: 1}) <= Fraction(answer.upper)
+
+
+@pytest.mark.parametrize("epsilon", [1e-2, 1e-5, 1e-9])
+def test_windows_take_upper_bounds_to_upper_bounds(epsilon: float) -> None:
+    """What follows a window's begin has bounds that are far apart."""
+    a, b, c, d = (Fraction(n, 2**20) for n in (349525, 349527, 699051, 349525))
+    x = b * d / (1 - a - b * c)
+    after = {0: x, 1: c * x + d, 2: Fraction(1)}
+    for _ in range(3):
+        after = {0: a * after[0] + b * after[1], 1: c * after[0] + d * after[2], 2: Fraction(1)}
+    answer = check(ODD, "P=? [ F>=3 s=2 ]", epsilon=epsilon)
+    assert Fraction(answer.lower) <= after[0] <= Fraction(answer.upper)
+    assert answer.upper - answer.lower <= max(2 * epsilon, 1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [1e-2, 1e-5, 1e-9])
+def test_differences_take_what_is_lost_at_most_from_what_is_gained_at_least(epsilon: float) -> None:
+    text = ODD + "rewards s=0 : 3; s=1 : -2; endrewards"
+    a, b, c, _ = (Fraction(n, 2**20) for n in (349525, 349527, 699051, 349525))
+    zero = 1 / (1 - a - b * c)  # visits of 0, each followed by b visits of 1
+    answer = check(text, "R=? [ F s>1 ]", epsilon=epsilon)
+    assert Fraction(answer.lower) <= (3 - 2 * b) * zero <= Fraction(answer.upper)

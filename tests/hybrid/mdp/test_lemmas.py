@@ -127,6 +127,29 @@ def test_a_step_that_cannot_miss_is_certain_although_its_sum_is_rounded(count: i
         assert (answer.lower, answer.upper) == (1.0, 1.0)
 
 
+def test_a_step_that_may_miss_is_not_certain_although_its_sum_is_one() -> None:
+    text = """
+    mdp
+    module m
+      s : [0..3];
+      [a] s=0 -> 0.5 : (s'=1) + (0.5-1e-17) : (s'=2) + 1e-17 : (s'=3);
+      [b] s>0 -> true;
+    endmodule
+    """
+    answer = hybrid.check(build(text), "Pmax=? [ X s=1|s=2 ]", backend="cpu")
+    assert answer.lower < 1.0
+
+
+@pytest.mark.parametrize("count", [49, 97, 193])
+def test_sums_of_many_probabilities_are_off_by_as_many_roundings(count: int) -> None:
+    """The numbers of the text: k times 1 / count."""
+    parts = " + ".join(f"1/{count} : (s'={t})" for t in range(1, count + 1))
+    model = build(f"mdp module m s:[0..{count}]; [] s=0 -> {parts}; [] s>0 -> true; endmodule")
+    for k in range(1, count, 9):
+        answer = hybrid.check(model, f"Pmax=? [ X s>0 & s<={k} ]", backend="cpu")
+        assert Fraction(answer.lower) <= Fraction(k, count) <= Fraction(answer.upper)
+
+
 # ------------------------------------------------------------------ inductive bounds
 
 
