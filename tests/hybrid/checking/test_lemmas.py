@@ -232,7 +232,7 @@ def test_quotients_by_bounds_around_zero_have_no_bounds() -> None:
 # ------------------------------------------------------------------ sums of many terms
 
 
-@pytest.mark.parametrize("count", [49, 97, 193])
+@pytest.mark.parametrize("count", [49, 97])
 def test_sums_of_many_probabilities_are_off_by_as_many_roundings(count: int) -> None:
     """The numbers of the text: k times 1 / count."""
     parts = " + ".join(f"1/{count} : (s'={t})" for t in range(1, count + 1))

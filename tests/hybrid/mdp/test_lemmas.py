@@ -44,6 +44,16 @@ def processes() -> list[tuple[SymbolicModel, ExplicitMdp]]:
     return [optima.build_mdp(odd_process(seed)) for seed in range(3)]
 
 
+@functools.cache
+def exact_optima(number: int, maximise: bool) -> tuple[list[Any], list[Any]]:
+    """The probabilities of reaching 5, and the rewards until 5 or 6 is reached."""
+    _, mdp = processes()[number]
+    everything, target = set(range(mdp.graph.n_states)), optima.states_of(mdp, lambda v: v["x"] == 5)
+    done = optima.states_of(mdp, lambda v: v["x"] >= 5)
+    probabilities = optima.until(mdp, everything, target, maximise)
+    return probabilities, optima.reachability_rewards(mdp, 0, done, maximise)
+
+
 @pytest.mark.parametrize("method", ["optimistic", "interval"])
 @pytest.mark.parametrize("maximise", [False, True], ids=["min", "max"])
 @pytest.mark.parametrize("epsilon", [1e-3, 1e-8, 1e-15])
@@ -52,16 +62,13 @@ def test_lower_bounds_are_rounded_down_and_upper_bounds_up(
 ) -> None:
     """As close as double precision allows for, iterates rounded to nearest would lie beyond the optimum."""
     word = "max" if maximise else "min"
-    for model, mdp in processes():
-        everything, target = set(range(mdp.graph.n_states)), optima.states_of(mdp, lambda v: v["x"] == 5)
-        exact = optima.until(mdp, everything, target, maximise)
-        options = {"method": method, "epsilon": epsilon, "backend": "cpu"}
+    options = {"method": method, "epsilon": epsilon, "backend": "cpu"}
+    for number, (model, _) in enumerate(processes()):
+        probabilities, rewards = exact_optima(number, maximise)
         found = optima.checked(model, f"P{word}=? [ F x=5 ]", **options)
-        optima.assert_encloses(found, exact, max(2 * epsilon, 1e-11))
-        done = optima.states_of(mdp, lambda v: v["x"] >= 5)
-        exact = optima.reachability_rewards(mdp, 0, done, maximise)
+        optima.assert_encloses(found, probabilities, max(2 * epsilon, 1e-11))
         found = optima.checked(model, f"R{word}=? [ F x>=5 ]", **options)
-        optima.assert_encloses(found, exact, max(2 * epsilon, 1e-11))
+        optima.assert_encloses(found, rewards, max(2 * epsilon, 1e-11))
 
 
 @pytest.mark.parametrize("maximise", [False, True], ids=["min", "max"])
@@ -140,7 +147,7 @@ def test_a_step_that_may_miss_is_not_certain_although_its_sum_is_one() -> None:
     assert answer.lower < 1.0
 
 
-@pytest.mark.parametrize("count", [49, 97, 193])
+@pytest.mark.parametrize("count", [49, 97])
 def test_sums_of_many_probabilities_are_off_by_as_many_roundings(count: int) -> None:
     """The numbers of the text: k times 1 / count."""
     parts = " + ".join(f"1/{count} : (s'={t})" for t in range(1, count + 1))
