@@ -120,6 +120,26 @@ def test_every_step_adds_its_rounding_to_the_bounds(steps: int) -> None:
     assert answer.lower < answer.upper
 
 
+@pytest.mark.parametrize("steps", [60, 150, 300, 450])
+def test_the_rounding_of_many_steps_adds_up(steps: int) -> None:
+    """A course that does not settle: bounds of a unit or two would not hold its value."""
+    stay, cross, back, rest = 1048111, 331, 547, 2**20 - 331 - 547
+    text = f"""
+    dtmc
+    module m
+      s : [0..2];
+      [] s=0 -> {stay}/1048576 : (s'=0) + {1048576 - stay}/1048576 : (s'=1);
+      [] s=1 -> {back}/1048576 : (s'=0) + {rest}/1048576 : (s'=1) + {cross}/1048576 : (s'=2);
+      [] s=2 -> true;
+    endmodule
+    """
+    a, b, c = (Fraction(n, 2**20) for n in (stay, back, cross))
+    x, y = Fraction(0), Fraction(0)
+    for _ in range(steps):
+        x, y = a * x + (1 - a) * y, b * x + (1 - b - c) * y + c
+    assert_holds(check(text, f"P=? [ F<={steps} s=2 ]"), x, 1e-11)
+
+
 def test_the_fixed_point_lies_between_bounds_of_any_width() -> None:
     a, b, c, d = (Fraction(n, 2**20) for n in (349525, 349527, 699051, 349525))
     exact = b * d / (1 - a - b * c)
