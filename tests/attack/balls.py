@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-__all__ = ["BITS", "Ball", "exponential", "power", "times"]
+__all__ = ["BITS", "Ball", "exponential", "power", "sums", "times"]
 
 BITS = 1600
 _ONE = 1 << BITS
@@ -44,6 +44,36 @@ def power(rows: Sequence[Mapping[int, Fraction]], steps: int) -> tuple[Matrix, i
         if steps:
             square, square_error = _product(square, square), 2 * square_error + n
     return result, error
+
+
+def sums(rows: Sequence[Mapping[int, Fraction]], steps: int) -> tuple[Matrix, int]:
+    """Return the sum of the powers below `steps` of a stochastic matrix, and the error.
+
+    Notes
+    -----
+    From the highest bit of `steps` on: ``S(2 m) = S(m) + P**m S(m)`` and ``S(m + 1) = I + P S(m)``.  The row
+    sums of S(m) are m at most, so that an error e of P**m costs e m.
+    """
+    n = len(rows)
+    one = [[math.floor(row.get(t, 0) * _ONE) for t in range(n)] for row in rows]
+    unit = [[_ONE if s == t else 0 for t in range(n)] for s in range(n)]
+    whole, made = [[0] * n for _ in range(n)], 0
+    matrix, matrix_error, error = unit, 0, 0
+    for bit in bin(steps)[2:]:
+        whole = _added(whole, _product(matrix, whole))
+        error = 2 * error + matrix_error * made + n
+        matrix, matrix_error = _product(matrix, matrix), 2 * matrix_error + n
+        made *= 2
+        if bit == "1":
+            whole = _added(unit, _product(one, whole))
+            error += n * made + n
+            matrix, matrix_error = _product(one, matrix), matrix_error + 2 * n
+            made += 1
+    return whole, error
+
+
+def _added(a: Matrix, b: Matrix) -> Matrix:
+    return [[x + y for x, y in zip(p, q, strict=True)] for p, q in zip(a, b, strict=True)]
 
 
 def exponential(rows: Sequence[Mapping[int, Fraction]], time: Fraction) -> tuple[Matrix, Matrix, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from random import Random
 
+from tests.attack.disguise import CONSTANTS, disguised
 from tests.attack.modules import module_spec
 from tests.attack.numerals import rate, reward, tiny_decimals, weights
 from tests.attack.spec import Command, Guard, Module, RewardItem, Spec
@@ -36,6 +37,7 @@ def random_spec(rng: Random, kind: str | None = None, family: str | None = None)
     style = rng.choice(_STYLES)
     rates = rng.choice(("plain", "plain", "stiff", "stiff", "extreme"))
     tiny = tiny_decimals(rng)
+    disguise = rng.random() < 0.25
     commands = []
     for s, choices in enumerate(structure):
         several = len(choices) > 1 and kind == "dtmc"
@@ -47,6 +49,8 @@ def random_spec(rng: Random, kind: str | None = None, family: str | None = None)
                 numbers = [rate(rng, rates if rng.random() < 0.8 else "plain") for _ in successors]
             else:
                 numbers = weights(rng, len(successors), row_style, tiny, rare_first=rng.random() < 0.7)
+            if disguise:
+                numbers = [disguised(rng, p, s + low) if rng.random() < 0.5 else p for p in numbers]
             updates = tuple(
                 (p, () if t == s and rng.random() < 0.3 else (("s", t + low),))
                 for p, t in zip(numbers, successors, strict=True)
@@ -56,18 +60,21 @@ def random_spec(rng: Random, kind: str | None = None, family: str | None = None)
     start = 0 if family in ("walk", "line") and rng.random() < 0.8 else rng.randrange(size)
     module = Module("m", (("s", low, low + size - 1, start + low),), tuple(commands))
     guards: list[Guard] = [(), *((("s", "=", s + low),) for s in range(size)), (("s", ">", low + size // 2),)]
-    structures = tuple(_rewards(rng, kind, guards) for _ in range(rng.choice((1, 1, 2))))
-    return Spec(kind, family, (module,), structures, rng.random() < 0.3)
+    structures = tuple(_rewards(rng, kind, guards, disguise) for _ in range(rng.choice((1, 1, 2))))
+    return Spec(kind, family, (module,), structures, rng.random() < 0.3, CONSTANTS if disguise else ())
 
 
-def _rewards(rng: Random, kind: str, guards: list[Guard]) -> tuple[RewardItem, ...]:
+def _rewards(rng: Random, kind: str, guards: list[Guard], disguise: bool) -> tuple[RewardItem, ...]:
     """Return the items of a reward structure; an MDP takes none below zero."""
     signed = () if kind == "mdp" else ("signed", "mixed")
     style = rng.choice(("whole", "whole", "fraction", "huge", "tiny", *signed))
     items = []
     for _ in range(rng.randint(1, 4)):
         action = rng.choice((None, None, None, "", "a", "b"))
-        items.append(RewardItem(action, rng.choice(guards), reward(rng, style)))
+        value = reward(rng, style)
+        if disguise and rng.random() < 0.5:
+            value = disguised(rng, value)
+        items.append(RewardItem(action, rng.choice(guards), value))
     return tuple(items)
 
 

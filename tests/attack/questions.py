@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from random import Random
 
+from tests.attack.disguise import disguised
 from tests.attack.evaluate import Evaluator, Expected, UndecidedError
 from tests.attack.formulas import (
     Arithmetic,
@@ -158,6 +159,8 @@ class _Writer:
     def moment(self, most: int) -> Numeral:
         """Return a number of steps, or a time that goes with the rates."""
         rng = self.rng
+        if not self.timed and most > 20 and not self.is_mdp and self.model.size <= 8 and rng.random() < 0.12:
+            return numeral(str(rng.choice((1000, 12345, 10**5, 10**6, 10**7))))
         if not self.timed:
             return numeral(
                 str(rng.choice((0, 1, 1, 2, 2, 3, 4, 5, 8, min(most, 12), most if not self.is_mdp else 6)))
@@ -165,12 +168,14 @@ class _Writer:
         if self.model.size > _TIMED:
             raise NotImplementedError("windows of time on a chain of this size")
         scale = rng.choice((0.0, 1e-9, 1e-3, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0, 100.0, 300.0))
+        if rng.random() < 0.04:
+            scale = rng.choice((1e4, 1e5, 1e6))
         return numeral(f"{float(Fraction(scale) / self.fastest):.2g}" if scale else "0")
 
     def span(self) -> Span:
         """Return a window."""
         rng = self.rng
-        large = not self.is_mdp and not self.timed and self.model.size <= 8 and rng.random() < 0.08
+        large = not self.is_mdp and not self.timed and self.model.size <= 8 and rng.random() < 0.15
         a = self.moment(20)
         if large:
             a = numeral(str(rng.choice((1000, 10**5, 10**7, 10**9, 10**12))))
@@ -224,8 +229,10 @@ class _Writer:
     def arithmetic(self) -> Formula:
         rng = self.rng
         constant = Constant(numeral(rng.choice(("1", "2", "3", "0.1", "1/3", "1e-9", "7"))))
+        if rng.random() < 0.3:
+            constant = Constant(disguised(rng, constant.numeral))
         operator = rng.choice(("+", "-", "*", "/"))
-        if rng.random() < 0.4 and operator != "/":
+        if rng.random() < 0.4:
             return Arithmetic(operator, self.operator(None), self.operator(None))
         if operator != "/" and rng.random() < 0.5:
             return Arithmetic(operator, constant, self.operator(None))

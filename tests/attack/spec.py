@@ -61,6 +61,8 @@ class Spec:
         Reward structures, named r0, r1, ...
     everywhere : bool
         Whether all states are initial.
+    constants : tuple of (name, text, value)
+        Constants that expressions mention.
     """
 
     kind: str
@@ -68,6 +70,7 @@ class Spec:
     modules: tuple[Module, ...]
     structures: tuple[tuple[RewardItem, ...], ...] = ()
     everywhere: bool = False
+    constants: tuple[tuple[str, str, Fraction], ...] = ()
 
     @property
     def variables(self) -> tuple[tuple[str, int, int, int], ...]:
@@ -80,7 +83,7 @@ class Spec:
 
     def text(self) -> str:
         """Return the model in the model language."""
-        lines = [self.kind]
+        lines = [self.kind, *(f"const double {name} = {text};" for name, text, _ in self.constants)]
         for module in self.modules:
             lines.append(f"module {module.name}")
             for name, low, high, init in module.variables:
