@@ -40,6 +40,7 @@ from hybrid.properties.tree import (
     Reward,
     SteadyState,
 )
+from hybrid.solvers.enclosure import TINY
 from mtbdd.language.errors import LanguageError
 from mtbdd.language.syntax import Expression, Literal
 from mtbdd.model import SymbolicModel
@@ -51,6 +52,8 @@ __all__ = ["Checker", "UnsupportedError"]
 
 _log = logging.getLogger(__name__)
 
+_LOOSE = 1000.0  # times epsilon that bounds may be apart before exact answers are tried
+_FEW_STATES = 5000  # beyond, exact answers are not worth trying
 _FINE = 1e-12  # precision of the second attempt at a comparison that the first one left unknown
 
 
@@ -171,23 +174,39 @@ class Checker(FormulaChecker):
         return self._settled(truth, formula.comparison, (formula, found), (formula.threshold, bound), None)
 
     def _values(self, formula: Probability | SteadyState | Reward, letter: str) -> StateValues:
-        """Return the values of P, S or R; where iterations do not end, exact ones if the model is small."""
+        """Return the values of P, S or R, exact ones where iterations lead nowhere and the model is small."""
+        patient = self.options.method == "auto" and formula is not self._scheduled
         try:
-            return self._iterated(formula, letter)
+            found = self._iterated(formula, letter)
         except NotConvergedError:
-            if self.options.method != "auto" or formula is self._scheduled:
+            exact = self._exactly(formula) if patient else None
+            if exact is None:
                 raise
-            from hybrid.exact.elimination import NotExactError
-            from hybrid.exact.formulas import ExactFormulas
+            return exact
+        if patient and self.model.n_states <= _FEW_STATES and self._is_loose(found):
+            return self._exactly(formula) or found
+        return found
 
-            try:
-                found = ExactFormulas(self.model, self.states).enclosures(formula)
-            except NotExactError:
-                found = None
-            if found is None:
-                raise
-            self._work.method = "exact"
-            return found
+    def _exactly(self, formula: Probability | SteadyState | Reward) -> StateValues | None:
+        """Return exact values, rounded to the doubles around them; None if they cannot be had."""
+        from hybrid.exact.elimination import NotExactError
+        from hybrid.exact.formulas import ExactFormulas
+
+        try:
+            found = ExactFormulas(self.model, self.states).enclosures(formula)
+        except NotExactError:
+            return None
+        self._work.method = "exact"
+        return found
+
+    def _is_loose(self, found: StateValues) -> bool:
+        """Whether bounds of states asked for are much further apart than epsilon."""
+        some = self._scope.of_values(found)
+        told = np.isfinite(some.lower) & np.isfinite(some.upper) & (np.abs(some.upper) > TINY)
+        with np.errstate(invalid="ignore"):
+            width = np.where(told, some.upper - some.lower, 0.0)
+        size = 1.0 if self.options.criterion.absolute else np.maximum(np.abs(some.lower), np.abs(some.upper))
+        return bool((width > _LOOSE * self.options.criterion.epsilon * size).any())
 
     def _iterated(self, formula: Probability | SteadyState | Reward, letter: str) -> StateValues:
         """Return the values of P, S or R by its algorithm."""

@@ -336,7 +336,7 @@ class Evolution:
                 below = error * (1.0 + 2.0**-40) + x * (2.0 * UNIT)
             lower = np.maximum(x - below, 0.0)
             upper = x + above
-            upper += missing
+            upper += missing * (1.0 + 2.0**-40)
         if positive is None:
             return StateValues(x, lower, upper)
         lower[~positive], upper[~positive] = 0.0, 0.0

@@ -128,10 +128,8 @@ def _over_components(
         what = "probabilities of bottom components"
         return solve_linear(model, maybe, b, ceiling, options, work, what, lost)
 
-    if bool(np.isnan(inside[1]).any()):
-        once = solved(inside[0], True)
-        inside[:, unknown] = once.values, once.lower, once.upper
-    elif exact and not bool(((inside != 0.0) & (np.abs(inside) < TINY)).any()):
+    tiny = bool(((inside != 0.0) & (np.abs(inside) < TINY)).any())
+    if options.enclosing() is None or (exact and not tiny):
         once = solved(inside[0], True)
         inside[:, unknown] = once.values, once.lower, once.upper
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +15,7 @@ from hybrid.cpu.csr import CsrMatrix
 from hybrid.memory import require_memory
 from hybrid.operator import HybridMatrix, inject
 from hybrid.solvers import Gain, Status
-from hybrid.solvers.base import Clock
+from hybrid.solvers.base import Clock, Solution
 from hybrid.solvers.enclosure import UNIT, EnclosingMethod, Enclosure
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.topological import Topological
@@ -150,6 +152,7 @@ def solve_linear(
         right = b if losses is None else b - losses
         solution = solver.solve(matrix, diagonal, right, np.zeros(maybe.size), work.progress)
         _note(work, solver.name, matrix, solution.iterations, solution.seconds, vectors=4)
+        _refuse_infinite(what, solution)
         work.accept(what, solution)
         work.estimate(_next_change(matrix, diagonal, right, solution.values))
         none = np.broadcast_to(np.float64(np.nan), b.shape)
@@ -233,11 +236,20 @@ def solve_stationary(
     start = np.broadcast_to(np.float64(1.0 / component.size), (component.size,))
     solution = solver.solve(matrix, diagonal, None, start, work.progress)
     _note(work, solver.name, matrix, solution.iterations, solution.seconds, vectors=3)
+    _refuse_infinite(what, solution)
     work.accept(what, solution)
     work.estimate(_next_change(matrix, diagonal, None, solution.values))
     distribution: Vector = solution.values
     distribution /= distribution.sum()
     return distribution
+
+
+def _refuse_infinite(what: str, solution: Solution) -> None:
+    """Refuse an estimate that is no finite number, or whose elements add up to none."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(np.abs(solution.values).sum())
+    if not math.isfinite(total):
+        raise NotConvergedError(what, Status.DIVERGED, solution.iterations, solution.difference)
 
 
 def _next_change(matrix: Matrix, diagonal: Vector, b: Vector | None, x: Vector) -> float:

@@ -84,7 +84,8 @@ def poisson_weights(mean: float) -> PoissonWeights:
     reach = int(15.0 * math.sqrt(mean)) + 150
     down = np.cumprod(np.arange(mode, max(mode - reach, 0), -1) / mean)
     up = np.cumprod(mean / np.arange(mode + 1, mode + reach + 1, dtype=np.float64))
-    down, up = down[down > _TAIL], up[up > _TAIL]
+    # Two terms more than none: where hardly anything happens, they are what happens.
+    down, up = down[down > _TAIL], up[: max(int((up > _TAIL).sum()), 2)]
     weights = np.concatenate((down[::-1], [1.0], up))
     left, right = mode - down.size, mode + up.size
     total = float(weights.sum())
