@@ -145,6 +145,8 @@ class DirectedSystem:
         Elements above it are so far from underflow that it counts as one more relative error of rounding.
     floor : float
         Elements below it are so near to it that no guess of a bound leaves room for it.
+    is_far : bool
+        Whether b alone keeps all iterates far from underflow.
     """
 
     def __init__(self, matrix: Sweeper, diagonal: Vector, b: Vector, slack: float) -> None:
@@ -154,6 +156,7 @@ class DirectedSystem:
         self.underflow = underflow_of(diagonal, slack)
         self.negligible, self.floor = NEGLIGIBLE * self.underflow, FLOOR * self.underflow
         self._diagonal, self._b = diagonal, b
+        self.is_far = _exceeds(b, 2.0 * self.negligible * float(diagonal.max(initial=0.0)))
         self._system = self.space.system(diagonal, b)
         self.down = self._system.relaxation(factor=1.0 + slack)
         self.up = self._system.relaxation(factor=1.0 - slack)
@@ -255,6 +258,11 @@ def width_of(criterion: Criterion, gap: Array, x: Array, xp: Any = np) -> Array:
             relative[part == 0.0] = 0.0
             greatest.append(relative.max())
     return xp.stack(greatest).max()
+
+
+def _exceeds(x: Vector, limit: float) -> bool:
+    """Whether all elements are greater; most vectors have a small one among the first."""
+    return all(bool((x[i : i + _PART] > limit).all()) for i in range(0, x.size, _PART))
 
 
 def underflow_of(diagonal: Vector, slack: float) -> float:

@@ -112,7 +112,7 @@ class Interval:
     ) -> None:
         """Add to the bounds what underflow may have cost, and cut them to what is known."""
         space, xp = system.space, system.space.xp
-        if system.size and not space.read(space.extremes(lower)[0])[0] > system.negligible:
+        if not (system.is_far or space.read(space.extremes(lower)[0])[0] > system.negligible):
             spare[...] = system.positive_rows()
             system.lowered(lower, outcome.iterations)
             upper += outcome.iterations * system.underflow

@@ -215,7 +215,7 @@ class _Climb:
     def _is_lost(self, x: Array) -> bool:
         """Whether a positive value is so near to underflow that no guess can be verified."""
         system, xp = self._system, self._system.space.xp
-        if system.size == 0 or system.space.read(system.space.extremes(x)[0])[0] > system.negligible:
+        if system.is_far or system.space.read(system.space.extremes(x)[0])[0] > system.negligible:
             return False
         if self.positive is None:
             self.positive = system.positive_rows()
