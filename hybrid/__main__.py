@@ -33,6 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     with Signals() as signals:
         from hybrid.cli.arguments import parse_arguments
+        from hybrid.cli.bounded import run_bounded
         from hybrid.cli.console import Console
 
         options = parse_arguments(arguments)
@@ -42,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(__version__)
             return 0
         with Console(options.quiet, signals) as console:
-            return _guarded(options, console, signals)
+            return run_bounded(lambda: _guarded(options, console, signals), options, console)
 
 
 def _guarded(options: Namespace, console: Console, signals: Signals) -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
+from mtbdd.budget import Budget, spending
 from mtbdd.build import build_model
 from mtbdd.language import load_model, resolve
+from mtbdd.language.limits import Limits, limited
 from mtbdd.model import SymbolicModel
 
 __all__ = ["load"]
@@ -23,6 +25,9 @@ def load(
     order: str = "auto",
     ignore_unknown: bool = False,
     progress: Callable[[str], None] | None = None,
+    timeout: float | None = None,
+    memory: int | None = None,
+    limits: Limits | None = None,
 ) -> SymbolicModel:
     """Read a PRISM-language model and build its decision diagrams.
 
@@ -43,6 +48,12 @@ def load(
         Pass over constants that the model does not declare (they may belong to properties).
     progress : callable, optional
         Called with a line of text at every stage.
+    timeout : float, optional
+        Seconds after which building is given up, at the next place where it can be left.
+    memory : int, optional
+        Bytes of resident memory of the process beyond which it is given up.
+    limits : Limits, optional
+        What the text may ask for, see docs/limits.md.
 
     Returns
     -------
@@ -54,6 +65,12 @@ def load(
     ------
     mtbdd.language.LanguageError
         The file cannot be read, parsed or built; lists every fault with its place.
+    mtbdd.budget.BudgetError
+        The time or the memory is spent.
     """
-    resolved = resolve(load_model(path), constants, ignore_unknown=ignore_unknown)
-    return build_model(resolved, fix_deadlocks=fix_deadlocks, package=package, order=order, progress=progress)
+    budget = Budget.of(timeout, memory) if timeout is not None or memory is not None else None
+    with limited(limits), spending(budget):
+        resolved = resolve(load_model(path), constants, ignore_unknown=ignore_unknown)
+        return build_model(
+            resolved, fix_deadlocks=fix_deadlocks, package=package, order=order, progress=progress
+        )

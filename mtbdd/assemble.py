@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from mtbdd.budget import check_budget
 from mtbdd.encoding import Encoding
 from mtbdd.events import Event
 from mtbdd.manager import Node
@@ -20,11 +21,7 @@ _NEAR_UNITS = 9.0  # the same in units of 2^-53, its own computation included
 
 def enabled_choices(events: Sequence[Event], states: Node) -> Partition:
     """Return the number of command combinations enabled in each of the given states."""
-    total: Partition | None = None
-    for event in events:
-        choices = event.choices.only(states)
-        total = choices if total is None else total.plus(choices)
-    return total if total is not None else Partition(events[0].rates.manager)
+    return Partition.total(events[0].rates.manager, (event.choices.only(states) for event in events))
 
 
 def row_divisors(events: Sequence[Event], states: Node) -> Partition:
@@ -84,9 +81,7 @@ class _Part:
     @classmethod
     def of(cls, encoding: Encoding, event: Event) -> _Part:
         """Return an event's part."""
-        touched = set(encoding.bits_of(event.touched))
-        frame = encoding.manager.equal_bits(i for i in range(encoding.n_bits) if i not in touched)
-        return cls(event.rates, frame)
+        return cls(event.rates, encoding.manager.equal_but(encoding.bits_of(event.touched)))
 
     @cached_property
     def support(self) -> Node:
@@ -102,8 +97,15 @@ class _Part:
 def _disjoint(parts: Sequence[_Part]) -> list[_Part]:
     """Add up the parts whose supports meet, so that all that are left are pairwise disjoint."""
     result: list[_Part] = []
+    union: Node | None = None
     for part in parts:
+        check_budget()
         false = part.rates.manager.false
+        meets = union is not None and union & part.support != false
+        union = part.support if union is None else union | part.support
+        if not meets:
+            result.append(part)
+            continue
         apart: list[_Part] = []
         meeting: list[_Part] = []
         for other in result:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mtbdd.assemble import assemble, row_divisors
+from mtbdd.budget import check_budget
 from mtbdd.choices import ChoiceLayer, ChoicePart, pack_choices, translate_choices
 from mtbdd.encoding import Encoding
 from mtbdd.events import Event, translate_events
@@ -25,6 +26,7 @@ from mtbdd.refusals import (
     refuse_infinite,
     suspects_of,
 )
+from mtbdd.states import index_states
 
 __all__ = ["build_model"]
 
@@ -128,6 +130,7 @@ def _build(
     say("reachable states")
     manager = encoding.manager
     found = reachable_states(encoding, initial, relations, say)
+    index_states(manager, found)  # more states than can be numbered are told before matrices are made
     refuse(encoding, found, suspects_of(source, translator, events))
     divisors = row_divisors(events, found) if source.type is ModelType.DTMC and events else None
     deadlocks = found & ~manager.disjunction(e.exits.support for e in events)
@@ -158,6 +161,7 @@ def _build(
     )
     say("offset labels")
     for number in range(len(layers)):
+        check_budget()
         model.layer_transitions(number)
     model.build_seconds = time.perf_counter() - started
     return model

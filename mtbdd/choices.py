@@ -9,14 +9,18 @@ are packed so that there are few more.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from mtbdd.composition import synchronisations
+from mtbdd.budget import check_budget
+from mtbdd.composition import Synchronisation, synchronisations
 from mtbdd.encoding import Encoding
-from mtbdd.events import Event, component, synchronise
+from mtbdd.events import Event, component, gathered, synchronise
 from mtbdd.expressions import ExpressionTranslator
+from mtbdd.faults import BuildError
+from mtbdd.language.errors import Fault
 from mtbdd.language.syntax import Command, ResolvedModel
 from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
@@ -101,6 +105,7 @@ def split_commands(
     false = translator.encoding.manager.false
     classes: list[tuple[Node, list[Command]]] = []
     for command in commands:
+        translator.effort.pairs(len(classes), command.position)
         guard = translator.states(command.guard) & translator.encoding.valid
         if guard == false:
             continue
@@ -134,14 +139,29 @@ def translate_choices(model: ResolvedModel, translator: ExpressionTranslator) ->
     """
     false = translator.encoding.manager.false
     events = []
-    for s in synchronisations(model):
+    for s in gathered(synchronisations(model)):
         classes = [split_commands(commands, translator) for commands in s.parts]
+        _check_combinations(s, classes, translator)
         offers = [[component(members, translator) for members in own] for own in classes]
         for combination in product(*offers):
             event = synchronise(s.action, combination, translator)
             if event.choices.support != false or event.suspects:
                 events.append(event)
     return events
+
+
+def _check_combinations(
+    s: Synchronisation, classes: Sequence[Sequence[Sequence[Command]]], translator: ExpressionTranslator
+) -> None:
+    """Refuse an action that too many combinations of commands take."""
+    count, most = math.prod(map(len, classes)), translator.effort.limits.combinations
+    if count > most:
+        message = (
+            f"expected at most {most} combinations of commands that may take the action '{s.action}' in one "
+            f"state, got {count}; give commands guards that exclude one another, or raise the limit "
+            "'combinations'"
+        )
+        raise BuildError([Fault(s.parts[0][0].position, message)])
 
 
 def pack_choices(
@@ -194,6 +214,7 @@ class _Bin:
 
 def _put(bins: list[_Bin], new: _Bin, encoding: Encoding) -> None:
     """Add a part to the layer that it suits best, or open one."""
+    check_budget()
     manager = encoding.manager
     best: tuple[int, _Bin, Node] | None = None
     for b in bins:
@@ -217,8 +238,7 @@ def _touched(encoding: Encoding, part: ChoicePart) -> tuple[int, ...]:
 
 def _frame(encoding: Encoding, part: ChoicePart) -> Node:
     """Return the relation that keeps all bits which a part does not touch."""
-    touched = set(_touched(encoding, part))
-    return encoding.manager.equal_bits(i for i in range(encoding.n_bits) if i not in touched)
+    return encoding.manager.equal_but(_touched(encoding, part))
 
 
 def _matrix(encoding: Encoding, parts: Sequence[ChoicePart], reachable: Node) -> SymbolicMatrix:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import product
 
+from mtbdd.language.limits import current
 from mtbdd.language.syntax import (
     ActionRenaming,
     Command,
@@ -23,8 +24,6 @@ from mtbdd.language.syntax import (
 )
 
 __all__ = ["Synchronisation", "synchronisations"]
-
-_MOST = 100_000  # ways to take one action; every one becomes a diagram
 
 Parts = tuple[tuple[Command, ...], ...]
 
@@ -62,7 +61,7 @@ def synchronisations(model: ResolvedModel) -> list[Synchronisation]:
     Raises
     ------
     OverflowError
-        An action can be taken in more than 100,000 ways.
+        An action can be taken in more ways than the limits allow.
 
     Notes
     -----
@@ -142,9 +141,10 @@ def _synchronised(offers: list[_Offer], actions: frozenset[str]) -> _Offer:
 
 def _joined(action: str, mine: list[Parts], theirs: list[Parts]) -> list[Parts]:
     """Return every way of one side with every way of the other."""
-    if len(mine) * len(theirs) > _MOST:
+    most = current().combinations
+    if len(mine) * len(theirs) > most:
         raise OverflowError(
-            f"the system block lets action '{action}' be taken in more than {_MOST} ways; "
-            "synchronise modules before interleaving them"
+            f"the system block lets action '{action}' be taken in more than {most} ways; "
+            "synchronise modules before interleaving them, or raise the limit 'combinations'"
         )
     return [a + b for a, b in product(mine, theirs)]

@@ -91,10 +91,10 @@ class Encoding:
         node = self.manager.true
         for v in reversed(self.variables):
             if v.size < 1 << len(v.bits):
-                node = node & self._at_most(v, v.high - v.low)
+                node = node & self.at_most(v, v.high - v.low)
         return node
 
-    def _at_most(self, variable: EncodedVariable, number: int) -> Node:
+    def at_most(self, variable: EncodedVariable, number: int) -> Node:
         """Return "stored number <= number" over row bits.  Time: O(bits)."""
         bdd, node = self.manager.bdd, self.manager.true
         for i, name in enumerate(reversed(self.row_names(variable))):

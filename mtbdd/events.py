@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from mtbdd.budget import check_budget
 from mtbdd.composition import Synchronisation, synchronisations
-from mtbdd.expressions import ExpressionTranslator
+from mtbdd.expressions import NO_VALUE, ExpressionTranslator
 from mtbdd.language.errors import EvaluationError
 from mtbdd.language.scalars import apply_binary
 from mtbdd.language.syntax import (
@@ -32,11 +33,15 @@ __all__ = [
     "Suspect",
     "Synchronisation",
     "component",
+    "gathered",
     "probability_suspects",
     "synchronisations",
     "synchronise",
     "translate_events",
 ]
+
+
+_MANY = 256  # unlabelled commands of the same variables from which they are put together
 
 
 @dataclass(frozen=True)
@@ -99,8 +104,28 @@ def translate_events(model: ResolvedModel, translator: ExpressionTranslator) -> 
             known[id(commands)] = component(commands, translator)
         return known[id(commands)]
 
-    together = synchronisations(model)  # kept, so that identities stay their own
+    together = gathered(synchronisations(model))  # kept, so that identities stay their own
     return [synchronise(s.action, [offered(c) for c in s.parts], translator) for s in together]
+
+
+def gathered(together: Sequence[Synchronisation]) -> list[Synchronisation]:
+    """Return synchronisations with unlabelled commands put together where there are many of them.
+
+    Those that assign the same variables become one; they add up, or are split into choices, as the commands
+    of a module that share an action are.
+    """
+    alone: dict[frozenset[str], list[Synchronisation]] = {}
+    for s in together:
+        if s.action is None and len(s.parts) == 1:
+            touched = frozenset(a.variable for c in s.parts[0] for u in c.updates for a in u.assignments)
+            alone.setdefault(touched, []).append(s)
+    many = [group for group in alone.values() if len(group) > _MANY]
+    if not many:
+        return list(together)
+    inside = {id(s) for group in many for s in group}
+    rest = [s for s in together if id(s) not in inside]
+    merged = [Synchronisation(None, (tuple(c for s in group for c in s.parts[0]),)) for group in many]
+    return merged + rest
 
 
 def synchronise(action: str | None, components: Sequence[Event], translator: ExpressionTranslator) -> Event:
@@ -111,6 +136,8 @@ def synchronise(action: str | None, components: Sequence[Event], translator: Exp
     rates = Partition(manager, {1: manager.true})
     choices = exits = Partition(manager, {1: manager.true})
     for c in components:
+        if len(rates) > 1 and len(c.rates) > 1:
+            translator.effort.pairs(len(rates) * len(c.rates), c.commands[0][0].position)
         rates = rates.times(c.rates)
         choices = choices.times(c.choices)
         exits = exits.times(c.exits)
@@ -141,21 +168,32 @@ def component(commands: Sequence[Command], translator: ExpressionTranslator) -> 
     manager = encoding.manager
     assigned = {a.variable for c in commands for u in c.updates for a in u.assignments}
     touched = tuple(v.name for v in encoding.variables if v.name in assigned)
-    rates, choices, exits = Partition(manager), Partition(manager), Partition(manager)
+    rates: list[Partition] = []
+    choices: list[Partition] = []
+    exits: list[Partition] = []
     suspects: list[Suspect] = []
     for command in commands:
+        check_budget()
         missing = translator.undefined(command.guard) & encoding.valid
         if missing != manager.false:
-            message = "the guard of a command has no value (a modulus, exponent or logarithm out of range)"
+            message = f"the guard of a command has no value ({NO_VALUE})"
             suspects.append(Suspect(command.guard.position, missing, message))
         guard = translator.states(command.guard) & encoding.valid
         if guard == manager.false:
             continue
-        choices = choices.plus(Partition(manager, {1: guard}))
+        choices.append(Partition(manager, {1: guard}))
         for update in command.updates:
-            rates = rates.plus(_update(command, update, guard, touched, translator, suspects))
-        exits = exits.plus(translator.partition(total_weight(command), guard).nonzero())
-    return Event(None, touched, rates, choices, exits, suspects, (tuple(commands),))
+            rates.append(_update(command, update, guard, touched, translator, suspects))
+        exits.append(translator.partition(total_weight(command), guard).nonzero())
+    return Event(
+        None,
+        touched,
+        Partition.total(manager, rates),
+        Partition.total(manager, choices),
+        Partition.total(manager, exits),
+        suspects,
+        (tuple(commands),),
+    )
 
 
 def _update(
@@ -171,6 +209,11 @@ def _update(
     weight: Expression = update.weight or Literal(update.position, 1)
     weights: dict[float, Node] = {}
     active = manager.false
+    missing = translator.undefined(weight) & guard
+    if missing != manager.false:
+        message = f"the weight of an update has no value ({NO_VALUE})"
+        suspects.append(Suspect(weight.position, missing, message))
+        guard = guard & ~missing
     found = translator.partition(weight, guard)
     for value, piece in found:
         if not _is_weight(value):
@@ -200,6 +243,11 @@ def _relation(
     assigned = {a.variable for a in update.assignments}
     relation = encoding.manager.equal_bits(encoding.bits_of(n for n in touched if n not in assigned))
     for assignment in update.assignments:
+        missing = translator.undefined(assignment.expression) & active
+        if missing != encoding.manager.false:
+            message = f"the value assigned to {assignment.variable} does not exist ({NO_VALUE})"
+            suspects.append(Suspect(assignment.expression.position, missing, message, moves=True))
+            active = active & ~missing
         moves, strays = translator.assignment(encoding.by_name[assignment.variable], assignment.expression)
         if strays & active != encoding.manager.false:
             suspects.extend(_strays(assignment, active, translator))

@@ -90,6 +90,7 @@ class Manager:
             self.bdd.declare(*(f"b{level}" for level in range(self.index_level)))
         self.false = self.bdd.false
         self.true = self.bdd.true
+        self._equal: Node | None = None
 
     # ------------------------------------------------------------------ bits
 
@@ -171,6 +172,16 @@ class Manager:
             x, y = bdd.var(self.rows[i]), bdd.var(self.columns[i])
             node = bdd.ite(x, y & node, ~y & node)
         return node
+
+    def equal_but(self, bits: Iterable[int]) -> Node:
+        """Return the relation "row bit i equals column bit i" for all but the given bit numbers.
+
+        Time: O(bits), in the package after the first call.
+        """
+        if self._equal is None:
+            self._equal = self.equal_bits(range(self.n_bits))
+        names = [name for i in bits for name in (self.rows[i], self.columns[i])]
+        return self.exists(names, self._equal) if names else self._equal
 
     def size(self, u: Node) -> int:
         """Return the number of BDD nodes of `u`, the terminal included."""

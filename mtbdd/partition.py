@@ -107,6 +107,15 @@ class Partition:
             units = _compound(units, 1.0)
         return self.combine(other, lambda a, by: _nonzero(a / by, a), units)
 
+    @classmethod
+    def total(cls, manager: Manager, parts: Iterable[Partition]) -> Partition:
+        """Return the sum of many functions, added as a balanced tree to keep operands small."""
+        queue = list(parts)
+        while len(queue) > 1:
+            paired = [a.plus(b) for a, b in zip(queue[::2], queue[1::2], strict=False)]
+            queue = paired + queue[2 * len(paired) :]
+        return queue[0] if queue else cls(manager)
+
     def plus(self, other: Partition) -> Partition:
         """Return the pointwise sum; the two are compared piece by piece only where both are non-zero.
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from mtbdd.budget import check_budget
 from mtbdd.encoding import Encoding
 from mtbdd.manager import Node
 
@@ -52,6 +53,7 @@ class Transition:
 
 def image(encoding: Encoding, transition: Transition, states: Node) -> Node:
     """Return the successors of a set of states under one event."""
+    check_budget()
     manager = encoding.manager
     moved = manager.and_exists(states, transition.relation, transition.rows)
     return manager.rename(dict(zip(transition.columns, transition.rows, strict=True)), moved)
@@ -59,6 +61,7 @@ def image(encoding: Encoding, transition: Transition, states: Node) -> Node:
 
 def preimage(encoding: Encoding, transition: Transition, states: Node) -> Node:
     """Return the states with a successor in a set under one event."""
+    check_budget()
     manager = encoding.manager
     moved = manager.rename(dict(zip(transition.rows, transition.columns, strict=True)), states)
     return manager.and_exists(moved, transition.relation, transition.columns)
@@ -84,6 +87,7 @@ def close(encoding: Encoding, transition: Transition, limit: int | None = None) 
     to_spares = dict(zip(transition.columns, spares, strict=True))
     from_spares = dict(zip(transition.rows, spares, strict=True))
     while True:
+        check_budget()
         first, second = manager.rename(to_spares, relation), manager.rename(from_spares, relation)
         squared = relation | manager.and_exists(first, second, spares)
         if squared == relation:

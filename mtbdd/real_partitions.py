@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from mtbdd.effort import Effort
 from mtbdd.encoding import Encoding
 from mtbdd.language.enclosing import has_doubles, nearest_nonzero
 from mtbdd.language.errors import EvaluationError
@@ -31,6 +32,7 @@ __all__ = ["RealPartitions", "constant_partition"]
 
 _LEAF_COMBINATIONS = 1024  # values of its variables for which a part is evaluated one by one
 _NOTHING = math.nan  # the value of an expression that has none
+_REAL_STEPS = 4  # steps of `Effort.pairs` that an operation on two reals takes
 _LOGIC = frozenset(("&", "|", "=>", "<=>"))
 
 
@@ -40,6 +42,10 @@ class Translator(Protocol):
     @property
     def encoding(self) -> Encoding:
         """Where the variables live."""
+
+    @property
+    def effort(self) -> Effort:
+        """What the work is counted by."""
 
     def states(self, expression: Expression) -> Node:
         """Return the set of assignments where a boolean expression holds."""
@@ -122,13 +128,16 @@ class RealPartitions:
         if isinstance(e, Unary):
             return self.of(e.operand).map(_applied(e))
         if isinstance(e, Binary):
-            return self.of(e.left).combine(self.of(e.right), _applied(e))
+            left, right = self.of(e.left), self.of(e.right)
+            self._translator.effort.pairs(_REAL_STEPS * len(left) * len(right), e.position)
+            return left.combine(right, _applied(e))
         if isinstance(e, Call):
             parts = [self.of(a) for a in e.arguments]
             if len(parts) == 1:
                 return parts[0].map(_applied(e))
             result = parts[0]
             for part in parts[1:]:
+                self._translator.effort.pairs(_REAL_STEPS * len(result) * len(part), e.position)
                 result = result.combine(part, _applied(e))
             return result
         raise TypeError(f"not an expression over state variables: {type(e).__name__}")

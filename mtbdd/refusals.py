@@ -37,6 +37,7 @@ def initial_states(source: ResolvedModel, encoding: Encoding, translator: Expres
     """Return the set of initial states: the variables' initial values, or `init ... endinit`."""
     if source.initial is None:
         return encoding.state({v.name: int(v.initial) for v in source.variables})
+    translator.require_value(source.initial, encoding.valid)
     states = translator.states(source.initial) & encoding.valid
     if states == encoding.manager.false:
         message = "no state satisfies init ... endinit: the model has no initial state"

@@ -18,13 +18,11 @@ from mtbdd.language.evaluate import expression_variables
 from mtbdd.language.syntax import Expression, LabelReference, RewardItem
 from mtbdd.language.walk import walk
 from mtbdd.manager import Node
-from mtbdd.matrix import SymbolicMatrix
 from mtbdd.memory import require_memory
 from mtbdd.model import SymbolicModel
 from mtbdd.partition import Partition
 from mtbdd.real_partitions import RealPartitions
 from mtbdd.states import StateIndex
-from mtbdd.vectors import expand
 
 __all__ = [
     "action_rewards",
@@ -237,7 +235,7 @@ def _wide(
 def expression_values(model: SymbolicModel, expression: Expression, within: StateIndex) -> Vector:
     """Return a numeric expression's value in every state of a set, shape (within.size,).
 
-    Time: O(n) for every variable that occurs.
+    Time: O(n) for every bit of the variables that occur.
     """
     return expression_enclosure(model, expression, within)[0]
 
@@ -256,17 +254,15 @@ def expression_enclosure(
 
     Notes
     -----
-    Time: O(n) for every variable that occurs.
+    Time: O(n) for every bit of the variables that occur.
     """
     environment: dict[str, NDArray[Any]] = {}
     for name in sorted(expression_variables(expression)):
         variable = model.encoding.by_name[name]
-        names = model.encoding.row_names(variable)
-        numbers = {float(k): model.manager.cube(names, k) for k in range(1, variable.size)}
-        stored = expand(SymbolicMatrix.from_partition(Partition(model.manager, numbers)), within)
-        environment[name] = (
-            stored.astype(bool) if variable.is_bool else stored.astype(np.int64) + variable.low
-        )
+        stored = np.zeros(within.size, dtype=np.int64)
+        for bit in model.encoding.row_names(variable):
+            stored = 2 * stored + model.indicator(model.manager.bdd.var(bit), within)
+        environment[name] = stored.astype(bool) if variable.is_bool else stored + variable.low
     for node in walk(expression):
         if isinstance(node, LabelReference):
             states = model.translator.labels[node.name]

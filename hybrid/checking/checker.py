@@ -19,7 +19,7 @@ from hybrid.checking.answer import Answer
 from hybrid.checking.arithmetic import constant_values
 from hybrid.checking.bounded_rewards import cumulative_rewards, instantaneous_rewards
 from hybrid.checking.combine import compare
-from hybrid.checking.errors import UnsupportedError
+from hybrid.checking.errors import PropertyError, UnsupportedError
 from hybrid.checking.filters import Summary, summarise
 from hybrid.checking.formulas import FormulaChecker
 from hybrid.checking.options import CheckOptions
@@ -54,6 +54,7 @@ _log = logging.getLogger(__name__)
 
 _LOOSE = 1000.0  # times epsilon that bounds may be apart before exact answers are tried
 _FEW_STATES = 5000  # beyond, exact answers are not worth trying
+_FAILURES = (NotConvergedError, UnknownError, UnsupportedError)
 _FINE = 1e-12  # precision of the second attempt at a comparison that the first one left unknown
 
 
@@ -110,7 +111,7 @@ class Checker(FormulaChecker):
             if self._with_scheduler:
                 self._scheduled = _schedulable(prop.formula, self.model)
             summary = self._patient_summary(prop.formula)
-        except (NotConvergedError, UnknownError, UnsupportedError, LanguageError, ValueError) as fault:
+        except (*_FAILURES, LanguageError, PropertyError, OptionError) as fault:
             error = str(fault)
         except RecursionError:
             error = "expected a property nested less deeply; split it with labels"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.checking.directed import GREATEST, divided, outward
+from hybrid.checking.errors import PropertyError
 from hybrid.checking.quantities import StateTruth, StateValues, UnknownError
 from hybrid.checking.rounding import sum_slack
 from mtbdd.faults import format_state
@@ -67,17 +68,17 @@ def summarise(
 
     Raises
     ------
-    ValueError
+    PropertyError
         No state is left, or the operator does not fit the values.
     UnknownError
         The result is a truth value that the bounds do not decide.
     """
     indices = np.flatnonzero(model.indicator(states, within))
     if indices.size == 0:
-        raise ValueError(f"filter({operator}, ...): no reachable state satisfies the filter's condition")
+        raise PropertyError(f"filter({operator}, ...): no reachable state satisfies the filter's condition")
     if operator in ("argmin", "argmax"):
         if isinstance(found, StateTruth):
-            raise ValueError(f"filter({operator}, ...) needs numbers, not truth values")
+            raise PropertyError(f"filter({operator}, ...) needs numbers, not truth values")
         best = indices[np.flatnonzero(selected(operator, found.at(indices)).possible)]
         extreme = _of_numbers(model, operator[3:], found.at(indices), indices, within)
         return Summary(extreme.value, extreme.lower, extreme.upper, _listing(model, found, best, within))
@@ -101,7 +102,7 @@ def selected(operator: str, found: StateValues) -> StateTruth:
     sign = 1.0 if operator == "argmin" else -1.0
     values = sign * found.values
     if np.isnan(values).any():
-        raise ValueError(
+        raise PropertyError(
             f"filter({operator}, ...): expected a value in every state asked for, got none in some"
         )
     least = float(values.min())
@@ -145,7 +146,7 @@ def _reduce(
 def _of_truth(operator: str, some: StateTruth) -> Summary:
     if operator in ("state", "first"):
         if operator == "state" and some.values.size > 1 and bool((some.values != some.values[0]).any()):
-            raise ValueError(
+            raise PropertyError(
                 f"filter(state, ...): {some.values.size} states satisfy the filter's condition and "
                 "differ; say which is wanted with filter(forall|exists|first, ...)"
             )
@@ -161,7 +162,7 @@ def _of_truth(operator: str, some: StateTruth) -> Summary:
     elif operator == "count":
         value, other = int(certain.sum()), int(possible.sum())
     else:
-        raise ValueError(f"filter({operator}, ...) needs numbers; for truth values there are {_FOR_TRUTH}")
+        raise PropertyError(f"filter({operator}, ...) needs numbers; for truth values there are {_FOR_TRUTH}")
     if value != other:
         raise UnknownError(some.reason)
     proven = some.unproven is None or not bool(some.unproven.any())
@@ -180,7 +181,7 @@ def _of_numbers(
 ) -> Summary:
     if operator == "state" and indices.size > 1:
         one, other = model.describe(indices[[int(some.values.argmin()), int(some.values.argmax())]], within)
-        raise ValueError(
+        raise PropertyError(
             f"filter(state, ...): {indices.size} states satisfy the filter's condition and have values from "
             f"{some.values.min()} in {format_state(one)} to {some.values.max()} in {format_state(other)}: "
             "say which is wanted with filter(min|max|avg|..., ...)"
@@ -188,7 +189,7 @@ def _of_numbers(
     missing = np.flatnonzero(np.isnan(some.values))
     if missing.size:
         state = format_state(model.describe(indices[missing[:1]], within)[0])
-        raise ValueError(
+        raise PropertyError(
             f"expected a value in every state asked for, got none in {state}: zero divided by zero, or "
             "infinite values that cancel or are rounded"
         )
@@ -209,7 +210,7 @@ def _of_numbers(
         if lower != lower or upper != upper:
             return Summary(None, inner_low, inner_high, proven=False)
         return Summary(None, lower, upper)
-    raise ValueError(f"filter({operator}, ...) needs truth values; for numbers there are {_FOR_NUMBERS}")
+    raise PropertyError(f"filter({operator}, ...) needs truth values; for numbers there are {_FOR_NUMBERS}")
 
 
 def _total(operator: str, some: StateValues) -> Summary:
@@ -236,7 +237,7 @@ def _sum(values: NDArray[np.float64]) -> tuple[float, float]:
     if not math.isfinite(size):
         if np.isinf(values).any():
             if total != total:
-                raise ValueError("filter(sum|avg, ...): infinite values of both signs add up to nothing")
+                raise PropertyError("filter(sum|avg, ...): infinite values of both signs add up to nothing")
             return total, total
         with np.errstate(over="ignore"):
             low, high = (part * 2.0**64 for part in _sum(values * 2.0**-64))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.checking.errors import PropertyError
 from hybrid.checking.quantities import StateTruth, StateValues
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
@@ -45,7 +46,7 @@ class Scope:
 
         Raises
         ------
-        ValueError
+        PropertyError
             The set is empty.
 
         Notes
@@ -56,7 +57,7 @@ class Scope:
             return cls.every(model)
         positions = np.flatnonzero(model.indicator(states))
         if positions.size == 0:
-            raise ValueError("no reachable state satisfies the filter's condition")
+            raise PropertyError("no reachable state satisfies the filter's condition")
         return cls(index_states(model.manager, states), positions)
 
     def of_values(self, found: StateValues) -> StateValues:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from hybrid.cli.bounded import add_limits
+
 __all__ = ["parse_arguments"]
 
 _METHODS = ("auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic")
@@ -147,6 +149,7 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
         help="variable order: the text's unless another is far smaller (default), the text's, with modules "
         "last to first, or one that draws related variables together",
     )
+    add_limits(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object on standard output")
     parser.add_argument("--quiet", action="store_true", help="no progress, no warnings")
 

@@ -16,6 +16,8 @@ from hybrid.checking.options import CheckOptions
 from hybrid.cli.certify import Certifier
 from hybrid.cli.console import Console
 from hybrid.cli.experiments import expand_ranges
+from hybrid.cli.model_record import model_record
+from hybrid.cli.outputs import refuse_overwriting
 from hybrid.cli.report import Report, unanswered
 from hybrid.cli.sizes import bytes_text, seconds_text
 from hybrid.loading import load
@@ -27,6 +29,7 @@ from hybrid.properties import (
     parse_properties,
     resolve_properties,
 )
+from mtbdd.budget import check_budget
 from mtbdd.language import LanguageError, parse_constants
 from mtbdd.model import SymbolicModel
 
@@ -48,6 +51,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         options.max_iters,
         options.storage,
     )
+    refuse_overwriting(options)
     combinations = expand_ranges(options.const)
     several = len(combinations) > 1
     if options.scheduler is not None and several:
@@ -79,6 +83,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
                 report.fail(_reason(error))
                 continue
             report.built(model)
+            expected = [unanswered(prop, "", options.engine).record() for prop in resolved]
+            options.journal.begin(constants, model_record(model), expected, not several)
             if certifier is not None:
                 report.answer(certifier.answer(model, resolved[0]))
             else:
@@ -136,16 +142,24 @@ def _answer(
     report: Report,
 ) -> None:
     """Check properties one after the other."""
+
+    def iteration(count: int, difference: float) -> None:
+        check_budget()
+        console.iteration(count, difference)
+
     checker: Checker | None = None
     for prop in properties:
+        check_budget()
         if checker is None:
-            checker = Checker(model, chosen, console.iteration, options.scheduler is not None)
+            checker = Checker(model, chosen, iteration, options.scheduler is not None)
         try:
-            report.answer(checker.answer(prop))
+            answer = checker.answer(prop)
         except MemoryError as error:
             # The next property may do with less; what was kept for this one is let go.
             checker = None
-            report.answer(unanswered(prop, _reason(error), options.engine))
+            answer = unanswered(prop, _reason(error), options.engine)
+        report.answer(answer)
+        options.journal.answer(answer.record())
 
 
 def _reason(error: LanguageError | MemoryError) -> str:

@@ -11,6 +11,7 @@ from hybrid.options import OptionError
 __all__ = ["expand_ranges"]
 
 _MOST = 100_000  # combinations; more are surely a slip
+_MOST_DIGITS = 400  # a double has fewer in front of the point and behind it
 
 
 def expand_ranges(text: str) -> list[str]:
@@ -63,6 +64,11 @@ def _range(name: str, text: str) -> list[str]:
     step = numbers[1] if len(numbers) == 3 else Decimal(1)
     if step <= 0 or first > last:
         raise wrong
+    if any(abs(number.adjusted()) > _MOST_DIGITS for number in numbers if number):
+        raise OptionError(
+            f"--const: the numbers of the range of {name} need more than {_MOST_DIGITS} digits when they are "
+            "written out; choose others"
+        )
     count = int((last - first) / step) + 1
     if count > _MOST:
         raise OptionError(f"--const: the range of {name} has more than {_MOST} values; choose a larger step")

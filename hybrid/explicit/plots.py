@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ def plot_structures(
     Raises
     ------
     OptionError
-        Another ending, no grid, or no matplotlib.
+        Another ending, no grid, no matplotlib, or a file that cannot be written.
     """
     if not str(path).lower().endswith(".png"):
         raise OptionError(f"a structure plot is written as .png, got {str(path)!r}")
@@ -74,4 +75,9 @@ def plot_structures(
     figure.colorbar(image, ax=list(panels), label="entries a cell", shrink=0.8)
     if title:
         figure.suptitle(title)
-    figure.savefig(path, dpi=150)
+    drawing = io.BytesIO()
+    figure.savefig(drawing, format="png", dpi=150)
+    try:
+        Path(path).write_bytes(drawing.getvalue())
+    except OSError as error:
+        raise OptionError(f"cannot write the plot {str(path)!r}: {error.strerror}") from None

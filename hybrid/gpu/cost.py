@@ -23,6 +23,7 @@ from hybrid.gpu.pair_cost import SECONDS_SERIAL_ENTRY, count_pairs, has_long_row
 from hybrid.gpu.tuning import choose_tuning
 from hybrid.injection.row_types import RowTypes, TypedMatrix
 from hybrid.levels.counting import nonzeros_below
+from hybrid.options import OptionError
 
 __all__ = ["level_seconds", "predicted_seconds", "rank_levels", "types_of_level", "uses_pairs"]
 
@@ -181,7 +182,7 @@ def uses_pairs(curve: TypedMatrix, k: int) -> bool:
 def _form(curve: TypedMatrix, k: int) -> _Form:
     found = _levels(curve).get(k)
     if found is None:
-        raise ValueError(f"level: level {k} has too many row types for the gpu backend; choose 'min-time'")
+        raise OptionError(f"level: level {k} has too many row types for the gpu backend; choose 'min-time'")
     return found
 
 

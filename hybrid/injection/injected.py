@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hybrid.injection.ragged import pointers
 from hybrid.injection.submatrices import CooBlocks, expand_nodes
+from hybrid.options import OptionError
 from mtbdd.offset import OffsetMTBDD
 
 __all__ = ["InjectedMatrix", "Instance", "Submatrix", "enumerate_paths", "inject_level"]
@@ -194,7 +195,7 @@ def inject_level(matrix: OffsetMTBDD, k: int) -> InjectedMatrix:
     tells the memory beforehand.
     """
     if not 0 <= k <= matrix.n_levels:
-        raise ValueError(f"level: expected 0..{matrix.n_levels} for this matrix, got {k}")
+        raise OptionError(f"level: expected 0..{matrix.n_levels} for this matrix, got {k}")
     blocks = expand_nodes(matrix, k, np.arange(matrix.nodes[k]))
     row, column, node = enumerate_paths(matrix, k)
     index = np.int32 if max(matrix.shape) < 2**31 else np.int64

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from hybrid.injection.ragged import concatenated_ranges, distinct_lists, pointers
 from hybrid.injection.row_types import RowTypeLevel
 from hybrid.injection.submatrices import CooBlocks
+from hybrid.options import OptionError
 from mtbdd.offset import distinct_rows
 
 __all__ = ["WIDTH", "SliceTable", "build_slices"]
@@ -119,7 +120,7 @@ def build_slices(level: RowTypeLevel, rows: Int64Array, blocks: CooBlocks) -> Sl
     """
     widest = max(int(blocks.n_rows.max(initial=0)), int(blocks.n_columns.max(initial=0)))
     if widest >= 2**31:
-        raise ValueError(
+        raise OptionError(
             f"a submatrix of this level has {widest} rows or columns and slices hold fewer than 2**31; "
             "choose a deeper level"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hybrid.levels.table import CandidateLevel, LevelTable
+from hybrid.options import OptionError
 
 __all__ = ["LEVEL_POLICIES", "LevelChoice", "choose_level", "predicted_seconds", "within_budget"]
 
@@ -67,15 +68,15 @@ def choose_level(
 
     Raises
     ------
-    ValueError
+    OptionError
         If the policy is unknown, the level does not exist or cannot be used, or no level keeps the budget.
     """
     if isinstance(policy, bool) or not isinstance(policy, int | str):
-        raise ValueError(f"level: expected a number or one of {', '.join(LEVEL_POLICIES)}, got {policy!r}")
+        raise OptionError(f"level: expected a number or one of {', '.join(LEVEL_POLICIES)}, got {policy!r}")
     allowed = [c for c in curve.levels if within_budget(c, backend, memory_budget)]
     if not allowed:
         least = min(curve.levels, key=lambda c: _size(c, backend))
-        raise ValueError(
+        raise OptionError(
             f"memory_budget: no level fits {memory_budget} bytes; level {least.level} needs least, "
             f"{_size(least, backend)} bytes"
         )
@@ -87,7 +88,7 @@ def choose_level(
             c for c in allowed if backend == "reference" or predicted_seconds(curve, c, backend) is not None
         ]
         if not usable:
-            raise ValueError(_unusable(allowed[0].level, backend))
+            raise OptionError(_unusable(allowed[0].level, backend))
         best = min(usable, key=lambda c: (c.bytes_worst_case, c.level))
         return LevelChoice(
             best.level,
@@ -95,12 +96,12 @@ def choose_level(
             f" for {best.nodes} submatrices and at most {best.instances_worst_case} instances{within}",
         )
     if policy not in LEVEL_POLICIES:
-        raise ValueError(f"level: expected a number or one of {', '.join(LEVEL_POLICIES)}, got {policy!r}")
+        raise OptionError(f"level: expected a number or one of {', '.join(LEVEL_POLICIES)}, got {policy!r}")
     timed = [(t, c) for c in allowed if (t := predicted_seconds(curve, c, backend)) is not None]
     if not timed:
         fallback = min(allowed, key=lambda c: (c.bytes_worst_case, c.level))
         if backend != "reference":
-            raise ValueError(_unusable(fallback.level, backend))
+            raise OptionError(_unusable(fallback.level, backend))
         return LevelChoice(
             fallback.level,
             f"level {fallback.level} needs the least memory; no level is compact enough to be timed{within}",
@@ -126,14 +127,14 @@ def _fixed(
     curve: LevelTable, level: int, allowed: list[CandidateLevel], budget: int | None, backend: str
 ) -> LevelChoice:
     if not 0 <= level < len(curve):
-        raise ValueError(f"level: expected 0..{len(curve) - 1} for this matrix, got {level}")
+        raise OptionError(f"level: expected 0..{len(curve) - 1} for this matrix, got {level}")
     candidate = curve[level]
     if candidate not in allowed:
-        raise ValueError(
+        raise OptionError(
             f"level: level {level} needs {_size(candidate, backend)} bytes, more than the budget of {budget}"
         )
     if backend != "reference" and predicted_seconds(curve, candidate, backend) is None:
-        raise ValueError(_unusable(level, backend))
+        raise OptionError(_unusable(level, backend))
     return LevelChoice(level, f"level {level} was asked for")
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.checking.errors import PropertyError
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
 from hybrid.checking.rounding import scaled_bounds
@@ -71,7 +72,7 @@ def reward_system(model: SymbolicModel, structure: int, target: Node, maximise: 
 
     Raises
     ------
-    ValueError
+    PropertyError
         A reward is negative.
     """
     allowed = tuple(layer.enabled for layer in model.layers)
@@ -132,7 +133,7 @@ def reachability_rewards(
 
     Raises
     ------
-    ValueError
+    PropertyError
         A reward is negative.
     NotConvergedError
     UnsupportedError
@@ -167,7 +168,7 @@ def total_rewards(
 
     Raises
     ------
-    ValueError
+    PropertyError
         A reward is negative.
     NotConvergedError
     UnsupportedError
@@ -234,7 +235,7 @@ def cumulative_rewards(
 
     Raises
     ------
-    ValueError
+    PropertyError
         A reward is negative.
     """
     if steps == 0:
@@ -259,7 +260,7 @@ def instantaneous_rewards(
 
     Raises
     ------
-    ValueError
+    PropertyError
         A reward is negative.
     """
     rewards, error = enclosed_rewards(model, structure, model.index, 0, moves=False)
@@ -295,7 +296,7 @@ def _units(model: SymbolicModel, structure: int) -> float:
 def _not_negative(rewards: Vector) -> Vector:
     """Return rewards; refuse negative ones."""
     if bool((rewards < 0).any()):
-        raise ValueError(
+        raise PropertyError(
             f"R: expected no negative rewards in an MDP, got {float(rewards.min())}: bounds on least and "
             "greatest rewards need them to be zero or more; split the structure in gains and losses"
         )

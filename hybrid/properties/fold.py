@@ -13,7 +13,7 @@ from hybrid.properties.tree import (
     SteadyState,
     TimeBound,
 )
-from mtbdd.language.errors import EvaluationError, FaultCollector
+from mtbdd.language.errors import EvaluationError, FaultCollector, listed
 from mtbdd.language.fold import Folder
 from mtbdd.language.scalars import Scalar
 from mtbdd.language.syntax import Expression, Literal
@@ -82,7 +82,7 @@ class PropertyFolder(Folder):
             return None
         place = within.position
         if not isinstance(e, Literal):
-            names = ", ".join(f"'{n}'" for n in sorted(expression_variables(e)))
+            names = listed([f"'{n}'" for n in sorted(expression_variables(e))])
             on = f"which depends on the variable {names}" if names else "which is none"
             self._faults.add(place, f"{what} must be a constant, got an expression {on}")
             return None

@@ -11,7 +11,7 @@ from hybrid.properties.tree import Properties, Property
 from hybrid.properties.types import PropertyTypeChecker
 from mtbdd.language.constants import check_given
 from mtbdd.language.definitions import Definitions, missing_message, work_out
-from mtbdd.language.errors import Fault, FaultCollector, LanguageError
+from mtbdd.language.errors import Fault, FaultCollector, LanguageError, shown_circle
 from mtbdd.language.names import BUILT_IN_LABELS, report_repeated
 from mtbdd.language.order import dependency_order
 from mtbdd.language.syntax import (
@@ -156,7 +156,7 @@ class _Resolver:
         outcomes: dict[str, _Outcome] = {}
         formulas: dict[str, Expression] = {}
         for cycle in cycles:
-            circle = " -> ".join(f'"{name}"' for name in [*cycle, cycle[0]])
+            circle = shown_circle([f'"{name}"' for name in cycle])
             fault = Fault(
                 by_key[cycle[0]].position, f"properties mention one another: {circle}; break the circle"
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from mtbdd.language.errors import Fault, LanguageError, suggestion
+from mtbdd.language.errors import Fault, LanguageError, listed, suggestion
 from mtbdd.language.syntax import Constant, Expression, Formula, Label, Position
 
 __all__ = [
@@ -217,7 +217,7 @@ class Properties:
                     else "none (no properties)"
                 )
                 if names:
-                    known += " or a name of " + ", ".join(names)
+                    known += " or a name of " + listed(list(names))
                 hint = suggestion(str(key), names)
                 message = f"expected a property, {known}, got '{key}'{hint}"
                 faults.append(Fault(Position(self.file, 1, 1), message))

@@ -15,9 +15,9 @@ from hybrid.properties.tree import (
     SteadyState,
     TimeBound,
 )
-from mtbdd.language.errors import FaultCollector, suggestion
+from mtbdd.language.errors import FaultCollector, listed, suggestion
 from mtbdd.language.syntax import Expression, LabelReference, Type
-from mtbdd.language.text import to_text
+from mtbdd.language.text import short_text
 from mtbdd.language.types import TypeChecker
 
 __all__ = ["FILTER_OPERATORS", "PropertyTypeChecker"]
@@ -87,7 +87,7 @@ class PropertyTypeChecker(TypeChecker):
         if kind is not None:
             return kind
         try:
-            return to_text(expression)
+            return short_text(expression)
         except TypeError:
             return "a property"
 
@@ -145,7 +145,7 @@ class PropertyTypeChecker(TypeChecker):
         elif isinstance(e.structure, str) and e.structure not in self._structures:
             names = [name for name in self._structures if name is not None]
             known = (
-                f"known are {', '.join(names)}" if names else "the model's have no names, write R=? or R{1}=?"
+                f"known are {listed(names)}" if names else "the model's have no names, write R=? or R{1}=?"
             )
             hint = suggestion(e.structure, names) or f"; {known}"
             self.faults.add(e.position, f'unknown reward structure "{e.structure}"{hint}')

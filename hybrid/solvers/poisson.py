@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.checking.errors import PropertyError
 from hybrid.solvers.enclosure import UNIT
 
 __all__ = ["PoissonWeights", "poisson_weights"]
@@ -66,7 +67,7 @@ def poisson_weights(mean: float) -> PoissonWeights:
 
     Raises
     ------
-    ValueError
+    PropertyError
         The mean is out of range.
 
     Notes
@@ -74,7 +75,7 @@ def poisson_weights(mean: float) -> PoissonWeights:
     Time and memory: O(sqrt(mean)).
     """
     if not 0 <= mean <= 2.0**52:
-        raise ValueError(
+        raise PropertyError(
             f"rate times time must lie between 0 and 2^52, got {mean:g}: choose a shorter time, "
             "or a long-run operator"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mtbdd.language.collector import paused_collector
@@ -10,7 +10,8 @@ from mtbdd.language.command_check import CommandChecker
 from mtbdd.language.composition_check import resolve_system
 from mtbdd.language.constants import check_given
 from mtbdd.language.definitions import Definitions, missing_message, work_out
-from mtbdd.language.errors import EvaluationError, Fault, FaultCollector, LanguageError, suggestion
+from mtbdd.language.errors import EvaluationError, Fault, FaultCollector, LanguageError, listed, suggestion
+from mtbdd.language.limits import current
 from mtbdd.language.names import BUILT_IN_LABELS, check_names
 from mtbdd.language.syntax import (
     Expression,
@@ -26,7 +27,7 @@ from mtbdd.language.syntax import (
     Type,
     Variable,
 )
-from mtbdd.language.text import to_text
+from mtbdd.language.text import short_text
 from mtbdd.language.types import TypeChecker
 from mtbdd.language.walk import expression_variables
 
@@ -99,6 +100,7 @@ class _Resolver:
         for module in syntax.modules:
             variables += [self._variable(v, module.name) for v in module.variables]
             modules.append(commands.module(module))
+        self._check_bits([v for v in variables if v is not None])
         rewards = tuple(self._rewards(structure) for structure in syntax.rewards)
         initial = None
         if syntax.initial is not None:
@@ -171,6 +173,20 @@ class _Resolver:
             return None
         return ResolvedVariable(name, low, high, initial, False, module, variable.position)
 
+    def _check_bits(self, variables: Sequence[ResolvedVariable]) -> None:
+        """Note the first variable that does not fit the limit on all variables' bits."""
+        bits, most = 0, current().bits
+        for variable in variables:
+            bits += (variable.high - variable.low).bit_length()
+            if bits > most:
+                self.faults.add(
+                    variable.position,
+                    f"expected variables of at most {most} bits together, got more with '{variable.name}' of "
+                    f"the range [{variable.low}..{variable.high}]; give variables smaller ranges, or raise "
+                    "the limit 'bits'",
+                )
+                return
+
     def _constant(
         self, expression: Expression | None, wanted: Type, what: str, default: int | None = None
     ) -> int | None:
@@ -183,10 +199,10 @@ class _Resolver:
             return None
         if isinstance(folded, Literal):
             return int(folded.value)
-        names = ", ".join(f"'{n}'" for n in sorted(expression_variables(folded)))
+        names = listed([f"'{n}'" for n in sorted(expression_variables(folded))])
         self.faults.add(
             expression.position,
-            f"{what} must be constant, got '{to_text(expression)}', which depends on the variable {names}",
+            f"{what} must be constant, got '{short_text(expression)}', which depends on the variable {names}",
         )
         return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mtbdd.language.composition_walk import walk_composition
-from mtbdd.language.errors import FaultCollector, suggestion
+from mtbdd.language.errors import FaultCollector, listed, shown_circle, suggestion
 from mtbdd.language.names import report_repeated
 from mtbdd.language.order import dependency_order
 from mtbdd.language.syntax import (
@@ -63,13 +63,16 @@ def resolve_system(
     }
     _, cycles = dependency_order(graph)
     for cycle in cycles:
-        circle = " -> ".join(f'"{name}"' for name in [*cycle, cycle[0]])
+        circle = shown_circle([f'"{name}"' for name in cycle])
         faults.add(
             blocks[cycle[0]].position, f"system blocks refer to one another: {circle}; break the circle"
         )
     if len(faults) > before:
         return None
     main = unnamed[0] if unnamed else systems[0]
+    _check_single(main, blocks, faults)
+    if len(faults) > before:
+        return None
     expanded = _expanded(main.composition, blocks)
     _check_complete(main, expanded, syntax, faults)
     return expanded if len(faults) == before else None
@@ -84,8 +87,7 @@ def _check_names(
 ) -> None:
     """Note a fault for every name in a node that nothing is called by."""
     if isinstance(node, ModuleReference) and node.module not in modules:
-        known = ", ".join(sorted(modules))
-        hint = suggestion(node.module, modules) or f"; known are {known}"
+        hint = suggestion(node.module, modules) or f"; known are {listed(sorted(modules))}"
         faults.add(node.position, f"unknown module '{node.module}' in a system block{hint}")
     elif isinstance(node, SystemReference) and node.name not in blocks:
         hint = suggestion(node.name, blocks) or '; name one with system "name" ... endsystem'
@@ -99,6 +101,24 @@ def _check_names(
         if action not in actions:
             hint = suggestion(action, actions) or "; no command has it"
             faults.add(node.position, f"unknown action '{action}' in a system block{hint}")
+
+
+def _check_single(main: SystemBlock, blocks: dict[str, SystemBlock], faults: FaultCollector) -> None:
+    """Note references to a block that is referred to already: its modules would occur twice."""
+    seen: set[str] = set()
+    pending = [main]
+    while pending:
+        for node in walk_composition(pending.pop().composition):
+            if isinstance(node, SystemReference):
+                if node.name in seen:
+                    faults.add(
+                        node.position,
+                        f'the system block "{node.name}" is used twice, so that its modules occur twice; '
+                        "copy the modules under other names",
+                    )
+                else:
+                    seen.add(node.name)
+                    pending.append(blocks[node.name])
 
 
 def _expanded(node: Composition, blocks: dict[str, SystemBlock]) -> Composition:
@@ -130,6 +150,6 @@ def _check_complete(
             seen.add(node.module)
     missing = [module.name for module in syntax.modules if module.name not in seen]
     if missing:
-        names = ", ".join(f"'{name}'" for name in missing)
+        names = listed([f"'{name}'" for name in missing])
         what = "module is" if len(missing) == 1 else "modules are"
         faults.add(main.position, f"{what} missing from the system block: {names}; add every module once")

@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational, Real
 
-from mtbdd.language.errors import FaultCollector, suggestion
+from mtbdd.language.errors import FaultCollector, listed, suggestion
 from mtbdd.language.rounded import LONGEST, Rounded, as_double, from_real, from_text
 from mtbdd.language.scalars import INT_LIMIT, Scalar
 from mtbdd.language.syntax import Constant, Position, Type
@@ -146,7 +146,7 @@ def check_given(
                 result[name] = converted
     if unknown and not ignore_unknown:
         open_names = [c.name for c in constants.values() if c.value is None] + sorted(others)
-        known = f"known are {', '.join(open_names)}" if open_names else "no constant is left open here"
+        known = f"known are {listed(open_names)}" if open_names else "no constant is left open here"
         for name in unknown:
             hint = suggestion(str(name), open_names)
             faults.add(Position(file, 1, 1), f"unknown constant '{name}' was given{hint}; {known}")

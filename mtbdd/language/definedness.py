@@ -1,22 +1,28 @@
 """Where an expression has a value: functions of ints that are defined for some arguments only.
 
-`pow` of ints wants an exponent of at least 0, `mod` a positive modulus and `log` a positive number.  As in
-the evaluation of single values, operands that `&`, `|`, `=>` and `?:` do not need are not looked at.
+`pow` of ints wants an exponent of at least 0, `mod` a positive modulus and `log` a positive number; ints want
+results of 64 bits.  As in the evaluation of single values, operands that `&`, `|`, `=>` and `?:` do not need
+are not looked at.
 """
 
 from __future__ import annotations
 
-from mtbdd.language.syntax import Binary, Call, Conditional, Expression, Literal, Unary
+from collections.abc import Mapping
+
+from mtbdd.language.ranges import RangeFinder
+from mtbdd.language.syntax import Binary, Call, Conditional, Expression, Literal, Name, Position, Unary
 from mtbdd.language.types import is_double
-from mtbdd.language.walk import children, walk
+from mtbdd.language.walk import children
 
-__all__ = ["definedness"]
+__all__ = ["DEFINED", "Definedness", "definedness"]
 
-_PARTIAL = frozenset(("pow", "mod", "log"))
+_TRUE = Literal(Position("", 1, 1), True)
+DEFINED = "defined "
+"""Begins the name of the function that tells whether the operator or function behind it has a value."""
 
 
 def definedness(expression: Expression) -> Expression:
-    """Return the condition under which an expression has a value.
+    """Return the condition under which an expression has a value, results of 64 bits presumed.
 
     Parameters
     ----------
@@ -30,56 +36,87 @@ def definedness(expression: Expression) -> Expression:
 
     Notes
     -----
-    A division by zero is infinite or not a number, by the rules of floating point, and counts as a value;
-    so do ints that leave 64 bits.  Time: O(size of the expression²) for nested operators that decide.
+    A division by zero is infinite or not a number, by the rules of floating point, and counts as a value.
+    Time: O(distinct objects in the expression).
     """
-    if any(isinstance(node, Call) and node.function in _PARTIAL for node in walk(expression)):
-        return _condition(expression)
-    return Literal(expression.position, True)
+    return Definedness(None)(expression)
 
 
-def _condition(e: Expression) -> Expression:
-    chain = []
-    while isinstance(e, Binary):
-        chain.append(e)
-        e = e.left
-    result = _operand(e)
-    for node in reversed(chain):
-        right = definedness(node.right)
-        if node.operator in ("&", "=>"):
-            right = _either(Unary(node.position, "!", node.left), right)
-        elif node.operator == "|":
-            right = _either(node.left, right)
-        result = _both(result, right)
-    return result
+class Definedness:
+    """Conditions under which expressions have a value.
 
+    Parameters
+    ----------
+    ranges : mapping of str to (int, int), optional
+        Least and greatest value of every variable that is an int.  Where results might leave 64 bits for some
+        of these values, the condition says that they do not; without ranges that is presumed.
 
-def _operand(e: Expression) -> Expression:
-    """Return the condition for what is no binary operator."""
-    if isinstance(e, Conditional):
-        then, otherwise = definedness(e.then), definedness(e.otherwise)
-        chosen: Expression = Literal(e.position, True)
-        if not (_is_true(then) and _is_true(otherwise)):
-            chosen = Conditional(e.position, e.condition, then, otherwise)
-        return _both(definedness(e.condition), chosen)
-    result: Expression = Literal(e.position, True)
-    for child in children(e):
-        result = _both(result, definedness(child))
-    if isinstance(e, Call):
-        result = _both(result, _own(e))
-    return result
+    Notes
+    -----
+    Conditions share parts with the expressions and with one another, and are kept by identity.
+    """
 
+    def __init__(self, ranges: Mapping[str, tuple[int, int]] | None) -> None:
+        self._ranges = None if ranges is None else RangeFinder(ranges)
+        self._known: dict[int, tuple[Expression, Expression]] = {}
 
-def _own(e: Call) -> Expression:
-    """Return what a function asks of its arguments' values."""
-    zero = Literal(e.position, 0)
-    if e.function == "mod":
-        return Binary(e.position, ">", e.arguments[1], zero)
-    if e.function == "log":
-        return Binary(e.position, ">", e.arguments[0], zero)
-    if e.function == "pow" and not any(is_double(a, lambda _: False) for a in e.arguments):
-        return Binary(e.position, ">=", e.arguments[1], zero)
-    return Literal(e.position, True)
+    def __call__(self, e: Expression) -> Expression:
+        """Return the condition of an expression; the literal `true` if it always has a value."""
+        if isinstance(e, (Literal, Name)):
+            return _TRUE
+        known = self._known
+        chain = []
+        while type(e) is Binary and id(e) not in known:
+            chain.append(e)
+            e = e.left
+        if isinstance(e, (Literal, Name)):
+            result: Expression = _TRUE
+        elif id(e) in known:
+            result = known[id(e)][1]
+        else:
+            result = self._operand(e)
+            known[id(e)] = e, result
+        for node in reversed(chain):
+            right = self(node.right)
+            if node.operator in ("&", "=>"):
+                right = _either(Unary(node.position, "!", node.left), right)
+            elif node.operator == "|":
+                right = _either(node.left, right)
+            result = _both(_both(result, right), self._own(node))
+            known[id(node)] = node, result
+        return result
+
+    def _operand(self, e: Expression) -> Expression:
+        """Return the condition for what is no binary operator."""
+        if isinstance(e, Conditional):
+            then, otherwise = self(e.then), self(e.otherwise)
+            chosen: Expression = _TRUE
+            if not (_is_true(then) and _is_true(otherwise)):
+                chosen = Conditional(e.position, e.condition, then, otherwise)
+            return _both(self(e.condition), chosen)
+        result: Expression = _TRUE
+        for child in children(e):
+            result = _both(result, self(child))
+        return _both(result, self._own(e))
+
+    def _own(self, e: Expression) -> Expression:
+        """Return what an operator or a function asks of its operands' values."""
+        result: Expression = _TRUE
+        if isinstance(e, Call):
+            zero = Literal(e.position, 0)
+            if e.function == "mod":
+                result = Binary(e.position, ">", e.arguments[1], zero)
+            elif e.function == "log":
+                result = Binary(e.position, ">", e.arguments[0], zero)
+            elif e.function == "pow" and not any(is_double(a, lambda _: False) for a in e.arguments):
+                result = Binary(e.position, ">=", e.arguments[1], zero)
+        if self._ranges is None or not self._ranges.may_overflow(e):
+            return result
+        if isinstance(e, Call):
+            return _both(result, Call(e.position, DEFINED + e.function, e.arguments))
+        operands = tuple(children(e))
+        operator = e.operator if isinstance(e, (Unary, Binary)) else ""
+        return _both(result, Call(e.position, DEFINED + operator, operands))
 
 
 def _is_true(e: Expression) -> bool:

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from mtbdd.language.errors import EvaluationError, Fault, FaultCollector
+from mtbdd.language.errors import EvaluationError, Fault, FaultCollector, listed, shown_circle
 from mtbdd.language.fold import Folder
 from mtbdd.language.names import BUILT_IN_LABELS
 from mtbdd.language.order import dependency_order
 from mtbdd.language.rounded import as_double
 from mtbdd.language.scalars import Scalar
 from mtbdd.language.syntax import Constant, Expression, Formula, Label, LabelReference, Literal, Name, Type
-from mtbdd.language.text import to_text
+from mtbdd.language.text import short_text
 from mtbdd.language.types import TypeChecker
 from mtbdd.language.walk import expression_variables, walk
 
@@ -148,7 +148,7 @@ def work_out(
         graph[name] = () if expression is None else sorted(_mentioned(expression))
     order, cycles = dependency_order(graph)
     for cycle in cycles:
-        circle = " -> ".join([*cycle, cycle[0]])
+        circle = shown_circle(cycle)
         kinds = {type(by_name[name]) for name in cycle}
         kind = "constants" if kinds == {Constant} else "labels" if kinds == {Label} else "definitions"
         faults.add(by_name[cycle[0]].position, f"{kind} depend on one another: {circle}; break the circle")
@@ -198,13 +198,13 @@ def _work_out_constant(
                 definitions.values[name] = as_double(number) if constant.type is Type.DOUBLE else number
                 return
             variables = sorted(expression_variables(folded))
-            names = ", ".join(f"'{n}'" for n in variables)
+            names = listed([f"'{n}'" for n in variables])
             depends = f"which depends on the variable {names}; make it a formula"
             if not variables:
                 depends = "which depends on the states of the model; make it a formula"
             faults.add(
                 value.position,
-                f"the value of the constant '{name}' must be constant, got '{to_text(value)}', {depends}",
+                f"the value of the constant '{name}' must be constant, got '{short_text(value)}', {depends}",
             )
     definitions.unresolved.add(name)
 
@@ -250,8 +250,8 @@ def _folded(expression: Expression, faults: FaultCollector, definitions: Definit
 
 def missing_message(missing: Sequence[Constant]) -> str:
     """Return the message for constants without a value: which, and how to give them."""
-    names = ", ".join(f"'{constant.name}' ({constant.type.value})" for constant in missing)
-    example = ",".join(f"{constant.name}=VALUE" for constant in missing)
+    names = listed([f"'{constant.name}' ({constant.type.value})" for constant in missing])
+    example = ",".join(f"{constant.name}=VALUE" for constant in missing[:20])
     one = len(missing) == 1
     return (
         f"{'constant' if one else 'constants'} without a value: {names}; give {'it' if one else 'them'} with "

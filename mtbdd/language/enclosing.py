@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtbdd.language.definedness import DEFINED
 from mtbdd.language.errors import EvaluationError, Fault
 from mtbdd.language.evaluate import Value, apply_to_arrays, evaluate
 from mtbdd.language.reals import bounds
@@ -355,6 +356,8 @@ def _conditional(e: Conditional, condition: _Found, then: _Found, otherwise: _Fo
 def _call(e: Call, parts: list[_Found]) -> _Found:
     function, doubt = e.function, _doubt(*parts)
     value = apply_to_arrays(e, [part.value for part in parts])
+    if function.startswith(DEFINED):
+        return _Found(value, 0.0, doubt)
     if all(_is_int(part.value) for part in parts) and function != "log":
         return _Found(value, 0.0, doubt | _leaves_64_bits(value))
     doubles = [_as_double(part) for part in parts]

@@ -6,9 +6,11 @@ so that one run reports them all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
+from mtbdd.language.limits import current
 from mtbdd.language.syntax import Position
 
 __all__ = [
@@ -18,8 +20,14 @@ __all__ = [
     "LanguageError",
     "SourceError",
     "SyntaxFaultError",
+    "listed",
+    "shown_circle",
     "suggestion",
 ]
+
+_LISTED = 20  # names told in a message
+_LONGEST_NAME = 60  # a name to which another is offered; longer ones are surely no slips
+_CANDIDATES = 2_000  # names that are compared with a misspelt one
 
 
 @dataclass(frozen=True)
@@ -72,10 +80,11 @@ class EvaluationError(LanguageError):
 
 
 class FaultCollector:
-    """Gathers faults, so that a model's are reported together."""
+    """Gathers faults, so that a model's are reported together; as many as the limits allow."""
 
     def __init__(self) -> None:
         self._faults: list[Fault] = []
+        self._most = current().faults
 
     def __len__(self) -> int:
         return len(self._faults)
@@ -84,12 +93,22 @@ class FaultCollector:
         return iter(self._faults)
 
     def add(self, position: Position, message: str) -> None:
-        """Note one fault."""
+        """Note one fault.
+
+        Raises
+        ------
+        LanguageError
+            There are more faults than the limits allow; it holds those that they do.
+        """
+        if len(self._faults) >= self._most:
+            advice = f"more than {self._most} faults: mend these first, or raise the limit 'faults'"
+            raise LanguageError([*self._faults, Fault(position, advice)])
         self._faults.append(Fault(position, message))
 
     def extend(self, faults: Iterable[Fault]) -> None:
-        """Note several faults."""
-        self._faults.extend(faults)
+        """Note several faults, see `add`."""
+        for fault in faults:
+            self.add(fault.position, fault.message)
 
     def raise_if_any(self) -> None:
         """Raise the collected faults.
@@ -103,10 +122,29 @@ class FaultCollector:
             raise LanguageError(self._faults)
 
 
+def listed(names: Sequence[str]) -> str:
+    """Return names for a message, separated by commas; of many the first ones."""
+    shown = ", ".join(names[:_LISTED])
+    return shown if len(names) <= _LISTED else f"{shown} and {len(names) - _LISTED} more"
+
+
+def shown_circle(names: Sequence[str], sign: str = " -> ") -> str:
+    """Return names on a circle for a message, the first one again at the end; a long circle is cut short."""
+    if len(names) <= _LISTED:
+        return sign.join([*names, names[0]])
+    return sign.join([*names[: _LISTED - 1], f"... ({len(names) - _LISTED} more)", names[-1], names[0]])
+
+
 def suggestion(name: str, candidates: Iterable[str]) -> str:
-    """Return `"; did you mean 'x'?"` for the candidate closest to a misspelt name, else an empty text."""
+    """Return `"; did you mean 'x'?"` for the candidate closest to a misspelt name, else an empty text.
+
+    Long names, and all but the first 2,000 candidates, are not looked at: a comparison takes time.
+    """
+    if len(name) > _LONGEST_NAME:
+        return ""
     # Only a faulty text pays for this import.
     from difflib import get_close_matches
 
-    close = get_close_matches(name, list(candidates), n=1, cutoff=0.6)
+    compared = [c for c in islice(candidates, _CANDIDATES) if len(c) <= _LONGEST_NAME]
+    close = get_close_matches(name, compared, n=1, cutoff=0.6)
     return f"; did you mean '{close[0]}'?" if close else ""

@@ -2,7 +2,8 @@
 
 Arrays hold booleans, 64-bit integers or doubles.  Entries without a value (a division of zero by zero, a
 modulus that is not positive, an integer too large) are NaN, so that an array evaluated over more than the
-meaningful combinations raises nothing; a single value without one is a fault.
+meaningful combinations raises nothing; a single value without one is a fault.  Within an expression, integers
+beside such entries are extended doubles, whose 64 bits of mantissa hold every integer of 64 bits.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from mtbdd.language.definedness import DEFINED
 from mtbdd.language.errors import EvaluationError, Fault
+from mtbdd.language.expression_parser import FUNCTIONS
 from mtbdd.language.rounded import as_double
 from mtbdd.language.scalars import INT_LIMIT, Scalar, apply_binary, apply_call, apply_unary
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
 from mtbdd.language.types import is_double
-from mtbdd.language.walk import expression_variables, substitute
+from mtbdd.language.walk import children, expression_variables, substitute
 
 __all__ = ["Value", "apply_to_arrays", "evaluate", "expression_variables", "substitute"]
 
@@ -54,19 +57,68 @@ def evaluate(expression: Expression, environment: Mapping[str, Any]) -> Value:
     Notes
     -----
     Single values are computed lazily: `&`, `|`, `=>` and `?:` skip what does not matter.
-    Time: O(size of the expression × entries).
+    Time: O(distinct objects in the expression × entries); what occurs in several places is kept while it is
+    needed.
     """
-    values = {name: _normalise(value) for name, value in environment.items()}
+    values = _Values({name: _normalise(value) for name, value in environment.items()}, _shared(expression))
     try:
         with np.errstate(all="ignore"):
             result = _evaluate(expression, values)
-            if isinstance(result, np.ndarray) and result.dtype.kind == "f" and _is_int(expression, values):
-                result = _to_int(result)
+            if isinstance(result, np.ndarray) and result.dtype.kind == "f":
+                if _is_int(expression, values):
+                    result = _to_int(result)
+                if result.dtype == _HOLED:
+                    result = result.astype(np.float64)
     except RecursionError:
         raise EvaluationError(
             [Fault(expression.position, "expected an expression nested less deeply; split it with formulas")]
         ) from None
     return result
+
+
+class _Values(dict[str, Value]):
+    """The values of names, and of the parts of an expression that occur in several places.
+
+    Attributes
+    ----------
+    left : dict of int to int
+        How often a part, by identity, is still to be looked at.
+    known : dict of int to (bool, int, float or ndarray)
+        What such parts are.
+    """
+
+    def __init__(self, values: Mapping[str, Value], left: dict[int, int]) -> None:
+        super().__init__(values)
+        self.left = left
+        self.known: dict[int, Value] = {}
+
+    def keep(self, e: Expression, value: Value) -> Value:
+        """Note the value of a part if it will be needed again."""
+        if self.left.get(id(e), 0) > 1:
+            self.left[id(e)] -= 1
+            self.known[id(e)] = value
+        return value
+
+    def take(self, e: Expression) -> Value:
+        """Return the value of a part that is known, and forget it with its last use."""
+        self.left[id(e)] -= 1
+        return self.known[id(e)] if self.left[id(e)] else self.known.pop(id(e))
+
+
+def _shared(expression: Expression) -> dict[int, int]:
+    """Return the operators and calls that occur in several places, and in how many."""
+    counts: dict[int, int] = {}
+    stack = [expression]
+    while stack:
+        node = stack.pop()
+        for child in children(node):
+            if isinstance(child, (Literal, Name)):
+                continue
+            seen = counts.get(id(child), 0)
+            counts[id(child)] = seen + 1
+            if not seen:
+                stack.append(child)
+    return {key: count for key, count in counts.items() if count > 1}
 
 
 def _normalise(value: Any) -> Value:
@@ -90,23 +142,23 @@ def _is_int(expression: Expression, values: Mapping[str, Value]) -> bool:
     return not is_double(expression, lambda name: _is_float(values.get(name, 0)))
 
 
-def _evaluate(e: Expression, values: Mapping[str, Value]) -> Value:
+def _evaluate(e: Expression, values: _Values) -> Value:
     chain = []
-    while type(e) is Binary:
+    while type(e) is Binary and id(e) not in values.known:
         chain.append(e)
         e = e.left
-    result = _operand(e, values)
+    result = values.take(e) if id(e) in values.known else values.keep(e, _operand(e, values))
     for node in reversed(chain):
         decided = _DECIDED.get(node.operator)
         if decided is not None and result is decided[0]:
-            result = decided[1]
+            result = values.keep(node, decided[1])
             continue
         right = _evaluate(node.right, values)
-        result = apply_to_arrays(node, [result, right])
+        result = values.keep(node, apply_to_arrays(node, [result, right]))
     return result
 
 
-def _operand(e: Expression, values: Mapping[str, Value]) -> Value:
+def _operand(e: Expression, values: _Values) -> Value:
     if isinstance(e, Literal):
         return e.value
     if isinstance(e, Name):
@@ -121,14 +173,23 @@ def _operand(e: Expression, values: Mapping[str, Value]) -> Value:
     if isinstance(e, Conditional):
         return _conditional(e, values)
     if isinstance(e, Call):
-        return apply_to_arrays(e, [_evaluate(argument, values) for argument in e.arguments])
+        return _call(e, values)
     message = (
         f"expected an expression over variables, got {type(e).__name__}; it has no value in a single state"
     )
     raise EvaluationError([Fault(e.position, message)])
 
 
-def _conditional(e: Conditional, values: Mapping[str, Value]) -> Value:
+def _call(e: Call, values: _Values) -> Value:
+    try:
+        return apply_to_arrays(e, [_evaluate(argument, values) for argument in e.arguments])
+    except EvaluationError:
+        if e.function.startswith(DEFINED):
+            return False  # a single value that does not exist
+        raise
+
+
+def _conditional(e: Conditional, values: _Values) -> Value:
     condition = _evaluate(e.condition, values)
     if isinstance(condition, np.ndarray):
         then, otherwise = _evaluate(e.then, values), _evaluate(e.otherwise, values)
@@ -146,24 +207,28 @@ def _conditional(e: Conditional, values: Mapping[str, Value]) -> Value:
 # ------------------------------------------------------------------ arrays
 
 
+_HOLED = np.dtype(np.longdouble)  # of integers beside entries without a value
+
+
 def _extent(value: Value) -> int:
     """Return the largest magnitude in an integer array or value."""
     if not isinstance(value, np.ndarray):
         return abs(int(value))
+    if value.dtype == _HOLED:
+        return INT_LIMIT
     return max(abs(int(value.min())), abs(int(value.max()))) if value.size else 0
 
 
 def _is_float(value: Value) -> bool:
-    return value.dtype.kind == "f" if isinstance(value, np.ndarray) else isinstance(value, float)
+    return value.dtype == np.float64 if isinstance(value, np.ndarray) else isinstance(value, float)
 
 
 def _arithmetic(operation: Callable[..., Array], left: Value, right: Value, product: bool) -> Array:
-    """Apply + - *; integers that may leave 64 bits are computed as doubles, NaN where they do."""
+    """Apply + - *; integers that may leave 64 bits are computed in extended precision, NaN where they do."""
     if not (_is_float(left) or _is_float(right)):
         a, b = _extent(left), _extent(right)
         if (a * b if product else a + b) >= INT_LIMIT:
-            result = operation(np.asarray(left, np.float64), np.asarray(right, np.float64))
-            return np.where(np.abs(result) < INT_LIMIT, result, np.nan)
+            return _to_int(operation(np.asarray(left, _HOLED), np.asarray(right, _HOLED)))
     return operation(left, right)
 
 
@@ -194,15 +259,15 @@ def _array_binary(operator: str, left: Value, right: Value) -> Array:
 
 
 def _to_int(value: Array) -> Array:
-    """Return whole numbers as int64; unchanged if an entry is undefined or too large."""
-    whole = np.abs(value) < INT_LIMIT  # False for NaN
-    return value.astype(np.int64) if whole.all() else np.where(whole, value, np.nan)
+    """Return whole numbers as int64; with NaN where an entry is undefined or too large if there are any."""
+    whole = (-INT_LIMIT <= value) & (value < INT_LIMIT)  # False for NaN
+    return value.astype(np.int64) if whole.all() else np.where(whole, value.astype(_HOLED), np.nan)
 
 
 def _rounded(function: Callable[..., Array]) -> Callable[[Sequence[Value]], Array]:
     def apply(arguments: Sequence[Value]) -> Array:
         value = np.asarray(arguments[0])
-        return value if value.dtype.kind == "i" else _to_int(function(value))
+        return value if value.dtype.kind == "i" or value.dtype == _HOLED else _to_int(function(value))
 
     return apply
 
@@ -215,18 +280,20 @@ def _round_half_up(value: Array) -> Array:
 def _power(arguments: Sequence[Value]) -> Array:
     base, exponent = np.broadcast_arrays(*(np.asarray(a) for a in arguments))
     estimate = np.power(base.astype(np.float64), exponent.astype(np.float64))
-    if base.dtype.kind == "f" or exponent.dtype.kind == "f":
+    if _is_float(base) or _is_float(exponent):
         return estimate
-    sound = (exponent >= 0) & (np.abs(estimate) < INT_LIMIT)
-    exact = np.power(np.where(sound, base, 0), np.where(sound, exponent, 1))
-    return exact if sound.all() else np.where(sound, exact, np.nan)
+    # Powers of ints above the first are 2^63 or far from it, so that rounding does not matter.
+    sound = (exponent >= 0) & ((np.abs(estimate) < INT_LIMIT) | (estimate == -INT_LIMIT) | (exponent <= 1))
+    sound &= ~(np.isnan(base) | np.isnan(exponent))
+    exact = np.power(np.where(sound, base, 0).astype(np.int64), np.where(sound, exponent, 1).astype(np.int64))
+    return exact if sound.all() else np.where(sound, exact.astype(_HOLED), np.nan)
 
 
 def _modulo(arguments: Sequence[Value]) -> Array:
     value, modulus = (np.asarray(a) for a in arguments)
     sound = modulus > 0
     result = np.mod(value, np.where(sound, modulus, 1))
-    return result if sound.all() else np.where(sound, result, np.nan)
+    return result if sound.all() else np.where(sound, result.astype(_HOLED), np.nan)
 
 
 def _logarithm(arguments: Sequence[Value]) -> Array:
@@ -252,14 +319,35 @@ def apply_to_arrays(e: Expression, operands: Sequence[Value]) -> Value:
     if isinstance(e, Unary):
         if not arrays:
             return apply_unary(e.operator, operands[0], e.position)  # type: ignore[arg-type]
-        return np.logical_not(operands[0]) if e.operator == "!" else np.negative(operands[0])
+        if e.operator == "!":
+            return np.logical_not(operands[0])
+        if _is_float(operands[0]):
+            return np.negative(operands[0])
+        return _arithmetic(np.subtract, 0, operands[0], False)
     if not isinstance(e, Call):
         raise TypeError(f"not an operator: {type(e).__name__}")
+    if e.function.startswith(DEFINED):
+        return _has_value(e, operands)
     if not arrays:
         return apply_call(e.function, operands, e.position)  # type: ignore[arg-type]
     if e.function not in _FUNCTIONS:
         raise EvaluationError([Fault(e.position, f"unknown function '{e.function}'")])
     return _FUNCTIONS[e.function](operands)
+
+
+def _has_value(e: Call, operands: Sequence[Value]) -> Value:
+    """Return where an operator or function, named behind `DEFINED`, has a value for its operands."""
+    operation, place = e.function.removeprefix(DEFINED), e.position
+    named: Expression = Call(place, operation, e.arguments)
+    if operation not in FUNCTIONS:
+        named = Unary(place, operation, e) if len(operands) == 1 else Binary(place, operation, e, e)
+    try:
+        result = apply_to_arrays(named, operands)
+    except EvaluationError:
+        return False
+    if not isinstance(result, np.ndarray):
+        return True
+    return ~np.isnan(result) if result.dtype.kind == "f" else np.ones(result.shape, np.bool_)
 
 
 def _extreme(function: Callable[..., Array]) -> Callable[[Sequence[Value]], Array]:

@@ -192,12 +192,13 @@ class ExpressionParser(TokenReader):
     def _number(self, token: str) -> Literal | None:
         position = self.position()
         if token.isdigit():
-            # Length first: Python refuses to read integers of thousands of digits.
-            if len(token.lstrip("0")) > 19 or int(token) > _LARGEST_INT:
+            # Length first: Python refuses to read integers of thousands of digits, zeros in front included.
+            digits = token.lstrip("0") or "0"
+            if len(digits) > 19 or int(digits) > _LARGEST_INT:
                 self.fail(
                     f"expected an integer up to {_LARGEST_INT}, got {self.describe()}; write it as a double"
                 )
-            value: int | float = int(token)
+            value: int | float = int(digits)
         elif token in (".", ".."):
             return None
         else:

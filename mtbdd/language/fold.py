@@ -45,6 +45,8 @@ class Folder:
         self.values = values
         self.definitions = definitions
         self.labels = {} if labels is None else labels  # an empty one may be filled later
+        # By identity: copies of modules share what their formulas stand for.
+        self._known: dict[int, tuple[Expression, Expression]] = {}
 
     def __call__(self, expression: Expression) -> Expression:
         """Return the folded expression: literals, variables, operators and unknown labels.
@@ -55,13 +57,20 @@ class Folder:
             If a constant part has no value.  The branch of `?:` that a constant condition leaves out and
             operands that a constant decides are not looked at.
         """
+        known = self._known
         chain = []
-        while type(expression) is Binary:
+        while type(expression) is Binary and id(expression) not in known:
             chain.append(expression)
             expression = expression.left
-        result = self.node(expression)
+        if id(expression) in known:
+            result = known[id(expression)][1]
+        else:
+            result = self.node(expression)
+            if not isinstance(expression, (Literal, Name)):
+                known[id(expression)] = expression, result
         for node in reversed(chain):
             result = self._binary(node, result)
+            known[id(node)] = node, result
         return result
 
     def node(self, e: Expression) -> Expression:

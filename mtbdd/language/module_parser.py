@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mtbdd.language.expression_parser import ExpressionParser
+from mtbdd.language.limits import current
 from mtbdd.language.syntax import Assignment, Command, Expression, Module, Position, Update, Variable
 
 __all__ = ["ModuleParser", "Renaming"]
@@ -23,6 +24,10 @@ class Renaming:
 class ModuleParser(ExpressionParser):
     """Reads modules; the parser of whole models is built on it."""
 
+    def __init__(self, text: str, file: str) -> None:
+        super().__init__(text, file)
+        self._counts: dict[str, int] = {}
+
     def module(self) -> Module | Renaming:
         """Read a module or a renaming, the word `module` being next."""
         position = self.position()
@@ -32,11 +37,12 @@ class ModuleParser(ExpressionParser):
             return self._renaming(name, position)
         variables = []
         while self.peek() == ":" and not self.at("["):
-            variables.append(self.variable())
+            variables.append(self.counted_variable())
         if self.at("invariant"):
             self.fail("invariants belong to timed automata, which are not supported; take the block out")
         commands = []
         while self.at("["):
+            self._count("commands")
             commands.append(self._command())
         if not self.take("endmodule"):
             if self.peek() == ":":
@@ -51,7 +57,19 @@ class ModuleParser(ExpressionParser):
             self.fail_expected(expected, f"module '{name}' is still open")
         return Module(name, tuple(variables), tuple(commands), position)
 
+    def _count(self, kind: str) -> None:
+        """Count a variable or command and refuse more of them than the limits allow."""
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        most = getattr(current(), kind)
+        if self._counts[kind] > most:
+            self.fail(f"expected at most {most} {kind} in a model, got more; raise the limit '{kind}'")
+
     # ------------------------------------------------------------------ variables
+
+    def counted_variable(self) -> Variable:
+        """Read a variable of a model, within the limits."""
+        self._count("variables")
+        return self.variable()
 
     def variable(self) -> Variable:
         """Read `name : [low..high] init value;` or `name : bool init value;`."""

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 
 __all__ = ["dependency_order"]
 
+_MOST_CYCLES = 20
+
 
 def dependency_order(graph: Mapping[str, Iterable[str]]) -> tuple[list[str], list[list[str]]]:
     """Sort names so that each comes after those it depends on.
@@ -20,7 +22,8 @@ def dependency_order(graph: Mapping[str, Iterable[str]]) -> tuple[list[str], lis
     order : list of str
         Every key that is not on a cycle nor depends on one.
     cycles : list of list of str
-        The cycles met, each without its first name repeated.
+        The cycles met, each without its first name repeated; at most 20, since all of them together may be
+        longer than the graph by far.
 
     Notes
     -----
@@ -49,7 +52,8 @@ def dependency_order(graph: Mapping[str, Iterable[str]]) -> tuple[list[str], lis
                     pending.append(iter(graph[below]))
                     break
                 if known == "open":
-                    cycles.append(path[path.index(below) :])
+                    if len(cycles) < _MOST_CYCLES:
+                        cycles.append(path[path.index(below) :])
                     bad[name] = True
                 elif known == "bad":
                     bad[name] = True

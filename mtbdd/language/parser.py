@@ -148,7 +148,7 @@ class _ModelParser(ModuleParser, CompositionParser, DeclarationParser):
             self.labels.append(self.label())
         elif word == "global":
             self.index += 1
-            self.globals.append(self.variable())
+            self.globals.append(self.counted_variable())
         elif word == "rewards":
             self.rewards.append(self._rewards())
         elif word == "init":

@@ -6,9 +6,12 @@ formula whose definition mentions a renamed name is expanded before the renaming
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
 
-from mtbdd.language.errors import FaultCollector, suggestion
+from mtbdd.language.errors import FaultCollector, LanguageError, listed, shown_circle, suggestion
+from mtbdd.language.limits import current
 from mtbdd.language.module_parser import Renaming
 from mtbdd.language.order import dependency_order
 from mtbdd.language.syntax import (
@@ -58,7 +61,7 @@ def write_out(parts: Sequence[Module | Renaming], formulas: Sequence[Formula]) -
     for renaming in renamings:
         _check_pairs(renaming, faults)
         if renaming.base not in by_name:
-            hint = suggestion(renaming.base, by_name) or f"; known are {', '.join(sorted(by_name))}"
+            hint = suggestion(renaming.base, by_name) or f"; known are {listed(sorted(by_name))}"
             faults.add(
                 renaming.position,
                 f"module '{renaming.name}' copies the unknown module '{renaming.base}'{hint}",
@@ -66,16 +69,18 @@ def write_out(parts: Sequence[Module | Renaming], formulas: Sequence[Formula]) -
     graph = {part.name: [part.base] for part in renamings}
     order, cycles = dependency_order(graph)
     for cycle in cycles:
-        circle = " = ".join([*cycle, cycle[0]])
+        circle = shown_circle(cycle, " = ")
         faults.add(by_name[cycle[0]].position, f"modules copy one another: {circle}; write one of them out")
     faults.raise_if_any()
 
-    expander = {formula.name: formula.expression for formula in formulas}
+    expander = _Formulas.of(formulas)
+    size = _Size(parts)
     modules = {part.name: part for part in by_name.values() if isinstance(part, Module)}
     for name in order:
         part = by_name[name]
         if isinstance(part, Renaming):
-            modules[name] = _copy(modules[part.base], part, expander, faults)
+            size.parts(modules[part.base], part)
+            modules[name] = _copy(modules[part.base], part, expander, size, faults)
     faults.raise_if_any()
     written: list[Module] = []
     for part in parts:
@@ -98,8 +103,84 @@ def _check_pairs(renaming: Renaming, faults: FaultCollector) -> None:
         seen.add(old)
 
 
+class _Size:
+    """How large a model becomes with its copies written out, held against the limits."""
+
+    def __init__(self, parts: Sequence[Module | Renaming]) -> None:
+        self._limits = current()
+        written = [part for part in parts if isinstance(part, Module)]
+        self._commands = sum(len(part.commands) for part in written)
+        self._variables = sum(len(part.variables) for part in written)
+        self._nodes = 0
+
+    def parts(self, base: Module, renaming: Renaming) -> None:
+        """Count the variables and commands of a copy."""
+        self._variables += len(base.variables)
+        if self._variables > self._limits.variables:
+            self._refuse(renaming, f"{self._limits.variables} variables", "variables")
+        self._commands += len(base.commands)
+        if self._commands > self._limits.commands:
+            self._refuse(renaming, f"{self._limits.commands} commands", "commands")
+
+    def nodes(self, count: int, renaming: Renaming) -> None:
+        """Count the nodes of a copy's expressions."""
+        self._nodes += count
+        if self._nodes > self._limits.nodes:
+            self._refuse(renaming, f"{self._limits.nodes} operators and names in its copies", "nodes")
+
+    @staticmethod
+    def _refuse(renaming: Renaming, limit: str, name: str) -> NoReturn:
+        message = (
+            f"expected a model with at most {limit}, got more with module '{renaming.name}' written out; "
+            f"copy fewer or smaller modules, or raise the limit '{name}'"
+        )
+        raise LanguageError.single(renaming.position, message)
+
+
+@dataclass(frozen=True)
+class _Formulas:
+    """A model's formulas, and which of them mention a name.
+
+    Attributes
+    ----------
+    definitions : dict of str to Expression
+    place : dict of str to int
+        Of every formula that is on no circle: its place in an order that has each after those it mentions.
+    users : dict of str to list of str
+        For each name the formulas that mention it.
+    """
+
+    definitions: dict[str, Expression]
+    place: dict[str, int]
+    users: dict[str, list[str]]
+
+    @classmethod
+    def of(cls, formulas: Sequence[Formula]) -> _Formulas:
+        """Return the formulas with their relations.  Time: O(size of the formulas)."""
+        definitions = {formula.name: formula.expression for formula in formulas}
+        graph = {name: expression_variables(definition) for name, definition in definitions.items()}
+        # Formulas on a circle are left alone here; the check of names reports them.
+        order, _ = dependency_order(graph)
+        users: dict[str, list[str]] = {}
+        for name, mentioned in graph.items():
+            for used in mentioned:
+                users.setdefault(used, []).append(name)
+        return cls(definitions, {name: i for i, name in enumerate(order)}, users)
+
+    def above(self, names: Iterable[str]) -> list[str]:
+        """Return the formulas that mention these names or lead to them, each after those it mentions."""
+        found: set[str] = set()
+        pending = list(names)
+        while pending:
+            for user in self.users.get(pending.pop(), ()):
+                if user not in found and user in self.place:
+                    found.add(user)
+                    pending.append(user)
+        return sorted(found, key=self.place.__getitem__)
+
+
 def _copy(
-    base: Module, renaming: Renaming, formulas: Mapping[str, Expression], faults: FaultCollector
+    base: Module, renaming: Renaming, formulas: _Formulas, size: _Size, faults: FaultCollector
 ) -> Module:
     """Return a module's copy with names replaced."""
     new = {old: name for old, name, _ in renaming.pairs}
@@ -107,14 +188,14 @@ def _copy(
         variable.name for variable in base.variables if new.get(variable.name, variable.name) == variable.name
     ]
     if kept:
-        names = ", ".join(f"'{name}'" for name in kept)
-        more = ", ".join(f"{name}={name}_{renaming.name}" for name in kept)
+        names = listed([f"'{name}'" for name in kept])
+        more = listed([f"{name}={name}_{renaming.name}" for name in kept])
         faults.add(
             renaming.position,
             f"module '{renaming.name}' copies '{base.name}' without renaming its variables: {names} would be "
             f"declared twice; add new names, like {more}",
         )
-    rename = _Renamer(new, formulas, renaming)
+    rename = _Renamer(new, formulas, size, renaming)
     variables = tuple(
         Variable(
             new.get(v.name, v.name),
@@ -150,21 +231,22 @@ def _copy(
 class _Renamer:
     """Renames names and functions in expressions, expanding formulas that mention a renamed one."""
 
-    def __init__(
-        self, new: Mapping[str, str], formulas: Mapping[str, Expression], renaming: Renaming
-    ) -> None:
+    def __init__(self, new: dict[str, str], formulas: _Formulas, size: _Size, renaming: Renaming) -> None:
         position = renaming.position
+        self._renaming, self._size = renaming, size
+        self._done: dict[int, tuple[Expression, Expression]] = {}
         self.functions = {old: name for old, name in new.items()}
         self.mapping: dict[str, Expression] = {old: Name(position, name) for old, name in new.items()}
-        graph = {name: expression_variables(definition) for name, definition in formulas.items()}
-        # Formulas on a circle are left alone here; the check of names reports them.
-        order, _ = dependency_order(graph)
-        for name in order:
+        calls = "min" in new or "max" in new  # a call does not tell who mentions it
+        for name in list(formulas.place) if calls else formulas.above(new):
             if name not in new:
-                definition = self(formulas[name])
-                if definition is not formulas[name]:
+                definition = self(formulas.definitions[name])
+                if definition is not formulas.definitions[name]:
                     self.mapping[name] = definition
 
     def __call__(self, expression: Expression) -> Expression:
         """Return the expression with all names replaced."""
-        return substitute(expression, self.mapping, self.functions)
+        before = len(self._done)
+        renamed = substitute(expression, self.mapping, self.functions, self._done)
+        self._size.nodes(len(self._done) - before, self._renaming)
+        return renamed

@@ -14,11 +14,13 @@ from mtbdd.language.syntax import (
     Name,
     Unary,
 )
+from mtbdd.language.walk import children
 
-__all__ = ["to_text", "value_text"]
+__all__ = ["short_text", "to_text", "value_text"]
 
 _CONDITIONAL, _NOT, _NEGATION, _OPERAND = 1, 6, 11, 12
 _TIGHT = frozenset(("*", "/"))
+_SHOWN = 200  # nodes of an expression that a message tells
 
 
 def value_text(value: bool | int | float) -> str:
@@ -47,6 +49,20 @@ def to_text(expression: Expression) -> str:
         For a node that is no plain expression.
     """
     return _text(expression)[0]
+
+
+def short_text(expression: Expression) -> str:
+    """Return an expression for a message: its text, or three dots if it has more than 200 nodes.
+
+    Time: O(1), also where the expression written out is exponentially larger than it is in memory.
+    """
+    stack, count = [expression], 0
+    while stack:
+        count += 1
+        if count > _SHOWN:
+            return "..."
+        stack += children(stack.pop())
+    return to_text(expression)
 
 
 def _text(e: Expression) -> tuple[str, int]:

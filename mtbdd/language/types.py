@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mtbdd.language.errors import FaultCollector, suggestion
+from mtbdd.language.errors import FaultCollector, listed, suggestion
 from mtbdd.language.expression_parser import FUNCTIONS
 from mtbdd.language.syntax import (
     Binary,
@@ -22,7 +22,7 @@ from mtbdd.language.syntax import (
     Type,
     Unary,
 )
-from mtbdd.language.text import to_text
+from mtbdd.language.text import short_text
 
 __all__ = ["TypeChecker", "expression_type", "is_double", "type_of_value"]
 
@@ -61,16 +61,25 @@ class TypeChecker:
         self.types = types
         self.faults = faults
         self.labels = labels
+        # By identity: copies of modules share what their formulas stand for.
+        self._known: dict[int, tuple[Expression, Type | None]] = {}
 
     def check(self, expression: Expression) -> Type | None:
         """Return the type of an expression, None after a fault in it."""
+        known = self._known
         chain = []
-        while type(expression) is Binary:
+        while type(expression) is Binary and id(expression) not in known:
             chain.append(expression)
             expression = expression.left
-        result = self._other(expression)
+        if id(expression) in known:
+            result = known[id(expression)][1]
+        else:
+            result = self._other(expression)
+            if not isinstance(expression, (Literal, Name)):
+                known[id(expression)] = expression, result
         for node in reversed(chain):
             result = self._binary(node, result)
+            known[id(node)] = node, result
         return result
 
     def expect(self, expression: Expression, wanted: Type, what: str, advice: str = "") -> bool:
@@ -126,7 +135,7 @@ class TypeChecker:
 
     def text(self, expression: Expression) -> str:
         """Return an expression for a message."""
-        return to_text(expression)
+        return short_text(expression)
 
     def _shown(self, expression: Expression, found: Type) -> str:
         text = self.text(expression)
@@ -150,8 +159,8 @@ class TypeChecker:
         elif e.name in self.labels:
             return Type.BOOL
         else:
-            known = ", ".join(f'"{name}"' for name in sorted(self.labels))
-            hint = suggestion(e.name, self.labels) or f"; known are {known}"
+            known = [f'"{name}"' for name in sorted(self.labels)]
+            hint = suggestion(e.name, self.labels) or f"; known are {listed(known)}"
             self._add(e, f'unknown label "{e.name}"{hint}')
         return None
 
@@ -282,10 +291,18 @@ def is_double(expression: Expression, name_is_double: Callable[[str], bool]) -> 
         Checked before.
     name_is_double : callable
         Whether a name is a double.
+
+    Notes
+    -----
+    Time: O(distinct objects in the expression).
     """
     stack = [expression]
+    seen: set[int] = set()
     while stack:
         e = stack.pop()
+        if id(e) in seen:
+            continue
+        seen.add(id(e))
         if isinstance(e, Literal):
             if isinstance(e.value, float):
                 return True

@@ -1,7 +1,8 @@
 """Walking over expressions: their variables, and replacing names.
 
 Long chains `a + b + c + ...` lean to the left; the walks follow the left side in a loop, so that only
-brackets cost stack.
+brackets cost stack.  An expression may hold one object in many places, as where a formula is mentioned more
+than once: written out it can be exponentially larger.  Every object is therefore looked at once.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import TypeVar
 
-from mtbdd.language.syntax import Binary, Call, Expression, Name, Unary
+from mtbdd.language.syntax import Binary, Call, Expression, Literal, Name, Unary
 
 __all__ = ["children", "expression_variables", "map_children", "substitute", "walk"]
 
@@ -33,6 +34,8 @@ def children(expression: Expression) -> list[Expression]:
     kind = type(expression)
     if kind is Binary:
         return [expression.left, expression.right]  # type: ignore[attr-defined]
+    if kind is Name or kind is Literal:
+        return []
     result: list[Expression] = []
     for slot in _slots(kind):
         value = getattr(expression, slot)
@@ -66,10 +69,14 @@ def map_children(expression: Node, function: Callable[[Expression], Expression])
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """Yield an expression and everything below it, parents first, from left to right."""
+    """Yield an expression and everything below it, parents first, from left to right, every object once."""
     stack = [expression]
+    seen: set[int] = set()
     while stack:
         node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
         yield node
         stack.extend(reversed(children(node)))
 
@@ -89,13 +96,16 @@ def expression_variables(expression: Expression) -> frozenset[str]:
 
     Notes
     -----
-    Time: O(size of the expression).
+    Time: O(distinct objects in the expression).
     """
     return frozenset(node.name for node in walk(expression) if isinstance(node, Name))
 
 
 def substitute(
-    expression: Expression, mapping: Mapping[str, Expression], functions: Mapping[str, str] | None = None
+    expression: Expression,
+    mapping: Mapping[str, Expression],
+    functions: Mapping[str, str] | None = None,
+    done: dict[int, tuple[Expression, Expression]] | None = None,
 ) -> Expression:
     """Replace names by expressions, all at once.
 
@@ -107,25 +117,30 @@ def substitute(
         The expression for each name; names without one stay.
     functions : mapping of str to str, optional
         New names for functions.
+    done : dict, optional
+        What became of which object, by identity; calls with one dictionary and one mapping share results.
 
     Returns
     -------
     Expression
-        Parts without any replaced name are shared with `expression`.
+        Parts without any replaced name are shared with `expression`, and what it shares stays shared.
 
     Notes
     -----
-    Time: O(size of the expression).
+    Time: O(distinct objects in the expression).
     """
     functions = functions or {}
+    known = {} if done is None else done
 
     def replace(node: Expression) -> Expression:
         chain = []
-        while type(node) is Binary:
+        while type(node) is Binary and id(node) not in known:
             chain.append(node)
             node = node.left
         result: Expression
-        if isinstance(node, Name):
+        if id(node) in known:
+            result = known[id(node)][1]
+        elif isinstance(node, Name):
             result = mapping.get(node.name, node)
         elif isinstance(node, Unary):
             operand = replace(node.operand)
@@ -134,12 +149,14 @@ def substitute(
             result = map_children(node, replace)
             if isinstance(result, Call) and result.function in functions:
                 result = Call(result.position, functions[result.function], result.arguments)
+        known[id(node)] = node, result
         for binary in reversed(chain):
             right = replace(binary.right)
             if result is binary.left and right is binary.right:
                 result = binary
             else:
                 result = Binary(binary.position, binary.operator, result, right)
+            known[id(binary)] = binary, result
         return result
 
     return replace(expression)

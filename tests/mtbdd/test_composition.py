@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtbdd import composition
 from mtbdd.composition import synchronisations
 from mtbdd.faults import BuildError
 from mtbdd.language import parse_model, resolve
+from mtbdd.language.limits import Limits, limited
 from tests.helpers import to_dense
 from tests.model_checks import assert_same_model, build, build_both
 
@@ -116,14 +116,16 @@ def test_decision_processes_are_composed_alike() -> None:
     assert model.n_choices == 36 * 2 + 2 + 1 + 1 + 1
 
 
-def test_too_many_ways_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(composition, "_MOST", 3)
+def test_too_many_ways_are_refused() -> None:
     modules = " ".join(f"module m{i} [a] true -> 1:true; endmodule" for i in range(4))
     text = f"ctmc {modules} system (m0 ||| m1) || (m2 ||| m3) endsystem"
-    with pytest.raises(BuildError, match="lets action 'a' be taken in more than 3 ways"):
+    with (
+        limited(Limits(combinations=3)),
+        pytest.raises(BuildError, match="lets action 'a' be taken in more than 3 ways"),
+    ):
         build(text)
-    monkeypatch.setattr(composition, "_MOST", 4)
-    assert build(text).n_states == 1
+    with limited(Limits(combinations=4)):
+        assert build(text).n_states == 1
 
 
 @st.composite

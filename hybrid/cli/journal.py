@@ -1,0 +1,88 @@
+"""What a check has found so far, for the process that watches it and for an end before its time."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hybrid.cli.console import Console
+
+__all__ = ["Journal"]
+
+
+class Journal:
+    """The models built and the answers found, in the order of the command line.
+
+    Parameters
+    ----------
+    send : callable or None
+        Is given every piece of news as plain JSON values, which `take` of another journal understands.
+
+    Attributes
+    ----------
+    runs : list of dict
+        One a combination of constants that was begun: ``constants``, ``model``, ``results``.
+    is_single : bool
+        Whether there is one combination alone: its JSON is an object, not a list.
+    """
+
+    def __init__(self, send: Callable[[dict[str, Any]], None] | None) -> None:
+        self.runs: list[dict[str, Any]] = []
+        self.is_single = True
+        self._send = send
+        self._expected: list[list[dict[str, Any]]] = []
+
+    def begin(
+        self,
+        constants: dict[str, Any],
+        model: dict[str, Any],
+        expected: Sequence[dict[str, Any]],
+        is_single: bool,
+    ) -> None:
+        """Note that a model is built, and the records of its properties as long as nothing is known."""
+        news = {"constants": constants, "model": model, "expected": list(expected), "single": is_single}
+        self._news(news)
+
+    def answer(self, record: dict[str, Any]) -> None:
+        """Note the record of the next answer."""
+        self._news({"answer": record})
+
+    def take(self, news: dict[str, Any]) -> None:
+        """Note what another journal was told."""
+        if "answer" in news:
+            self.runs[-1]["results"].append(news["answer"])
+        else:
+            self.runs.append({"constants": news["constants"], "model": news["model"], "results": []})
+            self._expected.append(news["expected"])
+            self.is_single = news["single"]
+
+    def _news(self, news: dict[str, Any]) -> None:
+        self.take(news)
+        if self._send is not None:
+            self._send(news)
+
+    # ------------------------------------------------------------------ the end
+
+    def end(self, reason: str, options: argparse.Namespace, console: Console) -> int:
+        """Close a check before its end, with the reason as the error of what is left; return the status.
+
+        Returns
+        -------
+        int
+            1, or 2 if no model was built.
+        """
+        console.error(reason)
+        if not self.runs:
+            return 2
+        for run, expected in zip(self.runs, self._expected, strict=True):
+            for record in expected[len(run["results"]) :]:
+                run["results"].append({**record, "error": reason})
+                if not options.json:
+                    title = f"{record['name']}: " if record["name"] else ""
+                    console.print(f"\n{title}{record['property']}\n  result       not answered: {reason}")
+        if options.json:
+            records = [{key: run[key] for key in ("model", "results")} for run in self.runs]
+            console.print(json.dumps(records[0] if self.is_single else self.runs))
+        return 1

@@ -1,0 +1,41 @@
+"""Files that a command writes: none of them may be one that it reads."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from hybrid.options import OptionError
+
+__all__ = ["refuse_overwriting"]
+
+_READ = ("model", "property")
+_WRITTEN = ("csv", "scheduler", "certificate", "plot", "output")
+
+
+def refuse_overwriting(options: argparse.Namespace) -> None:
+    """Refuse an output that is the model, the properties, or another output.
+
+    Raises
+    ------
+    OptionError
+        Two options name one file.
+    """
+    taken = [(name, path) for name in _READ if (path := getattr(options, name, None)) is not None]
+    for name in _WRITTEN:
+        path = getattr(options, name, None)
+        if path is None:
+            continue
+        for other, known in taken:
+            if _same(path, known):
+                what = f"the {other}" if other in _READ else f"what --{other} writes"
+                raise OptionError(f"--{name}: {path} is {what} as well; give another file")
+        taken.append((name, path))
+
+
+def _same(path: str, other: str) -> bool:
+    """Return whether two paths lead to one file, which need not exist."""
+    try:
+        return os.path.realpath(path) == os.path.realpath(other) or os.path.samefile(path, other)
+    except (OSError, ValueError):
+        return False

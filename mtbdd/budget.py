@@ -1,0 +1,98 @@
+"""A budget of time and memory for work that may explode: building a model, iterating.
+
+The budget holds for the thread (or task) that sets it, until it leaves the block.  Work asks at places
+where it may be left: between commands, rounds of a search, iterations.  A single operation of the package of
+decision diagrams is not interrupted; the command line ends the process then (`hybrid.cli.bounded`).
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Budget", "BudgetError", "check_budget", "resident_bytes", "spending"]
+
+
+class BudgetError(RuntimeError):
+    """The time or the memory that was given is spent; the message says which, and how much it was."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Time and memory that may be spent.
+
+    Attributes
+    ----------
+    seconds : float or None
+        From `started` on.
+    memory : int or None
+        Bytes of the whole process that may be resident.
+    started : float
+        Of `time.monotonic`.
+    """
+
+    seconds: float | None
+    memory: int | None
+    started: float
+
+    @classmethod
+    def of(cls, seconds: float | None, memory: int | None) -> Budget:
+        """Return a budget whose time begins now.
+
+        Raises
+        ------
+        ValueError
+            One of the two is not positive.
+        """
+        if seconds is not None and not 0 < seconds < float("inf"):
+            raise ValueError(f"timeout: expected a positive number of seconds, got {seconds}")
+        if memory is not None and memory <= 0:
+            raise ValueError(f"memory: expected a positive number of bytes, got {memory}")
+        return cls(seconds, memory, time.monotonic())
+
+    def check(self) -> None:
+        """Raise if the budget is spent.  Time: some microseconds."""
+        if self.seconds is not None and time.monotonic() - self.started > self.seconds:
+            raise BudgetError(f"the time limit of {self.seconds:g} s is reached; give more with --timeout")
+        if self.memory is not None and resident_bytes() > self.memory:
+            raise BudgetError(
+                f"the memory limit of {self.memory} bytes is reached; give more with --memory, or make the "
+                "model smaller"
+            )
+
+
+_budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
+
+
+@contextmanager
+def spending(budget: Budget | None) -> Iterator[None]:
+    """Set the budget for a block; None leaves the one that holds."""
+    if budget is None:
+        yield
+        return
+    token = _budget.set(budget)
+    try:
+        yield
+    finally:
+        _budget.reset(token)
+
+
+def check_budget() -> None:
+    """Raise `BudgetError` if a budget holds here and is spent."""
+    budget = _budget.get()
+    if budget is not None:
+        budget.check()
+
+
+def resident_bytes(process: int | None = None) -> int:
+    """Return the resident memory of a process, by default of this one; 0 where the system does not tell."""
+    try:
+        text = Path(f"/proc/{process or 'self'}/statm").read_text()
+    except OSError:
+        return 0
+    return int(text.split()[1]) * resource.getpagesize()

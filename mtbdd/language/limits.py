@@ -1,0 +1,100 @@
+"""Limits of what a text may ask for: what is larger is refused with a message instead of filling the machine.
+
+The limits hold for the thread (or task) that sets them, until it leaves the block:
+
+>>> with limited(Limits(bits=2000)):
+...     current().bits
+2000
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+
+__all__ = ["Limits", "current", "limited"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a text may ask for.
+
+    Attributes
+    ----------
+    source_bytes : int
+        Size of a file.
+    variables : int
+        Variables of a model, renamed modules written out.
+    bits : int
+        Bits of all variables together.  Decision diagrams are walked by recursion, a few levels a bit: far
+        more than 5,000 may not fit a thread's stack.
+    commands : int
+        Commands of a model, renamed modules written out.
+    nodes : int
+        Nodes of the expressions that the copies of renamed modules take.
+    faults : int
+        Faults told of one text.
+    values : int
+        Values that a variable, or an expression over variables, may take where its values are told apart.
+    combinations : int
+        Ways in which modules may take one action together.
+    table_steps : int
+        Entries of all tables of values that a model's expressions are worked out in, once an operator.
+    pair_steps : int
+        Pairs of values, or of sets, that are put together while a model's commands are translated.
+    """
+
+    source_bytes: int = 1 << 24
+    variables: int = 20_000
+    bits: int = 2_000
+    commands: int = 100_000
+    nodes: int = 1_000_000
+    faults: int = 100
+    values: int = 1 << 17
+    combinations: int = 100_000
+    table_steps: int = 1 << 32
+    pair_steps: int = 1 << 20
+
+    def __post_init__(self) -> None:
+        """Check that every limit is a positive number."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"limit {field.name}: expected an integer of at least 1, got {value!r}")
+
+    def changed(self, name: str, value: int) -> Limits:
+        """Return the limits with one of them changed.
+
+        Raises
+        ------
+        ValueError
+            There is no limit of that name, or the value is not positive.
+        """
+        known = [field.name for field in fields(self)]
+        if name not in known:
+            raise ValueError(f"unknown limit {name!r}: expected one of {', '.join(known)}")
+        return replace(self, **{name: value})
+
+
+_current: ContextVar[Limits | None] = ContextVar("limits", default=None)
+_DEFAULT = Limits()
+
+
+def current() -> Limits:
+    """Return the limits that hold here."""
+    return _current.get() or _DEFAULT
+
+
+@contextmanager
+def limited(limits: Limits | None) -> Iterator[Limits]:
+    """Set the limits for a block; None leaves those that hold."""
+    if limits is None:
+        yield current()
+        return
+    token = _current.set(limits)
+    try:
+        yield limits
+    finally:
+        _current.reset(token)

@@ -1,0 +1,185 @@
+"""Limits on time and memory, and what is left of a check that they end."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+import hybrid
+from hybrid.__main__ import main
+from hybrid.cli.bounded import run_bounded
+from hybrid.cli.console import Console
+from mtbdd.budget import Budget, BudgetError, check_budget, spending
+from mtbdd.language.limits import Limits, current
+
+COUNTER = """dtmc
+module counter
+  x : [0..99999] init 0;
+  [] x<99999 -> 0.5:(x'=x+1) + 0.5:(x'=x);
+  [] x=99999 -> true;
+endmodule
+"""
+# Thirty counters that must be told apart value by value: the search takes minutes.
+SLOW = "dtmc\n" + "\n".join(
+    f"module m{i} x{i} : [0..40]; [] x{i}<40 -> (x{i}'=mod(x{i}*7+x{(i + 11) % 30}+1, 41)); endmodule"
+    for i in range(30)
+)
+
+
+@pytest.fixture
+def counter(tmp_path):
+    path = tmp_path / "counter.pm"
+    path.write_text(COUNTER)
+    return str(path)
+
+
+@pytest.fixture
+def slow(tmp_path):
+    path = tmp_path / "slow.pm"
+    path.write_text(SLOW)
+    return str(path)
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "hybrid", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=240)
+
+
+def test_a_build_that_takes_too_long_ends_with_a_message(slow):
+    done = run("info", slow, "--timeout", "1")
+    assert done.returncode == 2
+    assert done.stderr == "error: the time limit of 1 s is reached; give more with --timeout\n"
+    assert done.stdout == ""
+
+
+def test_a_build_that_takes_too_much_memory_ends_with_a_message(slow):
+    done = run("info", slow, "--memory", "1M")
+    assert done.returncode == 2
+    assert "error: the memory limit of 1048576 bytes is reached" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_answers_found_are_kept_in_one_object(counter, tmp_path):
+    properties = tmp_path / "long.props"
+    # The second one takes ages, whatever the machine.
+    properties.write_text(
+        "P=? [ X x=1 ];\nP=? [ F[1e15,1e15] x=99998 ];\nP=? [ F x=1 ];\n".replace("1e15", str(10**15))
+    )
+    done = run("check", counter, str(properties), "--timeout", "25", "--json")
+    assert done.returncode == 1, done.stderr
+    results = json.loads(done.stdout)["results"]
+    assert [result["value"] for result in results] == [0.5, None, None]
+    reason = "the time limit of 25 s is reached; give more with --timeout"
+    assert [result["error"] for result in results] == [None, reason, reason]
+    assert done.stderr == f"error: {reason}\n"
+
+
+def test_a_command_within_its_limits_is_as_without(counter, capfd):
+    property_ = "P=? [ X x=1 ]"
+    assert main(["check", counter, property_, "--json"]) == 0
+    plain = json.loads(capfd.readouterr().out)
+    done = run("check", counter, property_, "--json", "--timeout", "200", "--memory", "20G")
+    assert done.returncode == 0, done.stderr
+    bounded = json.loads(done.stdout)
+    assert bounded["results"][0]["value"] == plain["results"][0]["value"] == 0.5
+    assert bounded["model"]["states"] == plain["model"]["states"]
+
+
+def options(**given: object) -> argparse.Namespace:
+    defaults = {"timeout": None, "memory": None, "limits": [], "json": False, "csv": None}
+    return argparse.Namespace(**{**defaults, **given})
+
+
+def test_a_command_that_does_not_look_at_its_budget_is_ended(capfd):
+    chosen = options(timeout=0.2, json=True)
+
+    def stubborn() -> int:
+        record = {"name": "first", "property": "P=? [ X a ]", "value": 1, "error": None}
+        chosen.journal.begin({}, {"states": 3}, [{**record, "value": None}] * 2, True)
+        chosen.journal.answer(record)
+        while True:
+            time.sleep(10)
+
+    with Console(quiet=True) as console:
+        assert run_bounded(stubborn, chosen, console) == 1
+    told = capfd.readouterr()
+    found = json.loads(told.out)
+    assert found["model"] == {"states": 3}
+    assert [r["value"] for r in found["results"]] == [1, None]
+    assert found["results"][1]["error"] == "the time limit of 0.2 s is reached; give more with --timeout"
+
+
+def test_a_command_that_is_ended_without_a_model_has_status_2(capfd):
+    with Console(quiet=True) as console:
+        assert run_bounded(lambda: time.sleep(100) or 0, options(timeout=0.1), console) == 2
+    assert "error: the time limit of 0.1 s is reached" in capfd.readouterr().err
+
+
+def test_a_command_that_hoards_memory_is_ended(capfd):
+    def hoard() -> int:
+        held = []
+        while True:
+            held.append(bytearray(os.urandom(1 << 20)) * 8)
+
+    with Console(quiet=True) as console:
+        assert run_bounded(hoard, options(memory=600 << 20), console) == 2
+    assert "error: the memory limit of 629145600 bytes is reached" in capfd.readouterr().err
+
+
+def test_the_exit_status_of_the_command_is_passed_on():
+    with Console(quiet=True) as console:
+        for status in (0, 1, 2, 130):
+            assert run_bounded(lambda status=status: status, options(timeout=60.0), console) == status
+
+
+def test_limits_of_the_command_line_hold_for_the_command():
+    seen = []
+    with Console(quiet=True) as console:
+        run_bounded(
+            lambda: seen.append(current()) or 0, options(limits=[("bits", 7), ("values", 8)]), console
+        )
+    assert seen == [Limits(bits=7, values=8)]
+    assert current() == Limits()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--timeout", "0"], "expected a positive number of seconds, got '0'"),
+        (["--timeout", "nan"], "expected a positive number of seconds, got 'nan'"),
+        (["--memory", "lots"], "expected a positive number of bytes, like 4G or 500M, got 'lots'"),
+        (["--memory", "-1G"], "expected a positive number of bytes"),
+        (["--limit", "bits"], "expected NAME=VALUE, got 'bits'"),
+        (["--limit", "bits=0"], "limit bits: expected an integer of at least 1, got 0"),
+        (["--limit", "width=3"], "unknown limit 'width': expected one of source_bytes, variables"),
+    ],
+)
+def test_senseless_limits_are_refused(arguments, message, counter, capsys):
+    name, value = arguments
+    with pytest.raises(SystemExit) as ended:
+        main(["info", counter, f"{name}={value}"])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_library_gives_up_building(slow):
+    with pytest.raises(BudgetError, match="the time limit of 0.3 s is reached"):
+        hybrid.load(slow, timeout=0.3)
+    with pytest.raises(BudgetError, match="the memory limit of 1000 bytes is reached"):
+        hybrid.load(slow, memory=1000)
+    check_budget()  # nothing is left of these
+
+
+def test_a_budget_holds_inside_its_block_alone():
+    with spending(Budget(1.0, None, time.monotonic() - 5)), pytest.raises(BudgetError):
+        check_budget()
+    check_budget()
+    for wrong in ((0.0, None), (float("inf"), None), (None, 0)):
+        with pytest.raises(ValueError, match="expected a positive number"):
+            Budget.of(*wrong)
