@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 
+_RATE_STEPS = 8  # steps of `Effort.pairs` that a product of two rates takes, with their relations
 _MANY = 256  # unlabelled commands of the same variables from which they are put together
 
 
@@ -137,7 +138,8 @@ def synchronise(action: str | None, components: Sequence[Event], translator: Exp
     choices = exits = Partition(manager, {1: manager.true})
     for c in components:
         if len(rates) > 1 and len(c.rates) > 1:
-            translator.effort.pairs(len(rates) * len(c.rates), c.commands[0][0].position)
+            pairs = _RATE_STEPS * len(rates) * len(c.rates)
+            translator.effort.pairs(pairs, c.commands[0][0].position)
         rates = rates.times(c.rates)
         choices = choices.times(c.choices)
         exits = exits.times(c.exits)

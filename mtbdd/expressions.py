@@ -52,7 +52,7 @@ _GRID_BITS = 20  # tables of up to 10^6 entries: tens of milliseconds in numpy
 _LONG_CHAIN = 16  # from this many operands on, & and | are tabulated as a whole where possible
 _TRUE = Literal(Position("", 1, 1), True)
 _SET_STEPS = 8  # steps of `Effort.table` that an entry takes to become part of a set
-_VALUE_STEPS = 100  # ... to become part of a partition
+_VALUE_STEPS = 200  # ... to become part of a partition
 _LOGIC = frozenset("& | => <=>".split())
 _BOOLEAN = _LOGIC | COMPARISONS
 
