@@ -53,7 +53,8 @@ def test_plots_in_missing_folders_are_told(die, tmp_path, capsys):
     target = tmp_path / "missing" / "plot.png"
     for command in (["levels", die, "--plot", target], ["plot-matrix", die, "-o", target]):
         told = refused(capsys, *command)
-        assert told == f"error: cannot write the plot '{target}': No such file or directory\n"
+        assert told.startswith("error: ") and told.endswith("No such file or directory\n")
+        assert str(target) in told
 
 
 def test_an_mdp_asked_without_min_or_max_is_a_property_not_answered(tmp_path, capsys):
