@@ -81,12 +81,14 @@ class ExactModel:
     # ------------------------------------------------------------------ transitions
 
     def _read(self) -> None:
-        """Fill in the choices of all states, scaled to probabilities unless they are rates."""
+        """Fill in the choices of all states, scaled to probabilities unless they are rates.
+
+        How many commands share a state of a DTMC needs no count: dividing the row by its sum takes it out.
+        """
         model = self.model
         for number, layer in enumerate(model.layers):
             rows: dict[int, Row] = {}
             shares: dict[int, dict[str | None, Fraction]] = {}
-            ways = self._ways() if model.type is ModelType.DTMC else None
             for part in layer.parts:
                 states = np.flatnonzero(model.indicator(part.states)).tolist()
                 if part.event is None:
@@ -97,8 +99,6 @@ class ExactModel:
                     row = rows.setdefault(i, {})
                     total = Fraction(0)
                     for j, weight in self._moves(part.event, i):
-                        if ways is not None:
-                            weight /= ways[i]
                         row[j] = row.get(j, Fraction(0)) + weight
                         total += weight
                     own = shares.setdefault(i, {})
@@ -112,16 +112,6 @@ class ExactModel:
                 self.choices[i].append(row)
                 self.layers[i].append(number)
                 self.actions[i].append(share)
-
-    def _ways(self) -> list[int]:
-        """Return how many combinations of commands each state of a chain has."""
-        total = np.zeros(self.model.n_states, dtype=object)
-        for event in self.model.events:
-            ways = np.ones(self.model.n_states, dtype=object)
-            for commands in event.commands:
-                ways *= sum(self._mask(command.guard).astype(object) for command in commands)
-            total += ways
-        return [int(n) for n in total]
 
     def _moves(self, event: Event, state: int) -> Iterator[tuple[int, Fraction]]:
         """Yield where an event leads from a state, and with which weight."""

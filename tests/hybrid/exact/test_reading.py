@@ -190,3 +190,44 @@ def test_rewards_beyond_the_doubles_are_refused() -> None:
     model = build(f"{ONE} rewards s=0:1.5e308; s=0:1.5e308; endrewards")
     with pytest.raises(BuildError, match="less than 1.79e308"):
         reward_rates(model, 0, model.index)
+
+
+# ------------------------------------------------------------------ units
+
+
+def assert_units(model: SymbolicModel) -> None:
+    """The matrix itself, without shared blocks, is as close as its units say."""
+    exact = {(i, j): p for i, (row,) in enumerate(ExactModel(model).choices) for j, p in row.items()}
+    units = Fraction(model.layers[0].matrix.units)
+    off = [abs(Fraction(value) - exact[place]) / exact[place] for place, value in entries(model, 0).items()]
+    assert 0 < max(off) <= units * UNIT
+    assert units < 32
+
+
+def test_products_of_synchronised_commands_count_their_roundings() -> None:
+    modules = " ".join(
+        f"module m{i} x{i} : [0..1]; [a] true -> {w} : (x{i}'=1-x{i}) + {v} : true; endmodule"
+        for i, (w, v) in enumerate([("0.1", "0.3"), ("0.7", "1/3"), ("1.1", "0.9"), ("1/7", "1/9")])
+    )
+    assert_units(build(f"ctmc {modules}"))
+
+
+def test_united_values_count_their_distance() -> None:
+    model = build(
+        "ctmc module m x : [0..2]; [] x=0 -> 1 : (x'=1); [] x=1 -> 1.0000000000000004 : (x'=2); "
+        "[] x=2 -> 3 : (x'=0); endmodule"
+    )
+    assert model.layers[0].matrix.terminals.size == 2
+    assert_units(model)
+
+
+def test_what_is_left_of_large_rewards_carries_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mtbdd.rewards._SYMBOLIC_BITS", -1)
+    model = build(f"{ONE} rewards s=0:1e17; s=0:1; s=0:1e-20; s=0:-1e17; endrewards")
+    error = reward_error(model, 0, model.index)
+    assert error is not None
+    assert (
+        abs(Fraction(reward_rates(model, 0, model.index)[0].item()) - 1 - Fraction("1e-20"))
+        <= error[0]
+        < 1e-15
+    )

@@ -124,3 +124,28 @@ def test_numbers_that_leave_the_doubles_decide_nothing(text: str) -> None:
     """Infinity minus infinity is not a number, and no comparison with that holds."""
     with pytest.raises(EvaluationError, match="a double ends at 1.79e308"):
         enclose(parse_expression(text.replace("/1e310", "/1e300/1e10")), {"x": np.array([1])}, (1,))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(1 - x*0.0999999999)*3",
+        "3*(1 - x*0.0999999999)",
+        "1/(1 - x*0.0999999999)",
+        "(1 - x*0.0999999999)/7",
+        "pow(1 - x*0.0999999999, 3)",
+        "x*0.1*3*3*3*3*3*3*3*3/7/7/7/7/7/7",
+        "max(1 - x*0.0999999999, 1e-30)",
+        "x>3 ? 1 - x*0.0999999999 : 2",
+    ],
+)
+def test_errors_travel_through_operators(text: str) -> None:
+    """What cancels leaves few correct digits, whichever operand it is."""
+    x = np.arange(11)
+    expression = parse_expression(text)
+    found = enclose(expression, {"x": x}, (11,))
+    assert found.error is not None
+    for i, (value, error) in enumerate(zip(found.values.tolist(), found.error.tolist(), strict=True)):
+        exact = real_of(evaluate(expression, {"x": i}))  # type: ignore[arg-type]
+        assert isinstance(exact, Fraction)
+        assert abs(Fraction(value) - exact) <= Fraction(error) <= abs(exact) * 33 * Fraction(1, 2**53)
