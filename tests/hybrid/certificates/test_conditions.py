@@ -314,7 +314,12 @@ def test_truths(tmp_path: Path) -> None:
 
 def test_complements_are_rounded_outward(tmp_path: Path) -> None:
     text = "dtmc module m x:[0..2]; [] x=0 -> 1e-20:(x'=1) + 1-1e-20:(x'=2); endmodule"
-    found = make(tmp_path, text, "P=? [ G x!=1 ]").verify().finding
+    case = make(tmp_path, text, "P=? [ G x!=1 ]")
+
+    def tight(c: Certificate) -> None:
+        c.parts[0].lower[0], c.parts[0].upper[0] = 0.9e-20, 1.1e-20
+
+    found = case.spoilt(tight).finding
     assert found.lower == 1 - 2**-53 and found.upper == 1
     found = make(tmp_path, text, "P=? [ G x!=2 ]").verify().finding
     assert found.lower is not None and found.upper is not None
