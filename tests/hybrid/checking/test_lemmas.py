@@ -138,6 +138,9 @@ def test_the_rounding_of_many_steps_adds_up(steps: int) -> None:
     for _ in range(steps):
         x, y = a * x + (1 - a) * y, b * x + (1 - b - c) * y + c
     assert_holds(check(text, f"P=? [ F<={steps} s=2 ]"), x, 1e-11)
+    # It is not taken for settled if differences count as they are, either.
+    answer = check(text, f"P=? [ F<={steps} s=2 ]", absolute=True, epsilon=1e-9)
+    assert_holds(answer, x, 1e-9 / float(x))
 
 
 def test_the_fixed_point_lies_between_bounds_of_any_width() -> None:
