@@ -71,6 +71,29 @@ def test_lower_bounds_are_rounded_down_and_upper_bounds_up(
         optima.assert_encloses(found, rewards, max(2 * epsilon, 1e-11))
 
 
+@pytest.mark.parametrize("method", ["optimistic", "interval"])
+@pytest.mark.parametrize("maximise", [False, True], ids=["min", "max"])
+def test_bounds_that_stand_still_are_rounded_outward(method: str, maximise: bool) -> None:
+    """Without cycles iterates come to an end: rounded to nearest, half of them lie above the optimum."""
+    rng, n = np.random.default_rng(7300), 40
+    commands = []
+    for s in range(n):
+        for _ in range(2):
+            a, b, c = (2 * int(w) + 1 for w in rng.integers(SCALE // 16, SCALE // 8, 3))
+            to = min(s + 1, n), min(s + 2, n), n, n + 1
+            parts = zip((SCALE - a - b - c, a, b, c), to, strict=True)
+            commands.append(f"[] x={s} -> " + " + ".join(f"{w}/{SCALE}:(x'={t})" for w, t in parts) + ";")
+    body = "\n".join(commands)
+    text = f"mdp module m x:[0..{n + 1}];\n{body}\n[] x>={n} -> true; endmodule\ninit true endinit"
+    model, mdp = optima.build_mdp(text)
+    target = optima.states_of(mdp, lambda v: v["x"] == n)
+    start = [Fraction(int(s in target)) for s in range(mdp.graph.n_states)]
+    exact = optima.steps_back(mdp, start, n + 1, maximise, frozen=target)
+    word = "max" if maximise else "min"
+    found = optima.checked(model, f"P{word}=? [ F x={n} ]", method=method, epsilon=1e-15, backend="cpu")
+    optima.assert_encloses(found, exact, 1e-11)
+
+
 @pytest.mark.parametrize("maximise", [False, True], ids=["min", "max"])
 @pytest.mark.parametrize("steps", [2, 3, 5, 8])
 def test_every_step_adds_its_rounding_to_the_bounds(maximise: bool, steps: int) -> None:
@@ -155,6 +178,26 @@ def test_sums_of_many_probabilities_are_off_by_as_many_roundings(count: int) -> 
     for k in range(1, count, 9):
         answer = hybrid.check(model, f"Pmax=? [ X s>0 & s<={k} ]", backend="cpu")
         assert Fraction(answer.lower) <= Fraction(k, count) <= Fraction(answer.upper)
+
+
+def test_a_least_reward_is_not_earned_by_missing_the_target() -> None:
+    """The way to the trap costs less than the one to the target, which it misses."""
+    text = """
+    mdp
+    module m
+      s : [0..3];
+      [trap] s=0 -> (s'=1);
+      [half] s=0 -> 0.5 : (s'=1) + 0.5 : (s'=3);
+      [way] s=0 -> (s'=2);
+      [on] s=2 -> (s'=3);
+      [stay] s=1 -> true;
+      [done] s=3 -> true;
+    endmodule
+    rewards [trap] true : 1; [half] true : 1; [way] true : 5; [on] true : 2; endrewards
+    """
+    for engine in ("hybrid", "explicit"):
+        answer = hybrid.check(build(text), "Rmin=? [ F s=3 ]", backend="cpu", engine=engine)
+        assert Fraction(answer.lower) <= 7 <= Fraction(answer.upper)
 
 
 # ------------------------------------------------------------------ inductive bounds
