@@ -19,12 +19,12 @@ from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import NotConvergedError, StateValues, UnknownError
 from hybrid.properties import parse_properties, resolve_properties
 from mtbdd.build import build_model
-from mtbdd.language import parse_model, resolve
+from mtbdd.language import LanguageError, parse_model, resolve
 from mtbdd.model import SymbolicModel
 from tests.attack.evaluate import Evaluator, Expected
 from tests.attack.families import random_spec
 from tests.attack.formulas import Bounded
-from tests.attack.judge import FAILURES, Verdict, judge, judge_number
+from tests.attack.judge import BEYOND_DOUBLES, FAILURES, Verdict, judge, judge_number
 from tests.attack.questions import Question, questions
 from tests.attack.spec import Expanded, Spec
 
@@ -130,8 +130,9 @@ def run_case(case: Case) -> Record:
         if model.n_states != case.model.size:
             note(Verdict("wrong", f"{model.n_states} states, expected {case.model.size}"), "")
             return record
-    except Exception:
-        note(Verdict("crash", traceback.format_exc()), "")
+    except Exception as error:
+        beyond = isinstance(error, LanguageError) and BEYOND_DOUBLES.search(str(error))
+        note(Verdict("refused" if beyond else "crash", traceback.format_exc()), "")
         return record
     for question in case.questions:
         verdict, count = _judge_question(model, case, question)

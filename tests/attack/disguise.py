@@ -21,13 +21,15 @@ CONSTANTS = (
 _LONGEST = 10**15
 
 
-def disguised(rng: Random, number: Numeral, state: int | None = None) -> Numeral:
+def disguised(rng: Random, number: Numeral, state: int | None = None, constants: bool = True) -> Numeral:
     """Return a number as an expression with the same value; itself where it is too long to be written so.
 
     Parameters
     ----------
     state : int, optional
         Value of the variable s where the expression is looked at.
+    constants : bool
+        Whether the model declares `CONSTANTS`.
     """
     value = number.value
     if max(abs(value.numerator), value.denominator) > _LONGEST or value <= 0:
@@ -38,13 +40,16 @@ def disguised(rng: Random, number: Numeral, state: int | None = None) -> Numeral
         lambda: f"({_plain(value / 3)})*3",
         lambda: f"1-({_plain(1 - value)})",
         lambda: _sum(value, Fraction(10) ** rng.randint(3, 8)),
-        lambda: f"(({_plain(value / Fraction(1, 10))})*tenth)",
-        lambda: f"(({_plain(value / Fraction(1, 3))})*third)",
-        lambda: f"({_plain(value)}+large-large)",
         lambda: f"max({_plain(value)}, {_plain(value * Fraction(9, 10))})",
         lambda: f"(({_plain(value * 4)})*pow(0.5, 2))",
         lambda: f"(s>=-100 ? {_plain(value)} : 1)" if state is not None else _plain(value),
     ]
+    if constants:
+        forms += [
+            lambda: f"(({_plain(value / Fraction(1, 10))})*tenth)",
+            lambda: f"(({_plain(value / Fraction(1, 3))})*third)",
+            lambda: f"({_plain(value)}+large-large)",
+        ]
     if state is not None and value.numerator < 10**9:
         forms += [lambda: f"(s+{value.numerator - state})/{value.denominator}"] * 2
     text = rng.choice(forms)().replace("+-", "-").replace("--", "+")

@@ -13,7 +13,7 @@ from hybrid.checking.answer import Answer
 from tests.attack.evaluate import Expected
 from tests.attack.formulas import Bounded, Formula
 
-__all__ = ["ENCLOSING", "FAILURES", "VERDICTS", "Verdict", "judge", "judge_number"]
+__all__ = ["BEYOND_DOUBLES", "ENCLOSING", "FAILURES", "VERDICTS", "Verdict", "judge", "judge_number"]
 
 ENCLOSING = ("auto", "optimistic", "interval")  # methods that promise bounds
 
@@ -27,6 +27,10 @@ _UNKNOWN = re.compile(r"unknown at this precision")
 _NOT_CONVERGED = re.compile(
     "iteration limit was reached|no upper bound could be verified|no longer finite|broke down"
     "|no longer comes closer"
+)
+# What doubles cannot hold, told as such: of a model when it is built, and of rewards.
+BEYOND_DOUBLES = re.compile(
+    "less than 1.79e308|at least 2.23e-308|rewards of both signs cancel|infinite values that cancel"
 )
 _REFUSED = re.compile(r"rewards below zero that may be earned for ever")
 
@@ -45,10 +49,11 @@ def judge(expected: Expected, answer: Answer, formula: Formula, options: Mapping
         return _judge_error(expected, answer.error, formula)
     if expected.kind == "none":
         return Verdict("wrong", f"expected an error, got {answer.value!r}")
+    if answer.kind == "estimate":
+        promised = options["method"] in ENCLOSING
+        return Verdict("wrong", "an estimate by a method with bounds") if promised else Verdict("estimate")
     if expected.kind in ("truth", "count"):
         kind = bool if expected.kind == "truth" else int
-        if options["method"] not in ENCLOSING and answer.lower is None:
-            return Verdict("estimate")
         good = type(answer.value) is kind and answer.value == expected.truth
         return (
             Verdict("right") if good else Verdict("wrong", f"expected {expected.truth}, got {answer.value!r}")
@@ -101,6 +106,8 @@ def _judge_error(expected: Expected, error: str, formula: Formula) -> Verdict:
         return Verdict("missed" if graph else "unknown", error)
     if _NOT_CONVERGED.search(error):
         return Verdict("not converged", error)
+    if BEYOND_DOUBLES.search(error):
+        return Verdict("refused", error)
     if _REFUSED.search(error):
         # The refusal is for all states together: also for an infinite value beside one that does not exist.
         allowed = expected.kind == "none" or math.inf in (expected.low, expected.high, *expected.end)

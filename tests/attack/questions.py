@@ -230,7 +230,7 @@ class _Writer:
         rng = self.rng
         constant = Constant(numeral(rng.choice(("1", "2", "3", "0.1", "1/3", "1e-9", "7"))))
         if rng.random() < 0.3:
-            constant = Constant(disguised(rng, constant.numeral))
+            constant = Constant(disguised(rng, constant.numeral, constants=False))
         operator = rng.choice(("+", "-", "*", "/"))
         if rng.random() < 0.4:
             return Arithmetic(operator, self.operator(None), self.operator(None))

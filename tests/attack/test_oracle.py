@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 from random import Random
 
@@ -12,6 +13,7 @@ from hybrid.checking.answer import Answer
 from hybrid.checking.quantities import Work
 from tests.attack import balls, linear
 from tests.attack.chains import ChainOracle, Window
+from tests.attack.disguise import CONSTANTS, disguised
 from tests.attack.evaluate import Evaluator, Expected
 from tests.attack.families import FAMILIES, KINDS, random_spec
 from tests.attack.formulas import Atom, Filtered, Path, Probability, Reward
@@ -190,6 +192,17 @@ def test_numerals_are_what_they_say():
             for w in row:
                 first, *rest = w.text.split("-1")
                 assert rest or Fraction(first) == w.value
+
+
+def test_expressions_are_what_they_stand_for():
+    rng = Random(6)
+    known = {name: value for name, _, value in CONSTANTS} | {"s": -3, "pow": pow, "max": max}
+    for _ in range(200):
+        number = numeral(rng.choice(("0.1", "1/3", "0.999", "7", "0.000000001", "0.419372688353671")))
+        text = disguised(rng, number, -3).text.split("?")[0]
+        if ":" not in text and "s>=" not in text:
+            exact = eval(re.sub(r"\d+(\.\d+)?", r"Fraction('\g<0>')", text), {"Fraction": Fraction}, known)
+            assert exact == number.value, text
 
 
 def test_decimals_are_near():

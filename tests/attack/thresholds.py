@@ -29,7 +29,7 @@ def threshold_near(rng: Random, value: Fraction, any_size: bool) -> Numeral:
             found = decimal
     elif draw < 0.9 and value:
         found = decimal_near(value, rng.randint(13, 17), rng.choice((-2, -1, 0, 0, 0, 1, 2)))
-    found = max(found, numeral("0"), key=_value)
+    found = min(max(found, numeral("0"), key=_value), numeral("1e308"), key=_value)
     return found if any_size else min(found, numeral("1"), key=_value)
 
 
