@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["OPEN_CASES", "OPEN_FAULTS"]
 
 # Numbers of cases of `test_attack`.
-OPEN_CASES: frozenset[int] = frozenset({2})
+OPEN_CASES: frozenset[int] = frozenset()
 
 # Names of faults of `test_known_faults`, or of their runs with an engine and a method.
 OPEN_FAULTS: frozenset[str] = frozenset(
@@ -16,6 +16,5 @@ OPEN_FAULTS: frozenset[str] = frozenset(
         "S10.mdp-0",
         "S10.mdp-1-reference-auto",
         "S10.mdp-2",
-        "S-width",
     }
 )

@@ -194,10 +194,12 @@ def in_blocks(time, continuous=False):
 def steps_left_out():
     for steps in ("1000000", "1000000000", "1000000000000"):
         low, high = in_blocks(steps)
-        text = BLOCKS.format(kind="dtmc")
-        yield Fault(f"S3.F-{steps}", text, f"P=? [ F[{steps},{steps}] s=0|s=2 ]", (low, high))
-        yield Fault(f"S3.I-{steps}", text, f"R=? [ I={steps} ]", (low, high))
-        yield Fault(f"S3.G-{steps}", text, f"P=? [ G[{steps},{steps}] s=1|s=3|s=4 ]", (1 - high, 1 - low))
+        text, engines = BLOCKS.format(kind="dtmc"), ENGINES if steps == "1000000" else ("hybrid",)
+        yield Fault(f"S3.F-{steps}", text, f"P=? [ F[{steps},{steps}] s=0|s=2 ]", (low, high), engines)
+        yield Fault(f"S3.I-{steps}", text, f"R=? [ I={steps} ]", (low, high), engines)
+        yield Fault(
+            f"S3.G-{steps}", text, f"P=? [ G[{steps},{steps}] s=1|s=3|s=4 ]", (1 - high, 1 - low), engines
+        )
     low, high = in_blocks("1000000000000")
     middle = (low + Fraction(2, 3)) / 2  # between the value and that of a chain without the link
     truth = f"P>={float(middle):.9f} [ F[1000000000000,1000000000000] s=0|s=2 ]"
