@@ -34,7 +34,7 @@ def random_spec(rng: Random, kind: str | None = None, family: str | None = None)
         return module_spec(rng, kind)
     structure = _structure(rng, kind, family)
     low = rng.choice((0, 0, 0, 1, -3))
-    style = rng.choice(_STYLES)
+    style = "tiny" if family == "walk" and rng.random() < 0.5 else rng.choice(_STYLES)
     rates = rng.choice(("plain", "plain", "stiff", "stiff", "extreme"))
     tiny = tiny_decimals(rng)
     disguise = rng.random() < 0.25
@@ -48,7 +48,9 @@ def random_spec(rng: Random, kind: str | None = None, family: str | None = None)
             if kind == "ctmc":
                 numbers = [rate(rng, rates if rng.random() < 0.8 else "plain") for _ in successors]
             else:
-                numbers = weights(rng, len(successors), row_style, tiny, rare_first=rng.random() < 0.7)
+                numbers = weights(
+                    rng, len(successors), row_style, tiny, rare_first=family == "walk" or rng.random() < 0.7
+                )
             if disguise:
                 numbers = [disguised(rng, p, s + low) if rng.random() < 0.5 else p for p in numbers]
             updates = tuple(
@@ -126,14 +128,14 @@ def _add_choices(rng: Random, kind: str, family: str, structure: Structure) -> N
 def _walk(rng: Random, kind: str) -> Structure:
     """Return a walk, to one side or to both, whose failures lead back to its start."""
     steps = rng.randint(2, 5 if kind == "mdp" else 12 if kind == "ctmc" else 20)
-    ends = rng.random() < 0.6
-    if rng.random() < 0.5:
+    ends = rng.random() < 0.8
+    if rng.random() < 0.35:
         found = [[[s + 1, 0]] for s in range(steps)]
         return [*found, [[steps] if ends else [0]]]
     # State 0 is the middle; odd states lie on one side, even ones on the other.
     half = max(1, steps // 2)
     last = 2 * half
-    found = [[[1, 2]]]
+    found = [[[1, 2]] if rng.random() < 0.5 else [[1, 2, 0]]]
     for s in range(1, last + 1):
         onward = s + 2
         found.append([[s] if ends else [0]] if onward > last else [[onward, 0]])
