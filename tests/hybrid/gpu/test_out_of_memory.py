@@ -150,9 +150,8 @@ def test_the_command_line_says_out_of_memory(
     with failing_device(kind, number):
         assert main(arguments) == 1
     shown = capsys.readouterr()
-    assert "error: out of memory: " in shown.err
-    assert "Traceback" not in shown.err
-    assert "Result" not in shown.out
+    assert "not answered: out of memory: " in shown.out
+    assert "Traceback" not in shown.err + shown.out
 
 
 def test_a_failure_is_the_one_with_the_number() -> None:
