@@ -86,9 +86,9 @@ def relax_in_place(
         Greatest absolute change and greatest change relative to the new value; an element that stays the same
         counts as no relative change, also where it is zero. NaN if some change is undefined.
     """
-    if b is not None:
-        out += b
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        if b is not None:
+            out += b
         out /= diagonal
         if omega != 1.0:
             # Without relaxation the old iterate takes no part, not even as 0 * inf.

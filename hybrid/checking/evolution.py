@@ -189,7 +189,7 @@ class Evolution:
         flat = 1.0 / self.rate if leaps is None else 0.0
         result, course, greatest = self._weighted(rewards, poisson.left, above, flat)
         if leaps is not None:
-            result += leaps.added_up(rewards, poisson.left) / self.rate
+            result = result + leaps.added_up(rewards, poisson.left) / self.rate
             course.terms += 2
         tail = poisson.left_tail + poisson.right_tail
         missing = greatest * (poisson.left_tail * poisson.left + poisson.excess) / self.rate
@@ -202,12 +202,13 @@ class Evolution:
     def _leaps(self, start: Vector, steps: int) -> Leaps | None:
         """Return the steps as powers of a dense matrix where that pays: not if values settle before long."""
         size = self._matrix.shape[0]
-        if self._space.xp is not np or not leaps_pay(size, steps):
+        if not leaps_pay(size, steps):
             return None
         leaps = dense_leaps(self._matrix, self._divisor, self.rate if self.continuous else None, self._b)
         x = leaps.after(start, FEWEST_STEPS // 2)
         change = float(np.abs(leaps.after(x, 1) - x).max())
-        return None if self._may_stop(x, change, steps - FEWEST_STEPS // 2, _Course()) else leaps
+        there = self._space.vector(x)
+        return None if self._may_stop(there, change, steps - FEWEST_STEPS // 2, _Course()) else leaps
 
     def _vectors(self, start: Vector) -> Pair:
         """Return the start and room for the value after a step, in the workspace."""
@@ -231,7 +232,7 @@ class Evolution:
         made = products = 0
         leaps = self._leaps(start, first) if flat == 0.0 else None
         if leaps is not None:
-            pair[first % 2][:] = leaps.after(start, first)
+            pair[first % 2][...] = self._space.vector(leaps.after(start, first))
             made, products = first, leaps.products - first
         while True:
             x = pair[made % 2]

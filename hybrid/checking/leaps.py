@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.checking.explicit import ExplicitMatrix
-from hybrid.operator import HybridMatrix
+from hybrid.operator import HybridMatrix, inject
 
 __all__ = ["FEWEST_STEPS", "MOST_STATES", "Leaps", "dense_leaps", "leaps_pay"]
 
@@ -126,8 +126,10 @@ def dense_leaps(
     """
     size = divisor.size
     a = np.empty((size, size), dtype=np.longdouble)
+    # On the host, wherever the matrix is.
+    plain = inject(matrix.symbolic, level=0, backend="reference")
     for column, unit in enumerate(np.eye(size)):
-        a[:, column] = matrix.multiply(unit)
+        a[:, column] = plain.multiply(unit)
     c = np.zeros(size, dtype=np.longdouble) if b is None else b.astype(np.longdouble)
     if rate is None:
         return Leaps(a / divisor[:, None], c / divisor)

@@ -93,7 +93,11 @@ class BackwardInduction:
     ) -> list[Exact]:
         """Return values after steps of ``x = opt (gains + P x)`` in some states, the others' values fixed."""
         x = [finite(value) for value in values]
-        for _ in range(steps):
+        each = sum(1 + len(row) for i in states for row in self.choices[i])
+        for made in range(steps):
+            # What settles at all does so in as many steps as there are states.
+            if made > len(self.choices) and (steps - made) * each > self._budget.left:
+                raise NotExactError(f"{steps} steps, each of which changes something, are too many")
             new = self._step(x, states, gains)
             if all(x[i] == value for i, value in new.items()):
                 break

@@ -139,7 +139,10 @@ def _approximate(options: Sequence[Sequence[Option]], policy: Policy, maximise: 
             x = np.linalg.solve(system, gains[current])
         except np.linalg.LinAlgError:
             break
-        worth = sign * (gains + np.bincount(number, weight * x[column], len(every)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            worth = sign * (gains + np.bincount(number, weight * x[column], len(every)))
+        if not bool(np.isfinite(worth).all()):
+            break
         best = np.maximum.reduceat(worth, first)
         better = best > worth[current] + _GAIN * np.abs(worth[current])
         if not bool(better.any()):

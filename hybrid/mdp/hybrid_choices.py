@@ -256,9 +256,10 @@ class HybridChoices(ChoiceOperator):
         own = e.operand(gains)
         if product is None:
             return own
-        if len(e.factors):
-            product *= e.operand(e.factors)
-        return product + own
+        with np.errstate(over="ignore", invalid="ignore"):
+            if len(e.factors):
+                product *= e.operand(e.factors)
+            return product + own
 
     def _choices(self, x: Array) -> tuple[Array, Array]:
         xp = self.space.xp

@@ -199,7 +199,8 @@ class Topological:
         else:
             values = 0.5 * (lower + upper)
         residual = true_residual(matrix, values, b, diagonal, np.empty_like(b))
-        difference = width_of(self.criterion, upper - lower, lower)
+        with np.errstate(invalid="ignore"):
+            difference = width_of(self.criterion, upper - lower, lower)
         return Enclosure(values, status, iterations, seconds, difference, residual, lower, upper)
 
     def _covers(self, delta: float, upper: Vector, inner: float) -> bool:

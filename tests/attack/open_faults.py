@@ -8,13 +8,4 @@ __all__ = ["OPEN_CASES", "OPEN_FAULTS"]
 OPEN_CASES: frozenset[int] = frozenset()
 
 # Names of faults of `test_known_faults`, or of their runs with an engine and a method.
-OPEN_FAULTS: frozenset[str] = frozenset(
-    {
-        "S10.dtmc-0",
-        "S10.dtmc-1",
-        "S10.dtmc-2",
-        "S10.mdp-0",
-        "S10.mdp-1-reference-auto",
-        "S10.mdp-2",
-    }
-)
+OPEN_FAULTS: frozenset[str] = frozenset()
