@@ -53,6 +53,7 @@ __all__ = ["Checker", "UnsupportedError"]
 _log = logging.getLogger(__name__)
 
 _LOOSE = 1000.0  # times epsilon that bounds may be apart before exact answers are tried
+_FEW_WORDS = 40  # letters of a message that says nothing of use
 _FEW_STATES = 5000  # beyond, exact answers are not worth trying
 _FAILURES = (NotConvergedError, UnknownError, UnsupportedError)
 _FINE = 1e-12  # precision of the second attempt at a comparison that the first one left unknown
@@ -113,6 +114,8 @@ class Checker(FormulaChecker):
             summary = self._patient_summary(prop.formula)
         except (*_FAILURES, LanguageError, PropertyError, OptionError) as fault:
             error = str(fault)
+        except MemoryError as fault:
+            raise _told(fault) from fault
         except RecursionError:
             error = "expected a property nested less deeply; split it with labels"
         seconds = time.perf_counter() - start
@@ -260,6 +263,16 @@ def _check_storage(model: SymbolicModel, options: CheckOptions) -> None:
             f"storage {options.storage!r} holds the matrix of a chain; the choices of an MDP are written out "
             "in one format, a row a choice: leave the storage out"
         )
+
+
+def _told(fault: MemoryError) -> MemoryError:
+    """Return a memory fault that says what to do; libraries beneath us may say next to nothing."""
+    if len(str(fault)) > _FEW_WORDS:
+        return fault
+    return MemoryError(
+        f"memory could not be allocated ({fault or 'no detail was given'}): free some, choose another "
+        "--backend or --level, or a smaller model"
+    )
 
 
 def _time(expression: Expression) -> float:

@@ -194,7 +194,8 @@ class Evolution:
         tail = poisson.left_tail + poisson.right_tail
         missing = greatest * (poisson.left_tail * poisson.left + poisson.excess) / self.rate
         missing += greatest * course.rest
-        course.left_out *= time
+        # Weights next to underflow are off by no more than this.
+        course.left_out = course.left_out * time + (course.terms + 1) * 2.0**-1022 * greatest
         return self._bounds(result, course, greatest * time, missing, poisson.slack + 2 * tail, scale=time)
 
     # ------------------------------------------------------------------ steps

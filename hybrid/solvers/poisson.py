@@ -19,6 +19,7 @@ from hybrid.solvers.enclosure import UNIT
 
 __all__ = ["PoissonWeights", "poisson_weights"]
 
+_NORMAL = 2.0**-960  # weights below it are part of the tail: their products would have no digits left
 _TAIL = 1e-40  # so small that even tiny results keep their digits; a few standard deviations more
 
 
@@ -87,6 +88,7 @@ def poisson_weights(mean: float) -> PoissonWeights:
     up = np.cumprod(mean / np.arange(mode + 1, mode + reach + 1, dtype=np.float64))
     # Two terms more than none: where hardly anything happens, they are what happens.
     down, up = down[down > _TAIL], up[: max(int((up > _TAIL).sum()), 2)]
+    up = up[up > _NORMAL]
     weights = np.concatenate((down[::-1], [1.0], up))
     left, right = mode - down.size, mode + up.size
     total = float(weights.sum())
@@ -99,4 +101,8 @@ def poisson_weights(mean: float) -> PoissonWeights:
     above = float(weights[-1]) * ratio / (1.0 - ratio)
     # Each step of a recursion rounds twice; cumulated sums and the total add as much again.
     slack = (4 * weights.size + 256) * UNIT
-    return PoissonWeights(left, right, weights, below, above, above / (1.0 - ratio), slack)
+    # Bounds on tails are rounded, too, and may underflow.
+    below, above, excess = (
+        tail * (1.0 + 2.0**-40) + _NORMAL if tail else 0.0 for tail in (below, above, above / (1.0 - ratio))
+    )
+    return PoissonWeights(left, right, weights, below, above or _NORMAL, excess or _NORMAL, slack)

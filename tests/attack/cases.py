@@ -173,6 +173,11 @@ def _judge_states(model: SymbolicModel, case: Case, question: Question) -> tuple
         found = checker.evaluate(prop.formula)
     except (NotConvergedError, UnknownError, UnsupportedError):
         return None, 0
+    except LanguageError as error:
+        # The same refusal as that of the answer.
+        if BEYOND_DOUBLES.search(str(error)):
+            return None, 0
+        raise
     expected = case.evaluator.values(question.formula)
     order = _order(model, case.model)
     for place, state in enumerate(order):
