@@ -182,7 +182,10 @@ class Evolution:
     def integral(self, rewards: Vector, time: float) -> StateValues:
         """Return what `rewards` per unit of time, not negative, add up to over a time; for a CTMC."""
         if self.rate == 0.0:
-            values = rewards * time
+            with np.errstate(over="ignore"):
+                values = rewards * time
+            if not bool(np.isfinite(values).all()):
+                raise NotConvergedError("values along a path", Status.DIVERGED, 0, math.inf)
             return StateValues(values, *widened(values, 4 * UNIT))
         poisson = poisson_weights(self.rate * time)
         leaps, above = self._leaps(rewards, poisson.left), poisson.above() / self.rate
