@@ -173,9 +173,13 @@ class Topological:
             reached = (b[rows] > 0.0) | ((strip != 0.0) @ (upper > 0.0))
             if not reached.any():
                 continue
-            lost = reached * (underflow * diagonal[rows])
-            below = np.maximum(b[rows] + strip @ lower - lost, 0.0)
-            above = b[rows] + strip @ upper + lost
+            with np.errstate(over="ignore", invalid="ignore"):
+                lost = np.where(reached, underflow * diagonal[rows], 0.0)
+                below = np.maximum(b[rows] + strip @ lower - lost, 0.0)
+                above = b[rows] + strip @ upper + lost
+            if not bool(np.isfinite(above).all()):
+                status = Status.DIVERGED
+                break
             delta = float((1.0 - np.divide(below, above, out=np.ones_like(above), where=above > 0)).max())
             solved = inner.solve(part, diagonal[rows], above, slack, ceiling, progress)
             iterations += solved.iterations
