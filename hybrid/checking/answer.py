@@ -65,10 +65,11 @@ class Answer:
             return None
         if not self.proven or (self.value is not None and self.lower is None):
             return "estimate"
-        if self.statistics.method in (None, "exact"):
-            return "exact"
-        tight = self.lower == self.upper and not isinstance(self.value, bool) and self.value is not None
-        return "exact" if tight else "certified"
+        method = self.statistics.method
+        if isinstance(self.value, bool):
+            return "exact" if method in (None, "exact") else "certified"
+        tight = self.value is not None and self.lower == self.upper
+        return "exact" if tight or method == "exact" else "certified"
 
     def record(self) -> dict[str, Any]:
         """Return the answer as plain JSON values."""

@@ -37,6 +37,8 @@ def model(tmp_path_factory):
         ("P>0.5 [ F s=12 ]", "auto", "certified"),
         ("P=? [ F<=3 s=2 ]", "jacobi", "certified"),
         ("P=? [ F s<=12 ]", "jacobi", "exact"),
+        ("P>=1 [ F s<=12 ]", "auto", "exact"),
+        ("(P=? [ F s<=12 ])/3", "auto", "certified"),
         ("filter(range, P=? [ F s=12 ])", "jacobi", "estimate"),
         ("filter(range, P=? [ F s=12 ])", "auto", "certified"),
         ("P=? [ F unknown ]", "auto", None),
