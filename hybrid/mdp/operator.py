@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.mdp.offers import Groups
-from hybrid.solvers.enclosure import underflow_of
+from hybrid.solvers.enclosure import least_closure, underflow_of
 from hybrid.solvers.workspace import Array, Pair, Workspace
 
 __all__ = ["NO_CHOICE", "ChoiceOperator"]
@@ -90,16 +90,7 @@ class ChoiceOperator(ABC):
         Steps of zeros and ones, which never underflow.  Time: a step and a look a round, for as many rounds
         as the graph is deep.
         """
-        space, xp = self.space, self.space.xp
-        inside, reached = self.zeros(), self.zeros()
-        while True:
-            self.improve(inside, reached)
-            reached += inside
-            xp.greater(reached, 0.0, out=reached)
-            (more,) = space.read((reached != inside).any())
-            if not more:
-                return inside
-            inside, reached = reached, inside
+        return least_closure(self.space, self.zeros(), self.improve)
 
     # ------------------------------------------------------------------ steps
 

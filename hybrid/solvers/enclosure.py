@@ -19,6 +19,7 @@ tells zeros from values too small for a double.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -26,7 +27,7 @@ import numpy as np
 
 from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status, Sweeper, Vector
 from hybrid.solvers.host import workspace_of
-from hybrid.solvers.workspace import Array, Steps
+from hybrid.solvers.workspace import Array, Steps, Workspace
 
 __all__ = [
     "FLOOR",
@@ -37,6 +38,7 @@ __all__ = [
     "EnclosingMethod",
     "Enclosure",
     "Outcome",
+    "least_closure",
     "settle_tiny",
     "underflow_of",
     "width_of",
@@ -175,17 +177,8 @@ class DirectedSystem:
         Products with zeros and ones alone, which never underflow.  Time: a product and a look a round, for as
         many rounds as the graph is deep.
         """
-        space, xp = self.space, self.space.xp
-        inside = space.vector(np.asarray(self._b > 0.0, dtype=np.float64))
-        flow = xp.empty(self.size)
-        while True:
-            space.multiply(inside, flow)
-            flow += inside
-            xp.greater(flow, 0.0, out=flow)
-            (more,) = space.read((flow != inside).any())
-            if not more:
-                return inside
-            inside, flow = flow, inside
+        inside = self.space.vector(np.asarray(self._b > 0.0, dtype=np.float64))
+        return least_closure(self.space, inside, self.space.multiply)
 
     def raised(self, positive: Array) -> Steps:
         """Return the steps `down` of the system with b raised above the floor in some rows.
@@ -258,6 +251,27 @@ def width_of(criterion: Criterion, gap: Array, x: Array, xp: Any = np) -> Array:
             relative[part == 0.0] = 0.0
             greatest.append(relative.max())
     return xp.stack(greatest).max()
+
+
+def least_closure(space: Workspace, inside: Array, step: Callable[[Array, Array], None]) -> Array:
+    """Return the least set that holds a set and what a step leads to from it, as zeros and ones, shape (n,).
+
+    Parameters
+    ----------
+    inside : array, shape (n,), float64
+        Zeros and ones; overwritten.
+    step : callable
+        ``step(x, out)`` writes numbers that are positive where x leads to.
+    """
+    reached = space.xp.empty(inside.size)
+    while True:
+        step(inside, reached)
+        reached += inside
+        space.xp.greater(reached, 0.0, out=reached)
+        (more,) = space.read((reached != inside).any())
+        if not more:
+            return inside
+        inside, reached = reached, inside
 
 
 def _exceeds(x: Vector, limit: float) -> bool:
