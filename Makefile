@@ -1,4 +1,4 @@
-# Targets: venv demo test attack mutants test-gpu sanitize-gpu lint bench clean.  `make demo` is the first to try.
+# Targets: venv demo test seeds attack mutants test-gpu sanitize-gpu lint bench clean.  `make demo` is the first to try.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 CANDIDATES := python3.12 python3.11 python3 python
 PROBE := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))
 
-.PHONY: venv demo test attack mutants test-gpu sanitize-gpu lint bench clean
+.PHONY: venv demo test seeds attack mutants test-gpu sanitize-gpu lint bench clean
 
 venv: $(STAMP)
 
@@ -38,6 +38,14 @@ demo: venv
 WORKERS ?= auto
 test: venv
 	PYTHONHASHSEED=$${PYTHONHASHSEED:-0} $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+# The tests that draw random numbers, with twenty other seeds, or with those of SEEDS.
+SEEDS ?= 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20
+seeds: venv
+	for seed in $(SEEDS); do \
+	  HYBRID_TEST_SEED=$$seed PYTHONHASHSEED=$$seed $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q \
+	    --seeded -m 'not gpu' || exit; \
+	done
 
 # One-line mutations, each of which some test has to notice; see tests/mutants. MUTANTS="--only 'cpu-*'" takes some.
 mutants: venv

@@ -47,6 +47,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="of the tests marked 'gpu', only the first case of every function (for slow tools)",
     )
+    parser.addoption(
+        "--seeded",
+        action="store_true",
+        help="only tests that draw random numbers: the others do not know the seed",
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -57,6 +62,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         function = getattr(item, "function", None)
         if hypothesis.is_hypothesis_test(function):
             hypothesis.seed(_SEED)(function)
+    if config.getoption("--seeded"):
+        _keep(config, items, [item for item in items if _draws(item)])
     if not config.getoption("--first-cases"):
         return
     seen: set[tuple[Path, str]] = set()
@@ -66,7 +73,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("gpu") is not None and function not in seen:
             seen.add(function)
             kept.append(item)
-    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    _keep(config, items, kept)
+
+
+def _draws(item: pytest.Item) -> bool:
+    """Return whether a test depends on the seed."""
+    function = getattr(item, "function", None)
+    return hypothesis.is_hypothesis_test(function) or "rng" in getattr(item, "fixturenames", ())
+
+
+def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[pytest.Item]) -> None:
+    chosen = set(map(id, kept))
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
     items[:] = kept
 
 

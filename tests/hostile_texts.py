@@ -115,7 +115,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         "expected an integer up to 9223372036854775807, got '7777777777777777777777777777777777777777'",
     ),
     "a million variables": (
-        model("".join(f"a{i}:bool;" for i in range(80_000))),
+        model("".join(f"a{i}:bool;" for i in range(25_000))),
         "expected at most 20000 variables in a model, got more; raise the limit 'variables'",
     ),
     "more bits than diagrams have levels for": (
@@ -149,12 +149,12 @@ REFUSED: dict[str, tuple[str, str]] = {
     "10^12 products of rates": (_synchronised("ctmc", True), "raise the limit 'pair_steps'"),
     "copies of a large module": (
         model(commands=_MOVE * 2000) + "".join(f"module n{i}=m[s=t{i}]endmodule\n" for i in range(3000)),
-        "expected a model with at most 100000 commands, got more with module 'n49' written out",
+        "expected a model with at most 20000 commands, got more with module 'n9' written out",
     ),
     "copies of a large expression": (
         model(commands="[] s" + "+s" * 20_000 + ">0 -> (s'=0);")
         + "".join(f"module n{i}=m[s=t{i}]endmodule\n" for i in range(3000)),
-        "expected a model with at most 1000000 operators and names in its copies, got more",
+        "expected a model with at most 250000 operators and names in its copies, got more",
     ),
     "40,000 faults": (
         model(commands="".join(f"[] ab{i}=cd{i} -> true;" for i in range(20_000))),
@@ -170,6 +170,18 @@ REFUSED: dict[str, tuple[str, str]] = {
     "20,000 unknown modules": (
         model() + "".join(f"module n{i}=q{i}[s=t{i}]endmodule\n" for i in range(20_000)),
         "copies the unknown module 'q0'; known are m, n0,",
+    ),
+    "a sum of 400,000": (
+        model(commands="[] s" + "+s" * 399_999 + ">=0 -> (s'=1-s);"),
+        "expected a text of at most 250000 words, numbers and signs, got 800027; raise the limit 'tokens'",
+    ),
+    "40,000 commands": (
+        model("x : [0..40000];", "\n".join(f"[] x={i} -> (x'={i + 1});" for i in range(40_000)), "", "mdp"),
+        "raise the limit 'tokens'",
+    ),
+    "20,000 assignments of a million values": (
+        model(_WIDE, "\n".join(f"[] x={i} -> (x'={i}+x);" for i in range(20_000))),
+        "raise the limit 'tokens'",
     ),
     "brackets without end": (model(commands="[] " + "(" * 100_000), "expected at most 100 levels of nesting"),
 }

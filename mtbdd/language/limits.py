@@ -25,6 +25,8 @@ class Limits:
     ----------
     source_bytes : int
         Size of a file.
+    tokens : int
+        Words, numbers and signs of a model's or a property file's text.
     variables : int
         Variables of a model, renamed modules written out.
     bits : int
@@ -47,10 +49,11 @@ class Limits:
     """
 
     source_bytes: int = 1 << 24
+    tokens: int = 250_000
     variables: int = 20_000
     bits: int = 2_000
-    commands: int = 100_000
-    nodes: int = 1_000_000
+    commands: int = 20_000
+    nodes: int = 250_000
     faults: int = 100
     values: int = 1 << 17
     combinations: int = 100_000

@@ -8,6 +8,7 @@ from itertools import accumulate
 from typing import NoReturn
 
 from mtbdd.language.errors import Fault, SyntaxFaultError, suggestion
+from mtbdd.language.limits import current
 from mtbdd.language.syntax import Position
 
 __all__ = ["RESERVED", "TokenReader"]
@@ -48,6 +49,11 @@ class TokenReader:
     index : int
         The token to read next.
 
+    Raises
+    ------
+    SyntaxFaultError
+        The text has more tokens than `Limits.tokens` allows.
+
     Notes
     -----
     Time: O(length of the text).
@@ -70,6 +76,10 @@ class TokenReader:
         self.index = 0
         self._offsets = offsets
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
+        most = current().tokens
+        if len(tokens) - 1 > most:
+            message = f"expected a text of at most {most} words, numbers and signs, got {len(tokens) - 1}"
+            self.fail(f"{message}; raise the limit 'tokens'", most)
 
     # ------------------------------------------------------------------ places
 

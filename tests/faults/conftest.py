@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,16 @@ endmodule
 
 SMALL_ANSWER = "P=? [ F<=3 s=N ]"
 SLOW_QUESTION = "P=? [ F<=100000000 s=200000 ]"
+
+
+@pytest.fixture(autouse=True)
+def interrupts_are_heard() -> Iterator[None]:
+    """Let processes hear Ctrl-C: where a shell runs the tests in the background, all below ignore it."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -55,8 +56,14 @@ def exact(text: str, x: int, y: int) -> Any:
 @settings(max_examples=60)
 @given(numbers())
 def test_numbers_are_within_their_errors(text: str) -> None:
+    # Differences may cancel: then the error is not small beside what is left.
+    cancels = re.search(r"\) [+-] \(", text) is not None
     text = f"({text}) + 0.0"
-    found = enclose(parse_expression(text), {"x": X, "y": Y}, SHAPE)
+    try:
+        found = enclose(parse_expression(text), {"x": X, "y": Y}, SHAPE)
+    except EvaluationError:  # a part without variables that has no value
+        assert any(exact(text, i - 3, j) is None for i, j in np.ndindex(SHAPE))
+        return
     error = np.zeros(SHAPE) if found.error is None else found.error
     for i, j in np.ndindex(SHAPE):
         value = exact(text, i - 3, j)
@@ -65,8 +72,9 @@ def test_numbers_are_within_their_errors(text: str) -> None:
         low, high = bounds(real_of(value))
         double = Fraction(found.values[i, j].item())
         assert max(abs(double - low), abs(double - high)) <= Fraction(error[i, j].item())
-        assert (double == 0) == (low == high == 0)
-        if abs(double) > 2.0**-1022:
+        if error[i, j] == 0 or not cancels:
+            assert (double == 0) == (low == high == 0)
+        if abs(double) > 2.0**-1022 and not cancels:
             assert error[i, j] <= 33 * 2.0**-53 * abs(double)
 
 
