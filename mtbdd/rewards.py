@@ -204,7 +204,10 @@ def _rewards(
         unsure = np.flatnonzero((error > 0) & (np.abs(total) <= error))
         if unsure.size:
             state = format_state(model.describe(unsure[:1], within)[0])
-            message = "rewards of both signs cancel, so that it is not known whether anything is left"
+            message = (
+                "rewards of both signs cancel, or are too small for doubles, so that it is not known whether "
+                "anything is left"
+            )
             raise BuildError([Fault(place, f"{message}, in state {state}; write them as one item")])
     return total, error
 

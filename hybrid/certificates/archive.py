@@ -11,6 +11,7 @@ import io
 import json
 import os
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -242,7 +243,7 @@ def _array(archive: zipfile.ZipFile, name: str, dtype: str, count: int) -> NDArr
         if version != (1, 0):
             raise ValueError(f"version {version}")
         shape, fortran, found = np.lib.format.read_array_header_1_0(stream, max_header_size=_LARGEST_HEADER)
-    except (ValueError, SyntaxError, TypeError, RecursionError) as error:
+    except (ValueError, SyntaxError, TypeError, RecursionError, tokenize.TokenError) as error:
         raise CertificateError(f"{name}: expected a NumPy array: {str(error)[:80]}") from None
     if shape != (count,) or found != np.dtype(dtype) or fortran:
         raise CertificateError(

@@ -341,7 +341,11 @@ def _conditional(e: Conditional, condition: _Found, then: _Found, otherwise: _Fo
     parts = (condition.value, then.value, otherwise.value)
     if not any(isinstance(part, np.ndarray) for part in parts):
         chosen = then if condition.value else otherwise
-        return _Found(np.asarray(chosen.value), chosen.error, _doubt(condition, chosen))
+        value = chosen.value if _is_int(then.value) == _is_int(otherwise.value) else _as_double(chosen)[0]
+        # Python's number, as every value without variables: one of NumPy would be no int and have 64 bits.
+        return _Found(
+            value if isinstance(value, (bool, int)) else float(value), chosen.error, _doubt(condition, chosen)
+        )
     where = np.asarray(condition.value, dtype=np.bool_)
     error = np.where(where, then.error, otherwise.error)
     doubt = np.logical_or(condition.doubt, np.where(where, then.doubt, otherwise.doubt))

@@ -65,6 +65,8 @@ def decomposing(text: str) -> Callable[[], Work]:
     return prepare
 
 
+EVERY = 16  # failures on a card after which the work is done again
+
 EXPLICIT = {"engine": "explicit"}
 CASES = {
     "chain": checking(GAMBLER, "P=? [ F x=goal ]", 76 / 211),
@@ -112,8 +114,11 @@ def test_memory_that_ends_at_an_allocation_is_told_and_nothing_else(kind: str, n
         if told is None:
             break
         failed += told
-        with use_device(device):
-            _assert_equal(work(), expected)
+        if number % EVERY == 1 or kind == "host":
+            with use_device(device):
+                _assert_equal(work(), expected)
+    with use_device(device):
+        _assert_equal(work(), expected)
     # Some failures are made up for by another level or place; not all of them.
     assert failed > 0
 
