@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import traceback
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -29,26 +29,36 @@ class Failure:
     ----------
     where : str or None
         The line of the package that asked for what failed; None as long as nothing has.
+    sites : list of str
+        Who asked for which allocation: the two innermost lines of the packages. Only kept if none fails.
     """
 
     def __init__(self, number: int) -> None:
         self.number, self.count = number, 0
         self.where: str | None = None
+        self.sites: list[str] = []
 
     def now(self) -> bool:
         """Count an allocation, and return whether it is the one that fails."""
         self.count += 1
+        if self.number == 0:
+            self.sites.append(_site())
         if self.count != self.number:
             return False
-        own = [
-            frame
-            for frame in traceback.extract_stack()
-            if any(part in frame.filename for part in _OWN) and "/tests/" not in frame.filename
-        ]
-        self.where = (
-            f"{own[-1].filename}:{own[-1].lineno}: {own[-1].line}" if own else "outside of the package"
-        )
+        self.where = _site()
         return True
+
+
+def _site() -> str:
+    """Return the two innermost lines of the packages, the outer one first."""
+    own: list[str] = []
+    frame = inspect.currentframe()
+    while frame is not None and len(own) < 2:
+        file = frame.f_code.co_filename
+        if any(part in file for part in _OWN) and "/tests/" not in file:
+            own.append(f"{file}:{frame.f_lineno}")
+        frame = frame.f_back
+    return " > ".join(reversed(own)) or "outside of the packages"
 
 
 class _FailingModule:
