@@ -126,7 +126,7 @@ def test_compiles_for(source: str, options: Macros, architecture: str) -> None:
     flags = [option.encode() for option in COMPILE_OPTIONS] + [f"--gpu-architecture={architecture}".encode()]
     answer = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
     (size,) = checked(nvrtc.nvrtcGetProgramLogSize(program))
-    # NVRTC writes into the object. One byte too many: Python has each text of one byte only once, for everybody.
+    # NVRTC writes into it: not into b" ", of which Python has one for everybody.
     log = bytes(size + 1)
     checked(nvrtc.nvrtcGetProgramLog(program, log))
     assert answer[0] == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
