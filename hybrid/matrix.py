@@ -43,6 +43,8 @@ class HybridMatrix:
         Choices already made.
     transposed : callable
         Makes the same choices for the transposed matrix.
+    product : Product, optional
+        The backend's representation where it exists already; else it is built on first use.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class HybridMatrix:
         backend: str,
         backend_reason: str,
         transposed: Callable[[], HybridMatrix],
+        product: Product | None = None,
     ) -> None:
         self.symbolic = matrix
         self.curve = curve
@@ -61,7 +64,9 @@ class HybridMatrix:
         self.level_reason = level_reason
         self.backend = backend
         self.backend_reason = backend_reason
-        self._transposed = transposed
+        self._make_transposed = transposed
+        self._transposed: HybridMatrix | None = None
+        self._product = product
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -119,9 +124,19 @@ class HybridMatrix:
         """Tasks of 256 rows (003 section 4.4.1.2), built on first use."""
         return cut_tasks(self.injected)
 
-    @cached_property
+    @property
     def product(self) -> Product:
         """The backend's representation, built on first use."""
+        if self._product is None:
+            self._product = self._represent()
+        return self._product
+
+    def prepare(self) -> HybridMatrix:
+        """Build the representation now, so that no set-up hides in the time of the first product."""
+        _ = self.product
+        return self
+
+    def _represent(self) -> Product:
         _log.info("laying out level %d for the backend %s", self.level, self.backend)
         if self.backend == "reference":
             from hybrid.reference import ReferenceProduct
@@ -129,12 +144,13 @@ class HybridMatrix:
             return ReferenceProduct(self.injected)
         return represent(self.curve, self.level, self.backend)
 
-    @cached_property
+    @property
     def T(self) -> HybridMatrix:  # noqa: N802
         """The transposed matrix, built on first use from the transposed diagram."""
-        transposed = self._transposed()
-        transposed.__dict__["T"] = self
-        return transposed
+        if self._transposed is None:
+            self._transposed = self._make_transposed()
+            self._transposed._transposed = self
+        return self._transposed
 
     def __matmul__(self, x: ArrayLike) -> Float64Array:
         """Return M x for a vector, shape (n_columns,), or for the columns of an array, (n_columns, k).

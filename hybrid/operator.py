@@ -56,17 +56,14 @@ def inject(
     curve = level_curve(matrix)
     if backend == "auto" and engine.name == "gpu":
         engine = confirm_gpu(curve, engine)
-    choice = choose_level(curve, level, engine.name, memory_budget)
+    choice, product = choose_level(curve, level, engine.name, memory_budget), None
     measured = _measure_on_device(curve, level, memory_budget) if engine.name == "gpu" else None
     if measured is not None:
-        choice = measured[0]
+        choice, product = measured
     transposed = partial(inject_transposed, matrix, level, engine.name, memory_budget)
-    operator = HybridMatrix(
-        matrix, curve, choice.level, choice.reason, engine.name, engine.reason, transposed
+    return HybridMatrix(
+        matrix, curve, choice.level, choice.reason, engine.name, engine.reason, transposed, product
     )
-    if measured is not None:
-        operator.__dict__["product"] = measured[1]
-    return operator
 
 
 def inject_transposed(

@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from mtbdd.convert import offset_label
     from mtbdd.encoding import Encoding
     from mtbdd.faults import BuildError
+    from mtbdd.level import Level
     from mtbdd.manager import Manager
     from mtbdd.matrix import SymbolicMatrix
     from mtbdd.model import SymbolicModel
-    from mtbdd.offset import Level, OffsetMTBDD
+    from mtbdd.offset import OffsetMTBDD
     from mtbdd.partition import Partition
     from mtbdd.states import StateIndex, index_states
 
@@ -23,7 +24,7 @@ _HOMES = {
     "ChoiceLayer": "choices",
     "ChoicePart": "choices",
     "Encoding": "encoding",
-    "Level": "offset",
+    "Level": "level",
     "Manager": "manager",
     "OffsetMTBDD": "offset",
     "Partition": "partition",

@@ -10,13 +10,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mtbdd.level import Level
 from mtbdd.manager import Manager
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.nodes import FALSE, NodeTable
-from mtbdd.offset import SCALED_UNITS, Level, OffsetMTBDD, distinct_rows
-from mtbdd.states import MAX_COUNT, StateIndex
+from mtbdd.offset import SCALED_UNITS, OffsetMTBDD, distinct_rows
+from mtbdd.states import StateIndex
 
-__all__ = ["count_nonzeros", "offset_label"]
+__all__ = ["offset_label"]
 
 _OUTSIDE = (
     "the matrix has an entry outside the given row and column states: expected all entries inside; "
@@ -108,23 +109,3 @@ def entry_units(matrix: SymbolicMatrix) -> float:
     counts as 8 units here.
     """
     return matrix.units + SCALED_UNITS
-
-
-def count_nonzeros(matrix: OffsetMTBDD) -> int:
-    """Return the number of non-zero entries: the paths from the root to the terminals.  Time: O(nodes).
-
-    Raises
-    ------
-    OverflowError
-        There are more than 2^62.
-    """
-    below = np.ones(matrix.terminals.size, dtype=np.int64)
-    for level in reversed(matrix.levels):
-        above = np.zeros(level.low.size, dtype=np.int64)
-        for child in (level.low, level.high):
-            present = child >= 0
-            above[present] += below[child[present]]
-        if above.size and int(above.max()) > MAX_COUNT:
-            raise OverflowError("the matrix has more than 2^62 non-zero entries: expected a smaller model")
-        below = above
-    return int(below.sum())

@@ -18,7 +18,7 @@ from mtbdd.choices import (
     ChoiceRelation,
     choice_relations,
 )
-from mtbdd.convert import count_nonzeros, entry_units, offset_label
+from mtbdd.convert import entry_units, offset_label
 from mtbdd.encoding import Encoding
 from mtbdd.events import Event
 from mtbdd.expansion import expand_values
@@ -26,6 +26,7 @@ from mtbdd.expressions import ExpressionTranslator
 from mtbdd.language.syntax import Expression, ModelType, ResolvedModel
 from mtbdd.manager import Node
 from mtbdd.matrix import UNITED_UNITS, SymbolicMatrix
+from mtbdd.memoised import Memoised
 from mtbdd.nodes import TRUE, NodeTable, read_nodes
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.partition import Partition
@@ -52,7 +53,7 @@ class BuildStatistics:
     terminals: int
 
 
-class SymbolicModel:
+class SymbolicModel(Memoised):
     """A DTMC, CTMC or MDP as decision diagrams over its reachable states.
 
     Made by `mtbdd.build.build_model`.
@@ -136,7 +137,7 @@ class SymbolicModel:
     @cached_property
     def n_transitions(self) -> int:
         """Number of non-zero matrix entries; in an MDP of all layers together."""
-        return sum(count_nonzeros(self.layer_transitions(i)) for i in range(len(self.layers)))
+        return sum(self.layer_transitions(i).n_entries for i in range(len(self.layers)))
 
     @cached_property
     def statistics(self) -> BuildStatistics:

@@ -14,14 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ENTRY_UNITS", "SCALED_UNITS", "Level", "OffsetMTBDD", "distinct_rows", "zero_matrix"]
+from mtbdd.level import Level
+from mtbdd.path_counts import count_entries_below, count_paths_above
 
-Int32Array = NDArray[np.int32]
+__all__ = ["ENTRY_UNITS", "SCALED_UNITS", "OffsetMTBDD", "distinct_rows", "zero_matrix"]
+
 Int64Array = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
 
@@ -76,27 +79,6 @@ def distinct_rows(columns: Sequence[NDArray[np.integer]]) -> tuple[Int64Array, I
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
-    """The nodes of one of the 2n levels; even levels test row bits, odd levels column bits.
-
-    Attributes
-    ----------
-    low, high : ndarray, shape (nodes,), int32
-        Else and then child: node number in the next level, -1 for the zero submatrix.
-    offset : ndarray, shape (nodes,), int64
-        Rows (even level) or columns (odd level) below the else edge: what taking the then edge adds
-        to the row or column index.
-    """
-
-    low: Int32Array
-    high: Int32Array
-    offset: Int64Array
-
-    def __len__(self) -> int:
-        return len(self.low)
-
-
-@dataclass(frozen=True, eq=False)
 class OffsetMTBDD:
     """A real matrix as an offset-labelled MTBDD (003 section 4.3.2).
 
@@ -137,6 +119,27 @@ class OffsetMTBDD:
     def nodes(self) -> tuple[int, ...]:
         """Nodes of each of the 2n + 1 levels, the last one being the terminals."""
         return (*(len(level) for level in self.levels), len(self.terminals))
+
+    @cached_property
+    def entries_below(self) -> tuple[Int64Array, ...]:
+        """Entries (non-zeros) of the submatrix of every node: 2n + 1 arrays, one element a node.
+
+        Counted once, at first use, by one sweep; `OverflowError` if a count does not fit 63 bits.
+        """
+        return count_entries_below(self.levels, len(self.terminals))
+
+    @cached_property
+    def paths_above(self) -> tuple[Int64Array, ...]:
+        """Paths from the root to every node: 2n + 1 arrays, one element a node.
+
+        Counted once, at first use, by one sweep; `OverflowError` if a count does not fit 63 bits.
+        """
+        return count_paths_above(self.levels, self.nodes)
+
+    @property
+    def n_entries(self) -> int:
+        """Number of entries (non-zeros) of the matrix."""
+        return int(self.entries_below[0].sum())
 
     @property
     def nbytes(self) -> int:

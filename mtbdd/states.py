@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from mtbdd.manager import Manager, Node
 from mtbdd.nodes import FALSE, read_nodes
+from mtbdd.path_counts import MAX_COUNT
 
-__all__ = ["MAX_COUNT", "StateIndex", "index_states", "states_from"]
-
-MAX_COUNT = 2**62 - 1  # largest number of states or transitions; twice as many still fit 64 bits
+__all__ = ["StateIndex", "index_states", "states_from"]
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,8 @@ adds little to it: what is renamed is small, and only in the bits that the part 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from weakref import WeakKeyDictionary
 
 from mtbdd.choices import choice_relations
 from mtbdd.manager import Manager, Node
@@ -96,23 +94,19 @@ class Step:
         return found if found == self.manager.false else self.manager.rename(self._to_rows, found)
 
 
-_kept: WeakKeyDictionary[SymbolicModel, tuple[Step, ...]] = WeakKeyDictionary()
-
-
 def model_steps(model: SymbolicModel) -> tuple[Step, ...]:
     """Return the graph of a model in steps, made once; in an MDP each holds at most one choice of a state.
 
     Choices of a layer that touch the same bits are one step, a chain as a whole is one.
     """
-    if model not in _kept:
-        _kept[model] = tuple(_steps(model))
-    return _kept[model]
+    return model.once(_steps)
 
 
-def _steps(model: SymbolicModel) -> Iterator[Step]:
+def _steps(model: SymbolicModel) -> tuple[Step, ...]:
     if not model.is_mdp:
-        yield Step.whole(model.manager, model.layer_relation(0))
-        return
-    for number, layer in enumerate(model.layers):
-        for c in choice_relations(model.encoding, [layer]):
-            yield Step(model.manager, c.transition.relation, c.transition.bits, number)
+        return (Step.whole(model.manager, model.layer_relation(0)),)
+    return tuple(
+        Step(model.manager, c.transition.relation, c.transition.bits, number)
+        for number, layer in enumerate(model.layers)
+        for c in choice_relations(model.encoding, [layer])
+    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mtbdd.offset import Level, OffsetMTBDD, distinct_rows, zero_matrix
+from mtbdd.level import Level
+from mtbdd.offset import OffsetMTBDD, distinct_rows, zero_matrix
 
 __all__ = ["dense_from_coo", "from_coo", "from_dense", "random_codes", "random_sparse", "to_dense"]
 

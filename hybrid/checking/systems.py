@@ -60,8 +60,7 @@ def injected(matrix: OffsetMTBDD, options: CheckOptions) -> Matrix:
         return written
     operator = inject(matrix, level=options.level, backend=options.matrix_backend())
     operator.backend_reason = host or operator.backend_reason
-    _ = operator.product
-    return operator
+    return operator.prepare()
 
 
 def flow_into(

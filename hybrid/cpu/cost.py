@@ -16,7 +16,6 @@ Its constants were fitted to measured products of the case studies at all levels
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hybrid.injection.row_types import RowTypes
 
@@ -43,7 +42,7 @@ _PRODUCTS = 1000
 """Products over which the time to build the tables is spread."""
 
 
-def predict_seconds(types: RowTypes, k: int, nonzeros: NDArray[np.int64]) -> float:
+def predict_seconds(types: RowTypes, k: int) -> float:
     """Predict the time of one product with the row types of level k, on one thread.
 
     Parameters
@@ -52,8 +51,6 @@ def predict_seconds(types: RowTypes, k: int, nonzeros: NDArray[np.int64]) -> flo
         Row types of the matrix; level k must be among them.
     k : int
         Level.
-    nonzeros : ndarray, shape (nodes of level k,), int64
-        Non-zeros of the submatrix of every node, from :func:`hybrid.levels.counting.nonzeros_below`.
 
     Returns
     -------
@@ -67,10 +64,9 @@ def predict_seconds(types: RowTypes, k: int, nonzeros: NDArray[np.int64]) -> flo
     level = types.levels[k]
     if level.n_types == 0:
         return 0.0
-    rows = types.rows_of_types(k).astype(np.float64)
+    rows = level.rows.astype(np.float64)
     slices = np.ceil(rows / 8)
-    own = nonzeros[types.classes.representative[k]][level.blocks].astype(np.float64)
-    entries = np.add.reduceat(own, level.ptr[:-1])
+    entries = level.entries.astype(np.float64)
     # In a slice that is not full, a term has fewer entries.
     terms = entries / (1 + (_ENTRIES_PER_TERM - 1) * rows / (8 * slices))
     groups = level.groups.astype(np.float64)
@@ -87,6 +83,6 @@ def predict_seconds(types: RowTypes, k: int, nonzeros: NDArray[np.int64]) -> flo
     )
     shared = batches * (terms * _SECONDS_SHARED_TERM * pressure + slices * _SECONDS_SHARED_SLICE)
     # Classes are cut into slices once, however many row types share them.
-    contents = float(nonzeros[types.classes.representative[k]].sum())
+    contents = float(types.classes.entries(k).sum())
     build = contents * _BUILD_SECONDS_ENTRY / _PRODUCTS
     return float((each + shared).sum()) + build

@@ -137,7 +137,7 @@ def build_layout(types: RowTypes, k: int) -> CpuLayout | None:
     blocks = class_submatrices(classes, k)
     if blocks is None:
         return None
-    rows = types.rows_of_types(k)
+    rows = level.rows
     table = build_slices(level, rows, blocks)
     groups = enumerate_groups(types, k)
     safe = _stays_inside(groups, table, classes.classes[k], classes.matrix.n_columns)

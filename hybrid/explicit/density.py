@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from hybrid.explicit.csr import CsrArrays
 from hybrid.gpu.arrays import owners
-from hybrid.levels.counting import nonzeros_below
 from mtbdd.offset import OffsetMTBDD
 
 __all__ = ["density_of_diagram", "density_of_rows"]
@@ -80,7 +79,7 @@ def density_of_diagram(matrix: OffsetMTBDD, cells: int) -> Int64Array:
     """
     grid_rows, grid_columns = _grid(matrix.shape, cells)
     grid = np.zeros(grid_rows * grid_columns, np.int64)
-    below = nonzeros_below(matrix)
+    below = matrix.entries_below
     node = np.arange(matrix.nodes[0], dtype=np.int64)
     row, column = np.zeros(len(node), np.int64), np.zeros(len(node), np.int64)
     for k in range(matrix.n_levels + 1):

@@ -20,9 +20,7 @@ from hybrid.gpu.arrays import pointers as xp_pointers
 from hybrid.injection.injected import enumerate_paths
 from hybrid.injection.ragged import pointers
 from hybrid.injection.submatrices import expand_nodes
-from hybrid.levels.counting import nonzeros_below, paths_from_root
 from hybrid.memory import free_memory_bytes
-from mtbdd.convert import count_nonzeros
 from mtbdd.offset import OffsetMTBDD
 
 __all__ = ["ExplicitSizes", "explicit_matrix", "explicit_sizes"]
@@ -73,7 +71,7 @@ def explicit_sizes(matrix: OffsetMTBDD, backend: str = "cpu") -> ExplicitSizes:
     -----
     Time: O(nodes).
     """
-    entries = count_nonzeros(matrix)
+    entries = matrix.n_entries
     starts, index = index_types(matrix.n_columns, entries)
     size = (matrix.n_rows + 1) * np.dtype(starts).itemsize + entries * (8 + np.dtype(index).itemsize)
     level, lists, widest = _cut(matrix)
@@ -143,7 +141,7 @@ def explicit_matrix(
 
 def _cut(matrix: OffsetMTBDD) -> tuple[int, int, int]:
     """Return the level to cut at, the length of its lists, and an estimate of its largest group's entries."""
-    above, below = paths_from_root(matrix), nonzeros_below(matrix)
+    above, below = matrix.paths_above, matrix.entries_below
     best, lists, least = 0, 0, float("inf")
     for k in range(matrix.n_levels + 1):
         # Every path meets every row of its submatrix once; rows without entries cost as much as others.
@@ -153,7 +151,7 @@ def _cut(matrix: OffsetMTBDD) -> tuple[int, int, int]:
         if cost < least:
             best, least, lists = k, cost, own
     # A group's rows, with twice as many entries each as rows have on average.
-    mean = count_nonzeros(matrix) / max(matrix.n_rows, 1)
+    mean = matrix.n_entries / max(matrix.n_rows, 1)
     return best, lists, int(2.0 * mean * float(matrix.rows[best].max(initial=0)))
 
 

@@ -6,7 +6,6 @@ from gpu_kernels import Device
 from hybrid.gpu.cost import rank_levels
 from hybrid.gpu.pair_cost import pair_build_bytes
 from hybrid.injection.row_types import RowTypes
-from hybrid.levels.counting import nonzeros_below
 from hybrid.levels.curve import LevelCurve
 
 __all__ = ["build_bytes", "check_memory", "layout_items", "reason_for_cpu"]
@@ -37,16 +36,9 @@ _MOST_VECTORS = 9
 """Vectors of the method that keeps most of them, bounds on long-run averages."""
 
 
-def _type_entries(types: RowTypes, k: int) -> int:
-    """Return the entries of all row types of level k."""
-    classes, level = types.classes, types.levels[k]
-    below = nonzeros_below(classes.matrix)[k]
-    return int(below[classes.representative[k]][level.blocks].sum())
-
-
 def layout_items(types: RowTypes, k: int) -> int:
     """Return what laying out level k grows with: entries of all row types and slots of all groups."""
-    return _type_entries(types, k) + types.levels[k].group_slots
+    return int(types.levels[k].entries.sum()) + types.levels[k].group_slots
 
 
 def build_bytes(types: RowTypes, k: int, layers: bool = False) -> int:
@@ -55,7 +47,7 @@ def build_bytes(types: RowTypes, k: int, layers: bool = False) -> int:
     ``layers``: of the matrices of all layers of choices, put in order by layers.
     """
     classes, level = types.classes, types.levels[k]
-    entries = _type_entries(types, k)
+    entries = int(level.entries.sum())
     vectors = 8 * (_VECTORS - 1) * classes.matrix.n_rows + 8 * classes.matrix.n_columns
     per_entry = _BYTES_PER_LAYER_ENTRY if layers else _BYTES_PER_ENTRY
     return vectors + per_entry * entries + _BYTES_PER_SLOT * (level.group_slots + level.n_groups)
@@ -70,7 +62,7 @@ def check_memory(device: Device, types: RowTypes, k: int, pairs: bool = False, l
         With required and available bytes, and what to do.
     """
     if pairs:
-        required = pair_build_bytes(types, k, nonzeros_below(types.classes.matrix)[k])
+        required = pair_build_bytes(types, k)
     else:
         required = build_bytes(types, k, layers)
     available = device.free_bytes()

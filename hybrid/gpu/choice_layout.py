@@ -18,7 +18,6 @@ from hybrid.gpu.stacked import StackedLayers
 from hybrid.gpu.tuning import choose_tuning
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.row_types import RowTypes, find_row_types
-from hybrid.levels.counting import nonzeros_below
 
 __all__ = ["ChoiceLayoutOptions", "build_choice_tiles", "rank_choice_levels", "row_types_of"]
 
@@ -83,10 +82,7 @@ def row_types_of(stacked: StackedLayers) -> RowTypes:
 
 def rank_choice_levels(stacked: StackedLayers, types: RowTypes) -> list[tuple[int, float]]:
     """Return the levels whose submatrices belong to one layer each, with predicted seconds, fastest first."""
-    below = nonzeros_below(stacked.matrix)
-    found = (
-        (level_seconds(types, k, below[k]), k) for k in range(stacked.first_level, len(types))
-    )  # fmt: skip
+    found = ((level_seconds(types, k), k) for k in range(stacked.first_level, len(types)))
     return [(k, seconds) for seconds, k in sorted((s, k) for s, k in found if s is not None)]
 
 
@@ -128,7 +124,7 @@ def build_choice_tiles(
     slot_layer = xp.asarray(class_layer[level.blocks])
     bits = index_bits(max(size, level.group_slots), chosen.wide)
     tuning = chosen.tuning or choose_tuning(types, k)
-    nonzeros = int(nonzeros_below(stacked.matrix)[0].sum())
+    nonzeros = stacked.matrix.n_entries
     unit = chosen.unit or (2 if nonzeros < _SHORT_ROWS * size * stacked.layers else 4)
     # What a term takes of the block's fast memory: a place for each member, and a weight.
     limit = min(chosen.most_terms, SHARED_BYTES // (tuning.members * bits // 8 + 8) - 4)
@@ -153,7 +149,7 @@ def build_choice_tiles(
         first = stable_order(xp, (-work,))
         tile, group, count = tile[first], group[first], count[first]
         look_ups = chosen.look_ups or (4 if float(looked_up.mean()) >= _MANY_LOOK_UPS else 1)
-    gap_begin, gap_ptr = find_gaps(xp, groups.row, xp.asarray(types.rows_of_types(k))[groups.type], size)
+    gap_begin, gap_ptr = find_gaps(xp, groups.row, xp.asarray(level.rows)[groups.type], size)
     lengths = (groups.ptr[1:] - groups.ptr[:-1])[order]
     slot_ptr = pointers(xp, lengths)
     slots, _ = ranges(xp, groups.ptr[order], slot_ptr, len(groups.base))

@@ -11,18 +11,15 @@ predicted to be faster is taken.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hybrid.gpu.card import REFERENCE, Card, card_in_use
 from hybrid.gpu.pair_cost import SECONDS_SERIAL_ENTRY, count_pairs, has_long_rows, longest_row, pair_seconds
 from hybrid.gpu.tuning import choose_tuning
 from hybrid.injection.row_types import RowTypes, TypedMatrix
-from hybrid.levels.counting import nonzeros_below
 from hybrid.options import OptionError
 
 __all__ = ["level_seconds", "predicted_seconds", "rank_levels", "types_of_level", "uses_pairs"]
@@ -51,12 +48,7 @@ class _Form(NamedTuple):
     pairs: bool
 
 
-_cache: weakref.WeakKeyDictionary[TypedMatrix, dict[Card, dict[int, _Form]]] = weakref.WeakKeyDictionary()
-
-
-def level_seconds(
-    types: RowTypes, k: int, nonzeros: NDArray[np.int64], card: Card | None = None
-) -> float | None:
+def level_seconds(types: RowTypes, k: int, card: Card | None = None) -> float | None:
     """Predict the seconds of one product with the row types of level k.
 
     Parameters
@@ -65,8 +57,6 @@ def level_seconds(
         Row types of the matrix; level k must be among them.
     k : int
         Level.
-    nonzeros : ndarray, shape (nodes of level k,), int64
-        Non-zeros of every node's submatrix.
     card : Card, optional
         The one in use if left out.
 
@@ -83,9 +73,8 @@ def level_seconds(
     if level.n_types == 0:
         return _SECONDS_START
     classes = types.classes
-    rows = types.rows_of_types(k).astype(np.float64)
-    own = nonzeros[classes.representative[k]][level.blocks].astype(np.float64)
-    entries = np.add.reduceat(own, level.ptr[:-1])
+    rows = level.rows.astype(np.float64)
+    entries = level.entries.astype(np.float64)
     if entries.sum() > _BUILD_ENTRIES:
         return None
     members = choose_tuning(types, k).members
@@ -114,15 +103,14 @@ def level_seconds(
 
 def _levels(curve: TypedMatrix) -> dict[int, _Form]:
     """Return the usable levels, each in the form predicted to be fastest on the card in use."""
-    known, card = _cache.setdefault(curve, {}), card_in_use()
+    known, card = curve.once(_no_forms), card_in_use()
     if card not in known:
-        below = nonzeros_below(curve.plain.classes.matrix)
-        long = has_long_rows(curve, below)
+        long = has_long_rows(curve)
         found: dict[int, _Form] = {}
         for types in (curve.plain, curve.scaled):
             for form, k in (
-                *_as_tiles(types, below, long, card),
-                *(_as_pairs(types, below, card) if long else ()),
+                *_as_tiles(types, long, card),
+                *(_as_pairs(types, card) if long else ()),
             ):
                 if k not in found or form.seconds < found[k].seconds:
                     found[k] = form
@@ -130,23 +118,24 @@ def _levels(curve: TypedMatrix) -> dict[int, _Form]:
     return known[card]
 
 
-def _as_tiles(
-    types: RowTypes, below: tuple[NDArray[np.int64], ...], long: bool, card: Card
-) -> Iterator[tuple[_Form, int]]:
-    waiting = longest_row(types, below) * SECONDS_SERIAL_ENTRY if long else 0.0
+def _no_forms(curve: TypedMatrix) -> dict[Card, dict[int, _Form]]:
+    """Return where a matrix keeps its forms, by card."""
+    return {}
+
+
+def _as_tiles(types: RowTypes, long: bool, card: Card) -> Iterator[tuple[_Form, int]]:
+    waiting = longest_row(types) * SECONDS_SERIAL_ENTRY if long else 0.0
     for k in range(len(types)):
-        seconds = level_seconds(types, k, below[k], card)
+        seconds = level_seconds(types, k, card)
         if seconds is not None:
             yield _Form(seconds + waiting, types, False), k
 
 
-def _as_pairs(
-    types: RowTypes, below: tuple[NDArray[np.int64], ...], card: Card
-) -> Iterator[tuple[_Form, int]]:
-    counts = count_pairs(types.classes, below)
+def _as_pairs(types: RowTypes, card: Card) -> Iterator[tuple[_Form, int]]:
+    counts = count_pairs(types.classes)
     slower = max(card.work(REFERENCE), card.transfer(REFERENCE))
     for k in range(min(len(types), len(counts))):
-        seconds = pair_seconds(types, k, below, counts[k])
+        seconds = pair_seconds(types, k, counts[k])
         if seconds is not None:
             yield _Form(seconds * slower, types, True), k
 

@@ -15,7 +15,6 @@ from hybrid.gpu.tile_build import TileShape, build_tiles
 from hybrid.gpu.tile_table import TileTable
 from hybrid.gpu.tuning import FEW_TERMS, LARGE_SLICES, choose_shape, choose_tuning
 from hybrid.injection.row_types import RowTypes
-from hybrid.levels.counting import nonzeros_below
 
 __all__ = [
     "SHARED_BYTES",
@@ -96,7 +95,7 @@ def build_layout(
     n_rows, n_columns = classes.matrix.shape
     bits = index_bits(max(n_rows, n_columns, types.levels[k].group_slots), chosen.wide)
     tuning = chosen.tuning or choose_tuning(types, k)
-    nonzeros = int(nonzeros_below(classes.matrix)[0].sum())
+    nonzeros = classes.matrix.n_entries
     shape = chosen.shape or choose_shape(n_rows, nonzeros)
     # What a term takes of the block's fast memory: a place and a weight for each member.
     shape = shape.limited(SHARED_BYTES // (tuning.members * (bits // 8 + 8)) - 4)
@@ -115,7 +114,7 @@ def build_layout(
     order, items = bundle_groups(
         xp, groups, table.type_tile, xp.asarray(chunks * members), chosen.window_rows
     )
-    gap_begin, gap_ptr = find_gaps(xp, groups.row, xp.asarray(types.rows_of_types(k))[groups.type], n_rows)
+    gap_begin, gap_ptr = find_gaps(xp, groups.row, xp.asarray(types.levels[k].rows)[groups.type], n_rows)
     lengths = (groups.ptr[1:] - groups.ptr[:-1])[order]
     slot_ptr = pointers(xp, lengths)
     slots, _ = ranges(xp, groups.ptr[order], slot_ptr, len(groups.base))

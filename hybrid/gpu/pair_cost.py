@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hybrid.injection.block_classes import BlockClasses
 from hybrid.injection.row_types import RowTypes, TypedMatrix
@@ -73,21 +72,14 @@ class PairCounts:
     products: int
 
 
-def has_long_rows(curve: TypedMatrix, nonzeros: tuple[NDArray[np.int64], ...]) -> bool:
-    """Tell whether a matrix has rows too long for one thread each.
-
-    Parameters
-    ----------
-    curve : TypedMatrix
-    nonzeros : tuple of ndarray
-        Non-zeros of every node's submatrix, by :func:`hybrid.levels.counting.nonzeros_below`.
-    """
+def has_long_rows(curve: TypedMatrix) -> bool:
+    """Tell whether a matrix has rows too long for one thread each."""
     if curve.nonzeros >= LONG_ROW * max(1, curve.shape[0]):
         return True
-    return longest_row(curve.plain, nonzeros) >= LONGEST_ROW
+    return longest_row(curve.plain) >= LONGEST_ROW
 
 
-def longest_row(types: RowTypes, nonzeros: tuple[NDArray[np.int64], ...]) -> float:
+def longest_row(types: RowTypes) -> float:
     """Return the length of the longest row, or a lower bound.
 
     It is the greatest mean length among the row types of the deepest level, which have one row each unless
@@ -97,19 +89,15 @@ def longest_row(types: RowTypes, nonzeros: tuple[NDArray[np.int64], ...]) -> flo
     level = types.levels[k]
     if level.n_types == 0:
         return 0.0
-    own = nonzeros[k][types.classes.representative[k]][level.blocks]
-    entries = np.add.reduceat(own, level.ptr[:-1])
-    return float((entries / types.rows_of_types(k)).max())
+    return float((level.entries / level.rows).max())
 
 
-def count_pairs(classes: BlockClasses, nonzeros: tuple[NDArray[np.int64], ...]) -> list[PairCounts]:
+def count_pairs(classes: BlockClasses) -> list[PairCounts]:
     """Count the pairs of every level.
 
     Parameters
     ----------
     classes : BlockClasses
-    nonzeros : tuple of ndarray
-        Non-zeros of every node's submatrix.
 
     Returns
     -------
@@ -126,9 +114,8 @@ def count_pairs(classes: BlockClasses, nonzeros: tuple[NDArray[np.int64], ...]) 
     counts: list[PairCounts] = []
     for k in range(matrix.n_levels + 1):
         chosen = classes.representative[k]
-        counts.append(
-            PairCounts(len(own), int(nonzeros[k][chosen][own].sum()), int(matrix.rows[k][chosen][own].sum()))
-        )
+        entries, rows = classes.entries(k)[own].sum(), matrix.rows[k][chosen][own].sum()
+        counts.append(PairCounts(len(own), int(entries), int(rows)))
         if k == matrix.n_levels:
             break
         low, high = (child[own].astype(np.int64) for child in classes.children(k))
@@ -143,9 +130,7 @@ def count_pairs(classes: BlockClasses, nonzeros: tuple[NDArray[np.int64], ...]) 
     return counts
 
 
-def pair_seconds(
-    types: RowTypes, k: int, nonzeros: tuple[NDArray[np.int64], ...], counts: PairCounts
-) -> float | None:
+def pair_seconds(types: RowTypes, k: int, counts: PairCounts) -> float | None:
     """Predict the seconds of one two-stage product.
 
     Parameters
@@ -154,8 +139,6 @@ def pair_seconds(
         Row types of the matrix; level k must be among them.
     k : int
         Level.
-    nonzeros : tuple of ndarray
-        Non-zeros of every node's submatrix.
     counts : PairCounts
         Of the level.
 
@@ -174,11 +157,11 @@ def pair_seconds(
         return _SECONDS_START
     classes = types.classes
     chosen = classes.representative[k]
-    entries = nonzeros[k][chosen].astype(np.float64)
+    entries = classes.entries(k).astype(np.float64)
     if entries.sum() > _CLASS_ENTRIES:
         return None
     class_rows = classes.matrix.rows[k][chosen].astype(np.float64)
-    rows = types.rows_of_types(k).astype(np.float64)
+    rows = level.rows.astype(np.float64)
     slots, groups = level.lengths.astype(np.float64), level.groups.astype(np.float64)
     # A block has 256 threads: rows side by side, the rest shares the slots.
     together = np.minimum(rows, 32.0)
@@ -199,23 +182,21 @@ def pair_seconds(
     )
 
 
-def pair_build_bytes(types: RowTypes, k: int, nonzeros: NDArray[np.int64]) -> int:
+def pair_build_bytes(types: RowTypes, k: int) -> int:
     """Return the most memory that building the pairs of level k and solving with them takes, in bytes.
 
     Parameters
     ----------
     types : RowTypes
     k : int
-        Level.
-    nonzeros : ndarray, shape (nodes of level k,), int64
-        Non-zeros of every node's submatrix. All nodes are expanded where classes are scaled.
+        Level. All nodes are expanded where classes are scaled.
     """
     classes, level = types.classes, types.levels[k]
     matrix = classes.matrix
-    entries = int(nonzeros.sum() if classes.scaled else nonzeros[classes.representative[k]].sum())
+    entries = int((matrix.entries_below[k] if classes.scaled else classes.entries(k)).sum())
     vectors = 8 * (_VECTORS - 1) * matrix.n_rows + 8 * matrix.n_columns
     # No pair has more rows than the slots that meet it.
-    products = 8 * int((level.groups * level.lengths * types.rows_of_types(k)).sum())
+    products = 8 * int((level.groups * level.lengths * level.rows).sum())
     rows = 100 * matrix.n_rows
     slots = _BYTES_PER_SLOT * (level.group_slots + level.n_groups)
     return vectors + _BYTES_PER_ENTRY * entries + slots + products + rows

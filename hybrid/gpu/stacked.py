@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mtbdd.offset import ENTRY_UNITS, Level, OffsetMTBDD
+from mtbdd.level import Level
+from mtbdd.offset import ENTRY_UNITS, OffsetMTBDD
 
 __all__ = ["StackedLayers", "stack_layers"]
 

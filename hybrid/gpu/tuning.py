@@ -32,7 +32,7 @@ def choose_tuning(types: RowTypes, k: int) -> Tuning:
     which is what the kernel needs.
     """
     level = types.levels[k]
-    rows = types.rows_of_types(k)
+    rows = level.rows
     wanted = float((rows * level.groups).sum())
     offered = float((rows * 4 * -(-level.groups // 4)).sum())
     return Tuning(threads=_THREADS, min_blocks=8, members=4 if wanted >= _FILLED * offered else 2)

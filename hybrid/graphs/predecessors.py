@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,6 @@ from numpy.typing import NDArray
 from hybrid.injection.injected import enumerate_paths
 from hybrid.injection.ragged import pointers
 from hybrid.injection.submatrices import expand_nodes
-from hybrid.levels.counting import nonzeros_below, paths_from_root
 from mtbdd.model import SymbolicModel
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.states import StateIndex
@@ -100,24 +98,23 @@ class PredecessorLists:
         return _words(choices, 8 * self.enabled.itemsize, self.n_states)
 
 
-_kept: WeakKeyDictionary[SymbolicModel, PredecessorLists | None] = WeakKeyDictionary()
-
-
 def predecessor_lists(model: SymbolicModel) -> PredecessorLists | None:
     """Return the lists of a model, made once; None where a search on sets is called for.
 
     That is where states, transitions or layers are very many, or where no level keeps the lists below what a
     solver's vectors take.
     """
-    if model not in _kept:
-        suits = (
-            0 < model.n_states <= _MOST_STATES
-            and len(model.layers) <= _MOST_LAYERS
-            and model.n_transitions <= _MOST_TRANSITIONS
-        )
-        level = _best_level(model) if suits else None
-        _kept[model] = None if level is None else list_predecessors(model, level)
-    return _kept[model]
+    return model.once(_smallest_lists)
+
+
+def _smallest_lists(model: SymbolicModel) -> PredecessorLists | None:
+    suits = (
+        0 < model.n_states <= _MOST_STATES
+        and len(model.layers) <= _MOST_LAYERS
+        and model.n_transitions <= _MOST_TRANSITIONS
+    )
+    level = _best_level(model) if suits else None
+    return None if level is None else list_predecessors(model, level)
 
 
 def _best_level(model: SymbolicModel) -> int | None:
@@ -126,7 +123,7 @@ def _best_level(model: SymbolicModel) -> int | None:
     bits = model.index.n_bits
     nbytes, visits = np.zeros(bits + 1), np.zeros(bits + 1)
     for matrix in matrices:
-        below, above = nonzeros_below(matrix), paths_from_root(matrix)
+        below, above = matrix.entries_below, matrix.paths_above
         for bit in range(bits + 1):
             k = 2 * bit
             columns = matrix.columns[k].astype(np.float64)

@@ -56,6 +56,10 @@ class BlockClasses:
     representative: tuple[Int64Array, ...]
     leading: tuple[Float64Array, ...]
 
+    def entries(self, k: int) -> Int64Array:
+        """Return the entries of one submatrix of every class of level k, shape (classes,)."""
+        return self.matrix.entries_below[k][self.representative[k]]
+
     def children(self, k: int) -> tuple[Int32Array, Int32Array]:
         """Return the classes of the else and the then children of the classes of level k, -1 for zero."""
         level, chosen, below = self.matrix.levels[k], self.representative[k], self.classes[k + 1]

@@ -12,8 +12,9 @@ array sweep a level, and the groups of a row type are then counted like paths.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ __all__ = ["RowTypeLevel", "RowTypes", "TypedMatrix", "find_row_types"]
 Int64Array = NDArray[np.int64]
 Int32Array = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
+T = TypeVar("T")
 
 SLOT_LIMIT = 1 << 19
 """Slots of one level beyond which the sweep stops: deeper levels have no compact row types to offer."""
@@ -43,6 +45,10 @@ class RowTypeLevel:
         Class of the submatrix in each slot; slots are ordered by column.
     groups : ndarray, shape (types,), int64
         Number of groups (row prefixes) of each type.
+    rows : ndarray, shape (types,), int64
+        Rows that a group of each type covers.
+    entries : ndarray, shape (types,), int64
+        Entries of a group of each type: those of the submatrices in its slots.
     parent : ndarray, shape (edges,), int64
         Type in the level above from which each edge comes; no edges at level 0.
     then : ndarray, shape (edges,), bool
@@ -60,6 +66,8 @@ class RowTypeLevel:
     ptr: Int64Array
     blocks: Int32Array
     groups: Int64Array
+    rows: Int64Array
+    entries: Int64Array
     parent: Int64Array
     then: BoolArray
     child: Int64Array
@@ -98,12 +106,6 @@ class RowTypes:
     def __len__(self) -> int:
         return len(self.levels)
 
-    def rows_of_types(self, k: int) -> Int64Array:
-        """Return the rows that a group of each type of level k covers, shape (types,)."""
-        level = self.levels[k]
-        first = self.classes.representative[k][level.blocks[level.ptr[:-1]]]
-        return self.classes.matrix.rows[k][first]
-
 
 class TypedMatrix(Protocol):
     """A matrix whose row types are known, such as every level curve of one matrix."""
@@ -123,6 +125,9 @@ class TypedMatrix(Protocol):
     @property
     def scaled(self) -> RowTypes:
         """Row types with blocks shared when equal up to a scale."""
+
+    def once(self, function: Callable[[Any], T]) -> T:
+        """Return what a function makes of the matrix; see :class:`mtbdd.memoised.Memoised`."""
 
 
 def find_row_types(classes: BlockClasses, slot_limit: int = SLOT_LIMIT) -> RowTypes:
@@ -150,6 +155,8 @@ def find_row_types(classes: BlockClasses, slot_limit: int = SLOT_LIMIT) -> RowTy
         ptr=np.arange(size + 1, dtype=np.int64),
         blocks=np.zeros(size, np.int32),
         groups=np.ones(size, np.int64),
+        rows=classes.matrix.rows[0],
+        entries=classes.matrix.entries_below[0],
         parent=none,
         then=np.zeros(0, bool),
         child=none,
@@ -163,7 +170,7 @@ def find_row_types(classes: BlockClasses, slot_limit: int = SLOT_LIMIT) -> RowTy
         # Below a row bit each type has an edge per side, below a column bit one edge that keeps both sides.
         low, high = (child[above.blocks] for child in classes.children(k))
         edges = _row_edges(above, low, high) if k % 2 == 0 else _column_edges(above, low, high)
-        below = _merge(above, edges)
+        below = _merge(above, edges, classes, k + 1)
         if len(below.blocks) > slot_limit:
             break
         levels.append(below)
@@ -220,16 +227,21 @@ def _owners(level: RowTypeLevel) -> tuple[Int64Array, Int64Array]:
     return owner, np.arange(len(level.blocks)) - level.ptr[owner]
 
 
-def _merge(above: RowTypeLevel, edges: _Edges) -> RowTypeLevel:
+def _merge(above: RowTypeLevel, edges: _Edges, classes: BlockClasses, k: int) -> RowTypeLevel:
     first, child = distinct_lists(edges.ptr, (edges.blocks,))
     lengths = np.diff(edges.ptr)[first]
     chosen = concatenated_ranges(edges.ptr[first], lengths)
     groups = np.zeros(len(first), np.int64)
     np.add.at(groups, child, above.groups[edges.parent])
+    ptr, blocks = pointers(lengths), edges.blocks[chosen]
+    own = classes.entries(k)[blocks]
     return RowTypeLevel(
-        ptr=pointers(lengths),
-        blocks=edges.blocks[chosen],
+        ptr=ptr,
+        blocks=blocks,
         groups=groups,
+        rows=classes.matrix.rows[k][classes.representative[k][blocks[ptr[:-1]]]],
+        # No list is empty.
+        entries=np.add.reduceat(own, ptr[:-1]) if own.size else own,
         parent=edges.parent,
         then=edges.then,
         child=child,

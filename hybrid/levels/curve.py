@@ -29,8 +29,8 @@ from hybrid.cpu.cost import predict_seconds
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.row_types import RowTypes, find_row_types
 from hybrid.injection.tasks import TASK_ROWS
-from hybrid.levels.counting import nonzeros_below, paths_from_root
 from hybrid.levels.table import CandidateLevel, LevelTable
+from mtbdd.memoised import Memoised
 from mtbdd.offset import OffsetMTBDD
 
 __all__ = ["LevelCurve", "base_memory_bytes", "candidate_levels", "level_curve"]
@@ -42,7 +42,7 @@ _ENTRY_LIMIT = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
-class LevelCurve(LevelTable):
+class LevelCurve(LevelTable, Memoised):
     """All candidate levels of one matrix.
 
     Attributes
@@ -129,7 +129,7 @@ def candidate_levels(
     OverflowError
         If a number of paths or non-zeros does not fit 63 bits.
     """
-    below, above = nonzeros_below(matrix), paths_from_root(matrix)
+    below, above = matrix.entries_below, matrix.paths_above
     wide = 8 if span >= 2**31 else 4
     candidates = []
     for k in range(matrix.n_levels + 1):
@@ -142,12 +142,12 @@ def candidate_levels(
         stored = entries * (2 * index + 8) + 8 * (matrix.nodes[k] + 1)
         tasks = 8 * (-(-matrix.n_rows // TASK_ROWS) + 1)
         options = [
-            (_row_type_bytes(types, k, below[k], wide), types)
+            (_row_type_bytes(types, k, wide), types)
             for types in kinds
-            if k < len(types) and _merged_entries(types, k, below[k]) <= max(_ENTRY_LIMIT, entries)
+            if k < len(types) and int(types.levels[k].entries.sum()) <= max(_ENTRY_LIMIT, entries)
         ]
         smallest, chosen = min(options, key=lambda o: o[0]) if options else (None, None)
-        times = [(predict_seconds(types, k, below[k]), types.classes.scaled) for _, types in options]
+        times = [(predict_seconds(types, k), types.classes.scaled) for _, types in options]
         seconds, is_scaled = min(times) if times else (None, False)
         candidates.append(
             CandidateLevel(
@@ -165,17 +165,13 @@ def candidate_levels(
                 scaled=is_scaled,
             )
         )
-    return tuple(candidates), int(below[0].sum())
+    return tuple(candidates), matrix.n_entries
 
 
-def _merged_entries(types: RowTypes, k: int, below: NDArray[np.int64]) -> int:
-    return int(below[types.classes.representative[k]][types.levels[k].blocks].sum())
-
-
-def _row_type_bytes(types: RowTypes, k: int, below: NDArray[np.int64], wide: int) -> int:
+def _row_type_bytes(types: RowTypes, k: int, wide: int) -> int:
     # Of a type: packed entries (8) and row pointers (4). Of a group: row, type (4), column bases, scales (4).
     level = types.levels[k]
-    merged = 8 * _merged_entries(types, k, below) + 4 * int(types.rows_of_types(k).sum())
+    merged = 8 * int(level.entries.sum()) + 4 * int(level.rows.sum())
     slot = wide + (4 if types.classes.scaled else 0)
     return merged + level.n_groups * (wide + 4) + level.group_slots * slot
 

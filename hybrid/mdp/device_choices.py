@@ -24,7 +24,6 @@ from hybrid.mdp.device_operator import DeviceOperator
 from hybrid.mdp.offers import Groups, Offer
 from hybrid.mdp.refusal import NOTHING_TO_MULTIPLY, Refusal, refuse_device
 from hybrid.solvers.workspace import Array
-from mtbdd.convert import count_nonzeros
 
 __all__ = ["DeviceChoices", "choices_in_one_pass", "device_choices"]
 
@@ -80,7 +79,7 @@ def choices_in_one_pass(
     backend = options.matrix_backend()
     if layers > MOST_LAYERS:
         return Refusal(f"there are {layers} layers of choices, and one pass takes {MOST_LAYERS}", False)
-    entries = sum(count_nonzeros(m) for m in matrices.values())
+    entries = sum(m.n_entries for m in matrices.values())
     if backend == "auto" and entries < SMALL_ENTRIES:
         return Refusal(f"{entries} non-zeros of all layers are too few for the GPU to be faster", True)
     device = current_device()

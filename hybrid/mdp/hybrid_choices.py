@@ -114,8 +114,7 @@ def hybrid_choices(
         matrix = HybridMatrix(
             offer.matrix, own, choice.level, choice.reason, engine.name, engine.reason, transposed
         )
-        _ = matrix.product  # built here, so that no set-up hides in the iterations' time
-        injected[offer.layer] = matrix
+        injected[offer.layer] = matrix.prepare()
     found = HybridChoices(offers, injected, size, maximise, groups, slack, engine.name)
     return _explained(found, engine, options)
 

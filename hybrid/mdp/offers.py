@@ -22,7 +22,7 @@ from hybrid.operator import inject
 from hybrid.solvers.base import Clock
 from hybrid.solvers.enclosure import UNIT
 from mtbdd.components import EndComponents
-from mtbdd.convert import count_nonzeros, offset_label
+from mtbdd.convert import offset_label
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.offset import OffsetMTBDD
@@ -144,7 +144,7 @@ def offers_of(
         # Cut by one set after the other: their product may be far larger than the matrix.
         entries = model.layers[layer].matrix.only(inside).only(columns)
         matrix = offset_label(entries, unknown if place is None else chosen, unknown)
-        found.append(Offer(layer, place, matrix if count_nonzeros(matrix) else None, own, factor))
+        found.append(Offer(layer, place, matrix if matrix.n_entries else None, own, factor))
     return sorted(found, key=lambda offer: -len(offer.gain))
 
 
@@ -180,7 +180,7 @@ def flow_into(
     if columns.size == 0 or rows.size == 0:
         return np.zeros(rows.size)
     matrix = model.submatrix(rows, columns, layer=layer)
-    if count_nonzeros(matrix) == 0:
+    if matrix.n_entries == 0:
         return np.zeros(rows.size)
     operator = inject(matrix, backend="reference" if options.backend == "reference" else "cpu")
     if options.backend in ("auto", "gpu"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mtbdd.convert import count_nonzeros, offset_label
+from mtbdd.convert import offset_label
 from mtbdd.manager import Manager
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.partition import Partition, from_table
@@ -58,7 +58,7 @@ def test_offset_label_equals_dense(
         assert labelled.shape == expected.shape
         assert labelled.n_levels == 2 * n_bits
         assert np.array_equal(to_dense(labelled), expected)
-        assert count_nonzeros(labelled) == np.count_nonzero(expected)
+        assert labelled.n_entries == np.count_nonzero(expected)
 
 
 def test_offset_label_of_all_codes_is_canonical(rng: np.random.Generator) -> None:
@@ -144,14 +144,13 @@ def test_offset_label_rows_without_entries_keep_their_numbers() -> None:
     assert np.array_equal(to_dense(labelled), expected)
 
 
-def test_count_nonzeros_is_exact_beyond_floats_and_refuses_overflow() -> None:
+def test_the_number_of_entries_is_exact_beyond_floats_and_refuses_overflow() -> None:
     def ones(n_bits: int, entries: str) -> int:
         manager = Manager(n_bits, "cudd")
         node = manager.equal_bits(range(n_bits)) if entries == "diagonal" else manager.true
         index = index_states(manager, manager.true)
-        return count_nonzeros(
-            offset_label(SymbolicMatrix.from_partition(Partition(manager, {1.0: node})), index, index)
-        )
+        found = offset_label(SymbolicMatrix.from_partition(Partition(manager, {1.0: node})), index, index)
+        return found.n_entries
 
     assert ones(60, "diagonal") == 2**60
     assert ones(30, "all") == 2**60

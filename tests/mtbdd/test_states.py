@@ -11,7 +11,8 @@ from mtbdd.manager import Manager
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.nodes import FALSE, TRUE, read_nodes
 from mtbdd.partition import Partition, from_table
-from mtbdd.states import MAX_COUNT, StateIndex, index_states
+from mtbdd.path_counts import MAX_COUNT
+from mtbdd.states import StateIndex, index_states
 from mtbdd.vectors import expand, expand_sum
 from tests.model_checks import node_set
 

@@ -8,7 +8,6 @@ import pytest
 from gpu_kernels import use_device
 from hybrid.gpu.card import REFERENCE, Card, card_in_use, card_of
 from hybrid.gpu.cost import level_seconds
-from hybrid.levels.counting import nonzeros_below
 from hybrid.levels.curve import level_curve
 from tests.gpu_kernels.host_device import HostDevice
 from tests.helpers import from_dense
@@ -18,8 +17,7 @@ def predicted(card: Card, rng: np.random.Generator) -> dict[int, float]:
     """Predicted seconds of every level of a matrix whose diagram shares nothing."""
     curve = level_curve(from_dense(np.where(rng.random((64, 64)) < 0.3, rng.random((64, 64)), 0.0)))
     types = curve.plain
-    below = nonzeros_below(types.classes.matrix)
-    found = {k: level_seconds(types, k, below[k], card) for k in range(len(types))}
+    found = {k: level_seconds(types, k, card) for k in range(len(types))}
     return {k: seconds for k, seconds in found.items() if seconds is not None}
 
 

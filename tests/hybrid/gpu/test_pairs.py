@@ -15,7 +15,6 @@ from hybrid.gpu.layout import LayoutOptions
 from hybrid.gpu.pair_cost import count_pairs, has_long_rows, longest_row, pair_build_bytes
 from hybrid.gpu.pair_layout import PairOptions, build_pairs
 from hybrid.gpu.product import GpuProduct
-from hybrid.levels.counting import nonzeros_below
 from hybrid.levels.curve import level_curve
 from hybrid.operator import inject
 from hybrid.solvers import Criterion, Jacobi, Status
@@ -189,8 +188,8 @@ def test_pairs_are_counted_without_listing_groups(scaled: bool) -> None:
     for dense in (ring(6), banded(70), random_sparse(np.random.default_rng(21), 60, 60, 0.2)):
         curve = level_curve(from_dense(dense))
         types = curve.scaled if scaled else curve.plain
-        below = nonzeros_below(types.classes.matrix)
-        counts = count_pairs(types.classes, below)
+        below = types.classes.matrix.entries_below
+        counts = count_pairs(types.classes)
         assert len(counts) == types.classes.matrix.n_levels + 1
         for k in range(len(types)):
             groups = expand_groups(np, types, k)
@@ -205,7 +204,7 @@ def test_pairs_are_counted_without_listing_groups(scaled: bool) -> None:
 def test_pairs_stop_being_counted_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybrid.gpu.pair_cost.PAIR_LIMIT", 12)
     curve = level_curve(from_dense(ring(6)))
-    counts = count_pairs(curve.plain.classes, nonzeros_below(curve.plain.classes.matrix))
+    counts = count_pairs(curve.plain.classes)
     assert [c.pairs for c in counts] == [1, 2, 4, 6, 12]
 
 
@@ -213,8 +212,8 @@ def test_long_rows_are_held_as_pairs_and_others_as_tiles(
     device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long, short = (level_curve(from_dense(dense)) for dense in (ring(9), banded(500)))
-    assert has_long_rows(long, nonzeros_below(long.plain.classes.matrix))
-    assert not has_long_rows(short, nonzeros_below(short.plain.classes.matrix))
+    assert has_long_rows(long)
+    assert not has_long_rows(short)
     assert all(uses_pairs(long, k) for k, _, _ in rank_levels(long))
     assert not any(uses_pairs(short, k) for k, _, _ in rank_levels(short))
     level = rank_levels(long)[0][0]
@@ -228,8 +227,8 @@ def test_long_rows_are_held_as_pairs_and_others_as_tiles(
     # A single row is enough where it is long enough.
     monkeypatch.setattr("hybrid.gpu.pair_cost.LONGEST_ROW", 100)
     lone = level_curve(from_dense(one_long_row(128)))
-    assert longest_row(lone.plain, nonzeros_below(lone.plain.classes.matrix)) == 128
-    assert has_long_rows(lone, nonzeros_below(lone.plain.classes.matrix))
+    assert longest_row(lone.plain) == 128
+    assert has_long_rows(lone)
 
 
 def test_scales_that_would_cost_accuracy_are_not_used(
@@ -266,7 +265,7 @@ def test_operators_with_long_rows_solve_as_the_cpu_does(
 def test_too_little_memory_for_pairs_is_refused_with_both_numbers() -> None:
     curve = level_curve(from_dense(ring(9)))
     level, types, _ = rank_levels(curve)[0]
-    required = pair_build_bytes(types, level, nonzeros_below(types.classes.matrix)[level])
+    required = pair_build_bytes(types, level)
     with (
         use_device(HostDevice(free=required - 1)),
         pytest.raises(MemoryError, match=f"needs up to {required} bytes .* {required - 1} are free"),

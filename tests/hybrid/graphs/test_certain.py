@@ -173,4 +173,4 @@ def test_what_does_not_suit_lists_is_searched_on_sets(monkeypatch: pytest.Monkey
 def test_lists_are_made_once_and_let_go() -> None:
     model = build(CLOCKS)
     assert predecessor_lists(model) is predecessor_lists(model)
-    assert model in predecessors._kept
+    assert predecessors._smallest_lists in model._results

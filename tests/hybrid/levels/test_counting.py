@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hybrid.injection.injected import inject_level
 from hybrid.injection.tasks import cut_tasks
 from hybrid.levels.choice import choose_level
-from hybrid.levels.counting import nonzeros_below, paths_from_root
 from hybrid.levels.curve import _total_product, base_memory_bytes, level_curve
-from mtbdd.offset import Level, OffsetMTBDD
+from mtbdd.level import Level
+from mtbdd.offset import OffsetMTBDD
 from tests.helpers import from_dense, random_codes, random_sparse
 
 
@@ -21,7 +21,7 @@ def test_counts_agree_with_enumeration(seed: int, n_rows: int, n_columns: int) -
     rng = np.random.default_rng(seed)
     dense = random_sparse(rng, n_rows, n_columns, 0.3)
     matrix = from_dense(dense, random_codes(rng, 5, n_rows), random_codes(rng, 5, n_columns), 5)
-    below, above = nonzeros_below(matrix), paths_from_root(matrix)
+    below, above = matrix.entries_below, matrix.paths_above
     assert below[0].sum() == np.count_nonzero(dense)
     for k in range(matrix.n_levels + 1):
         # Every entry lies below exactly one path of every level.
@@ -130,10 +130,10 @@ def test_counts_far_beyond_memory_are_exact() -> None:
 
 def test_counts_that_overflow_are_reported() -> None:
     matrix = all_ones(32)
-    with pytest.raises(OverflowError, match="63 bits"):
-        nonzeros_below(matrix)
-    with pytest.raises(OverflowError, match="63 bits"):
-        paths_from_root(matrix)
+    with pytest.raises(OverflowError, match=r"more than 2\^62 non-zero entries"):
+        _ = matrix.entries_below
+    with pytest.raises(OverflowError, match=r"more than 2\^62 paths"):
+        _ = matrix.paths_above
 
 
 def test_sums_over_the_nodes_of_a_level_that_overflow_are_reported() -> None:

@@ -28,8 +28,9 @@ from hybrid.levels.report import report_levels
 from hybrid.levels.table import CandidateLevel
 from hybrid.mdp.device_choices import device_choices
 from hybrid.mdp.hybrid_choices import hybrid_choices
+from mtbdd.level import Level
 from mtbdd.model import SymbolicModel
-from mtbdd.offset import Level, OffsetMTBDD
+from mtbdd.offset import OffsetMTBDD
 from tests.gpu_kernels.devices import device
 from tests.helpers import from_dense, random_codes, random_sparse, to_dense
 from tests.hybrid.levels.test_counting import all_ones
