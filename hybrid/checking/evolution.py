@@ -389,7 +389,7 @@ class Evolution:
     def _account(self, steps: int, seconds: float) -> None:
         """Add the steps made to the account of the work."""
         matrix = self._matrix
-        base = 8 * (5 if self.continuous else 3) * matrix.shape[0]
+        base = 8 * _VECTORS * matrix.shape[0]
         method = "uniformisation" if self.continuous else "steps"
         self._work.synchronisations += self._space.looks
         note_run(self._work, method, matrix, steps, seconds, base)

@@ -15,7 +15,7 @@ from hybrid.cpu.csr import CsrMatrix
 from hybrid.memory import require_memory
 from hybrid.operator import HybridMatrix, inject
 from hybrid.solvers import Gain, Status
-from hybrid.solvers.base import Clock, Solution
+from hybrid.solvers.base import Clock, Method, Solution
 from hybrid.solvers.enclosure import UNIT, EnclosingMethod, Enclosure
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.topological import Topological
@@ -150,7 +150,7 @@ def solve_linear(
         solver = options.solver(steady=False)
         right = b if losses is None else b - losses
         solution = solver.solve(matrix, diagonal, right, np.zeros(maybe.size), work.progress)
-        _note(work, solver.name, matrix, solution.iterations, solution.seconds, vectors=4)
+        _note(work, solver, matrix, solution.iterations, solution.seconds)
         _refuse_infinite(what, solution)
         work.accept(what, solution)
         work.estimate(_next_change(matrix, diagonal, right, solution.values))
@@ -162,7 +162,7 @@ def solve_linear(
 
     def enclose(right: Vector) -> Enclosure:
         found = method.solve(matrix, diagonal, right, slack, ceiling, work.progress)
-        _note(work, method.name, matrix, found.iterations, found.seconds, vectors=6)
+        _note(work, method, matrix, found.iterations, found.seconds)
         work.accept(what, found)
         return found
 
@@ -207,7 +207,7 @@ def solve_gain(
     slack = step_slack(matrix, row_entries(model.transitions))
     found = method.solve(matrix, diagonal, rewards, slack, work.progress)
     work.synchronisations += found.synchronisations
-    _note(work, method.name, matrix, found.iterations, found.seconds, vectors=8)
+    _note(work, method, matrix, found.iterations, found.seconds)
     if found.status is not Status.CONVERGED:
         raise NotConvergedError(what, found.status, found.iterations, found.difference)
     return found.value, found.lower, found.upper
@@ -234,7 +234,7 @@ def solve_stationary(
     solver = options.solver(steady=True)
     start = np.broadcast_to(np.float64(1.0 / component.size), (component.size,))
     solution = solver.solve(matrix, diagonal, None, start, work.progress)
-    _note(work, solver.name, matrix, solution.iterations, solution.seconds, vectors=3)
+    _note(work, solver, matrix, solution.iterations, solution.seconds)
     _refuse_infinite(what, solution)
     work.accept(what, solution)
     work.estimate(_next_change(matrix, diagonal, None, solution.values))
@@ -259,16 +259,9 @@ def _next_change(matrix: Matrix, diagonal: Vector, b: Vector | None, x: Vector) 
     return space.read(steps.changes)[1]
 
 
-def _note(
-    work: Work,
-    method: str,
-    matrix: Matrix,
-    iterations: int,
-    seconds: float,
-    vectors: int,
-) -> None:
-    """Add one run of iterations with some vectors to the account."""
-    note_run(work, method, matrix, iterations, seconds, 8 * vectors * matrix.shape[0])
+def _note(work: Work, method: Method, matrix: Matrix, iterations: int, seconds: float) -> None:
+    """Add one run of a method's iterations to the account, with the vectors that it held."""
+    note_run(work, method.name, matrix, iterations, seconds, 8 * method.vectors * matrix.shape[0])
 
 
 def note_run(

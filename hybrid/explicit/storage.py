@@ -18,6 +18,7 @@ import numpy as np
 from gpu_kernels.formats import FORMATS
 from hybrid.explicit.csr import Array, CsrArrays, array_module
 from hybrid.explicit.extract import ExplicitSizes
+from hybrid.solvers.base import MOST_VECTORS
 
 __all__ = ["HOST_STORAGES", "STORAGES", "choose_storage", "least_device_bytes"]
 
@@ -47,9 +48,6 @@ _SLICE = 32
 
 _SORTED_BYTES = 32
 """Bytes of temporary arrays a value of a chunk, where the dictionary is made."""
-
-_VECTORS = 8
-"""Vectors of the method that keeps most of them."""
 
 
 def choose_storage(matrix: CsrArrays, free_bytes: int, n_values: int | None = None) -> str:
@@ -96,7 +94,7 @@ def least_device_bytes(sizes: ExplicitSizes, n_values: int) -> int:
     """
     numbers = (1 if n_values <= 1 << 8 else 2) if n_values <= _DICTIONARY else 0
     conversion = numbers * sizes.entries + (_SORTED_BYTES * min(sizes.entries, _CHUNK) if numbers else 0)
-    return max(sizes.peak_bytes, sizes.matrix_bytes + conversion) + 8 * _VECTORS * max(sizes.shape)
+    return max(sizes.peak_bytes, sizes.matrix_bytes + conversion) + 8 * MOST_VECTORS * max(sizes.shape)
 
 
 def _layout(matrix: CsrArrays, free_bytes: int, prefix: str) -> str:

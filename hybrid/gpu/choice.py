@@ -7,6 +7,7 @@ from hybrid.gpu.cost import rank_levels
 from hybrid.gpu.pair_cost import pair_build_bytes
 from hybrid.injection.row_types import RowTypes
 from hybrid.levels.curve import LevelCurve
+from hybrid.solvers.base import LEAST_VECTORS, MOST_VECTORS
 
 __all__ = ["build_bytes", "check_memory", "layout_items", "reason_for_cpu"]
 
@@ -26,15 +27,6 @@ _CPU_SECONDS_ENTRY = 0.1e-9
 _START_SECONDS = 0.1e-3
 """Slack of that comparison: short products are starts for the most part, and decide nothing."""
 
-_VECTORS = 4
-"""Vectors of the leanest solution: two iterates, diagonal, right-hand side.
-
-Methods that keep more ask for them when they begin, by :meth:`hybrid.solvers.workspace.Workspace.reserve`.
-"""
-
-_MOST_VECTORS = 9
-"""Vectors of the method that keeps most of them, bounds on long-run averages."""
-
 
 def layout_items(types: RowTypes, k: int) -> int:
     """Return what laying out level k grows with: entries of all row types and slots of all groups."""
@@ -44,11 +36,14 @@ def layout_items(types: RowTypes, k: int) -> int:
 def build_bytes(types: RowTypes, k: int, layers: bool = False) -> int:
     """Return the most memory that building level k and the leanest solution with it take, in bytes.
 
+    Methods that keep more vectors ask for them when they begin, by
+    :meth:`hybrid.solvers.workspace.Workspace.reserve`.
+
     ``layers``: of the matrices of all layers of choices, put in order by layers.
     """
     classes, level = types.classes, types.levels[k]
     entries = int(level.entries.sum())
-    vectors = 8 * (_VECTORS - 1) * classes.matrix.n_rows + 8 * classes.matrix.n_columns
+    vectors = 8 * (LEAST_VECTORS - 1) * classes.matrix.n_rows + 8 * classes.matrix.n_columns
     per_entry = _BYTES_PER_LAYER_ENTRY if layers else _BYTES_PER_ENTRY
     return vectors + per_entry * entries + _BYTES_PER_SLOT * (level.group_slots + level.n_groups)
 
@@ -77,7 +72,7 @@ def reason_for_cpu(device: Device, curve: LevelCurve) -> str | None:
     """Say why a matrix is better multiplied on the CPU; None if the device is to be preferred."""
     if curve.nonzeros < SMALL_ENTRIES:
         return f"{curve.nonzeros} non-zeros are too few for the GPU to be faster"
-    vectors = 8 * _MOST_VECTORS * max(curve.shape)
+    vectors = 8 * MOST_VECTORS * max(curve.shape)
     available = device.free_bytes()
     if vectors > available:
         return f"the vectors of a solution need {vectors} bytes, and {available} are free on {device.name}"

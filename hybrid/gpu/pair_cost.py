@@ -14,6 +14,7 @@ import numpy as np
 
 from hybrid.injection.block_classes import BlockClasses
 from hybrid.injection.row_types import RowTypes, TypedMatrix
+from hybrid.solvers.base import LEAST_VECTORS
 from mtbdd.offset import distinct_rows
 
 __all__ = [
@@ -50,7 +51,6 @@ _CLASS_ENTRIES = 1 << 28
 
 _BYTES_PER_ENTRY = 110
 _BYTES_PER_SLOT = 160
-_VECTORS = 4
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def pair_build_bytes(types: RowTypes, k: int) -> int:
     classes, level = types.classes, types.levels[k]
     matrix = classes.matrix
     entries = int((matrix.entries_below[k] if classes.scaled else classes.entries(k)).sum())
-    vectors = 8 * (_VECTORS - 1) * matrix.n_rows + 8 * matrix.n_columns
+    vectors = 8 * (LEAST_VECTORS - 1) * matrix.n_rows + 8 * matrix.n_columns
     # No pair has more rows than the slots that meet it.
     products = 8 * int((level.groups * level.lengths * level.rows).sum())
     rows = 100 * matrix.n_rows

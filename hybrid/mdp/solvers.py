@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -35,8 +36,8 @@ _LAST_GUESSES = 40  # the same where more iterations would change nothing
 _CHECK_EVERY = 8  # steps between measurements that cost passes of their own
 _COARSE = 0.5
 _LOOSE = 4.0  # times epsilon that bounds may be apart whose guess came from greater iterates
-_ITERATES = 2  # vectors that value iteration keeps
-_BOUNDS = 8  # and those of bounds: two iterates of each, the guess with its iterates, a policy
+BOUND_VECTORS = 8
+"""Of methods with bounds: two iterates of each, the guess with its iterates, a policy, a layer's product."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,12 @@ class ValueIteration:
 
     criterion: Criterion = Criterion()
     name = "value-iteration"
+    vectors: ClassVar[int] = 3  # two iterates and a layer's product
 
     def solve(self, system: ChoiceOperator, progress: Progress | None = None) -> Solution:
         """Iterate from 0."""
         clock, space = Clock(progress), system.space
-        space.reserve(_ITERATES, system.size)
+        space.reserve(self.vectors, system.size)
         pair: Pair = system.zeros(), system.zeros()
         outcome, pace = Outcome(), Pace(space.stride)
         while outcome.status is Status.MAX_ITERATIONS and outcome.iterations < self.criterion.max_iterations:
@@ -90,6 +92,7 @@ class OptimisticIteration:
 
     criterion: Criterion = Criterion()
     name = "optimistic"
+    vectors: ClassVar[int] = BOUND_VECTORS
 
     def solve(
         self, system: ChoiceOperator, ceiling: float | None, progress: Progress | None = None
@@ -111,7 +114,7 @@ class OptimisticIteration:
     def bracket(self, system: ChoiceOperator, clock: Clock) -> tuple[Outcome, Array, Array | None, Array]:
         """Return the outcome, the lower bound, the upper one if one was verified, and a spare vector."""
         space, outcome = system.space, Outcome()
-        space.reserve(_BOUNDS, system.size)
+        space.reserve(self.vectors, system.size)
         pair: Pair = system.zeros(), system.zeros()
         guide = _Guide(system, self.criterion)
         lower, upper = self._climb(system, pair, guide, outcome, clock)
@@ -312,6 +315,7 @@ class Intervals:
 
     criterion: Criterion = Criterion()
     name = "interval"
+    vectors: ClassVar[int] = BOUND_VECTORS
 
     def solve(
         self, system: ChoiceOperator, ceiling: float | None, progress: Progress | None = None
@@ -330,7 +334,7 @@ class Intervals:
             lows, highs = (low, spare), (high, xp.empty(system.size))
             outcome = Outcome(iterations=outcome.iterations)
         else:
-            space.reserve(_BOUNDS, system.size)
+            space.reserve(self.vectors, system.size)
             high = system.zeros()
             high += ceiling
             lows, highs = (system.zeros(), system.zeros()), (high, system.zeros())

@@ -126,7 +126,7 @@ def solve_choices(
     if options.method in _PLAIN:
         plain = ValueIteration(options.criterion)
         solution = plain.solve(system, work.progress)
-        _note(work, plain.name, system, solution.iterations, solution.seconds, vectors=2)
+        _note(work, plain.name, plain.vectors, system, solution.iterations, solution.seconds)
         work.accept(what, solution)
         system.improve(system.space.vector(solution.values), system.zeros())
         work.estimate(system.space.read(system.changes)[1])
@@ -138,7 +138,7 @@ def solve_choices(
         else OptimisticIteration(options.criterion)
     )
     found = sound.solve(system, ceiling, work.progress)
-    _note(work, sound.name, system, found.iterations, found.seconds, vectors=5)
+    _note(work, sound.name, sound.vectors, system, found.iterations, found.seconds)
     work.accept(what, found)
     return StateValues(found.values, found.lower, found.upper)
 
@@ -182,7 +182,7 @@ def after_steps(system: ChoiceOperator, start: Vector, steps: int, work: Work) -
             if change == 0.0:
                 break
             clock.tick(made, change)
-    _note(work, "steps", system, made, clock.seconds, vectors=2)
+    _note(work, "steps", ValueIteration.vectors, system, made, clock.seconds)
     x = np.array(space.to_host(pair[made % 2]))
     if not bool(np.isfinite(x).all()):
         raise NotConvergedError("values along a path", Status.DIVERGED, made, math.inf)
@@ -221,10 +221,10 @@ def _positive_after(system: ChoiceOperator, start: Vector, steps: int, most: int
 
 
 def _note(
-    work: Work, method: str, system: ChoiceOperator, iterations: int, seconds: float, vectors: int
+    work: Work, method: str, vectors: int, system: ChoiceOperator, iterations: int, seconds: float
 ) -> None:
     """Add one run of iterations to the account; bytes are sums over the layers."""
-    base = 8 * (vectors + 1) * system.size + system.operand_bytes
+    base = 8 * vectors * system.size + system.operand_bytes
     work.synchronisations += system.space.looks
     work.note(
         method,

@@ -12,12 +12,10 @@ from hybrid.explicit.csr import index_types
 from hybrid.explicit.extract import explicit_matrix, explicit_sizes
 from hybrid.injection.ragged import concatenated_ranges, pointers
 from hybrid.mdp.offers import Offer
+from hybrid.mdp.solvers import BOUND_VECTORS
 from hybrid.memory import free_memory_bytes
 
 __all__ = ["WrittenChoices", "device_bytes", "write_choices"]
-
-_DEVICE_VECTORS = 8
-"""Vectors of the method that keeps most of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +114,7 @@ def device_bytes(offers: list[Offer], size: int) -> int:
     choices = sum(int(np.isfinite(offer.gain).sum()) for offer in offers)
     index = int(np.dtype(index_types(size, max(entries, choices))[0]).itemsize)
     # The targets have 32 bits there; every choice has a gain and a layer, too.
-    return 12 * entries + (index + 10) * choices + (index + 8 * _DEVICE_VECTORS) * (size + 1)
+    return 12 * entries + (index + 10) * choices + (index + 8 * BOUND_VECTORS) * (size + 1)
 
 
 def _check_room(offers: list[Offer], size: int) -> None:

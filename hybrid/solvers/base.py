@@ -11,17 +11,36 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels import seconds_loading
 
-__all__ = ["Clock", "Criterion", "Progress", "Solution", "Status", "Sweeper", "Vector", "true_residual"]
+__all__ = [
+    "LEAST_VECTORS",
+    "MOST_VECTORS",
+    "Clock",
+    "Criterion",
+    "Method",
+    "Progress",
+    "Solution",
+    "Status",
+    "Sweeper",
+    "Vector",
+    "true_residual",
+]
 
 Vector = NDArray[np.float64]
 Progress = Callable[[int, float], None]
+
+
+LEAST_VECTORS = 4
+"""Vectors of the method that keeps fewest of them; see `vectors` of the methods."""
+
+MOST_VECTORS = 9
+"""Vectors of the method that keeps most of them."""
 
 
 class Status(Enum):
@@ -109,6 +128,24 @@ class Solution:
     def seconds_per_iteration(self) -> float | None:
         """Mean wall time of one iteration; None if there was none."""
         return self.seconds / self.iterations if self.iterations else None
+
+
+class Method(Protocol):
+    """What every method says of itself.
+
+    Attributes
+    ----------
+    vectors : int
+        Vectors of the system's size that it holds at once, its operands among them: what it asks room for
+        before it begins, and what the account of its work tells.
+    """
+
+    vectors: ClassVar[int]
+
+    @property
+    def name(self) -> str:
+        """Name on the command line, or of what is told."""
+        ...
 
 
 class Sweeper(Protocol):

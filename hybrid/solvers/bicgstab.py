@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,7 +27,6 @@ from hybrid.solvers.recurrence import Recurrence
 
 __all__ = ["BiCGStab"]
 
-_VECTORS = 9  # six, diagonal, right-hand side, and the product of a matrix that relaxes nothing on the way
 _RESTARTS = 20
 _HELPED = 0.9  # of the residual may be left for a start to have helped
 _IN_VAIN = 2  # starts that do not help, one after the other, after which the method gives up
@@ -47,6 +47,8 @@ class BiCGStab:
 
     criterion: Criterion = Criterion()
     name = "bicgstab"
+    # Six, diagonal, right-hand side, and the product of a matrix that relaxes nothing on the way.
+    vectors: ClassVar[int] = 9
 
     def solve(
         self,
@@ -72,7 +74,7 @@ class BiCGStab:
             raise ValueError("bicgstab solves systems with a right-hand side; choose jor for steady states")
         clock = Clock(progress)
         space = workspace_of(matrix)
-        space.reserve(_VECTORS, b.size)
+        space.reserve(self.vectors, b.size)
         system = space.system(diagonal, b)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             scale = 1.0 if self.criterion.absolute else float(np.linalg.norm(b / diagonal)) or 1.0

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from hybrid.solvers.host import workspace_of
 from hybrid.solvers.workspace import Array, Steps, Workspace
 
 __all__ = [
+    "ENCLOSING_VECTORS",
     "FLOOR",
     "NEGLIGIBLE",
     "TINY",
@@ -57,7 +58,9 @@ NEGLIGIBLE = 2.0**96
 FLOOR = 2.0**56
 """Below so many times the error that underflow adds in a step a guess of a bound leaves no room for it."""
 
-_VECTORS = 8  # four that a method keeps, the right-hand side, the diagonal as it is and for either rounding
+ENCLOSING_VECTORS = 8
+"""Four that a method keeps, the right-hand side, the diagonal as it is and for either rounding."""
+
 _PART = 1 << 20  # elements compared together: bounds the temporary memory
 
 
@@ -76,7 +79,15 @@ class Enclosure(Solution):
 
 
 class EnclosingMethod(Protocol):
-    """A method whose solutions have bounds."""
+    """A method whose solutions have bounds.
+
+    Attributes
+    ----------
+    vectors : int
+        Vectors of the system's size that it holds at once, its operands among them.
+    """
+
+    vectors: ClassVar[int]
 
     @property
     def name(self) -> str:
@@ -153,7 +164,7 @@ class DirectedSystem:
 
     def __init__(self, matrix: Sweeper, diagonal: Vector, b: Vector, slack: float) -> None:
         self.space = workspace_of(matrix)
-        self.space.reserve(_VECTORS, b.size)
+        self.space.reserve(ENCLOSING_VECTORS, b.size)
         self.size, self.slack = b.size, slack
         self.underflow = underflow_of(diagonal, slack)
         self.negligible, self.floor = NEGLIGIBLE * self.underflow, FLOOR * self.underflow

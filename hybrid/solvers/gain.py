@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,7 +30,6 @@ __all__ = ["Gain", "GainResult"]
 _CHECK_EVERY = (
     10  # even number of iterations between measurements of rho, which cost as much as a small product
 )
-_VECTORS = 9  # six, diagonal and rewards, and the diagonal of the steps
 _SETTLED = 1e-3  # relative spread of w's increments at which w is good enough
 
 
@@ -76,6 +76,7 @@ class Gain:
     criterion: Criterion = Criterion()
     omega: float = 0.9
     name = "gain"
+    vectors: ClassVar[int] = 9  # six, diagonal and rewards, and the diagonal of the steps
 
     def solve(
         self,
@@ -105,7 +106,7 @@ class Gain:
         """
         clock = Clock(progress)
         space = workspace_of(matrix)
-        space.reserve(_VECTORS, rewards.size)
+        space.reserve(self.vectors, rewards.size)
         course = _Course(space, diagonal, rewards, self.omega)
         fastest = float(diagonal.max())
         status, difference = Status.MAX_ITERATIONS, math.inf

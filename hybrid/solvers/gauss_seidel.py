@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from hybrid.cpu.csr import CsrMatrix
 from hybrid.injection.tasks import TaskList
 from hybrid.reference import relax_in_place
 from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status, Sweeper, Vector, true_residual
+from hybrid.solvers.host import HostWorkspace
 
 __all__ = ["GaussSeidel", "relax_by_tasks"]
 
@@ -39,6 +40,7 @@ class GaussSeidel:
     criterion: Criterion = Criterion()
     omega: float = 1.0
     name = "gauss-seidel"
+    vectors: ClassVar[int] = 4  # the iterate, its residual, diagonal and right-hand side
 
     def __post_init__(self) -> None:
         """Refuse relaxations that cannot converge."""
@@ -65,6 +67,7 @@ class GaussSeidel:
         The iterate and, on the hybrid matrix, one block's new values: two vectors.
         """
         sweep = _sweep_of(matrix)
+        HostWorkspace(matrix).reserve(self.vectors, diagonal.size)
         x = np.array(start, dtype=np.float64)
         clock = Clock(progress)
         status, difference, iteration = Status.MAX_ITERATIONS, math.inf, 0

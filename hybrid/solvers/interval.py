@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from hybrid.solvers.base import Clock, Criterion, Progress, Status, Sweeper, Vector
-from hybrid.solvers.enclosure import DirectedSystem, Enclosure, Outcome
+from hybrid.solvers.enclosure import ENCLOSING_VECTORS, DirectedSystem, Enclosure, Outcome
 from hybrid.solvers.optimistic import Optimistic
 from hybrid.solvers.pace import Pace
 from hybrid.solvers.workspace import Array
@@ -35,6 +36,7 @@ class Interval:
 
     criterion: Criterion = Criterion()
     name = "interval"
+    vectors: ClassVar[int] = ENCLOSING_VECTORS
 
     def solve(
         self,

@@ -8,6 +8,7 @@ jump chain is periodic; any w < 1 then breaks the period.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from hybrid.solvers.base import Criterion, Progress, Solution, Sweeper, Vector
 from hybrid.solvers.host import workspace_of
@@ -29,6 +30,7 @@ class Jacobi:
 
     criterion: Criterion = Criterion()
     omega: float = 1.0
+    vectors: ClassVar[int] = ITERATE_VECTORS
 
     def __post_init__(self) -> None:
         """Refuse relaxations that cannot converge."""
@@ -67,7 +69,7 @@ class Jacobi:
         loop.
         """
         space = workspace_of(matrix)
-        space.reserve(ITERATE_VECTORS, diagonal.size)
+        space.reserve(self.vectors, diagonal.size)
         system = space.system(diagonal, b)
         steps = system.relaxation(self.omega, criterion=self.criterion)
         return iterate(space, system, steps, self.criterion, start, progress)

@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from hybrid.solvers.base import Clock, Criterion, Progress, Status, Sweeper, Vector
-from hybrid.solvers.enclosure import TINY, DirectedSystem, Enclosure, Outcome, width_of
+from hybrid.solvers.enclosure import ENCLOSING_VECTORS, TINY, DirectedSystem, Enclosure, Outcome, width_of
 from hybrid.solvers.pace import Pace
 from hybrid.solvers.workspace import Array, Pair, Steps
 
@@ -66,6 +67,7 @@ class Optimistic:
 
     criterion: Criterion = Criterion()
     name = "optimistic"
+    vectors: ClassVar[int] = ENCLOSING_VECTORS
 
     def solve(
         self,

@@ -8,6 +8,7 @@ product, and for linear systems the simplest fixed-point iteration.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from hybrid.solvers.base import Criterion, Progress, Solution, Sweeper, Vector
 from hybrid.solvers.host import workspace_of
@@ -27,6 +28,7 @@ class Power:
 
     criterion: Criterion = Criterion()
     name = "power"
+    vectors: ClassVar[int] = ITERATE_VECTORS
 
     def solve(
         self,
@@ -39,7 +41,7 @@ class Power:
         """Iterate from `start`; parameters as for `Jacobi.solve`."""
         rate = 1.02 * float(diagonal.max(initial=0.0)) or 1.0
         space = workspace_of(matrix)
-        space.reserve(ITERATE_VECTORS, diagonal.size)
+        space.reserve(self.vectors, diagonal.size)
         system = space.system(diagonal, b)
         steps = system.uniformised(rate, self.criterion)
         return iterate(space, system, steps, self.criterion, start, progress)

@@ -15,6 +15,7 @@ so is the solution, and one iteration serves both.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from hybrid.cpu.csr import CsrMatrix
 from hybrid.solvers.base import Clock, Criterion, Progress, Status, Sweeper, Vector, true_residual
 from hybrid.solvers.enclosure import TINY, UNIT, Enclosure, underflow_of, width_of
+from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.optimistic import Optimistic
 
 __all__ = ["Components", "Topological", "find_components"]
@@ -113,6 +115,8 @@ class Topological:
     criterion: Criterion
     components: Components
     name = "topological"
+    # Bounds, their middle, its residual, the right-hand side, the diagonal as it is and for either rounding.
+    vectors: ClassVar[int] = 8
 
     @classmethod
     def where_it_pays(cls, matrix: CsrMatrix, criterion: Criterion) -> Topological | None:
@@ -138,9 +142,9 @@ class Topological:
 
         Notes
         -----
-        Iterations are those of all larger components, and one for all single rows.  Two vectors besides
-        the operands, and those of the largest level.  On very long chains of rows the rounding errors of all
-        of them count, and bounds come out wider than epsilon.
+        Iterations are those of all larger components, and one for all single rows.  Those of
+        the largest level need vectors of their own besides.  On very long chains of rows the rounding errors
+        of all of them count, and bounds come out wider than epsilon.
         """
         from hybrid.cpu.csr_kernels import substitute_csr
 
@@ -149,6 +153,7 @@ class Topological:
                 f"matrix: expected compressed sparse rows (CsrMatrix), got {type(matrix).__name__}; "
                 "use Optimistic or Interval for it"
             )
+        HostWorkspace(matrix).reserve(self.vectors, b.size)
         found, csr = self.components, matrix.csr
         low, high = diagonal * (1.0 + slack), diagonal * (1.0 - slack)
         lower, upper = np.zeros_like(b), np.zeros_like(b)

@@ -317,6 +317,8 @@ def _binary(e: Binary, a: _Found, b: _Found) -> _Found:
         error = np.abs(x) * dy + np.abs(y) * dx + dx * dy + size * UNIT + LEAST
         if not np.any(dx) and not np.any(dy):
             exact = (x == 0) | (y == 0) | (np.trunc(x) == x) & (np.trunc(y) == y) & (size <= _WHOLE)
+            # Halves and doubles keep all digits, unless they underflow.
+            exact |= (_is_power_of_two(x) | _is_power_of_two(y)) & (size >= 2.0**-1022)
             error = np.where(exact | (np.abs(x) == 1) | (np.abs(y) == 1), 0.0, error)
         return _Found(value, error * _UP, doubt)
     left = np.abs(y) - dy
@@ -324,6 +326,10 @@ def _binary(e: Binary, a: _Found, b: _Found) -> _Found:
     if not np.any(dx) and not np.any(dy):
         error = np.where((y != 0) & ((x == 0) | (np.abs(y) == 1)), 0.0, error)
     return _Found(value, error * _UP, doubt)
+
+
+def _is_power_of_two(value: Any) -> Any:
+    return np.abs(np.frexp(value)[0]) == 0.5
 
 
 def _is_int(value: Value) -> bool:
