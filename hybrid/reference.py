@@ -24,6 +24,7 @@ __all__ = [
 Float64Array = NDArray[np.float64]
 
 _BLOCK_ENTRIES = 1 << 18
+_PART = 1 << 14  # elements whose temporary results stay in the cache
 """Products formed at once: bounds the memory for temporary arrays."""
 
 
@@ -86,17 +87,22 @@ def relax_in_place(
         Greatest absolute change and greatest change relative to the new value; an element that stays the same
         counts as no relative change, also where it is zero. NaN if some change is undefined.
     """
+    absolute = relative = np.float64(0.0)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        if b is not None:
-            out += b
-        out /= diagonal
-        if omega != 1.0:
-            # Without relaxation the old iterate takes no part, not even as 0 * inf.
-            out *= omega
-            out += (1.0 - omega) * x
-        change = np.abs(out - x)
-        relative = np.where(change == 0.0, 0.0, change / np.abs(out))
-    return float(change.max(initial=0.0)), float(relative.max(initial=0.0))
+        for begin in range(0, out.size, _PART):
+            part = slice(begin, begin + _PART)
+            own, old = out[part], x[part]
+            if b is not None:
+                own += b[part]
+            own /= diagonal[part]
+            if omega != 1.0:
+                # Without relaxation the old iterate takes no part, not even as 0 * inf.
+                own *= omega
+                own += (1.0 - omega) * old
+            change = np.abs(own - old)
+            absolute = np.maximum(absolute, change.max())
+            relative = np.maximum(relative, np.where(change == 0.0, 0.0, change / np.abs(own)).max())
+    return float(absolute), float(relative)
 
 
 class ReferenceProduct:

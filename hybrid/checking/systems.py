@@ -261,7 +261,8 @@ def _next_change(matrix: Matrix, diagonal: Vector, b: Vector | None, x: Vector) 
 
 def _note(work: Work, method: Method, matrix: Matrix, iterations: int, seconds: float) -> None:
     """Add one run of a method's iterations to the account, with the vectors that it held."""
-    note_run(work, method.name, matrix, iterations, seconds, 8 * method.vectors * matrix.shape[0])
+    vectors = method.vectors + (matrix.spare_vectors if isinstance(matrix, CsrMatrix) else 0)
+    note_run(work, method.name, matrix, iterations, seconds, 8 * vectors * matrix.shape[0])
 
 
 def note_run(

@@ -31,10 +31,13 @@ class CsrMatrix:
         "cpu".
     level : None
         There is no injection level.
+    spare_vectors : int
+        Vectors that a product holds besides its operands: SciPy's result.
     """
 
     backend = "cpu"
     level = None
+    spare_vectors = 1
 
     def __init__(self, csr: Any) -> None:
         self.csr = csr

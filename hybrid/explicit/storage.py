@@ -18,7 +18,7 @@ import numpy as np
 from gpu_kernels.formats import FORMATS
 from hybrid.explicit.csr import Array, CsrArrays, array_module
 from hybrid.explicit.extract import ExplicitSizes
-from hybrid.solvers.base import MOST_VECTORS
+from hybrid.solvers.base import DEFAULT_VECTORS
 
 __all__ = ["HOST_STORAGES", "STORAGES", "choose_storage", "least_device_bytes"]
 
@@ -94,7 +94,7 @@ def least_device_bytes(sizes: ExplicitSizes, n_values: int) -> int:
     """
     numbers = (1 if n_values <= 1 << 8 else 2) if n_values <= _DICTIONARY else 0
     conversion = numbers * sizes.entries + (_SORTED_BYTES * min(sizes.entries, _CHUNK) if numbers else 0)
-    return max(sizes.peak_bytes, sizes.matrix_bytes + conversion) + 8 * MOST_VECTORS * max(sizes.shape)
+    return max(sizes.peak_bytes, sizes.matrix_bytes + conversion) + 8 * DEFAULT_VECTORS * max(sizes.shape)
 
 
 def _layout(matrix: CsrArrays, free_bytes: int, prefix: str) -> str:

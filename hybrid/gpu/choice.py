@@ -7,7 +7,7 @@ from hybrid.gpu.cost import rank_levels
 from hybrid.gpu.pair_cost import pair_build_bytes
 from hybrid.injection.row_types import RowTypes
 from hybrid.levels.curve import LevelCurve
-from hybrid.solvers.base import LEAST_VECTORS, MOST_VECTORS
+from hybrid.solvers.base import DEFAULT_VECTORS, LEAST_VECTORS
 
 __all__ = ["build_bytes", "check_memory", "layout_items", "reason_for_cpu"]
 
@@ -72,7 +72,7 @@ def reason_for_cpu(device: Device, curve: LevelCurve) -> str | None:
     """Say why a matrix is better multiplied on the CPU; None if the device is to be preferred."""
     if curve.nonzeros < SMALL_ENTRIES:
         return f"{curve.nonzeros} non-zeros are too few for the GPU to be faster"
-    vectors = 8 * MOST_VECTORS * max(curve.shape)
+    vectors = 8 * DEFAULT_VECTORS * max(curve.shape)
     available = device.free_bytes()
     if vectors > available:
         return f"the vectors of a solution need {vectors} bytes, and {available} are free on {device.name}"

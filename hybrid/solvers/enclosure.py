@@ -146,6 +146,8 @@ class DirectedSystem:
     ----------
     matrix, diagonal, b, slack
         As for `EnclosingMethod.solve`.
+    vectors : int
+        Of the method, for which room is asked.
 
     Attributes
     ----------
@@ -162,9 +164,11 @@ class DirectedSystem:
         Whether b alone keeps all iterates far from underflow.
     """
 
-    def __init__(self, matrix: Sweeper, diagonal: Vector, b: Vector, slack: float) -> None:
+    def __init__(
+        self, matrix: Sweeper, diagonal: Vector, b: Vector, slack: float, vectors: int = ENCLOSING_VECTORS
+    ) -> None:
         self.space = workspace_of(matrix)
-        self.space.reserve(ENCLOSING_VECTORS, b.size)
+        self.space.reserve(vectors, b.size)
         self.size, self.slack = b.size, slack
         self.underflow = underflow_of(diagonal, slack)
         self.negligible, self.floor = NEGLIGIBLE * self.underflow, FLOOR * self.underflow

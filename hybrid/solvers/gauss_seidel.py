@@ -40,7 +40,8 @@ class GaussSeidel:
     criterion: Criterion = Criterion()
     omega: float = 1.0
     name = "gauss-seidel"
-    vectors: ClassVar[int] = 4  # the iterate, its residual, diagonal and right-hand side
+    # The iterate, its residual, products of a block's rows, diagonal and right-hand side.
+    vectors: ClassVar[int] = 5
 
     def __post_init__(self) -> None:
         """Refuse relaxations that cannot converge."""

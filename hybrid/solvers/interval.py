@@ -36,7 +36,7 @@ class Interval:
 
     criterion: Criterion = Criterion()
     name = "interval"
-    vectors: ClassVar[int] = ENCLOSING_VECTORS
+    vectors: ClassVar[int] = ENCLOSING_VECTORS + 2  # where a bound may be zero, the rows that are not
 
     def solve(
         self,
@@ -51,11 +51,11 @@ class Interval:
 
         Notes
         -----
-        Four vectors besides the operands, where the matrix has its workspace.  Bounds that stand still short
+        Eight vectors besides the operands, where the matrix has its workspace.  Bounds that stand still short
         of epsilon are what double precision allows for, and are returned.
         """
         clock = Clock(progress)
-        system = DirectedSystem(matrix, diagonal, b, slack)
+        system = DirectedSystem(matrix, diagonal, b, slack, self.vectors)
         space, xp = system.space, system.space.xp
         if not math.isfinite(system.negligible):
             zeros = system.zeros()

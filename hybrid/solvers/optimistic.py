@@ -34,6 +34,8 @@ _GUESSES = 4  # tries with a doubled c before more iterations are made
 _LAST_GUESSES = 40  # the same where more iterations would change nothing
 _LOOSE = 4.0  # times epsilon that bounds may be apart whose guess came from a greater solution
 
+_MORE_VECTORS = 5  # where values are lost to underflow: a bound, a right-hand side, a diagonal, two operands
+
 
 @dataclass(frozen=True, eq=False)
 class Bracket:
@@ -84,12 +86,12 @@ class Optimistic:
 
         Notes
         -----
-        Four vectors besides the operands, where the matrix has its workspace, and three more where some
+        Six vectors besides the operands, where the matrix has its workspace, and three more where some
         value is near the smallest doubles.  Status `NO_BOUND` if the iterates stand still and no guess
         passes, which takes chains of some 10^13 steps, or if values are lost to underflow.
         """
         clock = Clock(progress)
-        system = DirectedSystem(matrix, diagonal, b, slack)
+        system = DirectedSystem(matrix, diagonal, b, slack, self.vectors)
         found = self.bracket(system, clock)
         if found.upper is not None and ceiling is not None:
             system.space.xp.minimum(found.upper, ceiling, out=found.upper)
@@ -108,6 +110,7 @@ class Optimistic:
         steps = outcome.iterations
         if climb.lost:
             # The guess comes from a solution that is no less, and nowhere next to underflow.
+            space.reserve(_MORE_VECTORS, system.size)
             lower = space.vector(lower)
             for vector in (*pair, total):
                 vector[...] = 0.0

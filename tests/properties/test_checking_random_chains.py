@@ -117,9 +117,10 @@ def test_long_run_encloses_the_exact_average(chain):
     # Bounds on averages come no closer than rounding lets them, and that grows with the rates.
     rounding = 1e-13 * float(max(sum(row.values()) for row in explicit.rates))
     exact = [sum(p * r for p, r in zip(row, rewards, strict=True)) for row in shares]
-    assert_enclosed(average, exact, rounding=rounding)
+    # Averages, and probabilities from below and from above: each closer than epsilon.
+    assert_enclosed(average, exact, 5 * EPSILON, rounding)
     inside = values(model, f"S=? [ {condition(safe)} ]")
-    assert_enclosed(inside, [sum(row[i] for i in safe) for row in shares], rounding=rounding)
+    assert_enclosed(inside, [sum(row[i] for i in safe) for row in shares], 5 * EPSILON, rounding)
 
 
 @QUICK

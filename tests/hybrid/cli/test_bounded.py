@@ -145,7 +145,7 @@ def test_limits_of_the_command_line_hold_for_the_command():
         (["--memory", "-1G"], "expected a positive number of bytes"),
         (["--limit", "bits"], "expected NAME=VALUE, got 'bits'"),
         (["--limit", "bits=0"], "limit bits: expected an integer of at least 1, got 0"),
-        (["--limit", "width=3"], "unknown limit 'width': expected one of source_bytes, variables"),
+        (["--limit", "width=3"], "unknown limit 'width': expected one of source_bytes, tokens, variables"),
     ],
 )
 def test_senseless_limits_are_refused(arguments, message, counter, capsys):

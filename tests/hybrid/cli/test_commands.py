@@ -10,6 +10,7 @@ import pytest
 
 from gpu_kernels import use_device
 from hybrid.__main__ import main
+from hybrid.solvers import Gain
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 from tests.hybrid.checking.models import DIE, QUEUE
 
@@ -100,7 +101,7 @@ def test_check_prints_one_json_object_as_agreed(capsys, queue):
     assert result["value"] == pytest.approx(1 / sum((2 / 3) ** k for k in range(5)), rel=1e-6)
     assert result["method"] == "gain"
     assert result["engine"] == "hybrid"
-    assert result["base_memory_bytes"] == 8 * 8 * 5
+    assert result["base_memory_bytes"] == 8 * Gain.vectors * 5
     assert result["representation_memory_bytes"] > 0
     assert result["lower"] <= result["value"] <= result["upper"]
 
