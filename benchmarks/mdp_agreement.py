@@ -32,7 +32,7 @@ from runs import Records
 import hybrid
 from hybrid.checking.checker import Checker
 from hybrid.checking.options import CheckOptions
-from hybrid.exact.elimination import NotExactError
+from hybrid.errors import NotExactError
 from hybrid.exact.formulas import ExactFormulas
 from hybrid.properties import (
     Filter,

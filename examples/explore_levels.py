@@ -19,7 +19,7 @@ from hybrid import LanguageError, load
 from hybrid.levels.model_offers import model_offers
 from hybrid.levels.plots import plot_level_curves, plot_memory_shares
 from hybrid.levels.report import LevelReport, report_levels
-from hybrid.options import OptionError
+from hybrid.errors import OptionError
 from mtbdd.language import parse_constants
 
 

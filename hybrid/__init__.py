@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     from hybrid.loading import load
     from hybrid.matrix import HybridMatrix
     from hybrid.operator import inject
+    from mtbdd.errors import HybridError
     from mtbdd.language import LanguageError
     from mtbdd.model import SymbolicModel
 
 __all__ = [
     "Answer",
     "CheckOptions",
+    "HybridError",
     "HybridMatrix",
     "LanguageError",
     "SymbolicModel",
@@ -44,6 +46,7 @@ __all__ = [
 _HOMES = {
     "Answer": "hybrid.checking.answer",
     "CheckOptions": "hybrid.checking.options",
+    "HybridError": "mtbdd.errors",
     "HybridMatrix": "hybrid.matrix",
     "LanguageError": "mtbdd.language",
     "SymbolicModel": "mtbdd.model",

@@ -51,7 +51,7 @@ def _guarded(options: Namespace, console: Console, signals: Signals) -> int:
     from importlib import import_module
 
     from hybrid.cli.console import StreamError
-    from hybrid.options import OptionError
+    from hybrid.errors import OptionError
     from mtbdd.language import LanguageError
 
     try:

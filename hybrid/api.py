@@ -10,6 +10,7 @@ from typing import Any
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.options import CheckOptions
+from hybrid.errors import PropertyError
 from hybrid.properties import Properties, load_properties, parse_properties, resolve_properties
 from mtbdd.model import SymbolicModel
 
@@ -18,7 +19,9 @@ __all__ = ["check", "check_all"]
 Constants = Mapping[str, bool | int | float]
 
 
-def check(model: SymbolicModel, prop: str, constants: Constants | None = None, **options: Any) -> Answer:
+def check(
+    model: SymbolicModel, prop: str, constants: Constants | None = None, *, throw: bool = True, **options: Any
+) -> Answer:
     """Check one property of a model.
 
     Parameters
@@ -29,25 +32,34 @@ def check(model: SymbolicModel, prop: str, constants: Constants | None = None, *
         The property's text.
     constants : mapping, optional
         Values of constants that the property's text declares.
+    throw : bool
+        Raise if there is no answer; otherwise ``answer.value`` is None, and ``answer.error`` says why.
     **options
         As for `check_all`.
 
     Returns
     -------
     Answer
-        ``answer.value`` is None if it could not be answered, ``answer.error`` then says why.
 
     Raises
     ------
-    mtbdd.language.LanguageError
-        The text does not parse or speaks of things that the model does not have.
-    ValueError
-        The text holds no property or several; or an option has a wrong value.
+    hybrid.HybridError
+        The text does not parse or speaks of things that the model does not have (`LanguageError`), holds no
+        property or several, an option has a wrong value; or, with `throw`, there is no answer.
+
+    Examples
+    --------
+    >>> import hybrid
+    >>> model = hybrid.load("kanban.prism", constants={"t": 1})                  # doctest: +SKIP
+    >>> hybrid.check(model, 'R{"throughput"}=? [ S ]').value                     # doctest: +SKIP
     """
     properties = resolve_properties(parse_properties(prop), model.source, constants)
     if len(properties.properties) != 1:
-        raise ValueError(f"expected one property, got {len(properties.properties)}; use hybrid.check_all")
-    return check_all(model, properties, **options)[0]
+        raise PropertyError(f"expected one property, got {len(properties.properties)}; use hybrid.check_all")
+    answer = check_all(model, properties, **options)[0]
+    if throw and answer.fault is not None:
+        raise answer.fault
+    return answer
 
 
 def check_all(

@@ -15,10 +15,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
+from mtbdd.errors import HybridError
+
 __all__ = ["Budget", "BudgetError", "check_budget", "resident_bytes", "spending"]
 
 
-class BudgetError(RuntimeError):
+class BudgetError(HybridError, RuntimeError):
     """The time or the memory that was given is spent; the message says which, and how much it was."""
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.certificates.errors import CertificateError
+from hybrid.errors import CertificateError
 
 __all__ = ["Certificate", "PartVectors", "digest", "read_certificate", "write_certificate"]
 

@@ -9,9 +9,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.certificates.errors import CertificateError
 from hybrid.certificates.states import States
 from hybrid.certificates.table import Places
+from hybrid.errors import CertificateError
 from mtbdd.language.syntax import Command, ModelSyntax, ModelType, Update
 
 __all__ = ["STRAY", "Commands", "Entries", "joined", "together_of"]

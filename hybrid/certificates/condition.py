@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.certificates.errors import CertificateError
 from hybrid.certificates.search import Search
 from hybrid.certificates.sweep import Sweep
 from hybrid.certificates.table import Places
+from hybrid.errors import CertificateError
 
 __all__ = ["Condition", "Mask", "Vector"]
 

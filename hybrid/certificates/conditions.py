@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybrid.certificates.condition import Condition, Mask, Vector
-from hybrid.certificates.errors import NotCertifiableError
 from hybrid.certificates.table import Places
+from hybrid.errors import NotCertifiableError
 
 __all__ = ["Average", "Next", "Total", "Until"]
 

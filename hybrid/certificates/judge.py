@@ -13,7 +13,6 @@ from hybrid.certificates.archive import PartVectors
 from hybrid.certificates.condition import Condition
 from hybrid.certificates.conditions import Average, Next, Total, Until
 from hybrid.certificates.earnings import earnings, state_scale
-from hybrid.certificates.errors import CertificateError
 from hybrid.certificates.meaning import Meaning
 from hybrid.certificates.operators import Operator, Question
 from hybrid.certificates.search import Search
@@ -21,6 +20,7 @@ from hybrid.certificates.states import States
 from hybrid.certificates.sweep import Sweep
 from hybrid.certificates.table import Places
 from hybrid.certificates.transitions import Transitions
+from hybrid.errors import CertificateError
 from mtbdd.language.syntax import Expression, LabelReference, RewardStructure
 
 __all__ = ["Finding", "Judge"]

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from hybrid.certificates.archive import Certificate, PartVectors, write_certificate
 from hybrid.certificates.conditions import Average
-from hybrid.certificates.errors import CertificateError, NotCertifiableError
 from hybrid.certificates.judge import Finding, Judge
 from hybrid.certificates.mending import mended
 from hybrid.certificates.operators import Operator
@@ -27,6 +26,7 @@ from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues
+from hybrid.errors import CertificateError, NotCertifiableError
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.properties.tree import Probability, Property, Reward, SteadyState
 from mtbdd.language.errors import LanguageError

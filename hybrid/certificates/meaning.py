@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from hybrid.certificates.errors import NotCertifiableError
+from hybrid.errors import NotCertifiableError
 from mtbdd.language.syntax import (
     Binary,
     Call,

@@ -5,9 +5,9 @@ What has no certificate is refused by name, before any work begins.
 
 from __future__ import annotations
 
-from hybrid.certificates.errors import NotCertifiableError
 from hybrid.certificates.meaning import Meaning
 from hybrid.certificates.operators import NUMBER_FILTERS, TRUTH_FILTERS, Operator, Question
+from hybrid.errors import NotCertifiableError
 from hybrid.properties.tree import (
     Cumulative,
     Filter,

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.certificates.errors import CertificateError, NotCertifiableError
 from hybrid.certificates.meaning import Exact, Meaning
 from hybrid.certificates.table import Places, Table, distinct
+from hybrid.errors import CertificateError, NotCertifiableError
 from mtbdd.language.syntax import (
     Binary,
     Expression,

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.certificates.archive import digest
-from hybrid.certificates.errors import NotCertifiableError
 from hybrid.certificates.meaning import Exact, Meaning, exact_number
 from hybrid.certificates.operators import Question
 from hybrid.certificates.questions import ask
 from hybrid.certificates.states import States, initial_numbers
 from hybrid.certificates.table import Table
 from hybrid.certificates.transitions import Transitions, expand
+from hybrid.errors import NotCertifiableError
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.properties.tree import Property
 from mtbdd.language import parse_model, resolve

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.certificates.errors import NotCertifiableError
+from hybrid.errors import NotCertifiableError
 
 __all__ = ["Places", "Table", "distinct"]
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.certificates.commands import STRAY, Commands, Entries, joined, together_of
-from hybrid.certificates.errors import CertificateError, NotCertifiableError
 from hybrid.certificates.states import States
 from hybrid.certificates.table import Places
+from hybrid.errors import CertificateError, NotCertifiableError
 from mtbdd.language.syntax import Command, ModelSyntax, ModelType
 
 __all__ = ["Transitions", "expand"]

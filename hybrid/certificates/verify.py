@@ -11,11 +11,11 @@ from fractions import Fraction
 from typing import Any
 
 from hybrid.certificates.archive import Certificate, read_certificate
-from hybrid.certificates.errors import CertificateError, NotCertifiableError
 from hybrid.certificates.judge import Finding, Judge
 from hybrid.certificates.meaning import Meaning
 from hybrid.certificates.operators import Question
 from hybrid.certificates.subject import PropertyText, Subject, number_text
+from hybrid.errors import CertificateError, NotCertifiableError
 from hybrid.properties.tree import Property
 from mtbdd.language.errors import LanguageError
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import builtins
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hybrid.checking.quantities import Work
+from hybrid.errors import HybridError
 
 if TYPE_CHECKING:
     from hybrid.mdp.scheduler import Scheduler
@@ -31,7 +32,7 @@ class Answer:
     lower, upper : float, int, bool or None
         Bounds that hold for certain; None where the method gives none.
     error : str or None
-        Why there is no value.
+        Why there is no value: the message of `fault`.
     statistics : Work
         Iterations, seconds, memory.
     seconds : float
@@ -43,6 +44,8 @@ class Answer:
         One that attains the value on an MDP, if it was asked for.
     proven : bool
         Whether the answer, a range's ends included, rests on values with bounds alone.
+    fault : HybridError or None
+        Why there is no value, as it can be raised.
     """
 
     name: str | None
@@ -57,6 +60,7 @@ class Answer:
     listing: tuple[tuple[str, float | int | bool], ...] = ()
     scheduler: Scheduler | None = None
     proven: bool = True
+    fault: HybridError | None = field(default=None, repr=False, compare=False)
 
     @builtins.property
     def kind(self) -> str | None:

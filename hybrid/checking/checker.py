@@ -19,16 +19,23 @@ from hybrid.checking.answer import Answer
 from hybrid.checking.arithmetic import constant_values
 from hybrid.checking.bounded_rewards import cumulative_rewards, instantaneous_rewards
 from hybrid.checking.combine import compare
-from hybrid.checking.errors import PropertyError, UnsupportedError
 from hybrid.checking.filters import Summary, summarise
 from hybrid.checking.formulas import FormulaChecker
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.paths import path_probabilities
-from hybrid.checking.quantities import NotConvergedError, StateTruth, StateValues, UnknownError, Work
+from hybrid.checking.quantities import StateTruth, StateValues, Work
 from hybrid.checking.rewards import reachability_rewards, total_rewards
 from hybrid.checking.scope import Scope
 from hybrid.checking.steady import steady_probabilities, steady_rewards
-from hybrid.options import OptionError
+from hybrid.errors import (
+    HybridError,
+    NotConvergedError,
+    NotExactError,
+    OptionError,
+    PropertyError,
+    UnknownError,
+    UnsupportedError,
+)
 from hybrid.properties.tree import (
     Cumulative,
     Filter,
@@ -41,7 +48,7 @@ from hybrid.properties.tree import (
     SteadyState,
 )
 from hybrid.solvers.enclosure import TINY
-from mtbdd.language.errors import LanguageError
+from mtbdd.budget import BudgetError
 from mtbdd.language.syntax import Expression, Literal
 from mtbdd.model import SymbolicModel
 
@@ -55,7 +62,6 @@ _log = logging.getLogger(__name__)
 _LOOSE = 1000.0  # times epsilon that bounds may be apart before exact answers are tried
 _FEW_WORDS = 40  # letters of a message that says nothing of use
 _FEW_STATES = 5000  # beyond, exact answers are not worth trying
-_FAILURES = (NotConvergedError, UnknownError, UnsupportedError)
 _FINE = 1e-12  # precision of the second attempt at a comparison that the first one left unknown
 
 
@@ -105,23 +111,26 @@ class Checker(FormulaChecker):
         start = time.perf_counter()
         self._work, self._unproven = Work(progress=self._progress), False
         self._scheduled = self._scheduler = None
-        summary, error = None, None
+        summary, failure = None, None
         try:
             if prop.error is not None:
                 raise prop.error
             if self._with_scheduler:
                 self._scheduled = _schedulable(prop.formula, self.model)
             summary = self._patient_summary(prop.formula)
-        except (*_FAILURES, LanguageError, PropertyError, OptionError) as fault:
-            error = str(fault)
+        except BudgetError:
+            raise
+        except HybridError as fault:
+            failure = fault
         except MemoryError as fault:
             raise _told(fault) from fault
         except RecursionError:
-            error = "expected a property nested less deeply; split it with labels"
+            failure = PropertyError("expected a property nested less deeply; split it with labels")
         seconds = time.perf_counter() - start
         engine, work = self.options.engine, self._work
         if summary is None:
-            return Answer(prop.name, prop.text, None, None, None, error, work, seconds, engine)
+            error = str(failure)
+            return Answer(prop.name, prop.text, None, None, None, error, work, seconds, engine, fault=failure)
         bounds = (None, None) if self._unproven else (summary.lower, summary.upper)
         return Answer(
             prop.name, prop.text, summary.value, *bounds, None, work, seconds, engine, summary.listing,
@@ -193,7 +202,6 @@ class Checker(FormulaChecker):
 
     def _exactly(self, formula: Probability | SteadyState | Reward) -> StateValues | None:
         """Return exact values, rounded to the doubles around them; None if they cannot be had."""
-        from hybrid.exact.elimination import NotExactError
         from hybrid.exact.formulas import ExactFormulas
 
         try:

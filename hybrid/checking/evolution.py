@@ -29,9 +29,10 @@ from numpy.typing import NDArray
 
 from hybrid.checking.leaps import FEWEST_STEPS, Leaps, dense_leaps, leaps_pay
 from hybrid.checking.options import CheckOptions
-from hybrid.checking.quantities import NotConvergedError, StateValues, Work
+from hybrid.checking.quantities import StateValues, Work
 from hybrid.checking.rounding import far_from_underflow, row_entries, step_slack, widened
 from hybrid.checking.systems import injected, leaving_rates, note_run
+from hybrid.errors import NotConvergedError
 from hybrid.solvers.base import Clock, Status
 from hybrid.solvers.enclosure import UNIT, underflow_of
 from hybrid.solvers.host import workspace_of

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.checking.directed import GREATEST, divided, outward
-from hybrid.checking.errors import PropertyError
-from hybrid.checking.quantities import StateTruth, StateValues, UnknownError
+from hybrid.checking.quantities import StateTruth, StateValues
 from hybrid.checking.rounding import sum_slack
+from hybrid.errors import PropertyError, UnknownError
 from mtbdd.faults import format_state
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel

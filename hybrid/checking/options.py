@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hybrid.backend import choose_backend
-from hybrid.options import OptionError
+from hybrid.errors import OptionError
 from hybrid.solvers import BiCGStab, Criterion, Gain, Interval, Jacobi, Optimistic, Power
 from hybrid.solvers.gauss_seidel import GaussSeidel
 

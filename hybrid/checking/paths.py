@@ -11,11 +11,11 @@ from collections.abc import Callable
 import numpy as np
 
 from hybrid.checking.bounded import Window, window_probabilities
-from hybrid.checking.errors import UnsupportedError
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
 from hybrid.checking.repeated import repeated_form, repeated_probabilities
 from hybrid.checking.until import next_probabilities, until_probabilities
+from hybrid.errors import UnsupportedError
 from hybrid.properties.tree import Filter, Path, Probability, Reward, SteadyState
 from mtbdd.language.syntax import Expression, ModelType, Unary
 from mtbdd.language.walk import children

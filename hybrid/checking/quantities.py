@@ -8,31 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.errors import NotConvergedError, UnknownError
 from hybrid.solvers import Solution, Status
 
-__all__ = ["NotConvergedError", "StateTruth", "StateValues", "UnknownError", "Work"]
+__all__ = ["StateTruth", "StateValues", "Work"]
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-
-
-class NotConvergedError(ArithmeticError):
-    """An iteration that did not reach an answer.
-
-    Attributes
-    ----------
-    status : Status
-        How it ended.
-    """
-
-    def __init__(self, what: str, status: Status, iterations: int, difference: float) -> None:
-        self.status = status
-        detail = f"after {iterations} iterations, last difference {difference:.3g}"
-        super().__init__(f"{what}: {status.value} ({detail})")
-
-
-class UnknownError(ArithmeticError):
-    """A comparison that the bounds of a value do not decide."""
 
 
 @dataclass

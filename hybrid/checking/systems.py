@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from hybrid.checking.explicit import ExplicitMatrix, write_out
 from hybrid.checking.options import CheckOptions
-from hybrid.checking.quantities import NotConvergedError, StateValues, Work
+from hybrid.checking.quantities import StateValues, Work
 from hybrid.checking.rounding import row_entries, step_slack
 from hybrid.cpu.csr import CsrMatrix
+from hybrid.errors import NotConvergedError
 from hybrid.memory import require_memory
 from hybrid.operator import HybridMatrix, inject
 from hybrid.solvers import Gain, Status

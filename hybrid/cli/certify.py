@@ -12,7 +12,7 @@ from hybrid.checking.options import CheckOptions
 from hybrid.cli.console import Console
 from hybrid.cli.output_file import OutputFile
 from hybrid.cli.sizes import bytes_text
-from hybrid.options import OptionError
+from hybrid.errors import OptionError
 from hybrid.properties import Properties, Property
 from mtbdd.language import parse_constants
 from mtbdd.language.sources import read_source
@@ -79,9 +79,9 @@ class Certifier:
             raise OptionError(
                 f"--certificate: cannot write {target}: expected a file in a folder that exists"
             )
-        from hybrid.certificates.errors import NotCertifiableError  # most runs need none of it
         from hybrid.certificates.making import CertificateMaker
         from hybrid.certificates.subject import PropertyText
+        from hybrid.errors import NotCertifiableError  # most runs need none of it
 
         constants = parse_constants(combinations[0])
         index = next(i for i, p in enumerate(properties.properties) if p is found[0])

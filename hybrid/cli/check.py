@@ -20,8 +20,8 @@ from hybrid.cli.model_record import model_record
 from hybrid.cli.outputs import refuse_overwriting
 from hybrid.cli.report import Report, unanswered
 from hybrid.cli.sizes import bytes_text, seconds_text
+from hybrid.errors import OptionError
 from hybrid.loading import load
-from hybrid.options import OptionError
 from hybrid.properties import (
     Properties,
     Property,

@@ -6,7 +6,7 @@ import math
 from decimal import Decimal, InvalidOperation
 from itertools import product
 
-from hybrid.options import OptionError
+from hybrid.errors import OptionError
 
 __all__ = ["expand_ranges"]
 

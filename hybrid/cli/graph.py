@@ -14,9 +14,9 @@ from hybrid.backend import BackendChoice
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.sizes import bytes_text, seconds_text
+from hybrid.errors import OptionError
 from hybrid.graphs import Decomposition, ModelGraph, decompose, decompose_ends, model_graph
 from hybrid.loading import load
-from hybrid.options import OptionError
 from mtbdd.components import EndComponents, StrongComponents, model_components, model_end_components
 from mtbdd.language import parse_constants
 from mtbdd.model import SymbolicModel

@@ -10,11 +10,11 @@ from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
 from hybrid.cli.sizes import bytes_text, seconds_text
+from hybrid.errors import OptionError
 from hybrid.levels.measure import measure_levels
 from hybrid.levels.model_offers import model_offers
 from hybrid.levels.report import LevelReport, report_levels
 from hybrid.loading import load
-from hybrid.options import OptionError
 from mtbdd.language import parse_constants
 
 __all__ = ["run"]

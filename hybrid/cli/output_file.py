@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
-from hybrid.options import OptionError
+from hybrid.errors import OptionError
 
 __all__ = ["OutputFile"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from hybrid.options import OptionError
+from hybrid.errors import OptionError
 
 __all__ = ["refuse_overwriting"]
 

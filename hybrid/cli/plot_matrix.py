@@ -12,13 +12,13 @@ from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
 from hybrid.cli.sizes import bytes_text
+from hybrid.errors import OptionError
 from hybrid.explicit.csr import CsrArrays
 from hybrid.explicit.density import density_of_diagram, density_of_rows
 from hybrid.explicit.extract import explicit_matrix
 from hybrid.explicit.measures import StructureMeasures, measure_structure
 from hybrid.explicit.reorder import bfs_order
 from hybrid.loading import load
-from hybrid.options import OptionError
 from mtbdd.language import parse_constants
 from mtbdd.model import SymbolicModel
 

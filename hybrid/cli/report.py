@@ -15,7 +15,7 @@ from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
 from hybrid.cli.table import Table
-from hybrid.options import OptionError
+from hybrid.errors import OptionError
 from hybrid.properties import Property
 from mtbdd.model import SymbolicModel
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 
-from hybrid.certificates.errors import CertificateError
 from hybrid.certificates.verify import Verified, verify
 from hybrid.cli.console import Console
 from hybrid.cli.sizes import seconds_text
+from hybrid.errors import CertificateError
 from mtbdd.language import parse_constants
 
 __all__ = ["run"]

@@ -7,7 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from hybrid.exact.elimination import Budget, NotExactError, solve_rationals
+from hybrid.errors import NotExactError
+from hybrid.exact.elimination import Budget, solve_rationals
 from hybrid.exact.induction import WORK, BackwardInduction, Exact, finite
 from hybrid.exact.reading import ExactModel
 from mtbdd.graph import backward, bottom_components, prob0, prob1

@@ -12,11 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-__all__ = ["Budget", "NotExactError", "solve_rationals"]
+from hybrid.errors import NotExactError
 
-
-class NotExactError(ArithmeticError):
-    """A question that is not answered in rational numbers, or would take too long."""
+__all__ = ["Budget", "solve_rationals"]
 
 
 @dataclass

@@ -12,8 +12,9 @@ from hybrid.checking.bounded import Window
 from hybrid.checking.paths import has_path, until_form
 from hybrid.checking.quantities import StateTruth, StateValues
 from hybrid.checking.repeated import repeated_form, repeated_target
+from hybrid.errors import NotExactError
 from hybrid.exact.chain import ExactChain
-from hybrid.exact.elimination import Budget, NotExactError
+from hybrid.exact.elimination import Budget
 from hybrid.exact.induction import WORK, Exact, finite
 from hybrid.exact.optima import ExactOptima
 from hybrid.exact.reading import ExactModel

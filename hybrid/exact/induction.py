@@ -12,7 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from hybrid.exact.elimination import Budget, NotExactError
+from hybrid.errors import NotExactError
+from hybrid.exact.elimination import Budget
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from hybrid.exact.elimination import Budget, NotExactError
+from hybrid.errors import NotExactError
+from hybrid.exact.elimination import Budget
 from hybrid.exact.induction import BackwardInduction, Exact, finite
 from hybrid.exact.policies import MAX_UNKNOWN, Option, solve_optima
 from hybrid.exact.reading import ExactModel

@@ -15,7 +15,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from hybrid.exact.elimination import Budget, NotExactError, solve_rationals
+from hybrid.errors import NotExactError
+from hybrid.exact.elimination import Budget, solve_rationals
 
 __all__ = ["MAX_UNKNOWN", "Option", "solve_optima"]
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.exact.elimination import NotExactError
+from hybrid.errors import NotExactError
 from mtbdd.events import Event
 from mtbdd.language.enclosing import enclose
 from mtbdd.language.errors import EvaluationError

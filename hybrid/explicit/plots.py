@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.options import OptionError
+from hybrid.errors import OptionError
 
 __all__ = ["plot_structures"]
 

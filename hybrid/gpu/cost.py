@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybrid.errors import OptionError
 from hybrid.gpu.card import REFERENCE, Card, card_in_use
 from hybrid.gpu.pair_cost import SECONDS_SERIAL_ENTRY, count_pairs, has_long_rows, longest_row, pair_seconds
 from hybrid.gpu.tuning import choose_tuning
 from hybrid.injection.row_types import RowTypes, TypedMatrix
-from hybrid.options import OptionError
 
 __all__ = ["level_seconds", "predicted_seconds", "rank_levels", "types_of_level", "uses_pairs"]
 

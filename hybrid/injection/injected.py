@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.errors import OptionError
 from hybrid.injection.ragged import pointers
 from hybrid.injection.submatrices import CooBlocks, expand_nodes
-from hybrid.options import OptionError
 from mtbdd.offset import OffsetMTBDD
 
 __all__ = ["InjectedMatrix", "Instance", "Submatrix", "enumerate_paths", "inject_level"]

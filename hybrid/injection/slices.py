@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.errors import OptionError
 from hybrid.injection.ragged import concatenated_ranges, distinct_lists, pointers
 from hybrid.injection.row_types import RowTypeLevel
 from hybrid.injection.submatrices import CooBlocks
-from hybrid.options import OptionError
 from mtbdd.offset import distinct_rows
 
 __all__ = ["WIDTH", "SliceTable", "build_slices"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hybrid.errors import OptionError
 from hybrid.levels.table import CandidateLevel, LevelTable
-from hybrid.options import OptionError
 
 __all__ = ["LEVEL_POLICIES", "LevelChoice", "choose_level", "predicted_seconds", "within_budget"]
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from hybrid.errors import OptionError
 from hybrid.levels.report import LevelReport
-from hybrid.options import OptionError
 
 __all__ = ["plot_level_curves", "plot_memory_shares"]
 

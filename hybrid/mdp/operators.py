@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hybrid.checking.errors import UnsupportedError
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
+from hybrid.errors import UnsupportedError
 from hybrid.mdp.paths import optimal_probabilities
 from hybrid.mdp.rewards import cumulative_rewards, instantaneous_rewards, reachability_rewards, total_rewards
 from hybrid.mdp.scheduler import SchedulerMaker

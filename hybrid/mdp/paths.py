@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from hybrid.checking.bounded import Window
-from hybrid.checking.errors import UnsupportedError
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.paths import has_path, refuse_ltl, until_form
 from hybrid.checking.quantities import StateValues, Work
 from hybrid.checking.repeated import repeated_form, repeated_probabilities
+from hybrid.errors import UnsupportedError
 from hybrid.mdp.scheduler import SchedulerMaker
 from hybrid.mdp.until import next_probabilities, until_probabilities, window_probabilities
 from hybrid.properties.tree import Path

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.errors import PropertyError
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
 from hybrid.checking.rounding import scaled_bounds
+from hybrid.errors import PropertyError
 from hybrid.graphs.certain import end_components, prob1a, prob1e
 from hybrid.mdp.offers import Groups, group_states, leaving_choices
 from hybrid.mdp.operator import ChoiceOperator

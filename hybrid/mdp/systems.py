@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.errors import UnsupportedError
 from hybrid.checking.options import CheckOptions
-from hybrid.checking.quantities import NotConvergedError, StateValues, Work
+from hybrid.checking.quantities import StateValues, Work
 from hybrid.checking.rounding import far_from_underflow
+from hybrid.errors import NotConvergedError, UnsupportedError
 from hybrid.mdp.device_choices import DeviceChoices, choices_in_one_pass
 from hybrid.mdp.device_rows import DeviceRows, device_rows
 from hybrid.mdp.explicit import ExplicitChoices

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.errors import PropertyError
+from hybrid.errors import PropertyError
 from hybrid.solvers.enclosure import UNIT
 
 __all__ = ["PoissonWeights", "poisson_weights"]

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from mtbdd.errors import HybridError
 from mtbdd.language.limits import current
 from mtbdd.language.syntax import Position
 
@@ -41,7 +42,7 @@ class Fault:
         return f"{self.position}: {self.message}"
 
 
-class LanguageError(ValueError):
+class LanguageError(HybridError, ValueError):
     """A text that cannot be used; its string has one line a fault, `file:line:column: message`.
 
     Parameters

@@ -14,9 +14,9 @@ import numpy as np
 
 import hybrid
 from hybrid.checking.checker import Checker
-from hybrid.checking.errors import UnsupportedError
 from hybrid.checking.options import CheckOptions
-from hybrid.checking.quantities import NotConvergedError, StateValues, UnknownError
+from hybrid.checking.quantities import StateValues
+from hybrid.errors import NotConvergedError, UnknownError, UnsupportedError
 from hybrid.properties import parse_properties, resolve_properties
 from mtbdd.build import build_model
 from mtbdd.language import LanguageError, parse_model, resolve
@@ -150,7 +150,7 @@ def _judge_question(model: SymbolicModel, case: Case, question: Question) -> tup
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            answer = hybrid.check(model, question.text, **case.options)
+            answer = hybrid.check(model, question.text, throw=False, **case.options)
             verdict, count = judge(question.expected, answer, question.formula, case.options), 1
             if verdict.kind not in FAILURES and isinstance(question.formula, Bounded):
                 found, more = _judge_states(model, case, question)

@@ -365,7 +365,7 @@ def _runs():
 def test_fault_is_mended(fault, engine, method):
     options = {**PLAIN, "method": method, **fault.options}
     options |= {"backend": "reference"} if engine == "reference" else {"engine": engine}
-    answer = hybrid.check(model_of(fault.text), fault.property, **options)
+    answer = hybrid.check(model_of(fault.text), fault.property, throw=False, **options)
     verdict = judge(expected(fault.exact), answer, Atom(()), options)
     assert verdict.kind not in FAILURES, verdict.detail
     assert verdict.kind != "missed", verdict.detail

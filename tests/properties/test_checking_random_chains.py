@@ -13,7 +13,7 @@ from scipy.linalg import expm
 
 from hybrid.checking.checker import Checker
 from hybrid.checking.options import CheckOptions
-from hybrid.checking.quantities import NotConvergedError
+from hybrid.errors import NotConvergedError
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.solvers import Status
 from mtbdd.manager import Node

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hybrid.certificates.archive import Certificate, PartVectors, read_certificate, write_certificate
-from hybrid.certificates.errors import CertificateError
+from hybrid.errors import CertificateError
 
 
 def sample() -> Certificate:

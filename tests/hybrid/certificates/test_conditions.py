@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hybrid.certificates.archive import Certificate
-from hybrid.certificates.errors import CertificateError
+from hybrid.errors import CertificateError
 from tests.hybrid.certificates.helpers import Case, make
 
 # A walk from 0 to the goal 3 or the trap 4; 1 and 2 lead to one another, 5 and 6 stay among themselves.

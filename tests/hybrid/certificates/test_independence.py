@@ -8,7 +8,7 @@ import sys
 from tests.test_layers import ROOT, imports_of_modules
 
 MAKERS = {f"hybrid.certificates.{name}" for name in ("making", "mending", "poisson", "solving")}
-ALLOWED = ("hybrid.certificates", "hybrid.properties", "mtbdd.language")
+ALLOWED = ("hybrid.certificates", "hybrid.errors", "hybrid.properties", "mtbdd.errors", "mtbdd.language")
 
 
 def test_the_verifier_imports_only_the_parsers() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hybrid.certificates.archive import Certificate
-from hybrid.certificates.errors import CertificateError
+from hybrid.errors import CertificateError
 from tests.chain_oracles import (
     backward_states,
     bottom_components,

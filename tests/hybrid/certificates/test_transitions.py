@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from hybrid.certificates.earnings import earnings
-from hybrid.certificates.errors import CertificateError, NotCertifiableError
 from hybrid.certificates.meaning import Meaning
 from hybrid.certificates.subject import Subject
 from hybrid.certificates.transitions import Transitions
+from hybrid.errors import CertificateError, NotCertifiableError
 from mtbdd.language.syntax import ModelType
 from tests.hybrid.certificates.helpers import EXAMPLES
 from tests.mdp_oracles import explore_mdp

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 import hybrid
-from hybrid.options import OptionError
+from hybrid.errors import OptionError
 from tests.hybrid.checking.models import DIE, GAMBLER, MANY_STARTS, QUEUE, SPLIT, load_text
 
 TIGHT = {"epsilon": 1e-13}
@@ -54,7 +54,7 @@ CASES = [
 @pytest.mark.parametrize(("text", "prop", "expected"), CASES)
 def test_values_by_hand(text, prop, expected, backend, tmp_path):
     model = load_text(tmp_path, text)
-    answer = hybrid.check(model, prop, backend=backend, **TIGHT)
+    answer = hybrid.check(model, prop, backend=backend, **TIGHT, throw=False)
     assert answer.error is None
     if math.isinf(expected):
         assert answer.value == expected
@@ -139,13 +139,16 @@ def test_bounded_operators(prop, expected, tmp_path):
 
 def test_a_value_too_close_to_its_bound_is_not_guessed(tmp_path, monkeypatch):
     monkeypatch.setattr("hybrid.exact.chain.MAX_UNKNOWN", 0)
-    answer = hybrid.check(load_text(tmp_path, DIE), "P>=1/6 [ F d=1 ]")
+    answer = hybrid.check(load_text(tmp_path, DIE), "P>=1/6 [ F d=1 ]", throw=False)
     assert answer.value is None
     assert "P>=0.16666666666666666 is unknown at this precision" in answer.error
     assert "choose a smaller --epsilon" in answer.error
-    estimate = hybrid.check(load_text(tmp_path, DIE), "P>=1/6 [ F d=1 ]", method="jacobi")
+    estimate = hybrid.check(load_text(tmp_path, DIE), "P>=1/6 [ F d=1 ]", method="jacobi", throw=False)
     assert "an estimate, without bounds" in estimate.error
-    assert hybrid.check(load_text(tmp_path, DIE), "P>=0.166 [ F d=1 ]", method="jacobi").lower is None
+    assert (
+        hybrid.check(load_text(tmp_path, DIE), "P>=0.166 [ F d=1 ]", method="jacobi", throw=False).lower
+        is None
+    )
 
 
 def test_a_close_bound_is_decided_by_a_second_more_precise_attempt(tmp_path):
@@ -172,14 +175,14 @@ def test_a_close_bound_is_decided_by_a_second_more_precise_attempt(tmp_path):
     ],
 )
 def test_filters(prop, expected, tmp_path):
-    answer = hybrid.check(load_text(tmp_path, MANY_STARTS), prop, **TIGHT)
+    answer = hybrid.check(load_text(tmp_path, MANY_STARTS), prop, **TIGHT, throw=False)
     assert answer.error is None
     assert answer.value == pytest.approx(expected, rel=1e-9)
     assert type(answer.value) is type(expected)
 
 
 def test_several_initial_states_with_different_values_answer_their_range(tmp_path):
-    answer = hybrid.check(load_text(tmp_path, MANY_STARTS), "P=? [ F x=4 ]")
+    answer = hybrid.check(load_text(tmp_path, MANY_STARTS), "P=? [ F x=4 ]", throw=False)
     assert answer.error is None
     assert answer.value is None
     assert answer.lower == pytest.approx(0.25, rel=1e-7)
@@ -188,21 +191,23 @@ def test_several_initial_states_with_different_values_answer_their_range(tmp_pat
 
 
 def test_several_states_are_not_one_state(tmp_path):
-    answer = hybrid.check(load_text(tmp_path, MANY_STARTS), "filter(state, P=? [ F x=4 ], x>0)")
+    answer = hybrid.check(load_text(tmp_path, MANY_STARTS), "filter(state, P=? [ F x=4 ], x>0)", throw=False)
     assert answer.value is None
     assert "filter(min|max|avg" in answer.error
     assert "(x=1)" in answer.error
 
 
 def test_a_filter_without_states_says_so(tmp_path):
-    answer = hybrid.check(load_text(tmp_path, DIE), "filter(max, P=? [ F d=1 ], s=3 & d=4)")
+    answer = hybrid.check(load_text(tmp_path, DIE), "filter(max, P=? [ F d=1 ], s=3 & d=4)", throw=False)
     assert answer.value is None
     assert "no reachable state" in answer.error
 
 
 def test_not_converged_is_no_number(backend, tmp_path):
     model = load_text(tmp_path, GAMBLER)
-    answer = hybrid.check(model, "P=? [ F x=goal ]", backend=backend, method="interval", max_iterations=3)
+    answer = hybrid.check(
+        model, "P=? [ F x=goal ]", backend=backend, method="interval", max_iterations=3, throw=False
+    )
     assert answer.value is None
     assert answer.lower is None
     assert "iteration limit" in answer.error

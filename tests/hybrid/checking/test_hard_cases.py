@@ -45,12 +45,14 @@ rewards "gain" s=3 : 1; s=1 : -8; endrewards
 @pytest.mark.parametrize("n", [30, 120])
 def test_slow_chains_are_solved_exactly_where_iterations_do_not_end(tmp_path, engine, n):
     model = load_text(tmp_path, RETURNING, constants={"n": n})
-    reached = hybrid.check(model, "P=? [ F x=0 ]", engine=engine, max_iterations=2000)
+    reached = hybrid.check(model, "P=? [ F x=0 ]", engine=engine, max_iterations=2000, throw=False)
     assert reached.error is None
     assert reached.statistics.method == "exact"
     assert reached.lower <= 0.7 <= reached.upper
     assert reached.upper - reached.lower <= 2 * math.ulp(0.7)
-    steps = hybrid.check(model, 'R{"steps"}=? [ F x=0 | x=2*n ]', engine=engine, max_iterations=2000)
+    steps = hybrid.check(
+        model, 'R{"steps"}=? [ F x=0 | x=2*n ]', engine=engine, max_iterations=2000, throw=False
+    )
     # A round costs one step, and from n-1 or n+1 succeeds with 2^-(n-1) after 2 - 2^-(n-2) more on average.
     expected = 3 * 2 ** (n - 1) - 2
     assert steps.lower <= expected <= steps.upper
@@ -66,7 +68,7 @@ def test_slow_chains_are_compared_exactly(tmp_path):
 def test_only_the_automatic_method_turns_to_exact_solution(tmp_path):
     model = load_text(tmp_path, RETURNING, constants={"n": 30})
     for method in ("interval", "optimistic"):
-        answer = hybrid.check(model, "P=? [ F x=0 ]", method=method, max_iterations=500)
+        answer = hybrid.check(model, "P=? [ F x=0 ]", method=method, max_iterations=500, throw=False)
         assert answer.value is None
         assert "iteration limit" in answer.error
 
@@ -74,7 +76,7 @@ def test_only_the_automatic_method_turns_to_exact_solution(tmp_path):
 def test_large_chains_say_that_they_did_not_converge(tmp_path, monkeypatch):
     monkeypatch.setattr("hybrid.exact.chain.MAX_UNKNOWN", 10)
     answer = hybrid.check(
-        load_text(tmp_path, RETURNING, constants={"n": 30}), "P=? [ F x=0 ]", max_iterations=500
+        load_text(tmp_path, RETURNING, constants={"n": 30}), "P=? [ F x=0 ]", max_iterations=500, throw=False
     )
     assert answer.value is None
     assert "iteration limit" in answer.error
@@ -82,7 +84,7 @@ def test_large_chains_say_that_they_did_not_converge(tmp_path, monkeypatch):
 
 def test_values_larger_than_doubles_are_not_converged(tmp_path):
     model = load_text(tmp_path, RETURNING, constants={"n": 1100})
-    answer = hybrid.check(model, 'R{"steps"}=? [ F x=0 | x=2*n ]', max_iterations=100)
+    answer = hybrid.check(model, 'R{"steps"}=? [ F x=0 | x=2*n ]', max_iterations=100, throw=False)
     assert answer.value is None
     assert "iteration limit" in answer.error
 
@@ -100,7 +102,7 @@ def test_values_larger_than_doubles_are_not_converged(tmp_path):
     ],
 )
 def test_values_are_needed_only_where_they_are_asked_for(tmp_path, prop, expected):
-    answer = hybrid.check(load_text(tmp_path, GAMBLER), prop)
+    answer = hybrid.check(load_text(tmp_path, GAMBLER), prop, throw=False)
     assert answer.error is None
     assert answer.value == pytest.approx(expected, rel=1e-7)
 
@@ -115,7 +117,7 @@ def test_values_are_needed_only_where_they_are_asked_for(tmp_path, prop, expecte
     ],
 )
 def test_values_that_are_missing_where_they_are_asked_for_are_refused(tmp_path, prop):
-    answer = hybrid.check(load_text(tmp_path, GAMBLER), prop)
+    answer = hybrid.check(load_text(tmp_path, GAMBLER), prop, throw=False)
     assert answer.value is None
     assert "got none in (x=0)" in answer.error
 
@@ -133,7 +135,7 @@ def test_values_that_are_missing_where_they_are_asked_for_are_refused(tmp_path, 
     ],
 )
 def test_rewards_below_zero_where_they_add_up(tmp_path, prop, expected):
-    answer = hybrid.check(load_text(tmp_path, LEDGER), prop)
+    answer = hybrid.check(load_text(tmp_path, LEDGER), prop, throw=False)
     assert answer.error is None
     assert answer.value == pytest.approx(expected, abs=1e-6)
 
@@ -149,6 +151,6 @@ def test_rewards_below_zero_where_they_add_up(tmp_path, prop, expected):
     ],
 )
 def test_rewards_below_zero_that_need_not_add_up_are_refused(tmp_path, prop):
-    answer = hybrid.check(load_text(tmp_path, LEDGER), prop)
+    answer = hybrid.check(load_text(tmp_path, LEDGER), prop, throw=False)
     assert answer.value is None
     assert "below zero" in answer.error

@@ -84,7 +84,7 @@ DISCRETE = [
 
 @pytest.mark.parametrize(("text", "prop", "expected"), DISCRETE)
 def test_discrete_operators_by_hand(text, prop, expected, backend, tmp_path):
-    answer = hybrid.check(load_text(tmp_path, text), prop, backend=backend)
+    answer = hybrid.check(load_text(tmp_path, text), prop, backend=backend, throw=False)
     assert answer.error is None
     if expected == math.inf:
         assert (answer.value, answer.lower, answer.upper) == (math.inf,) * 3
@@ -129,7 +129,7 @@ CONTINUOUS = [
 
 @pytest.mark.parametrize(("prop", "expected"), CONTINUOUS)
 def test_continuous_operators_by_hand(prop, expected, backend, tmp_path):
-    answer = hybrid.check(load_text(tmp_path, FLIP), prop, backend=backend)
+    answer = hybrid.check(load_text(tmp_path, FLIP), prop, backend=backend, throw=False)
     assert answer.error is None
     assert answer.value == pytest.approx(expected, rel=1e-8, abs=1e-300)
     # The expected values above are rounded themselves.
@@ -185,7 +185,7 @@ def test_uniformisation_over_many_steps_agrees_with_the_matrix_exponential(mean,
     ],
 )
 def test_truth_values_by_hand(prop, expected, tmp_path):
-    answer = hybrid.check(load_text(tmp_path, DIE), prop)
+    answer = hybrid.check(load_text(tmp_path, DIE), prop, throw=False)
     assert answer.error is None
     assert (answer.value, answer.lower, answer.upper) == (expected,) * 3
 
@@ -195,7 +195,7 @@ def test_truth_values_by_hand(prop, expected, tmp_path):
 )
 def test_what_bounds_do_not_decide_is_unknown(prop, tmp_path, monkeypatch):
     monkeypatch.setattr("hybrid.exact.chain.MAX_UNKNOWN", 0)
-    answer = hybrid.check(load_text(tmp_path, DIE), prop)
+    answer = hybrid.check(load_text(tmp_path, DIE), prop, throw=False)
     assert answer.value is None
     assert "unknown at this precision" in answer.error
 
@@ -210,19 +210,19 @@ def test_sets_from_estimates_leave_no_bounds(tmp_path):
 
 def test_range_and_listings(tmp_path):
     model = load_text(tmp_path, DIE)
-    answer = hybrid.check(model, "filter(range, P=? [ F d=1 ], s=1 | s=3)")
+    answer = hybrid.check(model, "filter(range, P=? [ F d=1 ], s=1 | s=3)", throw=False)
     assert (answer.value, answer.error) == (None, None)
     assert (answer.lower, answer.upper) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
-    shown = hybrid.check(model, "filter(print, P=? [ X d=1 ])")
+    shown = hybrid.check(model, "filter(print, P=? [ X d=1 ])", throw=False)
     assert dict(shown.listing) == {"(s=3, d=0)": 0.5, "(s=7, d=1)": 1.0}
-    assert len(hybrid.check(model, "filter(printall, P=? [ X d=1 ])").listing) == model.n_states
-    most = hybrid.check(model, "filter(argmax, P=? [ F d=1 ], s<7)")
+    assert len(hybrid.check(model, "filter(printall, P=? [ X d=1 ])", throw=False).listing) == model.n_states
+    most = hybrid.check(model, "filter(argmax, P=? [ F d=1 ], s<7)", throw=False)
     assert [name for name, _ in most.listing] == ["(s=3, d=0)"]
     assert most.value == pytest.approx(2 / 3)
 
 
 def test_total_rewards_of_both_signs_need_not_exist(tmp_path):
-    answer = hybrid.check(load_text(tmp_path, FLIP), 'R{"debt"}=? [ C ]')
+    answer = hybrid.check(load_text(tmp_path, FLIP), 'R{"debt"}=? [ C ]', throw=False)
     assert answer.value is None
     assert "below zero" in answer.error
 
@@ -241,7 +241,7 @@ def test_total_rewards_of_both_signs_need_not_exist(tmp_path):
 )
 def test_engines_agree(text, prop, tmp_path):
     model = load_text(tmp_path, text)
-    one, other = (hybrid.check(model, prop, engine=engine) for engine in ("hybrid", "explicit"))
+    one, other = (hybrid.check(model, prop, engine=engine, throw=False) for engine in ("hybrid", "explicit"))
     assert other.error is None
     assert other.record()["engine"] == "explicit"
     assert other.record()["level"] is None

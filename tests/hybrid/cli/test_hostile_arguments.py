@@ -6,7 +6,7 @@ import pytest
 
 from hybrid.__main__ import main
 from hybrid.checking import checker
-from hybrid.checking.errors import PropertyError
+from hybrid.errors import PropertyError
 from tests.hybrid.checking.models import DIE, QUEUE
 
 
@@ -74,7 +74,7 @@ def test_a_fault_of_the_property_is_told_and_a_defect_is_not_called_an_answer(tm
     path = tmp_path / "queue.sm"
     path.write_text(QUEUE)
     model = hybrid.load(path)
-    missing = hybrid.check(model, "filter(min, P=? [ F true ], false)")
+    missing = hybrid.check(model, "filter(min, P=? [ F true ], false)", throw=False)
     assert missing.error is not None and "no reachable state satisfies" in missing.error
 
     def broken(*arguments):
@@ -82,13 +82,13 @@ def test_a_fault_of_the_property_is_told_and_a_defect_is_not_called_an_answer(tm
 
     monkeypatch.setattr(checker, "path_probabilities", broken)
     with pytest.raises(ValueError, match="could not be broadcast"):
-        hybrid.check(model, "P=? [ F<=1 true ]")
+        hybrid.check(model, "P=? [ F<=1 true ]", throw=False)
 
     def unfit(*arguments):
         raise PropertyError("does not fit")
 
     monkeypatch.setattr(checker, "path_probabilities", unfit)
-    assert hybrid.check(model, "P=? [ F<=1 true ]").error == "does not fit"
+    assert hybrid.check(model, "P=? [ F<=1 true ]", throw=False).error == "does not fit"
 
 
 def test_a_level_that_does_not_exist_is_told_as_the_propertys_error(die, capsys):

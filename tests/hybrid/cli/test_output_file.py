@@ -14,7 +14,7 @@ from hybrid.__main__ import main
 from hybrid.checking.checker import Checker
 from hybrid.cli.output_file import OutputFile
 from hybrid.cli.table import Table
-from hybrid.options import OptionError
+from hybrid.errors import OptionError
 
 
 def names(folder: Path) -> list[str]:

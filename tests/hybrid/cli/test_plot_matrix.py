@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hybrid.__main__ import main
+from hybrid.errors import OptionError
 from hybrid.explicit import plots
-from hybrid.options import OptionError
 
 PNG = b"\x89PNG"
 

@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from hybrid.exact.elimination import Budget, NotExactError, solve_rationals
+from hybrid.errors import NotExactError
+from hybrid.exact.elimination import Budget, solve_rationals
 from tests.oracles import solve_exactly
 
 

@@ -173,8 +173,8 @@ def test_sound_answers_agree_with_the_cpu(any_backend: str, tmp_path: Path) -> N
     path.write_text(COMPONENTS)
     model = hybrid.load(path)
     for text in PROPERTIES:
-        expected = hybrid.check(model, text, backend="cpu", epsilon=1e-7)
-        found = hybrid.check(model, text, backend=any_backend, epsilon=1e-7)
+        expected = hybrid.check(model, text, backend="cpu", epsilon=1e-7, throw=False)
+        found = hybrid.check(model, text, backend=any_backend, epsilon=1e-7, throw=False)
         assert found.error is None, found.error
         assert found.value == pytest.approx(expected.value, rel=1e-6)
         assert found.lower <= expected.upper

@@ -207,10 +207,10 @@ def test_a_check_on_all_states_uses_the_level_that_is_marked(policy: str | int) 
     model = load("grid")
     report = report_levels(model_offers(model))
     marked = {"min-memory": report.min_memory, 4: 4}.get(policy, report.min_time)
-    answer = hybrid.check(model, 'R{"few"}max=? [ C<=3 ]', backend="cpu", level=policy)
+    answer = hybrid.check(model, 'R{"few"}max=? [ C<=3 ]', backend="cpu", level=policy, throw=False)
     assert answer.error is None
     assert answer.statistics.level == marked
-    same = hybrid.check(model, 'R{"few"}max=? [ C<=3 ]', engine="explicit")
+    same = hybrid.check(model, 'R{"few"}max=? [ C<=3 ]', engine="explicit", throw=False)
     assert answer.value == pytest.approx(same.value, rel=1e-12)
 
 
@@ -219,22 +219,22 @@ def test_a_check_on_a_device_uses_the_level_that_is_marked(device: Device, polic
     model = load("rooms")
     report = report_levels(model_offers(model, "gpu"), backend="gpu")
     marked = {"min-memory": report.min_memory, 4: 4}.get(policy, report.min_time)
-    answer = hybrid.check(model, 'R{"door"}max=? [ C<=5 ]', backend="gpu", level=policy)
+    answer = hybrid.check(model, 'R{"door"}max=? [ C<=5 ]', backend="gpu", level=policy, throw=False)
     assert answer.error is None
     assert (answer.statistics.backend, answer.statistics.level) == ("gpu", marked)
-    same = hybrid.check(model, 'R{"door"}max=? [ C<=5 ]', backend="cpu")
+    same = hybrid.check(model, 'R{"door"}max=? [ C<=5 ]', backend="cpu", throw=False)
     assert answer.value == pytest.approx(same.value, rel=1e-12)
 
 
 @pytest.mark.parametrize("backend", ["cpu", "reference"])
 def test_a_level_that_does_not_exist_is_an_error_of_the_property(backend: str) -> None:
-    answer = hybrid.check(build(SLOW_WAY), "Pmax=? [ F x=2 ]", backend=backend, level=99)
+    answer = hybrid.check(build(SLOW_WAY), "Pmax=? [ F x=2 ]", backend=backend, level=99, throw=False)
     assert answer.value is None
     assert "expected 0..4" in str(answer.error)
 
 
 def test_a_level_that_does_not_exist_is_an_error_on_a_device(device: Device) -> None:
-    answer = hybrid.check(build(SLOW_WAY), "Pmax=? [ F x=2 ]", backend="gpu", level=99)
+    answer = hybrid.check(build(SLOW_WAY), "Pmax=? [ F x=2 ]", backend="gpu", level=99, throw=False)
     assert answer.value is None
     assert "expected 0..4" in str(answer.error)
 

@@ -182,7 +182,7 @@ def test_the_explicit_engine_says_when_there_is_no_room(monkeypatch: pytest.Monk
 )
 @pytest.mark.parametrize("method", ["auto", "interval"])
 def test_values_on_a_device(device: Device, prop: str, exact: float, method: str) -> None:  # noqa: F811
-    answer = hybrid.check(build(SLOW_WAY), prop, backend="gpu", method=method)
+    answer = hybrid.check(build(SLOW_WAY), prop, backend="gpu", method=method, throw=False)
     assert answer.error is None
     assert answer.lower is not None and answer.upper is not None
     assert answer.lower <= exact <= answer.upper

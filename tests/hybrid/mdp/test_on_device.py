@@ -33,13 +33,14 @@ def test_the_coin_has_the_same_answers_as_on_the_cpu(device: Device, method: str
     epsilon = 1e-2 if small else 1e-8
     for prop in COIN[method]:
         here, there = (
-            hybrid.check(model, prop, method=method, backend=name, epsilon=epsilon) for name in ("gpu", "cpu")
+            hybrid.check(model, prop, method=method, backend=name, epsilon=epsilon, throw=False)
+            for name in ("gpu", "cpu")
         )
         assert here.error is None, here.error
         assert here.statistics.backend == "gpu"
         if method == "jacobi":
             # Estimates from below: the device looks more rarely, so that it makes more steps.
-            exact = hybrid.check(model, prop, backend="cpu")
+            exact = hybrid.check(model, prop, backend="cpu", throw=False)
             assert float(there.value) <= float(here.value) <= float(exact.upper)
             continue
         assert float(here.value) == pytest.approx(float(there.value), rel=2 * epsilon)

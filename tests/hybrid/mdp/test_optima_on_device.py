@@ -121,7 +121,9 @@ def test_nested_operators_and_filters(device: Device, engine: str) -> None:
 def test_long_windows_are_the_cpus(device: Device, engine: str) -> None:
     model = build(SLOW_WAY)
     for prop in ("Pmax=? [ F<=45 x=2 ]", 'R{"tries"}max=? [ C<=45 ]', 'R{"places"}max=? [ I=45 ]'):
-        here, there = (hybrid.check(model, prop, engine=engine, backend=b) for b in ("gpu", "cpu"))
+        here, there = (
+            hybrid.check(model, prop, engine=engine, backend=b, throw=False) for b in ("gpu", "cpu")
+        )
         assert here.error is None, here.error
         assert here.statistics.backend == "gpu"
         assert here.value == pytest.approx(float(there.value), rel=1e-13)

@@ -1,0 +1,62 @@
+"""What goes wrong besides texts (`mtbdd.language.LanguageError`); all of it is a `HybridError`."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from mtbdd.errors import HybridError
+
+__all__ = [
+    "CertificateError",
+    "HybridError",
+    "NotCertifiableError",
+    "NotConvergedError",
+    "NotExactError",
+    "OptionError",
+    "PropertyError",
+    "UnknownError",
+    "UnsupportedError",
+]
+
+
+class OptionError(HybridError, ValueError):
+    """An option with a value that does not exist, does not fit, or is not offered by this version."""
+
+
+class PropertyError(HybridError, ValueError):
+    """A property that has no answer on this model: what it asks for does not exist or does not fit."""
+
+
+class UnsupportedError(HybridError, NotImplementedError):
+    """A property that parses but that this version cannot check."""
+
+
+class NotConvergedError(HybridError, ArithmeticError):
+    """An iteration that did not reach an answer.
+
+    Attributes
+    ----------
+    status : Enum
+        How it ended, a `hybrid.solvers.Status`; its value says so in words.
+    """
+
+    def __init__(self, what: str, status: Enum, iterations: int, difference: float) -> None:
+        self.status = status
+        detail = f"after {iterations} iterations, last difference {difference:.3g}"
+        super().__init__(f"{what}: {status.value} ({detail})")
+
+
+class UnknownError(HybridError, ArithmeticError):
+    """A comparison that the bounds of a value do not decide."""
+
+
+class NotExactError(HybridError, ArithmeticError):
+    """A question that is not answered in rational numbers, or would take too long."""
+
+
+class CertificateError(HybridError, ValueError):
+    """A certificate that does not show what it claims: damaged, of another model, or a broken inequality."""
+
+
+class NotCertifiableError(HybridError, ValueError):
+    """A property or model for which there is no certificate."""
