@@ -16,10 +16,10 @@ import argparse
 import sys
 
 from hybrid import LanguageError, load
+from hybrid.errors import OptionError
 from hybrid.levels.model_offers import model_offers
 from hybrid.levels.plots import plot_level_curves, plot_memory_shares
 from hybrid.levels.report import LevelReport, report_levels
-from hybrid.errors import OptionError
 from mtbdd.language import parse_constants
 
 
