@@ -117,9 +117,10 @@ def enclose(
         return Enclosed(np.broadcast_to(np.asarray(evaluate(expression, environment)), shape), None)
     with np.errstate(all="ignore"):
         found = _Run(environment).of(expression)
-        values = np.array(np.broadcast_to(np.asarray(found.value), shape))
-        doubtful = np.array(np.broadcast_to(np.asarray(found.doubt, dtype=np.bool_), shape))
-        error = np.array(np.broadcast_to(np.asarray(found.error, dtype=np.float64), shape))
+        # In C order, so that what is put right below is put into these arrays and not into copies of them.
+        values = np.array(np.broadcast_to(np.asarray(found.value), shape), order="C")
+        doubtful = np.array(np.broadcast_to(np.asarray(found.doubt, dtype=np.bool_), shape), order="C")
+        error = np.array(np.broadcast_to(np.asarray(found.error, dtype=np.float64), shape), order="C")
         is_number = is_double(expression, lambda _: False)
         if is_number:
             values = values.astype(np.float64, copy=False)

@@ -93,6 +93,11 @@ def test_comparisons_are_those_of_the_reals(a: str, b: str, operator: str) -> No
             assert bool(found[i, j]) is value
 
 
+def test_entries_are_put_right_where_the_first_variable_does_not_occur() -> None:
+    text = "1e17 < 0.1 + (0.1 + (1e17 + y))"
+    assert enclose(parse_expression(text), {"x": X, "y": Y}, SHAPE).values.all()
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
