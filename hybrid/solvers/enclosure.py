@@ -205,7 +205,8 @@ class DirectedSystem:
         with np.errstate(over="ignore"):  # an infinite solution is no bound, and is told as such
             b *= 4.0 * self.floor
         xp.maximum(b, space.operand(self._b), out=b)
-        b *= positive
+        # Not a product: infinity times zero is no number.
+        xp.copyto(b, 0.0, where=positive == 0.0)
         return self._system.sharing(b).relaxation(factor=1.0 + self.slack)
 
     def lowered(self, lower: Array, steps: int) -> None:

@@ -6,10 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.stats import poisson
 
+from hybrid.cpu.csr import CsrMatrix
 from hybrid.solvers import Criterion, Gain, Interval, Optimistic, Status
-from hybrid.solvers.enclosure import UNIT
+from hybrid.solvers.enclosure import UNIT, DirectedSystem
 from hybrid.solvers.poisson import poisson_weights
 from tests.hybrid.solvers.test_enclosures import exact_solution
 from tests.hybrid.solvers.test_solvers import Dense, linear_system
@@ -166,3 +168,15 @@ def test_the_slack_of_poisson_weights_covers_their_rounding(mean):
             abs(decimal.Decimal(float(w)) * total / e - 1) for w, e in zip(found.weights, exact, strict=True)
         )
     assert worst <= found.slack
+
+
+def test_right_hand_sides_stay_zero_where_the_solution_is_even_if_floors_overflow() -> None:
+    matrix = CsrMatrix(sp.csr_array(np.array([[0.0, 1e-300], [0.0, 0.0]])))
+    diagonal, b = np.array([1e308, 1e-300]), np.array([0.0, 1e-305])
+    system = DirectedSystem(matrix, diagonal, b, 2.0**-50)
+    with np.errstate(over="ignore"):
+        assert np.isinf(4.0 * system.floor * diagonal[0])
+    pair = np.zeros(2), np.zeros(2)
+    system.raised(np.array([0.0, 1.0])).sweep(pair, 0, 1)
+    assert pair[1][0] == 0.0
+    assert pair[1][1] > system.floor
