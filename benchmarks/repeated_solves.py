@@ -58,6 +58,10 @@ class _PassedOn:
     def name(self) -> str:
         return str(self.method.name)
 
+    @property
+    def vectors(self) -> int:
+        return int(self.method.vectors)
+
     def solve(
         self, matrix: Any, diagonal: Vector, b: Vector | None, start: Vector, progress: Any = None
     ) -> Solution:
