@@ -200,7 +200,8 @@ class Topological:
             if status is not Status.CONVERGED:
                 break
         seconds = clock.seconds
-        if status is Status.CONVERGED and not bool(np.isfinite(upper).all()):
+        # A product that overflows makes lower bounds infinite; a ceiling may keep the upper ones finite.
+        if status is Status.CONVERGED and not bool((np.isfinite(lower) & np.isfinite(upper)).all()):
             status = Status.DIVERGED
         if status is not Status.CONVERGED:
             upper[:] = np.inf

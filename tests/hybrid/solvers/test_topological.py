@@ -145,3 +145,11 @@ def test_agrees_with_all_at_once(rng):
     once = Optimistic(Criterion(1e-10)).solve(matrix, diagonal, b, SLACK, None)
     assert (found.lower <= once.upper).all()
     assert (once.lower <= found.upper).all()
+
+
+def test_products_that_overflow_are_no_bounds_even_below_a_ceiling() -> None:
+    matrix = CsrMatrix(csr_matrix(np.array([[0.0, 1e300], [0.0, 0.0]])))
+    diagonal, b = np.array([1e300, 1.0]), np.array([0.0, 1e10])
+    method = Topological(Criterion(), find_components(matrix))
+    found = method.solve(matrix, diagonal, b, 2.0**-50, 1e10)
+    assert found.status is Status.DIVERGED
