@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from hybrid.checking.options import CheckOptions
 from hybrid.checking.quantities import StateValues, Work
-from hybrid.checking.systems import flow_into, solve_gain, solve_linear, solve_stationary
-from hybrid.solvers.enclosure import TINY
+from hybrid.checking.rounding import row_entries, step_slack
+from hybrid.checking.systems import injected, solve_gain, solve_linear, solve_stationary
+from hybrid.solvers.enclosure import NEGLIGIBLE, TINY, underflow_of
 from mtbdd.graph import bottom_components
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
@@ -114,22 +115,18 @@ def _over_components(
         return StateValues.exact(inside[0]) if exact else StateValues(*inside)
     maybe, entered = index_states(model.manager, maybe_states), index_states(model.manager, bottom)
     member, unknown = model.indicator(bottom), model.indicator(maybe_states)
+    flow = _Flow(model, maybe, entered, options)
     ceiling = float(np.abs(inside[0]).max())
-
-    def flow(numbers: Vector) -> Vector:
-        return flow_into(model, maybe, entered, options, numbers)
 
     def solved(numbers: Vector, upward: bool) -> StateValues:
         # Gains and losses are parted before they meet in a state, where they would cancel.
-        gains = _apart_from_zero(np.maximum(numbers[member], 0.0), upward)
+        b = flow.of(_apart_from_zero(np.maximum(numbers[member], 0.0), upward), upward)
         losses = _apart_from_zero(np.maximum(-numbers[member], 0.0), not upward)
-        b = flow(gains)
-        lost = flow(losses) if bool(losses.any()) else None
+        lost = flow.of(losses, not upward) if bool(losses.any()) else None
         what = "probabilities of bottom components"
         return solve_linear(model, maybe, b, ceiling, options, work, what, lost)
 
-    tiny = bool(((inside != 0.0) & (np.abs(inside) < TINY)).any())
-    if options.enclosing() is None or (exact and not tiny):
+    if options.enclosing() is None or (exact and flow.is_far(np.abs(inside[0][member]))):
         once = solved(inside[0], True)
         inside[:, unknown] = once.values, once.lower, once.upper
     else:
@@ -137,6 +134,40 @@ def _over_components(
         low, high = solved(inside[1], False), solved(inside[2], True)
         inside[:, unknown] = 0.5 * (low.lower + high.upper), low.lower, high.upper
     return StateValues(*inside)
+
+
+class _Flow:
+    """Rates from some states into others, weighted, and what underflow may cost them."""
+
+    def __init__(self, model: SymbolicModel, rows: StateIndex, columns: StateIndex, options: CheckOptions):
+        self._matrix = injected(model.submatrix(rows, columns), options)
+        slack = step_slack(self._matrix, row_entries(model.transitions))
+        self._lost = underflow_of(np.maximum(model.exit_rates(rows), 1.0), slack)
+
+    def is_far(self, weights: Vector) -> bool:
+        """Whether underflow counts as rounding in weights, not negative, and in the sums that they make."""
+        if bool(((weights > 0.0) & (weights < TINY)).any()):
+            return False
+        flow = self._matrix.multiply(weights)
+        small = flow <= NEGLIGIBLE * self._lost
+        return not (bool(small.any()) and bool((self._ways(weights)[small] > 0.0).any()))
+
+    def of(self, weights: Vector, upward: bool) -> Vector:
+        """Return the weighted rates, never too small if `upward`, and otherwise never too great.
+
+        But for roundings: underflow alone is directed.
+        """
+        flow = self._matrix.multiply(weights)
+        small = flow <= NEGLIGIBLE * self._lost
+        if not bool(small.any()):
+            return flow
+        # Ways into states with positive weights have no products that underflow.
+        small &= self._ways(weights) > 0.0
+        flow[small] += self._lost if upward else -self._lost
+        return np.maximum(flow, 0.0, out=flow)
+
+    def _ways(self, weights: Vector) -> Vector:
+        return self._matrix.multiply((weights > 0.0).astype(np.float64))
 
 
 def _apart_from_zero(numbers: Vector, upward: bool) -> Vector:

@@ -69,15 +69,12 @@ def flow_into(
     rows: StateIndex,
     columns: StateIndex,
     options: CheckOptions,
-    weights: Vector | None = None,
     work: Work | None = None,
 ) -> Vector:
     """Return the total rate from every state of one set into another, shape (rows.size,).
 
     Parameters
     ----------
-    weights : ndarray of float64, shape (columns.size,), optional
-        Factors of the states that are entered; default 1.
     work : Work, optional
         Takes the account where the product is the answer, and not a part of an equation.
     """
@@ -85,7 +82,7 @@ def flow_into(
         return np.zeros(rows.size)
     matrix = injected(model.submatrix(rows, columns), options)
     clock = Clock(None)
-    flow = matrix.row_sums() if weights is None else matrix.multiply(weights)
+    flow = matrix.row_sums()
     if work is not None:
         note_run(work, "steps", matrix, 1, clock.seconds, 16 * rows.size, is_product=True)
     return flow

@@ -368,7 +368,7 @@ class Intervals:
             lower -= outcome.iterations * system.underflow
             xp.maximum(lower, 0.0, out=lower)
             upper += outcome.iterations * system.underflow
-            upper *= system.positive_states()
+            xp.copyto(upper, 0.0, where=system.positive_states() == 0.0)
         if ceiling is not None:
             xp.minimum(upper, ceiling, out=upper)
         return _enclosure(system, outcome, clock, lower, upper, lows[1 - made % 2])

@@ -118,6 +118,6 @@ class Interval:
             spare[...] = system.positive_rows()
             system.lowered(lower, outcome.iterations)
             upper += outcome.iterations * system.underflow
-            upper *= spare
+            xp.copyto(upper, 0.0, where=spare == 0.0)  # not a product: infinity times zero is no number
         if ceiling is not None:
             xp.minimum(upper, ceiling, out=upper)

@@ -317,6 +317,29 @@ def test_averages_of_several_components_lie_between_bounds_made_of_bounds(epsilo
     assert Fraction(answer.lower) <= cycle_average({2: 1, 5: 1}) <= Fraction(answer.upper)
 
 
+@pytest.mark.parametrize("engine", ["hybrid", "explicit"])
+@pytest.mark.parametrize("method", ["auto", "interval", "optimistic"])
+@pytest.mark.parametrize("reward", ["1e-200", "-1e-200", "1e-300"])
+def test_averages_of_components_entered_at_rates_that_underflow_are_not_zero(
+    engine: str, method: str, reward: str
+) -> None:
+    """The product of the rate into a component and of its average is no double above zero."""
+    text = f"""
+    ctmc
+    module m
+      s : [0..3];
+      [] s=0 -> 1e-200 : (s'=1) + 1 : (s'=2) + 1 : (s'=3);
+      [] s=3 -> 1 : (s'=0);
+      [] s=1 | s=2 -> 1 : true;
+    endmodule
+    rewards s=1 : {reward}; endrewards
+    """
+    answer = check(text, "R=? [ S ]", engine=engine, method=method)
+    exact = Fraction(reward) / (1 + 10**200)
+    assert Fraction(answer.lower) <= exact <= Fraction(answer.upper)
+    assert answer.upper - answer.lower <= 2e-290
+
+
 @pytest.mark.parametrize("epsilon", [1e-2, 1e-5, 1e-9])
 def test_windows_take_upper_bounds_to_upper_bounds(epsilon: float) -> None:
     """What follows a window's begin has bounds that are far apart."""

@@ -11,7 +11,7 @@ from scipy.stats import poisson
 
 from hybrid.cpu.csr import CsrMatrix
 from hybrid.solvers import Criterion, Gain, Interval, Optimistic, Status
-from hybrid.solvers.enclosure import UNIT, DirectedSystem
+from hybrid.solvers.enclosure import UNIT, DirectedSystem, Outcome
 from hybrid.solvers.poisson import poisson_weights
 from tests.hybrid.solvers.test_enclosures import exact_solution
 from tests.hybrid.solvers.test_solvers import Dense, linear_system
@@ -180,3 +180,14 @@ def test_right_hand_sides_stay_zero_where_the_solution_is_even_if_floors_overflo
     system.raised(np.array([0.0, 1.0])).sweep(pair, 0, 1)
     assert pair[1][0] == 0.0
     assert pair[1][1] > system.floor
+
+
+def test_zeros_that_the_graph_knows_stay_zero_where_upper_bounds_overflow() -> None:
+    """Infinity times zero is no number."""
+    matrix = CsrMatrix(sp.csr_array(np.array([[0.5, 0.0], [0.0, 0.0]])))
+    diagonal, b = np.ones(2), np.array([0.0, 1e-308])
+    system = DirectedSystem(matrix, diagonal, b, 2.0**-50)
+    lower, upper = np.array([0.0, 1e-308]), np.array([np.inf, 1.0])
+    Interval(Criterion(1e-6))._widen(system, lower, upper, np.empty(2), Outcome(iterations=3), None)
+    assert upper[0] == 0.0
+    assert 0.0 < lower[1] < 1e-308 < upper[1]
