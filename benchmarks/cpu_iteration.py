@@ -35,7 +35,7 @@ from record import environment  # noqa: E402
 import hybrid  # noqa: E402
 from hybrid.cpu.threads import set_thread_count, thread_count  # noqa: E402
 from hybrid.injection.injected import inject_level  # noqa: E402
-from hybrid.operator import HybridMatrix  # noqa: E402
+from hybrid.operators.inject import HybridMatrix  # noqa: E402
 from mtbdd.offset import OffsetMTBDD  # noqa: E402
 
 DEFAULT = (

@@ -36,7 +36,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from runs import Records, example, has_device
 
 from gpu_kernels import Device, current_device
-from hybrid.explicit import CsrArrays, ExplicitOperator, LinearSystem, reachability_system, split_system
+from hybrid.explicit import CsrArrays, ExplicitOperator
+from hybrid.linear import LinearSystem, reachability_system, split_system
 from hybrid.solvers import Criterion, Solution, Status
 
 EPSILON = 1e-8

@@ -30,7 +30,7 @@ import gpu_kernels
 from gpu_kernels import FORMATS, Device
 from gpu_kernels.formats import CSR_ALGORITHMS, CusparseCsr
 from hybrid.explicit.extract import explicit_matrix
-from hybrid.operator import inject
+from hybrid.operators.inject import inject
 
 CASES = (
     ("herman", "N=15"), ("cluster", "N=320"), ("cluster", "N=464"), ("tandem", "c=1023"),

@@ -35,7 +35,7 @@ from gpu_kernels import Mode, coded_step, finish_iteration
 from hybrid.gpu.layout import build_layout
 from hybrid.gpu.product import GpuProduct
 from hybrid.levels.curve import level_curve
-from hybrid.operator import inject
+from hybrid.operators.inject import inject
 from mtbdd.build import build_model
 from mtbdd.language import load_model, parse_constants, resolve
 from mtbdd.offset import OffsetMTBDD

@@ -49,7 +49,7 @@ def multiply_once(cases: list[tuple[str, str]]) -> None:
     """Multiply every matrix once with the profiler on, and print its name and level."""
     import cupy
 
-    from hybrid.operator import inject
+    from hybrid.operators.inject import inject
 
     for name, constants in cases:
         matrix = load_matrix(name, constants)

@@ -31,7 +31,6 @@ from runs import Records
 
 import hybrid
 from hybrid.checking.checker import Checker
-from hybrid.checking.options import CheckOptions
 from hybrid.errors import NotExactError
 from hybrid.exact.formulas import ExactFormulas
 from hybrid.properties import (
@@ -44,6 +43,7 @@ from hybrid.properties import (
     parse_properties,
     resolve_properties,
 )
+from hybrid.run.options import CheckOptions
 from mtbdd.language import parse_constants
 from mtbdd.model import SymbolicModel
 

@@ -38,14 +38,14 @@ from gpu_kernels import (
     finish_iteration,
     run_choice_rows,
 )
-from hybrid.checking.options import CheckOptions
 from hybrid.gpu.arrays import to_host
-from hybrid.mdp.device_choices import device_choices
-from hybrid.mdp.explicit import ExplicitChoices
-from hybrid.mdp.hybrid_choices import hybrid_choices
-from hybrid.mdp.offers import Offer, choice_slack, flow_into, offers_of
-from hybrid.mdp.operator import ChoiceOperator
+from hybrid.operators.device_choices import device_choices
+from hybrid.operators.explicit_choices import ExplicitChoices
+from hybrid.operators.hybrid_choices import hybrid_choices
+from hybrid.operators.offers import Offer, choice_slack, flow_into, offers_of
 from hybrid.properties import parse_properties, resolve_properties
+from hybrid.run.options import CheckOptions
+from hybrid.solvers.choice_operator import ChoiceOperator
 from mtbdd.build import build_model
 from mtbdd.language import parse_constants, parse_model, resolve
 from mtbdd.model import SymbolicModel
@@ -201,8 +201,8 @@ def measure(case: Case, with_cpu: bool) -> dict[str, Any]:
         "build_seconds": built,
         "set_up_seconds": set_up,
         "seconds": event_seconds(system.improve, size),
-        "bytes": system.matrix_bytes + system.operand_bytes,
-        "matrix_bytes": system.matrix_bytes,
+        "bytes": system.nbytes + system.operand_bytes,
+        "matrix_bytes": system.nbytes,
         "gain_bytes": system.operand_bytes,
         "tuning": repr(system.tuning),
     }

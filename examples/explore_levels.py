@@ -17,9 +17,9 @@ import sys
 
 from hybrid import LanguageError, load
 from hybrid.errors import OptionError
-from hybrid.levels.model_offers import model_offers
-from hybrid.levels.plots import plot_level_curves, plot_memory_shares
-from hybrid.levels.report import LevelReport, report_levels
+from hybrid.explorer.model_offers import model_offers
+from hybrid.explorer.plots import plot_level_curves, plot_memory_shares
+from hybrid.explorer.report import LevelReport, report_levels
 from mtbdd.language import parse_constants
 
 

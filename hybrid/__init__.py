@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from hybrid.api import check, check_all
     from hybrid.certificates.verify import verify
     from hybrid.checking.answer import Answer
-    from hybrid.checking.options import CheckOptions
     from hybrid.explicit.extract import explicit_matrix
     from hybrid.loading import load
-    from hybrid.matrix import HybridMatrix
-    from hybrid.operator import inject
+    from hybrid.operators.hybrid_matrix import HybridMatrix
+    from hybrid.operators.inject import inject
+    from hybrid.run.options import CheckOptions
     from mtbdd.errors import HybridError
     from mtbdd.language import LanguageError
     from mtbdd.model import SymbolicModel
@@ -45,15 +45,15 @@ __all__ = [
 
 _HOMES = {
     "Answer": "hybrid.checking.answer",
-    "CheckOptions": "hybrid.checking.options",
+    "CheckOptions": "hybrid.run.options",
     "HybridError": "mtbdd.errors",
-    "HybridMatrix": "hybrid.matrix",
+    "HybridMatrix": "hybrid.operators.hybrid_matrix",
     "LanguageError": "mtbdd.language",
     "SymbolicModel": "mtbdd.model",
     "check": "hybrid.api",
     "check_all": "hybrid.api",
     "explicit_matrix": "hybrid.explicit.extract",
-    "inject": "hybrid.operator",
+    "inject": "hybrid.operators.inject",
     "load": "hybrid.loading",
     "verify": "hybrid.certificates.verify",
 }

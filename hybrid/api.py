@@ -9,9 +9,9 @@ from typing import Any
 
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
-from hybrid.checking.options import CheckOptions
 from hybrid.errors import PropertyError
 from hybrid.properties import Properties, load_properties, parse_properties, resolve_properties
+from hybrid.run.options import CheckOptions
 from mtbdd.model import SymbolicModel
 
 __all__ = ["check", "check_all"]

@@ -87,6 +87,82 @@ def test_layers_no_module_imports_itself_by_way_of_others() -> None:
     assert not left, f"circles among {sorted(left)}"
 
 
+# Folders and files at the top of `hybrid`, each of which imports those before it alone.
+FLOORS = (
+    "errors",
+    "core",
+    "properties",
+    "injection",
+    "reference",
+    "cpu",
+    "solvers",
+    "gpu",
+    "explicit",
+    "levels",
+    "run",
+    "operators",
+    "explorer",
+    "graphs",
+    "analysis",
+    "linear",
+    "mdp",
+    "exact",
+    "checking",
+    "certificates",
+    "loading",
+    "api",
+    "__init__",
+    "cli",
+    "__main__",
+)
+
+
+def room_of(module: str) -> str:
+    """The folder or the file at the top of its package that a module belongs to."""
+    package, _, rest = module.partition(".")
+    return rest.split(".")[0] if rest else "__init__"
+
+
+def room_arrows(package: str) -> dict[tuple[str, str], list[str]]:
+    """Which rooms of a package import which others, with the modules that do; importing a module of a folder
+    runs the folder's `__init__`, whose imports are the folder's own."""
+    arrows: dict[tuple[str, str], list[str]] = {}
+    for name, needed in imports_of_modules().items():
+        for other in needed:
+            ends = room_of(name), room_of(other)
+            if name.split(".")[0] == other.split(".")[0] == package and ends[0] != ends[1]:
+                arrows.setdefault(ends, []).append(f"{name} imports {other}")
+    return arrows
+
+
+def test_layers_every_room_of_hybrid_has_its_floor() -> None:
+    rooms = {p.stem for p in (ROOT / "hybrid").iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
+    assert rooms == set(FLOORS)
+    assert len(set(FLOORS)) == len(FLOORS)
+
+
+def test_layers_imports_of_hybrid_run_down() -> None:
+    faults = [
+        fault
+        for (above, below), found in room_arrows("hybrid").items()
+        if FLOORS.index(above) < FLOORS.index(below)
+        for fault in found
+    ]
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_layers_rooms_import_each_other_one_way(package: str) -> None:
+    left: dict[str, set[str]] = {}
+    for above, below in room_arrows(package):
+        left.setdefault(above, set()).add(below)
+        left.setdefault(below, set())
+    assert left
+    while free := {room for room, needed in left.items() if not needed & left.keys()}:
+        left = {room: needed for room, needed in left.items() if room not in free}
+    assert not left, f"circles among {sorted(left)}"
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_layers_imports_are_absolute_and_explicit(package: str) -> None:
     faults = []

@@ -24,11 +24,11 @@ from hybrid.certificates.states import count_valuations
 from hybrid.certificates.subject import PropertyText, Subject, number_text
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
-from hybrid.checking.options import CheckOptions
-from hybrid.checking.quantities import StateValues
 from hybrid.errors import CertificateError, NotCertifiableError
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.properties.tree import Probability, Property, Reward, SteadyState
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateValues
 from mtbdd.language.errors import LanguageError
 from mtbdd.language.syntax import Expression
 from mtbdd.model import SymbolicModel

@@ -7,8 +7,8 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hybrid.checking.quantities import Work
 from hybrid.errors import HybridError
+from hybrid.run.work import Work
 
 if TYPE_CHECKING:
     from hybrid.mdp.scheduler import Scheduler

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.directed import GREATEST, Directed, added, divided, multiplied, outward
-from hybrid.checking.quantities import StateTruth, StateValues
+from hybrid.core.directed_rounding import GREATEST, Directed, added, divided, multiplied, outward
+from hybrid.run.state_values import StateTruth, StateValues
 from mtbdd.language.rounded import doubles_around
 
 __all__ = ["apply_arithmetic", "apply_call", "choose", "constant_values", "negate"]

@@ -15,18 +15,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hybrid.analysis.bounded_rewards import cumulative_rewards, instantaneous_rewards
+from hybrid.analysis.long_run import steady_probabilities, steady_rewards
+from hybrid.analysis.path_formulas import path_probabilities
+from hybrid.analysis.rewards import reachability_rewards, total_rewards
 from hybrid.checking.answer import Answer
 from hybrid.checking.arithmetic import constant_values
-from hybrid.checking.bounded_rewards import cumulative_rewards, instantaneous_rewards
 from hybrid.checking.combine import compare
 from hybrid.checking.filters import Summary, summarise
 from hybrid.checking.formulas import FormulaChecker
-from hybrid.checking.options import CheckOptions
-from hybrid.checking.paths import path_probabilities
-from hybrid.checking.quantities import StateTruth, StateValues, Work
-from hybrid.checking.rewards import reachability_rewards, total_rewards
 from hybrid.checking.scope import Scope
-from hybrid.checking.steady import steady_probabilities, steady_rewards
 from hybrid.errors import (
     HybridError,
     NotConvergedError,
@@ -47,6 +45,9 @@ from hybrid.properties.tree import (
     Reward,
     SteadyState,
 )
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateTruth, StateValues
+from hybrid.run.work import Work
 from hybrid.solvers.enclosure import TINY
 from mtbdd.budget import BudgetError
 from mtbdd.language.syntax import Expression, Literal

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.quantities import StateTruth, StateValues
+from hybrid.run.state_values import StateTruth, StateValues
 
 __all__ = ["apply_logic", "compare", "equivalent"]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.directed import GREATEST, divided, outward
-from hybrid.checking.quantities import StateTruth, StateValues
-from hybrid.checking.rounding import sum_slack
+from hybrid.core.directed_rounding import GREATEST, divided, outward
 from hybrid.errors import PropertyError, UnknownError
+from hybrid.operators.rounding import sum_slack
+from hybrid.run.state_values import StateTruth, StateValues
 from mtbdd.faults import format_state
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from hybrid.checking.arithmetic import apply_arithmetic, apply_call, choose, constant_values, negate
 from hybrid.checking.combine import apply_logic, compare, equivalent
-from hybrid.checking.directed import outward
 from hybrid.checking.filters import selected, summarise
-from hybrid.checking.quantities import StateTruth, StateValues
 from hybrid.checking.scope import Scope
+from hybrid.core.directed_rounding import outward
 from hybrid.errors import UnsupportedError
 from hybrid.properties.tree import Filter, Path, Probability, Reward, SteadyState
+from hybrid.run.state_values import StateTruth, StateValues
 from mtbdd.faults import format_state
 from mtbdd.language.errors import EvaluationError, Fault
 from mtbdd.language.syntax import (

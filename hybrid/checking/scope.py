@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.quantities import StateTruth, StateValues
 from hybrid.errors import PropertyError
+from hybrid.run.state_values import StateTruth, StateValues
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import StateIndex, index_states

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.checking.answer import Answer
-from hybrid.checking.options import CheckOptions
 from hybrid.cli.console import Console
 from hybrid.cli.output_file import OutputFile
 from hybrid.cli.sizes import bytes_text
 from hybrid.errors import OptionError
 from hybrid.properties import Properties, Property
+from hybrid.run.options import CheckOptions
 from mtbdd.language import parse_constants
 from mtbdd.language.sources import read_source
 from mtbdd.model import SymbolicModel

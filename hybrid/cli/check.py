@@ -12,7 +12,6 @@ from typing import Any
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.filters import MAX_LISTED
-from hybrid.checking.options import CheckOptions
 from hybrid.cli.certify import Certifier
 from hybrid.cli.console import Console
 from hybrid.cli.experiments import expand_ranges
@@ -29,6 +28,7 @@ from hybrid.properties import (
     parse_properties,
     resolve_properties,
 )
+from hybrid.run.options import CheckOptions
 from mtbdd.budget import check_budget
 from mtbdd.language import LanguageError, parse_constants
 from mtbdd.model import SymbolicModel

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels import current_device, device_problem
-from hybrid.backend import BackendChoice
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.sizes import bytes_text, seconds_text
+from hybrid.core.backend import BackendChoice
 from hybrid.errors import OptionError
 from hybrid.graphs import Decomposition, ModelGraph, decompose, decompose_ends, model_graph
 from hybrid.loading import load

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 
-from hybrid.backend import choose_backend
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
 from hybrid.cli.sizes import bytes_text, seconds_text
+from hybrid.core.backend import choose_backend
 from hybrid.errors import OptionError
-from hybrid.levels.measure import measure_levels
-from hybrid.levels.model_offers import model_offers
-from hybrid.levels.report import LevelReport, report_levels
+from hybrid.explorer.measure import measure_levels
+from hybrid.explorer.model_offers import model_offers
+from hybrid.explorer.report import LevelReport, report_levels
 from hybrid.loading import load
 from mtbdd.language import parse_constants
 
@@ -52,7 +52,7 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
     except ValueError as error:
         raise OptionError(str(error)) from None
     if plot is not None:
-        from hybrid.levels.plots import plot_level_curves
+        from hybrid.explorer.plots import plot_level_curves
 
         with plot.told():
             plot_level_curves([report], plot.temporary, f"{model.source.file}  {options.const}")

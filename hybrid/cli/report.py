@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from hybrid.checking.answer import Answer
-from hybrid.checking.quantities import Work
 from hybrid.cli.certify import Certifier
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
@@ -17,6 +16,7 @@ from hybrid.cli.output_file import OutputFile
 from hybrid.cli.table import Table
 from hybrid.errors import OptionError
 from hybrid.properties import Property
+from hybrid.run.work import Work
 from mtbdd.model import SymbolicModel
 
 __all__ = ["Report", "unanswered"]

@@ -1,7 +1,7 @@
 """Compiled searches backward over the choices of a decision process, held as blocks; importing needs Numba.
 
-The lists are those of :class:`hybrid.graphs.predecessors.PredecessorLists`. A state is taken from the stack
-once at most, when all instances over its column are looked at: O(transitions) in all, and O(1) more for
+The lists are those of :class:`hybrid.analysis.predecessor_lists.PredecessorLists`. A state is taken from the
+stack once at most, when all instances over its column are looked at: O(transitions) in all, and O(1) more for
 every instance that has no entry there. One thread.
 """
 

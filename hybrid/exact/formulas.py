@@ -8,10 +8,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.bounded import Window
-from hybrid.checking.paths import has_path, until_form
-from hybrid.checking.quantities import StateTruth, StateValues
-from hybrid.checking.repeated import repeated_form, repeated_target
+from hybrid.analysis.bounded_until import Window
+from hybrid.analysis.path_formulas import has_path, until_form
+from hybrid.analysis.repeated import repeated_form, repeated_target
 from hybrid.errors import NotExactError
 from hybrid.exact.chain import ExactChain
 from hybrid.exact.elimination import Budget
@@ -29,6 +28,7 @@ from hybrid.properties.tree import (
     Reward,
     SteadyState,
 )
+from hybrid.run.state_values import StateTruth, StateValues
 from mtbdd.language.errors import EvaluationError
 from mtbdd.language.rounded import doubles_around, from_real
 from mtbdd.language.syntax import Binary, Expression, Literal, Unary

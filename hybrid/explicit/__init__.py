@@ -1,15 +1,12 @@
-"""Explicit matrices: extracted from diagrams, reordered, measured, streamed in parts, solved with."""
+"""Explicit matrices: extracted from diagrams, reordered, measured, streamed in parts."""
 
 from hybrid.explicit.csr import CsrArrays
 from hybrid.explicit.density import density_of_diagram, density_of_rows
 from hybrid.explicit.extract import ExplicitSizes, explicit_matrix, explicit_sizes
-from hybrid.explicit.linear import LinearSystem
 from hybrid.explicit.measures import StructureMeasures, measure_structure
 from hybrid.explicit.operators import ExplicitOperator, FunctionOperator
 from hybrid.explicit.partition import RowPartition
-from hybrid.explicit.reachability import ReachabilitySystem, reachability_system
 from hybrid.explicit.reorder import Reordering, bfs_order, frontier_order
-from hybrid.explicit.split import solve, split_system
 from hybrid.explicit.streamed import PartTimes, StreamedOperator
 
 __all__ = [
@@ -17,9 +14,7 @@ __all__ = [
     "ExplicitOperator",
     "ExplicitSizes",
     "FunctionOperator",
-    "LinearSystem",
     "PartTimes",
-    "ReachabilitySystem",
     "Reordering",
     "RowPartition",
     "StreamedOperator",
@@ -31,7 +26,4 @@ __all__ = [
     "explicit_sizes",
     "frontier_order",
     "measure_structure",
-    "reachability_system",
-    "solve",
-    "split_system",
 ]

@@ -20,7 +20,7 @@ from hybrid.gpu.arrays import pointers as xp_pointers
 from hybrid.injection.injected import enumerate_paths
 from hybrid.injection.ragged import pointers
 from hybrid.injection.submatrices import expand_nodes
-from hybrid.memory import free_memory_bytes
+from mtbdd.memory import free_memory_bytes
 from mtbdd.offset import OffsetMTBDD
 
 __all__ = ["ExplicitSizes", "explicit_matrix", "explicit_sizes"]

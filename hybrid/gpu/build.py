@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from gpu_kernels import Device, PairMatrix, Place, TileMatrix, current_device, made_for
-from hybrid.gpu.choice import check_memory, layout_items
+from hybrid.gpu.admission import check_memory, layout_items
 from hybrid.gpu.cost import types_of_level, uses_pairs
 from hybrid.gpu.layout import LayoutOptions, build_layout
 from hybrid.gpu.pair_layout import build_pairs
 from hybrid.gpu.product import GpuProduct
-from hybrid.injection.row_types import RowTypes
-from hybrid.levels.curve import LevelCurve
+from hybrid.injection.row_types import RowTypes, TypedMatrix
 
 __all__ = ["build_product"]
 
 
-def build_product(curve: LevelCurve, k: int, options: LayoutOptions | None = None) -> GpuProduct:
+def build_product(curve: TypedMatrix, k: int, options: LayoutOptions | None = None) -> GpuProduct:
     """Build the representation of a level on the current device: tiles, or pairs where rows are long.
 
     Parameters
     ----------
-    curve : LevelCurve
+    curve : TypedMatrix
         The matrix with its row types.
     k : int
         Level.

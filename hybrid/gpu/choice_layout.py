@@ -14,10 +14,10 @@ from hybrid.gpu.choice_tiles import PassLimits, PassTable, build_passes
 from hybrid.gpu.cost import level_seconds
 from hybrid.gpu.expansion import expand_classes, expand_groups
 from hybrid.gpu.layout import SHARED_BYTES, bundle_groups, count_chunks, find_gaps, fullest_rounds
-from hybrid.gpu.stacked import StackedLayers
 from hybrid.gpu.tuning import choose_tuning
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.row_types import RowTypes, find_row_types
+from mtbdd.stacked_layers import StackedLayers
 
 __all__ = ["ChoiceLayoutOptions", "build_choice_tiles", "rank_choice_levels", "row_types_of"]
 

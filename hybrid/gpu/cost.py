@@ -3,8 +3,9 @@
 A product reads one element of x an entry, mostly from the caches; every row costs its share of the vectors;
 every item of the kernel costs a start; the entries of a row type are read once for the groups that share a
 block. The constants were fitted to products of the case studies measured at many levels on an NVIDIA H200; on
-other cards they are scaled by instructions, bandwidth and second-level cache (:mod:`hybrid.gpu.card`). They
-need only rank levels; what they cannot know, the terms of a tile, :mod:`hybrid.gpu.probe` measures.
+other cards they are scaled by instructions, bandwidth and second-level cache
+(:mod:`hybrid.gpu.device_properties`). They need only rank levels; what they cannot
+know, the terms of a tile, :mod:`hybrid.levels.probe` measures.
 Where rows are long, every level can be held as tiles or as pairs (:mod:`hybrid.gpu.pair_cost`), and the form
 predicted to be faster is taken.
 """
@@ -17,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybrid.errors import OptionError
-from hybrid.gpu.card import REFERENCE, Card, card_in_use
+from hybrid.gpu.device_properties import REFERENCE, Card, card_in_use
 from hybrid.gpu.pair_cost import SECONDS_SERIAL_ENTRY, count_pairs, has_long_rows, longest_row, pair_seconds
 from hybrid.gpu.tuning import choose_tuning
 from hybrid.injection.row_types import RowTypes, TypedMatrix

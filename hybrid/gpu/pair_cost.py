@@ -150,7 +150,7 @@ def pair_seconds(types: RowTypes, k: int, counts: PairCounts) -> float | None:
     Notes
     -----
     Time: O(slots of the row types). The constants are estimates from the bytes moved and the latencies of a
-    load; they need only rank levels, which :mod:`hybrid.gpu.probe` then times.
+    load; they need only rank levels, which :mod:`hybrid.levels.probe` then times.
     """
     level = types.levels[k]
     if level.n_types == 0:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hybrid.explicit.csr import index_types
 from hybrid.explicit.extract import explicit_matrix, explicit_sizes
 from hybrid.injection.ragged import concatenated_ranges, pointers
-from hybrid.memory import free_memory_bytes
+from mtbdd.memory import free_memory_bytes
 from mtbdd.model import SymbolicModel
 
 __all__ = ["ModelGraph", "choice_actions", "graph_bytes", "model_graph"]

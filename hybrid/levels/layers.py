@@ -87,8 +87,8 @@ def layer_levels(matrices: Sequence[OffsetMTBDD], backend: str) -> LevelTable:
         are not too many; else those of layers one by one.
     """
     if backend == "gpu":
-        from hybrid.gpu.choice_levels import MOST_LAYERS, stacked_curve
-        from hybrid.gpu.stacked import stack_layers
+        from hybrid.levels.stacked_curve import MOST_LAYERS, stacked_curve
+        from mtbdd.stacked_layers import stack_layers
 
         _check_layers(matrices)
         if len(matrices) <= MOST_LAYERS and all(m.n_rows == m.n_columns for m in matrices):

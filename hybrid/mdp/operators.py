@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hybrid.checking.options import CheckOptions
-from hybrid.checking.quantities import StateValues, Work
 from hybrid.errors import UnsupportedError
 from hybrid.mdp.paths import optimal_probabilities
 from hybrid.mdp.rewards import cumulative_rewards, instantaneous_rewards, reachability_rewards, total_rewards
 from hybrid.mdp.scheduler import SchedulerMaker
 from hybrid.properties.tree import Cumulative, Instantaneous, LongRun, Path, Probability, Reward, SteadyState
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateValues
+from hybrid.run.work import Work
 from mtbdd.language.syntax import Expression, Literal
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel

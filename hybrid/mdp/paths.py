@@ -6,15 +6,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hybrid.checking.bounded import Window
-from hybrid.checking.options import CheckOptions
-from hybrid.checking.paths import has_path, refuse_ltl, until_form
-from hybrid.checking.quantities import StateValues, Work
-from hybrid.checking.repeated import repeated_form, repeated_probabilities
+from hybrid.analysis.bounded_until import Window
+from hybrid.analysis.path_formulas import has_path, refuse_ltl, until_form
+from hybrid.analysis.repeated import repeated_form, repeated_probabilities
 from hybrid.errors import UnsupportedError
 from hybrid.mdp.scheduler import SchedulerMaker
 from hybrid.mdp.until import next_probabilities, until_probabilities, window_probabilities
 from hybrid.properties.tree import Path
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateValues
+from hybrid.run.work import Work
 from mtbdd.language.syntax import Expression, Unary
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel

@@ -13,15 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.options import CheckOptions
-from hybrid.checking.quantities import StateValues, Work
-from hybrid.checking.rounding import scaled_bounds
+from hybrid.analysis.precomputation import end_components, prob1a, prob1e
 from hybrid.errors import PropertyError
-from hybrid.graphs.certain import end_components, prob1a, prob1e
-from hybrid.mdp.offers import Groups, group_states, leaving_choices
-from hybrid.mdp.operator import ChoiceOperator
 from hybrid.mdp.scheduler import SchedulerMaker
 from hybrid.mdp.systems import after_steps, check_method, choice_operator, solve_choices
+from hybrid.operators.offers import group_states, leaving_choices
+from hybrid.operators.rounding import scaled_bounds
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateValues
+from hybrid.run.work import Work
+from hybrid.solvers.choice_operator import ChoiceOperator, Groups
 from mtbdd.components import EndComponents, MaximalEndComponent, model_end_components
 from mtbdd.graph import backward
 from mtbdd.manager import Node

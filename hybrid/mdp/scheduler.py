@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.quantities import StateValues
+from hybrid.analysis.precomputation import prob0e
 from hybrid.explicit.csr import CsrArrays, index_types
 from hybrid.explicit.extract import explicit_matrix
-from hybrid.graphs.certain import prob0e
 from hybrid.injection.ragged import concatenated_ranges, pointers
-from hybrid.mdp.operator import NO_CHOICE, ChoiceOperator
+from hybrid.run.state_values import StateValues
+from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator
 from mtbdd.components import EndComponents
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel

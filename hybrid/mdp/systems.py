@@ -8,19 +8,20 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.options import CheckOptions
-from hybrid.checking.quantities import StateValues, Work
-from hybrid.checking.rounding import far_from_underflow
 from hybrid.errors import NotConvergedError, UnsupportedError
-from hybrid.mdp.device_choices import DeviceChoices, choices_in_one_pass
-from hybrid.mdp.device_rows import DeviceRows, device_rows
-from hybrid.mdp.explicit import ExplicitChoices
-from hybrid.mdp.hybrid_choices import hybrid_choices
-from hybrid.mdp.offers import Gain, Groups, Offer, choice_slack, offers_of
-from hybrid.mdp.operator import ChoiceOperator
-from hybrid.mdp.refusal import refuse_device
-from hybrid.mdp.solvers import Intervals, OptimisticIteration, ValueIteration
+from hybrid.operators.device_choice_rows import DeviceRows, device_rows
+from hybrid.operators.device_choices import DeviceChoices, choices_in_one_pass
+from hybrid.operators.explicit_choices import ExplicitChoices
+from hybrid.operators.hybrid_choices import hybrid_choices
+from hybrid.operators.offers import Gain, Offer, choice_slack, offers_of
+from hybrid.operators.refusal import refuse_device
+from hybrid.operators.rounding import far_from_underflow
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateValues
+from hybrid.run.work import Work
 from hybrid.solvers.base import Clock, Status
+from hybrid.solvers.choice_operator import ChoiceOperator, Groups
+from hybrid.solvers.choice_solvers import Intervals, OptimisticIteration, ValueIteration
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import StateIndex
@@ -52,7 +53,7 @@ def choice_operator(
     allowed : sequence of Node
         For every layer, the states whose choice in it is allowed.
     gain : callable
-        See `hybrid.mdp.offers.offers_of`.
+        See `hybrid.operators.offers.offers_of`.
     stop : ndarray, shape (unknown.size,), float64, optional
         What stopping is worth: one choice more, an infinity where there is none.
     """
@@ -226,14 +227,4 @@ def _note(
     """Add one run of iterations to the account; bytes are sums over the layers."""
     base = 8 * vectors * system.size + system.operand_bytes
     work.synchronisations += system.space.looks
-    work.note(
-        method,
-        system.backend,
-        system.level,
-        iterations,
-        seconds,
-        base,
-        system.matrix_bytes,
-        system.backend_reason,
-        system.storage,
-    )
+    work.note(method, system, iterations, seconds, base)

@@ -13,15 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.bounded import Window, through
-from hybrid.checking.options import CheckOptions
-from hybrid.checking.quantities import StateValues, Work
-from hybrid.checking.rounding import widened
-from hybrid.graphs.certain import decided_states, end_components, prob0a, prob0e
-from hybrid.mdp.offers import Groups, choice_slack, flow_into, group_states, leaving_choices
-from hybrid.mdp.operator import ChoiceOperator
+from hybrid.analysis.bounded_until import Window, through
+from hybrid.analysis.precomputation import decided_states, end_components, prob0a, prob0e
 from hybrid.mdp.scheduler import SchedulerMaker
 from hybrid.mdp.systems import after_steps, check_method, choice_operator, solve_choices
+from hybrid.operators.offers import choice_slack, flow_into, group_states, leaving_choices
+from hybrid.operators.rounding import widened
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateValues
+from hybrid.run.work import Work
+from hybrid.solvers.choice_operator import ChoiceOperator, Groups
 from mtbdd.components import EndComponents
 from mtbdd.graph import backward
 from mtbdd.manager import Node

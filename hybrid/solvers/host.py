@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hybrid.memory import require_memory
 from hybrid.solvers.base import Criterion, Sweeper, Vector, true_residual
 from hybrid.solvers.host_recurrence import HostBiCGStab
 from hybrid.solvers.passes import NumPyPasses, Passes
 from hybrid.solvers.workspace import Pair, Steps, Workspace
+from mtbdd.memory import require_memory
 
 __all__ = ["HostWorkspace"]
 

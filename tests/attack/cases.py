@@ -14,10 +14,10 @@ import numpy as np
 
 import hybrid
 from hybrid.checking.checker import Checker
-from hybrid.checking.options import CheckOptions
-from hybrid.checking.quantities import StateValues
 from hybrid.errors import NotConvergedError, UnknownError, UnsupportedError
 from hybrid.properties import parse_properties, resolve_properties
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateValues
 from mtbdd.build import build_model
 from mtbdd.language import LanguageError, parse_model, resolve
 from mtbdd.model import SymbolicModel

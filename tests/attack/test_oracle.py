@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from hybrid.checking.answer import Answer
-from hybrid.checking.quantities import Work
+from hybrid.run.work import Work
 from tests.attack import balls, linear
 from tests.attack.chains import ChainOracle, Window
 from tests.attack.disguise import CONSTANTS, disguised

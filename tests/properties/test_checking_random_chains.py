@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy.linalg import expm
 
 from hybrid.checking.checker import Checker
-from hybrid.checking.options import CheckOptions
 from hybrid.errors import NotConvergedError
 from hybrid.properties import parse_properties, resolve_properties
+from hybrid.run.options import CheckOptions
 from hybrid.solvers import Status
 from mtbdd.manager import Node
 from tests.model_checks import build_both

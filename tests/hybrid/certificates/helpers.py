@@ -11,9 +11,9 @@ from hybrid.certificates.archive import Certificate, read_certificate, write_cer
 from hybrid.certificates.making import CertificateMaker, Made
 from hybrid.certificates.subject import PropertyText
 from hybrid.certificates.verify import Verified, verify
-from hybrid.checking.options import CheckOptions
 from hybrid.loading import load
 from hybrid.properties import parse_properties, resolve_properties
+from hybrid.run.options import CheckOptions
 
 __all__ = ["Case", "make"]
 

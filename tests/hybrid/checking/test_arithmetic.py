@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from hybrid.checking.arithmetic import apply_arithmetic, apply_call, choose, constant_values, negate
 from hybrid.checking.combine import compare
-from hybrid.checking.directed import GREATEST, added, divided, multiplied
-from hybrid.checking.quantities import StateTruth, StateValues
+from hybrid.core.directed_rounding import GREATEST, added, divided, multiplied
+from hybrid.run.state_values import StateTruth, StateValues
 from mtbdd.language.rounded import from_text
 
 doubles = st.floats(allow_nan=False, allow_infinity=False)

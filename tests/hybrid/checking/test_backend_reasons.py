@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 import hybrid
 from gpu_kernels import FORMATS, Device, use_device
-from hybrid.checking.options import CheckOptions
-from hybrid.checking.quantities import Work
 from hybrid.errors import OptionError
+from hybrid.run.options import CheckOptions
+from hybrid.run.work import Work
 from tests.gpu_kernels.devices import device
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 from tests.hybrid.checking.models import DIE, GAMBLER, QUEUE, load_text
@@ -39,7 +40,7 @@ def test_what_was_asked_for_says_so(tmp_path: Path, backend: str) -> None:
 
 
 def test_auto_names_the_problem_of_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.backend.device_problem", lambda: "the card is at home")
+    monkeypatch.setattr("hybrid.core.backend.device_problem", lambda: "the card is at home")
     for prop, text in (
         (WIN, GAMBLER),
         ("S=? [ n=0 ]", QUEUE),
@@ -55,7 +56,7 @@ def test_auto_names_the_problem_of_the_device(tmp_path: Path, monkeypatch: pytes
 def test_auto_says_why_a_device_is_taken_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with use_device(HostDevice()):
         assert reason(tmp_path) == ("cpu", "6 non-zeros are too few for the GPU to be faster")
-        monkeypatch.setattr("hybrid.gpu.choice.SMALL_ENTRIES", 1)
+        monkeypatch.setattr("hybrid.gpu.admission.SMALL_ENTRIES", 1)
         assert reason(tmp_path) == ("gpu", "a device is there, host")
     with use_device(HostDevice(free=100)):
         backend, why = reason(tmp_path)
@@ -82,27 +83,38 @@ def test_what_the_graph_decides_runs_nowhere(tmp_path: Path) -> None:
     assert reason(tmp_path, "P=? [ F x=goal | x=0 ]") == (None, None)
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """What the account is told of an operator."""
+
+    backend: str
+    backend_reason: str
+    level: int
+    nbytes: int
+    storage: None = None
+
+
 def test_systems_on_several_backends_are_all_told() -> None:
     work = Work()
     assert work.backend_reason is None
-    work.note("optimistic", "gpu", 3, 10, 0.1, 800, 100, "large enough")
-    work.note("gain", "cpu", 5, 10, 0.1, 8, 10, "too few non-zeros")
+    work.note("optimistic", Sizes("gpu", "large enough", 3, 100), 10, 0.1, 800)
+    work.note("gain", Sizes("cpu", "too few non-zeros", 5, 10), 10, 0.1, 8)
     assert (work.method, work.backend, work.level) == ("gain", "gpu", 3)
     assert work.backend_reason == "large enough; other parts on cpu: too few non-zeros"
-    work.note("gain", "cpu", 7, 10, 0.1, 1600, 10, "no room")
+    work.note("gain", Sizes("cpu", "no room", 7, 10), 10, 0.1, 1600)
     assert (work.backend, work.level) == ("cpu", 7)
     assert work.backend_reason == "no room; other parts on gpu: large enough"
-    work.note("gain", "cpu", 7, 10, 0.1, 8, 10, "too few non-zeros")
+    work.note("gain", Sizes("cpu", "too few non-zeros", 7, 10), 10, 0.1, 8)
     assert work.backend_reason == "no room; other parts on gpu: large enough"
 
 
 def test_single_products_count_where_nothing_else_does() -> None:
     work = Work()
-    work.note("steps", "cpu", 1, 1, 0.5, 9000, 900, "single", is_product=True)
-    work.note("steps", "cpu", 1, 1, 0.5, 8000, 900, "single", is_product=True)
+    work.note("steps", Sizes("cpu", "single", 1, 900), 1, 0.5, 9000, is_product=True)
+    work.note("steps", Sizes("cpu", "single", 1, 900), 1, 0.5, 8000, is_product=True)
     assert (work.method, work.backend, work.iterations, work.base_bytes) == ("steps", "cpu", 2, 9000)
-    work.note("optimistic", "gpu", 3, 10, 0.1, 800, 100, "large enough")
-    work.note("steps", "cpu", 1, 1, 0.5, 9000, 900, "single", is_product=True)
+    work.note("optimistic", Sizes("gpu", "large enough", 3, 100), 10, 0.1, 800)
+    work.note("steps", Sizes("cpu", "single", 1, 900), 1, 0.5, 9000, is_product=True)
     assert (work.method, work.backend, work.level, work.iterations) == ("optimistic", "gpu", 3, 10)
     assert (work.seconds, work.base_bytes, work.representation_bytes) == (0.1, 800, 100)
     assert work.backend_reason == "large enough; other parts on cpu: single"

@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 
 import hybrid
-from hybrid.checking.options import CheckOptions
 from hybrid.errors import OptionError
+from hybrid.run.options import CheckOptions
 from tests.hybrid.checking.models import DIE, GAMBLER, MANY_STARTS, QUEUE, SPLIT, load_text
 
 # Forward and back in pairs, pairs in a row: components of two states, and single ones between them.
@@ -144,7 +144,7 @@ def test_sweeps_stay_on_the_cpu():
 
 
 def test_sweeps_on_a_device_are_refused(monkeypatch):
-    monkeypatch.setattr("hybrid.checking.options.choose_backend", lambda name: None)
+    monkeypatch.setattr("hybrid.run.options.choose_backend", lambda name: None)
     with pytest.raises(OptionError, match="does not run on the gpu"):
         CheckOptions(method="gauss-seidel", backend="gpu")
 

@@ -11,9 +11,9 @@ import pytest
 
 import hybrid
 from gpu_kernels import Device, use_device
-from hybrid.checking.explicit import DeviceMatrix, HostMatrix, write_out
-from hybrid.checking.options import CheckOptions
 from hybrid.errors import OptionError
+from hybrid.explicit.matrix import DeviceMatrix, HostMatrix, write_out
+from hybrid.run.options import CheckOptions
 from tests.gpu_kernels.devices import device, to_numpy
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 from tests.helpers import to_dense

@@ -11,9 +11,9 @@ import pytest
 import hybrid
 from hybrid.checking.answer import Answer
 from hybrid.checking.arithmetic import apply_arithmetic
-from hybrid.checking.quantities import StateValues
-from hybrid.checking.rounding import row_entries, step_slack
-from hybrid.operator import inject
+from hybrid.operators.inject import inject
+from hybrid.operators.rounding import row_entries, step_slack
+from hybrid.run.state_values import StateValues
 from tests.helpers import from_dense
 from tests.model_checks import build
 

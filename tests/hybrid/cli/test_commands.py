@@ -162,7 +162,7 @@ def test_plain_output_names_value_memory_and_method(capsys, queue):
 
 
 def test_plain_output_and_record_say_where_and_why(capsys, queue, monkeypatch):
-    monkeypatch.setattr("hybrid.backend.device_problem", lambda: "the card is at home")
+    monkeypatch.setattr("hybrid.core.backend.device_problem", lambda: "the card is at home")
     _, out, _ = run(capsys, "check", queue, 'R{"length"}=? [ S ]')
     assert "\n  backend      cpu: compiled kernels on all cores; no GPU: the card is at home\n" in out + "\n"
     _, record, _ = run_json(capsys, "check", queue, 'R{"length"}=? [ S ]')
@@ -332,7 +332,7 @@ def test_levels_of_an_mdp_as_a_table(capsys, walk):
 
 
 def test_levels_of_an_mdp_measured_and_drawn(capsys, walk, tmp_path, monkeypatch):
-    monkeypatch.setattr("hybrid.levels.measure._MEASURED_SECONDS", 0.0)
+    monkeypatch.setattr("hybrid.explorer.measure._MEASURED_SECONDS", 0.0)
     target = tmp_path / "curve.html"
     status, record, _ = run_json(capsys, "levels", walk, "--measure", "--plot", str(target))
     assert status == 0
@@ -411,7 +411,7 @@ def test_files_that_are_no_models(capsys, tmp_path):
 )
 def test_wrong_usage_exits_with_2(capsys, die, arguments, monkeypatch):
     # The same on a machine with a GPU.
-    monkeypatch.setattr("hybrid.backend.device_problem", lambda: "there is none")
+    monkeypatch.setattr("hybrid.core.backend.device_problem", lambda: "there is none")
     status, out, err = run(capsys, "check", die, *arguments)
     assert status == 2
     assert out == ""

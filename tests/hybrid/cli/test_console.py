@@ -81,8 +81,8 @@ def test_loggers_are_left_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         with Console(quiet=False) as console:
             assert logging.getLogger("mtbdd").level == logging.DEBUG
-            assert logging.getLogger("hybrid.gpu.probe").isEnabledFor(logging.INFO)
-            logging.getLogger("hybrid.gpu.probe").info("timing level %d", 7)
+            assert logging.getLogger("hybrid.levels.probe").isEnabledFor(logging.INFO)
+            logging.getLogger("hybrid.levels.probe").info("timing level %d", 7)
             logging.getLogger("hybrid").debug("a detail")
             console.print("a result")
         assert logging.getLogger("mtbdd").level == logging.DEBUG

@@ -13,7 +13,7 @@ from hybrid.cpu.blocks import block_rows_for, schedule_blocks
 from hybrid.cpu.csr import CsrMatrix
 from hybrid.cpu.layout import WINDOW_ROWS
 from hybrid.cpu.threads import set_thread_count
-from hybrid.operator import inject
+from hybrid.operators.inject import inject
 from hybrid.solvers.gauss_seidel import relax_by_tasks
 from tests.helpers import from_dense, random_codes, random_sparse
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import hybrid
 from hybrid.checking.checker import Checker
-from hybrid.checking.options import CheckOptions
-from hybrid.checking.quantities import StateTruth, StateValues
 from hybrid.errors import NotExactError
 from hybrid.exact.formulas import ExactFormulas
 from hybrid.properties import parse_properties, resolve_properties
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateTruth, StateValues
 from tests.hybrid.checking.models import DIE, GAMBLER, QUEUE, SPLIT, load_text
 from tests.model_checks import build, build_both
 from tests.oracles import reachability_rewards, stationary_distribution, until_probabilities

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import hybrid
 from hybrid.checking.checker import Checker
-from hybrid.checking.options import CheckOptions
 from hybrid.errors import NotExactError
 from hybrid.exact import policies
 from hybrid.exact.elimination import Budget
@@ -20,6 +19,7 @@ from hybrid.exact.induction import Exact
 from hybrid.exact.policies import Option, solve_optima
 from hybrid.exact.reading import ExactModel
 from hybrid.properties import parse_properties, resolve_properties
+from hybrid.run.options import CheckOptions
 from mtbdd.model import SymbolicModel
 from tests.hybrid.mdp import optima
 from tests.hybrid.mdp.models import COINS, ROOMS, SLOW_WAY, WAITING_ROOM

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from gpu_kernels import CodedVector, CudaDevice, IterationState, Mode, Step, current_device, use_device
-from hybrid.checking.options import CheckOptions
 from hybrid.gpu.sweeps import RECORDED, DeviceSteps
-from hybrid.mdp.device_choices import device_choices
-from hybrid.mdp.offers import Offer
-from hybrid.mdp.solvers import ValueIteration
-from hybrid.operator import inject
+from hybrid.operators.device_choices import device_choices
+from hybrid.operators.inject import inject
+from hybrid.operators.offers import Offer
+from hybrid.run.options import CheckOptions
 from hybrid.solvers import BiCGStab, Criterion, Gain, Interval, Jacobi, Optimistic, Power
+from hybrid.solvers.choice_solvers import ValueIteration
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 from tests.helpers import from_dense
 from tests.hybrid.gpu.allocations import CountingModule, memory_at_looks

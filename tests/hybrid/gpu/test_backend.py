@@ -11,15 +11,15 @@ import pytest
 import gpu_kernels
 import hybrid
 from gpu_kernels import Device, use_device
-from hybrid.backend import choose_backend
-from hybrid.gpu.probe import candidate_levels, probe_levels
+from hybrid.core.backend import choose_backend
 from hybrid.levels.curve import level_curve
-from hybrid.operator import inject
+from hybrid.levels.probe import candidate_levels, probe_levels
+from hybrid.operators.inject import inject
 from hybrid.solvers import Criterion, Jacobi, Power, Status
 from tests.gpu_kernels.devices import DEVICES
 from tests.gpu_kernels.host_device import HostDevice
 from tests.helpers import from_dense
-from tests.hybrid.test_operator import banded
+from tests.hybrid.operators.test_hybrid_matrix import banded
 
 
 def chain(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -199,7 +199,7 @@ def test_auto_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
         small = inject(matrix)
         assert small.backend == "cpu"
         assert "too few for the GPU" in small.backend_reason
-        monkeypatch.setattr("hybrid.gpu.choice.SMALL_ENTRIES", 0)
+        monkeypatch.setattr("hybrid.gpu.admission.SMALL_ENTRIES", 0)
         large = inject(matrix)
         assert large.backend == "gpu"
         assert "host" in large.backend_reason
@@ -212,7 +212,7 @@ def test_auto_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_levels_are_timed_where_that_pays(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     dense = banded(100)
     matrix = from_dense(dense)
-    monkeypatch.setattr("hybrid.gpu.probe.PROBE_ENTRIES", 0)
+    monkeypatch.setattr("hybrid.levels.probe.PROBE_ENTRIES", 0)
     operator = inject(matrix, "min-time", "gpu")
     assert "was measured to be the fastest" in operator.level_reason
     assert operator._product is not None
@@ -245,7 +245,7 @@ class TimingDevice(HostDevice):
 
 
 def test_short_products_are_timed_without_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.gpu.probe.PROBE_ENTRIES", 0)
+    monkeypatch.setattr("hybrid.levels.probe.PROBE_ENTRIES", 0)
     curve = level_curve(from_dense(banded(100)))
     levels = candidate_levels(curve, frozenset(range(len(curve.plain))))
     assert len(levels) > 2
@@ -269,7 +269,7 @@ def _refuse(*_: object) -> None:
 
 
 def test_asked_for_without_a_device_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.backend.device_problem", lambda: "there is none")
+    monkeypatch.setattr("hybrid.core.backend.device_problem", lambda: "there is none")
     with pytest.raises(ValueError, match="'gpu' cannot run here: there is none"):
         choose_backend("gpu")
     assert choose_backend("auto").name == "cpu"

@@ -14,15 +14,15 @@ from gpu_kernels import Device, use_device
 from gpu_kernels.device import Kernel, Macros
 from hybrid.explicit import CsrArrays, ExplicitOperator, FunctionOperator
 from hybrid.gpu.krylov import RECORDED
-from hybrid.operator import inject
+from hybrid.operators.inject import inject
 from hybrid.solvers import BiCGStab, Criterion, Solution, Status
 from hybrid.solvers.host import workspace_of
 from tests.gpu_kernels.devices import to_numpy
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 from tests.helpers import from_dense
 from tests.hybrid.gpu.allocations import CountingModule
+from tests.hybrid.operators.test_hybrid_matrix import banded
 from tests.hybrid.solvers.test_solvers import Dense
-from tests.hybrid.test_operator import banded
 
 PAIR = np.array([[0.0, 1.0], [1.0, 0.0]])
 ITERATION = ("find_alpha", "shorten_residual", "find_omega", "move_iterate", "turn_direction")

@@ -24,7 +24,7 @@ from hybrid.levels.curve import level_curve
 from mtbdd.offset import distinct_rows
 from tests.gpu_kernels.devices import to_numpy
 from tests.helpers import from_dense, random_sparse
-from tests.hybrid.test_operator import banded
+from tests.hybrid.operators.test_hybrid_matrix import banded
 
 
 @pytest.mark.parametrize("scaled", [False, True])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gpu_kernels import ChoiceTiles, Device
-from hybrid.gpu import choice_build
-from hybrid.gpu.choice_build import build_choices
+from hybrid.levels import probe_choices as choice_build
+from hybrid.levels.probe_choices import build_choices
 from mtbdd.offset import OffsetMTBDD
 from tests.helpers import from_dense
 

@@ -9,7 +9,7 @@ from gpu_kernels import ChoiceStep, ChoiceTiles, Device, Tuning, mark_entries, r
 from gpu_kernels.tiles import LANES
 from hybrid.gpu.choice_gains import code_gains
 from hybrid.gpu.choice_layout import ChoiceLayoutOptions, build_choice_tiles, row_types_of
-from hybrid.gpu.stacked import stack_layers
+from mtbdd.stacked_layers import stack_layers
 from tests.gpu_kernels.devices import to_numpy
 from tests.helpers import from_dense
 

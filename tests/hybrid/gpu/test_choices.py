@@ -22,11 +22,11 @@ from gpu_kernels import (
     mark_entries,
     run_choices,
 )
-from hybrid.gpu.choice_build import build_choices
 from hybrid.gpu.choice_gains import code_gains
 from hybrid.gpu.choice_layout import ChoiceLayoutOptions, build_choice_tiles, row_types_of
-from hybrid.gpu.stacked import stack_layers
+from hybrid.levels.probe_choices import build_choices
 from mtbdd.offset import OffsetMTBDD
+from mtbdd.stacked_layers import stack_layers
 from tests.gpu_kernels.devices import to_numpy
 from tests.helpers import from_dense
 

@@ -12,11 +12,11 @@ import pytest
 import hybrid
 from gpu_kernels import use_device
 from hybrid.gpu.baseline import build_block_tasks
-from hybrid.operator import inject
+from hybrid.operators.inject import inject
 from hybrid.solvers import BiCGStab, Criterion, Gain, Interval, Jacobi, Optimistic, Power
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 from tests.helpers import from_dense, random_sparse
-from tests.hybrid.test_operator import banded
+from tests.hybrid.operators.test_hybrid_matrix import banded
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++) to run the kernels with")
 
@@ -55,7 +55,7 @@ def test_layers_that_run_out_of_room_while_they_are_built_are_refused(
         tried.append(k)
         raise MemoryError("out of room on the card")
 
-    monkeypatch.setattr("hybrid.gpu.choice_build.build_choice_tiles", build)
+    monkeypatch.setattr("hybrid.levels.probe_choices.build_choice_tiles", build)
     with use_device(HostDevice()), pytest.raises(MemoryError, match="out of room on the card"):
         hybrid.check(model, 'Pmin=? [ F "all_heads" ]', backend="gpu")
     # Other levels take less.

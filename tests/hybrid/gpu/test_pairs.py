@@ -7,8 +7,8 @@ import pytest
 
 from gpu_kernels import Device, Mode, PairMatrix, PairTuning, TileMatrix, coded_step, use_device
 from gpu_kernels.steps import IterationState
+from hybrid.gpu.admission import reason_for_cpu
 from hybrid.gpu.build import build_product
-from hybrid.gpu.choice import reason_for_cpu
 from hybrid.gpu.cost import predicted_seconds, rank_levels, uses_pairs
 from hybrid.gpu.expansion import expand_groups
 from hybrid.gpu.layout import LayoutOptions
@@ -16,13 +16,13 @@ from hybrid.gpu.pair_cost import count_pairs, has_long_rows, longest_row, pair_b
 from hybrid.gpu.pair_layout import PairOptions, build_pairs
 from hybrid.gpu.product import GpuProduct
 from hybrid.levels.curve import level_curve
-from hybrid.operator import inject
+from hybrid.operators.inject import inject
 from hybrid.solvers import Criterion, Jacobi, Status
 from mtbdd.offset import OffsetMTBDD
 from tests.gpu_kernels.devices import to_numpy
 from tests.gpu_kernels.host_device import HostDevice
 from tests.helpers import from_dense, random_codes, random_sparse
-from tests.hybrid.test_operator import banded
+from tests.hybrid.operators.test_hybrid_matrix import banded
 
 OPTIONS = (
     PairOptions(),
@@ -247,10 +247,10 @@ def test_operators_with_long_rows_solve_as_the_cpu_does(
 ) -> None:
     dense = ring(9)
     matrix = from_dense(dense)
-    monkeypatch.setattr("hybrid.gpu.probe.PROBE_ENTRIES", 0)
-    monkeypatch.setattr("hybrid.gpu.probe._CANDIDATES", 2)
-    monkeypatch.setattr("hybrid.gpu.probe._SHORT_SECONDS", np.inf)
-    monkeypatch.setattr("hybrid.gpu.probe._REPEATS", 1)
+    monkeypatch.setattr("hybrid.levels.probe.PROBE_ENTRIES", 0)
+    monkeypatch.setattr("hybrid.levels.probe._CANDIDATES", 2)
+    monkeypatch.setattr("hybrid.levels.probe._SHORT_SECONDS", np.inf)
+    monkeypatch.setattr("hybrid.levels.probe._REPEATS", 1)
     operator = inject(matrix, "min-time", "gpu")
     assert "was measured to be the fastest" in operator.level_reason
     diagonal = dense.sum(axis=1) + 2.0
@@ -274,7 +274,7 @@ def test_too_little_memory_for_pairs_is_refused_with_both_numbers() -> None:
 
 
 def test_a_device_that_would_wait_for_long_rows_is_not_preferred(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.gpu.choice.SMALL_ENTRIES", 0)
+    monkeypatch.setattr("hybrid.gpu.admission.SMALL_ENTRIES", 0)
     curve = level_curve(from_dense(ring(9)))
     assert reason_for_cpu(HostDevice(), curve) is None
     # Without pairs, one thread a row: the device waits for the longest.

@@ -13,7 +13,7 @@ from hybrid.gpu.tile_build import TileShape
 from hybrid.levels.curve import level_curve
 from tests.gpu_kernels.devices import to_numpy
 from tests.helpers import from_dense, random_codes, random_sparse
-from tests.hybrid.test_operator import banded
+from tests.hybrid.operators.test_hybrid_matrix import banded
 
 SMALL = LayoutOptions(TileShape(1, 20, unit=2), Tuning(32, 1, 1), window_rows=64)
 OPTIONS = (

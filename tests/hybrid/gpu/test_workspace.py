@@ -10,13 +10,13 @@ import pytest
 from gpu_kernels import Device, use_device
 from hybrid.gpu.unfused import Unfused
 from hybrid.gpu.workspace import DeviceWorkspace
-from hybrid.operator import inject
+from hybrid.operators.inject import inject
 from hybrid.solvers import BiCGStab, Criterion, Gain, Interval, Jacobi, Optimistic, Power, Status
 from hybrid.solvers.enclosure import UNIT
 from tests.gpu_kernels.devices import to_numpy
 from tests.gpu_kernels.host_device import HostDevice
 from tests.helpers import from_dense
-from tests.hybrid.test_operator import banded
+from tests.hybrid.operators.test_hybrid_matrix import banded
 
 SLACK = 256 * UNIT
 SIZE = 40

@@ -10,30 +10,30 @@ from hypothesis import given, settings
 
 import hybrid
 from gpu_kernels import Device
-from hybrid.checking.options import CheckOptions
+from hybrid.explorer.measure import measure_levels
+from hybrid.explorer.model_offers import model_offers
+from hybrid.explorer.report import report_levels
 from hybrid.gpu.choice_layout import ChoiceLayoutOptions, build_choice_tiles
-from hybrid.gpu.choice_levels import StackedCurve, stacked_curve
-from hybrid.gpu.stacked import stack_layers
 from hybrid.injection.groups import enumerate_groups
 from hybrid.injection.injected import InjectedMatrix, inject_level
 from hybrid.injection.row_types import RowTypes
 from hybrid.injection.submatrices import class_submatrices, expand_nodes
 from hybrid.injection.tasks import TaskList, cut_tasks
-from hybrid.levels.choice import choose_level, predicted_seconds
 from hybrid.levels.curve import level_curve
 from hybrid.levels.layers import LayerCurve, layer_curve, layer_levels
-from hybrid.levels.measure import measure_levels
-from hybrid.levels.model_offers import model_offers
-from hybrid.levels.report import report_levels
+from hybrid.levels.policy import choose_level, predicted_seconds
+from hybrid.levels.stacked_curve import StackedCurve, stacked_curve
 from hybrid.levels.table import CandidateLevel
-from hybrid.mdp.device_choices import device_choices
-from hybrid.mdp.hybrid_choices import hybrid_choices
+from hybrid.operators.device_choices import device_choices
+from hybrid.operators.hybrid_choices import hybrid_choices
+from hybrid.run.options import CheckOptions
 from mtbdd.level import Level
 from mtbdd.model import SymbolicModel
 from mtbdd.offset import OffsetMTBDD
+from mtbdd.stacked_layers import stack_layers
 from tests.gpu_kernels.devices import device
 from tests.helpers import from_dense, random_codes, random_sparse, to_dense
-from tests.hybrid.levels.test_counting import all_ones
+from tests.hybrid.levels.test_curve import all_ones
 from tests.hybrid.mdp.models import COINS, ROOMS, SLOW_WAY, WAITING_ROOM
 from tests.hybrid.mdp.random_mdps import mdps
 from tests.hybrid.mdp.test_choice_operators import GRID
@@ -329,7 +329,7 @@ def test_chains_have_no_offers() -> None:
 
 
 def test_steps_are_measured_at_every_usable_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.levels.measure._MEASURED_SECONDS", 0.0)
+    monkeypatch.setattr("hybrid.explorer.measure._MEASURED_SECONDS", 0.0)
     offers = model_offers(load("rooms"))
     lines: list[str] = []
     seconds = measure_levels(offers, "cpu", lines.append)
@@ -338,13 +338,13 @@ def test_steps_are_measured_at_every_usable_level(monkeypatch: pytest.MonkeyPatc
     assert lines == [f"measuring level {k}" for k in range(7)]
     report = report_levels(offers, seconds=seconds)
     assert report.min_time == min(seconds, key=lambda k: (seconds[k], k))
-    monkeypatch.setattr("hybrid.levels.measure.free_memory_bytes", lambda: 10)
+    monkeypatch.setattr("hybrid.explorer.measure.free_memory_bytes", lambda: 10)
     with pytest.raises(MemoryError, match="10 are free"):
         measure_levels(offers, "cpu")
 
 
 def test_steps_are_measured_on_a_device(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.levels.measure._MEASURED_SECONDS", 0.0)
+    monkeypatch.setattr("hybrid.explorer.measure._MEASURED_SECONDS", 0.0)
     model = build("mdp module m x:[0..1]; [] true -> (x'=1-x); [a] x=0 -> true; endmodule")
     seconds = measure_levels(model_offers(model, "gpu"), "gpu")
     assert sorted(seconds) == list(range(3))

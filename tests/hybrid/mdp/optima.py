@@ -9,9 +9,9 @@ from itertools import product
 from typing import Any
 
 from hybrid.checking.checker import Checker
-from hybrid.checking.options import CheckOptions
-from hybrid.checking.quantities import StateTruth, StateValues
 from hybrid.properties import parse_properties, resolve_properties
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateTruth, StateValues
 from mtbdd.build import build_model
 from mtbdd.language import parse_model, resolve
 from mtbdd.model import SymbolicModel

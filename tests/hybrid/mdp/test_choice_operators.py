@@ -7,11 +7,11 @@ import pytest
 
 import hybrid
 from gpu_kernels import Device
-from hybrid.checking.options import CheckOptions
-from hybrid.mdp.explicit import ExplicitChoices
-from hybrid.mdp.hybrid_choices import hybrid_choices
-from hybrid.mdp.offers import Groups, Offer, choice_slack, offers_of
-from hybrid.mdp.operator import NO_CHOICE, ChoiceOperator
+from hybrid.operators.explicit_choices import ExplicitChoices
+from hybrid.operators.hybrid_choices import hybrid_choices
+from hybrid.operators.offers import Offer, choice_slack, offers_of
+from hybrid.run.options import CheckOptions
+from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator, Groups
 from mtbdd.model import SymbolicModel
 from tests.gpu_kernels.devices import device  # noqa: F401
 from tests.helpers import to_dense
@@ -98,7 +98,7 @@ def test_steps_equal_dense_ones(maximise: bool, many: bool, rng: np.random.Gener
         other = np.where(np.isfinite(worth.min(axis=0)), other, policy).astype(np.uint16)
         system.improve(x, out, policy=other)
         np.testing.assert_allclose(out, worth[other, np.arange(model.n_states)], rtol=1e-13)
-        assert system.matrix_bytes > 0
+        assert system.nbytes > 0
         assert system.operand_bytes > 0
 
 
@@ -164,7 +164,7 @@ def test_a_system_without_transitions_inside_is_solved() -> None:
 
 
 def test_the_explicit_engine_says_when_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.mdp.written.free_memory_bytes", lambda: 100)
+    monkeypatch.setattr("hybrid.operators.choice_rows.free_memory_bytes", lambda: 100)
     model = build(GRID, n=5)
     with pytest.raises(MemoryError, match="use --engine hybrid"):
         hybrid.check(model, 'R{"few"}max=? [ C<=3 ]', engine="explicit")

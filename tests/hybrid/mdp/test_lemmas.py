@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.mdp.solvers import Intervals, OptimisticIteration
 from hybrid.solvers import Criterion, Status
+from hybrid.solvers.choice_solvers import Intervals, OptimisticIteration
 from mtbdd.model import SymbolicModel
 from tests.hybrid.mdp import optima
 from tests.hybrid.mdp.models import SLOW_WAY

@@ -9,9 +9,10 @@ import pytest
 
 import hybrid
 from gpu_kernels import Device
-from hybrid.checking.options import CheckOptions
-from hybrid.mdp.device_choices import DeviceChoices, device_choices
-from hybrid.mdp.offers import Groups, Offer
+from hybrid.operators.device_choices import DeviceChoices, device_choices
+from hybrid.operators.offers import Offer
+from hybrid.run.options import CheckOptions
+from hybrid.solvers.choice_operator import Groups
 from mtbdd.offset import OffsetMTBDD
 from tests.gpu_kernels.devices import device, to_numpy
 from tests.helpers import from_dense

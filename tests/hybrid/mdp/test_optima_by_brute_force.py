@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybrid.checking.quantities import StateValues
+from hybrid.run.state_values import StateValues
 from mtbdd.model import SymbolicModel
 from tests.hybrid.mdp import optima
 from tests.hybrid.mdp.random_mdps import mdps

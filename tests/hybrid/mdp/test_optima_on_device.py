@@ -12,7 +12,7 @@ import pytest
 
 import hybrid
 from gpu_kernels import Device
-from hybrid.mdp.refusal import NOTHING_TO_MULTIPLY
+from hybrid.operators.refusal import NOTHING_TO_MULTIPLY
 from tests.gpu_kernels.devices import device
 from tests.hybrid.mdp.models import COINS, ROOMS, SLOW_WAY, WAITING_ROOM
 from tests.hybrid.mdp.test_optima_by_hand import EXACT

@@ -11,10 +11,10 @@ import pytest
 import hybrid
 from gpu_kernels import Device, use_device
 from hybrid.errors import OptionError
-from hybrid.mdp.device_rows import DeviceRows, device_rows
-from hybrid.mdp.offers import Groups, Offer
-from hybrid.mdp.operator import NO_CHOICE
-from hybrid.mdp.written import device_bytes, write_choices
+from hybrid.operators.choice_rows import device_bytes, write_choices
+from hybrid.operators.device_choice_rows import DeviceRows, device_rows
+from hybrid.operators.offers import Offer
+from hybrid.solvers.choice_operator import NO_CHOICE, Groups
 from tests.gpu_kernels.devices import device, to_numpy
 from tests.gpu_kernels.host_device import HostDevice
 from tests.helpers import from_dense
@@ -84,7 +84,7 @@ def test_steps_and_choices_are_dense_ones(
     system.improve(xp.asarray(x), out, policy=policy)
     np.testing.assert_allclose(to_numpy(out), best, rtol=1e-14)
     assert (system.backend, system.level) == ("gpu", None)
-    assert 0 < system.matrix_bytes + system.operand_bytes <= device_bytes(offers, SIZE)
+    assert 0 < system.nbytes + system.operand_bytes <= device_bytes(offers, SIZE)
 
 
 @pytest.mark.parametrize("maximise", [True, False])
@@ -171,6 +171,6 @@ def test_a_device_without_room_is_refused() -> None:
 
 
 def test_without_a_device_the_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.backend.device_problem", lambda: "there is none")
+    monkeypatch.setattr("hybrid.core.backend.device_problem", lambda: "there is none")
     with pytest.raises(OptionError, match="there is none"):
         hybrid.check(build(SLOW_WAY), "Pmax=? [ F x=2 ]", **ON_DEVICE)

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hybrid.checking.options import CheckOptions
-from hybrid.mdp.hybrid_choices import hybrid_choices
-from hybrid.mdp.offers import choice_slack, flow_into, offers_of
-from hybrid.mdp.operator import ChoiceOperator
-from hybrid.mdp.solvers import Intervals, OptimisticIteration, ValueIteration
+from hybrid.operators.hybrid_choices import hybrid_choices
+from hybrid.operators.offers import choice_slack, flow_into, offers_of
+from hybrid.run.options import CheckOptions
 from hybrid.solvers import Criterion, Status
+from hybrid.solvers.choice_operator import ChoiceOperator
+from hybrid.solvers.choice_solvers import Intervals, OptimisticIteration, ValueIteration
 from mtbdd.model import SymbolicModel
 from mtbdd.states import index_states
 from tests.hybrid.mdp.models import SLOW_WAY, WAITING_ROOM

@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from hybrid.cpu.csr import CsrMatrix
-from hybrid.operator import inject
+from hybrid.operators.inject import inject
 from hybrid.solvers import Criterion, Jacobi, Status
 from hybrid.solvers.gauss_seidel import GaussSeidel
 from tests.helpers import from_dense

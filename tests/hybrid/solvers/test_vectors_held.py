@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import hybrid.mdp.solvers as choices
+import hybrid.solvers.choice_solvers as choices
 from hybrid.cpu.csr import CsrMatrix
-from hybrid.operator import HybridMatrix, inject
+from hybrid.operators.inject import HybridMatrix, inject
 from hybrid.solvers import (
     BiCGStab,
     Criterion,

@@ -1,0 +1,1 @@
+"""One file a quantity: reachability, rewards, long-run averages, transient probabilities."""

@@ -1,0 +1,84 @@
+"""Rewards gathered up to a number of steps or a time, and rewards at one moment (thesis 003, section 2.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.analysis.transient import Evolution
+from hybrid.operators.rounding import scaled_bounds
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateValues
+from hybrid.run.work import Work
+from mtbdd.language.syntax import ModelType
+from mtbdd.model import SymbolicModel
+from mtbdd.rewards import enclosed_rewards, relative_units
+
+__all__ = ["cumulative_rewards", "instantaneous_rewards"]
+
+Vector = NDArray[np.float64]
+
+
+def cumulative_rewards(
+    model: SymbolicModel, structure: int, time: float, options: CheckOptions, work: Work
+) -> StateValues:
+    """Return the expected reward of the first steps, or up to a time, from every state.
+
+    Parameters
+    ----------
+    time : int or float
+        Steps (DTMC) or units of time (CTMC); transition rewards count for transitions made by then.
+    """
+    rewards, error = enclosed_rewards(model, structure, model.index)
+
+    def gathered(part: Vector) -> StateValues:
+        if time == 0 or not part.any():
+            return StateValues.exact(np.zeros(part.size))
+        if model.type is ModelType.CTMC:
+            return Evolution(model, model.index, None, options, work).integral(part, float(time))
+        earning = Evolution(model, model.index, part, options, work)
+        return earning.after_steps(np.zeros(part.size), int(time))
+
+    return _by_sign(rewards, error, gathered)
+
+
+def instantaneous_rewards(
+    model: SymbolicModel, structure: int, time: float, options: CheckOptions, work: Work
+) -> StateValues:
+    """Return the expected state reward after some steps, or at a time, from every state.
+
+    Transition rewards have no part in it.
+    """
+    rewards, error = enclosed_rewards(model, structure, model.index, moves=False)
+
+    def later(part: Vector) -> StateValues:
+        if time == 0 or bool((part == part[0]).all()):
+            return StateValues.exact(part)
+        evolution = Evolution(model, model.index, None, options, work)
+        if evolution.continuous:
+            return evolution.after_time(part, float(time))
+        return evolution.after_steps(part, int(time))
+
+    return _by_sign(rewards, error, later)
+
+
+def _by_sign(rewards: Vector, error: Vector | None, run: Callable[[Vector], StateValues]) -> StateValues:
+    """Apply a linear map to gains and losses apart: its bounds are for vectors without negative elements.
+
+    Parameters
+    ----------
+    error : ndarray of float64, shape as rewards, or None
+        Bounds on the absolute errors of the rewards; None if they are exact.
+    """
+    units = relative_units(rewards, error)
+    if not bool((rewards < 0).any()):
+        return scaled_bounds(run(rewards), units)
+    gains = scaled_bounds(run(np.maximum(rewards, 0.0)), units)
+    losses = scaled_bounds(run(np.maximum(-rewards, 0.0)), units)
+    return StateValues(
+        gains.values - losses.values,
+        np.nextafter(gains.lower - losses.upper, -np.inf),
+        np.nextafter(gains.upper - losses.lower, np.inf),
+    )

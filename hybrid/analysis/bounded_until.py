@@ -1,0 +1,149 @@
+"""Until within a window of steps or time (thesis 003, sections 2.3.1 and 2.3.2).
+
+With a window [a, b] the chain has to stay in safe states up to a, and to reach a target within b - a
+from then on: the probabilities of the second part are where the first one starts, running backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybrid.analysis.systems import flow_into
+from hybrid.analysis.transient import Evolution
+from hybrid.analysis.until import until_probabilities
+from hybrid.properties.tree import TimeBound
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateValues
+from hybrid.run.work import Work
+from mtbdd.graph import backward, prob0
+from mtbdd.language.syntax import Literal, ModelType
+from mtbdd.manager import Node
+from mtbdd.model import SymbolicModel
+from mtbdd.states import index_states, states_from
+
+__all__ = ["Window", "through", "window_probabilities"]
+
+
+@dataclass(frozen=True)
+class Window:
+    """When a path operator looks.
+
+    Attributes
+    ----------
+    lower : int or float
+    upper : int, float or None
+        None is without end; below `lower` the window is empty.
+    strict : bool
+        Whether time 0 is left out although `lower` is 0 (CTMC).
+    """
+
+    lower: float = 0
+    upper: float | None = None
+    strict: bool = False
+
+    @classmethod
+    def of(cls, bound: TimeBound | None, continuous: bool) -> Window:
+        """Return the window of a resolved bound; in discrete time strict ends move by one step."""
+        if bound is None:
+            return cls()
+        lower, upper = (e.value if isinstance(e, Literal) else None for e in (bound.lower, bound.upper))
+        lower = 0 if lower is None else lower
+        if not continuous:
+            upper = None if upper is None else int(upper) - bound.upper_strict
+            return cls(int(lower) + bound.lower_strict, upper)
+        return cls(float(lower), None if upper is None else float(upper), bound.lower_strict and lower == 0)
+
+
+def through(run: Callable[[np.ndarray], StateValues], start: StateValues) -> StateValues:
+    """Apply a monotone map to values with bounds, by applying it to the bounds."""
+    if start.is_exact:
+        return run(start.values)
+    if bool(np.isnan(start.lower).any()):
+        found = run(start.values)
+        none = np.broadcast_to(np.float64(np.nan), found.values.shape)
+        return StateValues(found.values, none, none)
+    low, high = run(np.ascontiguousarray(start.lower)), run(np.ascontiguousarray(start.upper))
+    return StateValues(0.5 * (low.lower + high.upper), low.lower, high.upper, low.open_lower)
+
+
+def window_probabilities(
+    model: SymbolicModel, safe: Node, target: Node, window: Window, options: CheckOptions, work: Work
+) -> StateValues:
+    """Return the probability of ``safe U target`` with the target reached in a window.
+
+    Parameters
+    ----------
+    safe, target : Node
+        Sets of reachable states.
+    window : Window
+
+    Returns
+    -------
+    StateValues
+        Bounds include truncation and rounding.
+    """
+    if window.upper is None:
+        later = until_probabilities(model, safe, target, options, work)
+    elif window.upper < window.lower:
+        return StateValues.exact(np.zeros(model.n_states))
+    else:
+        later = _within(model, safe, target, window.upper - window.lower, options, work)
+    if window.lower == 0 and not window.strict:
+        return later
+    nowhere = np.zeros(model.n_states)
+    later_states = states_from(model.manager, model.index, later.upper > 0)
+    if bool(np.isnan(later.upper).any()):
+        later_states = model.reachable & ~prob0(model, safe, target)
+    # Elsewhere the probability is zero, which truncation would blur.
+    first_states = backward(model, later_states, safe) & safe
+    first = index_states(model.manager, first_states)
+    inside = model.indicator(first_states)
+    if first.size == 0:
+        return StateValues.exact(nowhere)
+    start = later.at(inside)
+    if window.lower == 0:
+        return start.spread(inside, nowhere)
+    if model.type is ModelType.CTMC:
+        run = Evolution(model, first, None, options, work)
+        found = through(lambda x: run.after_time(x, float(window.lower)), start)
+        return _probabilities(found).spread(inside, nowhere)
+    # The last of the safe steps may enter a target that is not safe itself.
+    entered = target & ~safe
+    b = flow_into(model, first, index_states(model.manager, entered), options)
+    step = Evolution(model, first, b, options, work)
+    found = through(lambda x: step.after_steps(x, 1), start)
+    if window.lower > 1:
+        more = Evolution(model, first, None, options, work)
+        found = through(lambda x: more.after_steps(x, int(window.lower) - 1), found)
+    return _probabilities(found).spread(inside, nowhere)
+
+
+def _within(
+    model: SymbolicModel, safe: Node, target: Node, length: float, options: CheckOptions, work: Work
+) -> StateValues:
+    """Return the probability of ``safe U target`` within some steps or time."""
+    known = model.indicator(target).astype(np.float64)
+    maybe_states = model.reachable & ~target & ~prob0(model, safe, target)
+    if length == 0 or maybe_states == model.manager.false:
+        return StateValues.exact(known)
+    maybe = index_states(model.manager, maybe_states)
+    b = flow_into(model, maybe, index_states(model.manager, target), options)
+    evolution = Evolution(model, maybe, b, options, work)
+    start = np.zeros(maybe.size)
+    if evolution.continuous:
+        # At any time some path has reached the target, and some other one has not.
+        found = evolution.after_time(start, float(length)).within(0.0, 1.0)
+        return found.spread(model.indicator(maybe_states), known)
+    found = evolution.after_steps(start, int(length))
+    return _probabilities(found).spread(model.indicator(maybe_states), known)
+
+
+def _probabilities(found: StateValues) -> StateValues:
+    """Return values cut to at most 1."""
+    if found.is_exact:
+        return StateValues.exact(np.minimum(found.values, 1.0))
+    values, upper = np.minimum(found.values, 1.0), np.minimum(found.upper, 1.0)
+    return StateValues(values, found.lower, upper, found.open_lower)

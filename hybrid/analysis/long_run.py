@@ -1,0 +1,176 @@
+"""Long-run averages: the gain of every bottom component, weighted by the probability of ending in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.analysis.systems import injected, solve_gain, solve_linear, solve_stationary
+from hybrid.operators.rounding import row_entries, step_slack
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateValues
+from hybrid.run.work import Work
+from hybrid.solvers.enclosure import NEGLIGIBLE, TINY, underflow_of
+from mtbdd.graph import bottom_components
+from mtbdd.manager import Node
+from mtbdd.model import SymbolicModel
+from mtbdd.rewards import enclosed_rewards
+from mtbdd.states import StateIndex, index_states
+
+__all__ = ["steady_probabilities", "steady_rewards"]
+
+Vector = NDArray[np.float64]
+Gains = tuple[float, float, float]  # value, lower, upper
+
+_PART = 1 << 20  # elements compared together
+
+
+def steady_probabilities(
+    model: SymbolicModel, states: Node, options: CheckOptions, work: Work
+) -> StateValues:
+    """Return, for every state, the long-run probability of being in a set.
+
+    Raises
+    ------
+    NotConvergedError
+    """
+
+    def gains(component: Node, index: StateIndex) -> Gains:
+        inside = component & states
+        if inside == model.manager.false:
+            return 0.0, 0.0, 0.0
+        if inside == component:
+            return 1.0, 1.0, 1.0
+        what = "steady-state probabilities"
+        return _average(model, index, model.indicator(inside, index).astype(np.float64), options, work, what)
+
+    return _over_components(model, gains, options, work)
+
+
+def steady_rewards(model: SymbolicModel, structure: int, options: CheckOptions, work: Work) -> StateValues:
+    """Return, for every state, the long-run average of a reward structure.
+
+    Raises
+    ------
+    NotConvergedError
+    """
+
+    def gains(component: Node, index: StateIndex) -> Gains:
+        rewards, error = enclosed_rewards(model, structure, index)
+        if _is_constant(rewards):
+            found = (float(rewards[0]),) * 3
+        else:
+            found = _average(model, index, rewards, options, work, "steady-state rewards")
+        off = 0.0 if error is None else float(error.max())
+        if off == 0.0:
+            return found
+        # An average is off by what rewards are off by at most.
+        return found[0], math.nextafter(found[1] - off, -math.inf), math.nextafter(found[2] + off, math.inf)
+
+    return _over_components(model, gains, options, work)
+
+
+def _is_constant(vector: Vector) -> bool:
+    """Tell whether all elements are equal, part by part: most vectors differ early, some are gigabytes."""
+    return all(
+        bool((vector[begin : begin + _PART] == vector[0]).all()) for begin in range(0, vector.size, _PART)
+    )
+
+
+def _average(
+    model: SymbolicModel, index: StateIndex, rewards: Vector, options: CheckOptions, work: Work, what: str
+) -> Gains:
+    """Return one component's average, without bounds (NaN) if the method chosen gives none."""
+    method = options.gain()
+    if method is not None:
+        return solve_gain(model, index, rewards, method, options, work, what)
+    distribution = solve_stationary(model, index, options, work, what)
+    return float(distribution @ rewards), np.nan, np.nan
+
+
+def _over_components(
+    model: SymbolicModel,
+    gains: Callable[[Node, StateIndex], Gains],
+    options: CheckOptions,
+    work: Work,
+) -> StateValues:
+    """Weigh every bottom component's gain by the probability of ending in it.
+
+    The gain of the component reached in the end is the reward for entering it, so that one system
+    serves all components.
+    """
+    components = bottom_components(model)
+    found = [gains(c, index_states(model.manager, c)) for c in components]
+    if len(set(found)) == 1 or len(found) == 1:
+        return StateValues.constant(*found[0], model.n_states)
+    inside = np.zeros((3, model.n_states))
+    for component, numbers in zip(components, found, strict=True):
+        inside[:, model.indicator(component)] = np.array(numbers)[:, None]
+    bottom = model.manager.disjunction(components)
+    maybe_states = model.reachable & ~bottom
+    exact = bool((inside[1] == inside[2]).all())
+    if maybe_states == model.manager.false:
+        return StateValues.exact(inside[0]) if exact else StateValues(*inside)
+    maybe, entered = index_states(model.manager, maybe_states), index_states(model.manager, bottom)
+    member, unknown = model.indicator(bottom), model.indicator(maybe_states)
+    flow = _Flow(model, maybe, entered, options)
+    ceiling = float(np.abs(inside[0]).max())
+
+    def solved(numbers: Vector, upward: bool) -> StateValues:
+        # Gains and losses are parted before they meet in a state, where they would cancel.
+        b = flow.of(_apart_from_zero(np.maximum(numbers[member], 0.0), upward), upward)
+        losses = _apart_from_zero(np.maximum(-numbers[member], 0.0), not upward)
+        lost = flow.of(losses, not upward) if bool(losses.any()) else None
+        what = "probabilities of bottom components"
+        return solve_linear(model, maybe, b, ceiling, options, work, what, lost)
+
+    if options.enclosing() is None or (exact and flow.is_far(np.abs(inside[0][member]))):
+        once = solved(inside[0], True)
+        inside[:, unknown] = once.values, once.lower, once.upper
+    else:
+        ceiling = max(float(np.abs(inside).max()), TINY)
+        low, high = solved(inside[1], False), solved(inside[2], True)
+        inside[:, unknown] = 0.5 * (low.lower + high.upper), low.lower, high.upper
+    return StateValues(*inside)
+
+
+class _Flow:
+    """Rates from some states into others, weighted, and what underflow may cost them."""
+
+    def __init__(self, model: SymbolicModel, rows: StateIndex, columns: StateIndex, options: CheckOptions):
+        self._matrix = injected(model.submatrix(rows, columns), options)
+        slack = step_slack(self._matrix, row_entries(model.transitions))
+        self._lost = underflow_of(np.maximum(model.exit_rates(rows), 1.0), slack)
+
+    def is_far(self, weights: Vector) -> bool:
+        """Whether underflow counts as rounding in weights, not negative, and in the sums that they make."""
+        if bool(((weights > 0.0) & (weights < TINY)).any()):
+            return False
+        flow = self._matrix.multiply(weights)
+        small = flow <= NEGLIGIBLE * self._lost
+        return not (bool(small.any()) and bool((self._ways(weights)[small] > 0.0).any()))
+
+    def of(self, weights: Vector, upward: bool) -> Vector:
+        """Return the weighted rates, never too small if `upward`, and otherwise never too great.
+
+        But for roundings: underflow alone is directed.
+        """
+        flow = self._matrix.multiply(weights)
+        small = flow <= NEGLIGIBLE * self._lost
+        if not bool(small.any()):
+            return flow
+        # Ways into states with positive weights have no products that underflow.
+        small &= self._ways(weights) > 0.0
+        flow[small] += self._lost if upward else -self._lost
+        return np.maximum(flow, 0.0, out=flow)
+
+    def _ways(self, weights: Vector) -> Vector:
+        return self._matrix.multiply((weights > 0.0).astype(np.float64))
+
+
+def _apart_from_zero(numbers: Vector, upward: bool) -> Vector:
+    """Return numbers, not negative, with those next to underflow made greater, or zero: rounded one way."""
+    return np.where((numbers > 0.0) & (numbers < TINY), TINY if upward else 0.0, numbers)

@@ -1,0 +1,126 @@
+"""Path formulas of PCTL and CSL: each is an until, a complement of one, or a single step.
+
+``F b = true U b``, ``G b = !F !b``, ``a W b = !((a & !b) U (!a & !b))``, ``a R b = !(!a U !b)``, with the
+same window of steps or time on both sides (thesis 003, section 2.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from hybrid.analysis.bounded_until import Window, window_probabilities
+from hybrid.analysis.repeated import repeated_form, repeated_probabilities
+from hybrid.analysis.until import next_probabilities, until_probabilities
+from hybrid.errors import UnsupportedError
+from hybrid.properties.tree import Filter, Path, Probability, Reward, SteadyState
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateValues
+from hybrid.run.work import Work
+from mtbdd.language.syntax import Expression, ModelType, Unary
+from mtbdd.language.walk import children
+from mtbdd.manager import Node
+from mtbdd.model import SymbolicModel
+
+__all__ = ["has_path", "path_probabilities", "refuse_ltl", "until_form"]
+
+_STATE_OPERATORS = (Probability, SteadyState, Reward, Filter)
+
+
+def has_path(formula: Expression) -> bool:
+    """Return whether a path operator occurs outside of P, S, R and filters."""
+    waiting = [formula]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Path):
+            return True
+        if not isinstance(part, _STATE_OPERATORS):
+            waiting.extend(children(part))
+    return False
+
+
+def path_probabilities(
+    model: SymbolicModel,
+    path: Expression,
+    states: Callable[[Expression], Node],
+    options: CheckOptions,
+    work: Work,
+) -> StateValues:
+    """Return the probability of a path formula from every state.
+
+    Parameters
+    ----------
+    path : Expression
+        Resolved.
+    states : callable
+        Returns the states that satisfy a state formula.
+
+    Raises
+    ------
+    UnsupportedError
+        A formula of LTL, other than ``G F a`` and ``F G a``: path operators inside path operators or joined
+        with others.
+    NotConvergedError
+    """
+    if isinstance(path, Unary) and path.operator == "!" and has_path(path.operand):
+        return path_probabilities(model, path.operand, states, options, work).complement()
+    if not isinstance(path, Path):
+        refuse_ltl(path)
+        # A state formula is a path formula about the first state.
+        return StateValues.exact(model.indicator(states(path)).astype(np.float64))
+    repeated = repeated_form(path)
+    if repeated is not None:
+        refuse_ltl(repeated[0])
+
+        def reach(target: Node, largest: bool) -> StateValues:
+            return until_probabilities(model, model.reachable, target, options, work)
+
+        return repeated_probabilities(model, states(repeated[0]), repeated[1], True, reach)
+    for operand in (path.left, path.right):
+        if operand is not None:
+            refuse_ltl(operand)
+    if path.operator == "X":
+        return next_probabilities(model, states(path.right), options, work)
+    safe, target, complement = until_form(model, path, states)
+    window = Window.of(path.bound, model.type is ModelType.CTMC)
+    found = window_probabilities(model, safe, target, window, options, work)
+    return found.complement() if complement else found
+
+
+def until_form(
+    model: SymbolicModel, path: Path, states: Callable[[Expression], Node]
+) -> tuple[Node, Node, bool]:
+    """Return the safe and target states of a path operator as an until, and whether to take the complement.
+
+    Parameters
+    ----------
+    path : Path
+        Any operator but X, over state formulas.
+    states : callable
+        Returns the states that satisfy a state formula.
+    """
+    right, every = states(path.right), model.reachable
+    left = every if path.left is None else states(path.left)
+    no_left, no_right = every & ~left, every & ~right
+    return {
+        "U": (left, right, False),
+        "F": (every, right, False),
+        "G": (every, no_right, True),
+        "W": (left & no_right, no_left & no_right, True),
+        "R": (no_left, no_right, True),
+    }[path.operator]
+
+
+def refuse_ltl(formula: Expression) -> None:
+    """Refuse path operators where only state formulas are checked.
+
+    Raises
+    ------
+    UnsupportedError
+    """
+    if has_path(formula):
+        raise UnsupportedError(
+            "LTL is not checked by this version: path operators may not stand inside path operators or "
+            "beside others; put P>=1 [ ... ] around the inner ones if that is what is meant"
+        )

@@ -1,0 +1,195 @@
+"""States where the graph alone decides an until: Prob0 and Prob1 for all and for some schedulers.
+
+The sets are those of :mod:`mtbdd.graph`, whose searches on diagrams are taken where a model does not suit the
+lists of :mod:`hybrid.analysis.predecessor_lists`.  A search here takes each state from a stack once and drops
+or follows its incoming choices (Forejt et al., "Automated verification techniques for probabilistic systems",
+2011, algorithms 1 to 4; dropping choices until none is left as in Dowling and Gallier, 1984, makes them
+linear), so that its time does not depend on how many steps away from the target a state is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.analysis.predecessor_lists import PredecessorLists, predecessor_lists
+from mtbdd import graph
+from mtbdd.components import EndComponents, MaximalEndComponent, model_end_components
+from mtbdd.manager import Node
+from mtbdd.model import SymbolicModel
+from mtbdd.predecessors import withdraw_choices
+from mtbdd.states import states_from
+
+__all__ = ["decided_states", "end_components", "prob0a", "prob0e", "prob1a", "prob1e", "staying_states"]
+
+Mask = NDArray[np.bool_]
+Words = NDArray[Any]
+
+
+def decided_states(model: SymbolicModel, safe: Node, target: Node, maximise: bool) -> tuple[Node, Node]:
+    """Return where the greatest or least probability of `safe U target` is 0, and where it is 1."""
+    if maximise:
+        return prob0a(model, safe, target), prob1e(model, safe, target)
+    zero = prob0e(model, safe, target)
+    return zero, prob1a(model, safe, target, zero)
+
+
+def prob0a(model: SymbolicModel, safe: Node, target: Node) -> Node:
+    """Return the states where `safe U target` has probability 0 under all schedulers.
+
+    Time: O(states + transitions), or that of :func:`mtbdd.graph.prob0a`.
+    """
+    lists = predecessor_lists(model)
+    if lists is None:
+        return graph.prob0a(model, safe, target)
+    found = _search(lists, _through(model, lists, safe, target), model.indicator(target))
+    return states_from(model.manager, model.index, ~found)
+
+
+def prob0e(model: SymbolicModel, safe: Node, target: Node) -> Node:
+    """Return the states where `safe U target` has probability 0 under some scheduler.
+
+    Time: O(states + transitions), or that of :func:`mtbdd.graph.prob0e`.
+    """
+    lists = predecessor_lists(model)
+    if lists is None:
+        return graph.prob0e(model, safe, target)
+    positive = _withdraw(lists, _through(model, lists, safe, target), model.indicator(target))
+    return states_from(model.manager, model.index, ~positive)
+
+
+def prob1a(model: SymbolicModel, safe: Node, target: Node, zero: Node | None = None) -> Node:
+    """Return the states where `safe U target` has probability 1 under all schedulers.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    safe, target : Node
+    zero : Node, optional
+        The result of `prob0e` if it is known.
+
+    Notes
+    -----
+    Time: O(states + transitions), or that of :func:`mtbdd.graph.prob1a`.
+    """
+    if zero is None:
+        zero = prob0e(model, safe, target)
+    if zero == model.manager.false:
+        return model.reachable
+    lists = predecessor_lists(model)
+    if lists is None:
+        return graph.prob1a(model, safe, target, zero)
+    found = _search(lists, _through(model, lists, safe, target), model.indicator(zero))
+    return states_from(model.manager, model.index, ~found)
+
+
+def prob1e(model: SymbolicModel, safe: Node, target: Node) -> Node:
+    """Return the states where `safe U target` has probability 1 under some scheduler.
+
+    Notes
+    -----
+    Time: O(states + transitions) for every search of the target, one more than there are regions to give up
+    one after the other, or that of :func:`mtbdd.graph.prob1e`.
+    """
+    lists = predecessor_lists(model)
+    if lists is None:
+        return graph.prob1e(model, safe, target)
+    goal = model.indicator(target)
+    kept = _through(model, lists, safe, target)
+    gone = np.zeros(lists.n_states, np.bool_)
+    while True:
+        found = _search(lists, kept, goal)
+        lost = ~(found | gone)
+        if not lost.any():
+            return states_from(model.manager, model.index, found)
+        gone |= _withdraw(lists, kept, lost)
+
+
+def staying_states(model: SymbolicModel, within: Node, allowed: Sequence[Node] | None = None) -> Node:
+    """Return the states of a set from which some scheduler surely never leaves it.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    within : Node
+        Subset of the reachable states.
+    allowed : sequence of Node, optional
+        For every layer the states whose choice may be taken; default all.
+
+    Notes
+    -----
+    Time: O(states + transitions), or that of :func:`mtbdd.predecessors.withdraw_choices`.
+    """
+    manager = model.manager
+    lists = predecessor_lists(model)
+    outside = model.reachable & ~within
+    if lists is not None:
+        if allowed is None:
+            kept = lists.enabled.copy()
+        else:
+            kept = lists.words(model.indicator(own) for own in allowed)
+        gone = _withdraw(lists, kept, model.indicator(outside) | (kept == 0))
+        return states_from(manager, model.index, ~gone)
+    if not model.is_mdp:
+        return within
+    choices = [own.enabled for own in model.layers] if allowed is None else list(allowed)
+    lost, _ = withdraw_choices(model, outside | (within & ~manager.disjunction(choices)), choices)
+    return within & ~lost
+
+
+def end_components(
+    model: SymbolicModel, within: Node, allowed: Sequence[Node] | None = None
+) -> EndComponents:
+    """Return the maximal end components inside a set.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    within : Node
+        Choices that may leave it are left out.
+    allowed : sequence of Node, optional
+        For every layer the states whose choice may be taken; default all.
+
+    Notes
+    -----
+    Only states from which a scheduler may stay in the set are searched, and often there are none.  Time: that
+    of `staying_states`, and of :func:`mtbdd.components.model_end_components` on them.
+    """
+    staying = staying_states(model, within, allowed)
+    if staying == model.manager.false:
+        none = MaximalEndComponent(staying, tuple(staying for _ in model.layers))
+        return EndComponents(model.manager, (), none)
+    return model_end_components(model, staying, allowed)
+
+
+def _through(model: SymbolicModel, lists: PredecessorLists, safe: Node, target: Node) -> Words:
+    """Return the choices of safe states outside of the target, a new vector."""
+    inside = model.indicator(safe & ~target)
+    return np.where(inside, lists.enabled, 0).astype(lists.enabled.dtype)
+
+
+def _search(lists: PredecessorLists, allowed: Words, target: Mask) -> Mask:
+    """Return the states with a path to the target by allowed choices."""
+    from hybrid.cpu.backward_kernels import search_states
+
+    return _run(search_states, lists, allowed, target)
+
+
+def _withdraw(lists: PredecessorLists, kept: Words, lost: Mask) -> Mask:
+    """Return the lost states and all that lose their last choice with them; those choices are dropped."""
+    from hybrid.cpu.backward_kernels import withdraw_states
+
+    kept[lost] = 0
+    return _run(withdraw_states, lists, kept, lost)
+
+
+def _run(kernel: Callable[..., None], lists: PredecessorLists, choices: Words, start: Mask) -> Mask:
+    first = np.flatnonzero(start)
+    stack = np.empty(lists.n_states, np.int32)
+    stack[: first.size] = first
+    marked = start.copy()
+    kernel(*lists.arrays, choices, stack, first.size, marked)
+    return marked

@@ -1,0 +1,263 @@
+"""Linear systems over a set of states: injection, solution between bounds, accounting."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.cpu.csr import CsrMatrix
+from hybrid.errors import NotConvergedError
+from hybrid.explicit.matrix import ExplicitMatrix, write_out
+from hybrid.operators.inject import HybridMatrix, inject
+from hybrid.operators.rounding import row_entries, step_slack
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateValues
+from hybrid.run.work import Work
+from hybrid.solvers import Gain, Status
+from hybrid.solvers.base import Clock, Method, Solution
+from hybrid.solvers.enclosure import UNIT, EnclosingMethod, Enclosure
+from hybrid.solvers.host import workspace_of
+from hybrid.solvers.topological import Topological
+from mtbdd.memory import require_memory
+from mtbdd.model import SymbolicModel
+from mtbdd.offset import OffsetMTBDD
+from mtbdd.states import StateIndex
+
+__all__ = [
+    "flow_into",
+    "injected",
+    "leaving_rates",
+    "solve_gain",
+    "solve_linear",
+    "solve_stationary",
+]
+
+Vector = NDArray[np.float64]
+Matrix = HybridMatrix | ExplicitMatrix
+
+_HOST_VECTORS = 3
+"""Diagonal, right-hand side and solution; they are on the host whatever the backend."""
+
+
+def injected(matrix: OffsetMTBDD, options: CheckOptions) -> Matrix:
+    """Return the operator with its representation built, so that no set-up hides in the iterations' time.
+
+    Raises
+    ------
+    MemoryError
+        If there is no room for the vectors that any method keeps on the host.
+    """
+    require_memory(
+        8 * _HOST_VECTORS * matrix.n_rows,
+        f"a system of {matrix.n_rows} equations, with {_HOST_VECTORS} vectors at least,",
+        "choose smaller constants",
+    )
+    host = options.host_reason()
+    if options.engine == "explicit":
+        written = write_out(matrix, options.matrix_backend(), options.storage)
+        written.backend_reason = host or written.backend_reason
+        return written
+    operator = inject(matrix, level=options.level, backend=options.matrix_backend())
+    operator.backend_reason = host or operator.backend_reason
+    return operator.prepare()
+
+
+def flow_into(
+    model: SymbolicModel,
+    rows: StateIndex,
+    columns: StateIndex,
+    options: CheckOptions,
+    work: Work | None = None,
+) -> Vector:
+    """Return the total rate from every state of one set into another, shape (rows.size,).
+
+    Parameters
+    ----------
+    work : Work, optional
+        Takes the account where the product is the answer, and not a part of an equation.
+    """
+    if columns.size == 0:
+        return np.zeros(rows.size)
+    matrix = injected(model.submatrix(rows, columns), options)
+    clock = Clock(None)
+    flow = matrix.row_sums()
+    if work is not None:
+        work.note("steps", matrix, 1, clock.seconds, 16 * rows.size, is_product=True)
+    return flow
+
+
+def leaving_rates(model: SymbolicModel, within: StateIndex, options: CheckOptions) -> Vector:
+    """Return the rate at which every state of a set is left for another state, shape (within.size,).
+
+    This is the row sum without the diagonal.  Where a self-loop is most of a row, subtracting it
+    would cancel the digits of the rest, so that the other entries are added up instead.
+    """
+    rates: Vector = model.exit_rates(within)
+    if not model.has_self_loops(within):
+        return rates
+    loops = model.self_loops(within)
+    if bool((loops > 0.5 * rates).any()):
+        return injected(model.submatrix(within, model.index, diagonal=False), options).row_sums()
+    rates -= loops
+    return rates
+
+
+def solve_linear(
+    model: SymbolicModel,
+    maybe: StateIndex,
+    b: Vector,
+    ceiling: float | None,
+    options: CheckOptions,
+    work: Work,
+    what: str,
+    losses: Vector | None = None,
+    units: float = 0.0,
+) -> StateValues:
+    """Solve ``x = P x + b`` over a set of states from each of which the set is left almost surely.
+
+    For CTMCs rates take the place of probabilities: every row is scaled by its exit rate.
+
+    Parameters
+    ----------
+    maybe : StateIndex
+    b : ndarray of float64, shape (maybe.size,)
+        Right-hand side, scaled by the exit rate like the rows; of any sign.
+    ceiling : float, optional
+        A bound on x known beforehand, and on the parts of it that gains and losses make.
+    losses : ndarray of float64, shape (maybe.size,), optional
+        Not negative, taken from b, which is not negative either: where both are sums, what cancels in their
+        difference would take its digits along.
+    units : float
+        Relative error of b and of `losses` in units of rounding, beyond that of sums of matrix entries.
+
+    Returns
+    -------
+    StateValues
+        Over `maybe`; without bounds (NaN) if the method gives none.
+
+    Raises
+    ------
+    NotConvergedError
+    """
+    matrix = injected(model.submatrix(maybe, maybe, diagonal=False), options)
+    diagonal = leaving_rates(model, maybe, options)
+    method: EnclosingMethod | None = options.enclosing()
+    if method is None:
+        solver = options.solver(steady=False)
+        right = b if losses is None else b - losses
+        solution = solver.solve(matrix, diagonal, right, np.zeros(maybe.size), work.progress)
+        _note(work, solver, matrix, solution.iterations, solution.seconds)
+        _refuse_infinite(what, solution)
+        work.accept(what, solution)
+        work.estimate(_next_change(matrix, diagonal, right, solution.values))
+        none = np.broadcast_to(np.float64(np.nan), b.shape)
+        return StateValues(solution.values, none, none)
+    if isinstance(matrix, CsrMatrix) and options.method == "auto":
+        method = Topological.where_it_pays(matrix, options.criterion) or method
+    slack = step_slack(matrix, row_entries(model.transitions)) + units * UNIT
+
+    def enclose(right: Vector) -> Enclosure:
+        found = method.solve(matrix, diagonal, right, slack, ceiling, work.progress)
+        _note(work, method, matrix, found.iterations, found.seconds)
+        work.accept(what, found)
+        return found
+
+    if losses is None and not bool((b < 0).any()):
+        found = enclose(b)
+        return StateValues(found.values, found.lower, found.upper)
+    # Gains and losses apart: bounds from below and above need right-hand sides without negative elements.
+    if losses is None:
+        b, losses = np.maximum(b, 0.0), np.maximum(-b, 0.0)
+    gained, lost = enclose(b), enclose(losses)
+    return StateValues(
+        gained.values - lost.values,
+        np.nextafter(gained.lower - lost.upper, -np.inf),
+        np.nextafter(gained.upper - lost.lower, np.inf),
+    )
+
+
+def solve_gain(
+    model: SymbolicModel,
+    component: StateIndex,
+    rewards: Vector,
+    method: Gain,
+    options: CheckOptions,
+    work: Work,
+    what: str,
+) -> tuple[float, float, float]:
+    """Return the long-run average of rewards in a bottom component, with its bounds.
+
+    Parameters
+    ----------
+    component : StateIndex
+        Of two states or more.
+    rewards : ndarray of float64, shape (component.size,)
+        Per step or unit of time.
+
+    Raises
+    ------
+    NotConvergedError
+    """
+    matrix = injected(model.submatrix(component, component, diagonal=False), options)
+    diagonal = leaving_rates(model, component, options)
+    slack = step_slack(matrix, row_entries(model.transitions))
+    found = method.solve(matrix, diagonal, rewards, slack, work.progress)
+    work.synchronisations += found.synchronisations
+    _note(work, method, matrix, found.iterations, found.seconds)
+    if found.status is not Status.CONVERGED:
+        raise NotConvergedError(what, found.status, found.iterations, found.difference)
+    return found.value, found.lower, found.upper
+
+
+def solve_stationary(
+    model: SymbolicModel, component: StateIndex, options: CheckOptions, work: Work, what: str
+) -> Vector:
+    """Return the stationary distribution of a bottom strongly connected component.
+
+    Returns
+    -------
+    ndarray of float64, shape (component.size,)
+        Sums to 1.
+
+    Raises
+    ------
+    NotConvergedError
+    """
+    if component.size == 1:
+        return np.ones(1)
+    matrix = injected(model.submatrix(component, component, diagonal=False).transpose(), options)
+    diagonal = leaving_rates(model, component, options)
+    solver = options.solver(steady=True)
+    start = np.broadcast_to(np.float64(1.0 / component.size), (component.size,))
+    solution = solver.solve(matrix, diagonal, None, start, work.progress)
+    _note(work, solver, matrix, solution.iterations, solution.seconds)
+    _refuse_infinite(what, solution)
+    work.accept(what, solution)
+    work.estimate(_next_change(matrix, diagonal, None, solution.values))
+    distribution: Vector = solution.values
+    distribution /= distribution.sum()
+    return distribution
+
+
+def _refuse_infinite(what: str, solution: Solution) -> None:
+    """Refuse an estimate that is no finite number, or whose elements add up to none."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(np.abs(solution.values).sum())
+    if not math.isfinite(total):
+        raise NotConvergedError(what, Status.DIVERGED, solution.iterations, solution.difference)
+
+
+def _next_change(matrix: Matrix, diagonal: Vector, b: Vector | None, x: Vector) -> float:
+    """Return the greatest change of an element in one more step from x, relative to the element."""
+    space = workspace_of(matrix)
+    steps = space.system(diagonal, b).relaxation()
+    steps.sweep((space.vector(x), space.xp.empty(x.size)), 0, 1)
+    return space.read(steps.changes)[1]
+
+
+def _note(work: Work, method: Method, matrix: Matrix, iterations: int, seconds: float) -> None:
+    """Add one run of a method's iterations to the account, with the vectors that it held."""
+    vectors = method.vectors + (matrix.spare_vectors if isinstance(matrix, CsrMatrix) else 0)
+    work.note(method.name, matrix, iterations, seconds, 8 * vectors * matrix.shape[0])

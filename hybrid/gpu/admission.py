@@ -1,0 +1,84 @@
+"""Whether a matrix belongs on the device, and whether it fits there; asked before anything is allocated."""
+
+from __future__ import annotations
+
+from gpu_kernels import Device
+from hybrid.gpu.cost import rank_levels
+from hybrid.gpu.pair_cost import pair_build_bytes
+from hybrid.injection.row_types import RowTypes, TypedMatrix
+from hybrid.solvers.base import DEFAULT_VECTORS, LEAST_VECTORS
+
+__all__ = ["build_bytes", "check_memory", "layout_items", "reason_for_cpu"]
+
+SMALL_ENTRIES = 1 << 20
+"""Entries below which a product takes less time than launching it."""
+
+_BYTES_PER_ENTRY = 110
+"""What sorting the entries of the row types takes at its peak, an entry."""
+
+_BYTES_PER_LAYER_ENTRY = 180
+"""The same where the terms are put in order by layers as well."""
+
+_BYTES_PER_SLOT = 60
+_CPU_SECONDS_ENTRY = 0.1e-9
+"""Time of an entry on a CPU with many cores; the device takes longer where it waits for its longest rows."""
+
+_START_SECONDS = 0.1e-3
+"""Slack of that comparison: short products are starts for the most part, and decide nothing."""
+
+
+def layout_items(types: RowTypes, k: int) -> int:
+    """Return what laying out level k grows with: entries of all row types and slots of all groups."""
+    return int(types.levels[k].entries.sum()) + types.levels[k].group_slots
+
+
+def build_bytes(types: RowTypes, k: int, layers: bool = False) -> int:
+    """Return the most memory that building level k and the leanest solution with it take, in bytes.
+
+    Methods that keep more vectors ask for them when they begin, by
+    :meth:`hybrid.solvers.workspace.Workspace.reserve`.
+
+    ``layers``: of the matrices of all layers of choices, put in order by layers.
+    """
+    classes, level = types.classes, types.levels[k]
+    entries = int(level.entries.sum())
+    vectors = 8 * (LEAST_VECTORS - 1) * classes.matrix.n_rows + 8 * classes.matrix.n_columns
+    per_entry = _BYTES_PER_LAYER_ENTRY if layers else _BYTES_PER_ENTRY
+    return vectors + per_entry * entries + _BYTES_PER_SLOT * (level.group_slots + level.n_groups)
+
+
+def check_memory(device: Device, types: RowTypes, k: int, pairs: bool = False, layers: bool = False) -> None:
+    """Refuse a level that the device has no room for, as tiles of a matrix or of layers, or as pairs.
+
+    Raises
+    ------
+    MemoryError
+        With required and available bytes, and what to do.
+    """
+    if pairs:
+        required = pair_build_bytes(types, k)
+    else:
+        required = build_bytes(types, k, layers)
+    available = device.free_bytes()
+    if required > available:
+        raise MemoryError(
+            f"level {k} needs up to {required} bytes on {device.name} to be built and solved with, "
+            f"{available} are free; choose another level or backend 'cpu'"
+        )
+
+
+def reason_for_cpu(device: Device, curve: TypedMatrix) -> str | None:
+    """Say why a matrix is better multiplied on the CPU; None if the device is to be preferred."""
+    if curve.nonzeros < SMALL_ENTRIES:
+        return f"{curve.nonzeros} non-zeros are too few for the GPU to be faster"
+    vectors = 8 * DEFAULT_VECTORS * max(curve.shape)
+    available = device.free_bytes()
+    if vectors > available:
+        return f"the vectors of a solution need {vectors} bytes, and {available} are free on {device.name}"
+    ranked = rank_levels(curve)
+    if ranked and ranked[0][2] > _CPU_SECONDS_ENTRY * curve.nonzeros + _START_SECONDS:
+        return (
+            f"a product would take about {ranked[0][2] * 1e3:.3g} ms on {device.name}, longer than a CPU "
+            f"takes for {curve.nonzeros} non-zeros"
+        )
+    return None

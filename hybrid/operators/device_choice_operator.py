@@ -1,0 +1,132 @@
+"""Steps over choices on the device, whatever form the choices have there."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from gpu_kernels import (
+    ChoiceStep,
+    CodedVector,
+    Device,
+    IterationState,
+    Mode,
+    Step,
+    finish_choices,
+    finish_iteration,
+)
+from hybrid.gpu.sweeps import DeviceSteps
+from hybrid.gpu.workspace import DeviceWorkspace
+from hybrid.solvers.choice_operator import ChoiceOperator, Groups
+from hybrid.solvers.workspace import Array, Pair
+
+__all__ = ["DeviceOperator"]
+
+_MEASURE_ONLY = -1.0
+"""An epsilon with which nothing ends a sequence of steps."""
+
+
+class DeviceOperator(ChoiceOperator):
+    """See `ChoiceOperator`; a subclass tells how a step is queued.
+
+    Parameters
+    ----------
+    device : Device
+    size, maximise, groups, slack
+        As for `ChoiceOperator`.
+
+    Notes
+    -----
+    A step is one launch, in which x is read where it is needed and the result written once, and the second
+    pass of the measurement; with groups the best values of groups lie between.  Nothing waits for the device.
+    """
+
+    backend = "gpu"
+
+    def __init__(
+        self, device: Device, size: int, maximise: bool, groups: Groups | None, slack: float
+    ) -> None:
+        self._device = device
+        self._state = IterationState.create(device)
+        self._repeated: dict[float, DeviceSteps] = {}
+        super().__init__(size, maximise, groups, slack, DeviceWorkspace(device, _refuse))
+
+    @abstractmethod
+    def _run(self, step: ChoiceStep, x: Array, out: Array) -> None:
+        """Queue a step."""
+
+    @property
+    def changes(self) -> Array:
+        """Greatest absolute and relative difference of the last step, on the device; a copy."""
+        return self._state.differences.copy()
+
+    @changes.setter
+    def changes(self, values: Array) -> None:
+        self._state.differences[...] = self._device.xp.asarray(values)
+
+    def improve(
+        self,
+        x: Array,
+        out: Array,
+        factor: float = 1.0,
+        *,
+        shape: Array | None = None,
+        policy: Array | None = None,
+    ) -> None:
+        """See `ChoiceOperator.improve`; without groups all in one pass."""
+        if self.groups is not None:
+            super().improve(x, out, factor, shape=shape, policy=policy)
+            return
+        self._run(
+            ChoiceStep(self.maximise, factor, shape is not None, shape, policy, state=self._state), x, out
+        )
+        self._measured()
+
+    def repeat(self, pair: Pair, done: int, count: int, factor: float = 1.0) -> None:
+        """See `ChoiceOperator.repeat`; from a recorded graph of launches where there are many."""
+        if self.groups is not None:
+            super().repeat(pair, done, count, factor)
+            return
+        steps = self._repeated.get(factor)
+        if steps is None:
+            state = IterationState.create(self._device)
+            step = ChoiceStep(self.maximise, factor, state=state)
+            nothing = CodedVector(0, 0, None, None)
+
+            def run(_: Step, x: Array, out: Array) -> None:
+                self._run(step, x, out)
+
+            steps = DeviceSteps(
+                self._device, run, Step(Mode.PRODUCT, nothing, nothing, 1.0, state), _MEASURE_ONLY, False,
+                self._note_look,
+            )  # fmt: skip
+            self._repeated[factor] = steps
+        steps.sweep(pair, done, count)
+        self._state = steps.state
+
+    def _note_look(self) -> None:
+        self.space.looks += 1
+
+    def _measured(self) -> None:
+        finish_iteration(self._device, self._state, _MEASURE_ONLY, False)
+
+    def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
+        self._run(ChoiceStep(self.maximise, plain=plain, policy=policy), x, out)
+
+    def _choices(self, x: Array) -> tuple[Array, Array]:
+        xp = self._device.xp
+        best, policy = xp.empty(self.size), xp.empty(self.size, np.uint16)
+        self._run(ChoiceStep(self.maximise, chosen=policy), x, best)
+        return best, policy
+
+    def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
+        step = ChoiceStep(self.maximise, factor, shape=shape, state=self._state)
+        finish_choices(self._device, step, x, out)
+        self._measured()
+
+
+def _refuse(step: Any, x: Array, out: Array) -> None:
+    """Refuse products: a step over choices is more than one."""
+    raise NotImplementedError("a system over choices has no product; use ChoiceOperator.improve")

@@ -1,0 +1,50 @@
+"""Work on host vectors that steps over choices share: the end of a step."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["NoMatrix", "finish_on_host"]
+
+Vector = NDArray[np.float64]
+
+
+def finish_on_host(x: Vector, out: Vector, factor: float, shape: Vector | None) -> Vector:
+    """Scale, add and measure with the compiled kernel; return the greatest changes, shape (2,)."""
+    from hybrid.cpu import choice_kernels as kernels
+    from hybrid.cpu.threads import run_in_parts, thread_count
+
+    changes = np.zeros((thread_count(), 3))
+    added = np.zeros(0) if shape is None else shape
+    kernel: Any = kernels.finish_rows
+    run_in_parts(
+        out.size,
+        lambda begin, end, k: kernel(begin, end, x, factor, added, shape is not None, out, changes[k]),
+    )
+    if not math.isfinite(float(changes[:, 2].sum())):
+        return np.full(2, np.inf)
+    greatest: Vector = changes[:, :2].max(axis=0, initial=0.0)
+    return greatest
+
+
+class NoMatrix:
+    """Stands for the matrix of a system in which every choice leaves the unknown states for certain."""
+
+    def __init__(self, size: int) -> None:
+        self.shape = (size, size)
+
+    def multiply(self, x: Vector, out: Vector | None = None) -> Vector:
+        """Return zeros."""
+        result = np.zeros(self.shape[0]) if out is None else out
+        result[:] = 0.0
+        return result
+
+    def jacobi_step(
+        self, x: Vector, out: Vector, b: Vector | None, diagonal: Vector, omega: float
+    ) -> tuple[float, float]:
+        """Refuse: steps over choices are no relaxation steps."""
+        raise NotImplementedError("a system without transitions has no relaxation steps")

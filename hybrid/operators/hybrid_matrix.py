@@ -1,0 +1,310 @@
+"""The matrix as an operator: products, transposed products, relaxation steps, diagonal and row sums."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hybrid.core.operands import as_vector, check_out, check_real
+from hybrid.injection.injected import InjectedMatrix, inject_level
+from hybrid.injection.tasks import TaskList, cut_tasks
+from hybrid.levels.curve import LevelCurve
+from hybrid.operators.representation import MatrixStatistics, Product, is_scaled, represent
+from mtbdd.diagonal import diagonal_of
+from mtbdd.offset import OffsetMTBDD
+
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import LinearOperator
+
+    from hybrid.solvers.workspace import Workspace
+
+__all__ = ["HybridMatrix"]
+
+_log = logging.getLogger(__name__)
+
+Float64Array = NDArray[np.float64]
+
+
+class HybridMatrix:
+    """A symbolic matrix ready for products on one backend; made by :func:`hybrid.operators.inject.inject`.
+
+    Parameters
+    ----------
+    matrix : OffsetMTBDD
+        The matrix.
+    curve : LevelCurve
+        Its level curve.
+    level, level_reason, backend, backend_reason
+        Choices already made.
+    transposed : callable
+        Makes the same choices for the transposed matrix.
+    product : Product, optional
+        The backend's representation where it exists already; else it is built on first use.
+    """
+
+    def __init__(
+        self,
+        matrix: OffsetMTBDD,
+        curve: LevelCurve,
+        level: int,
+        level_reason: str,
+        backend: str,
+        backend_reason: str,
+        transposed: Callable[[], HybridMatrix],
+        product: Product | None = None,
+    ) -> None:
+        self.symbolic = matrix
+        self.curve = curve
+        self.level = level
+        self.level_reason = level_reason
+        self.backend = backend
+        self.backend_reason = backend_reason
+        self._make_transposed = transposed
+        self._transposed: HybridMatrix | None = None
+        self._product = product
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of columns."""
+        return self.symbolic.shape
+
+    @property
+    def dtype(self) -> np.dtype[np.float64]:
+        """Type of the entries, float64."""
+        return np.dtype(np.float64)
+
+    @property
+    def nnz(self) -> int:
+        """Number of non-zeros."""
+        return self.curve.nonzeros
+
+    @property
+    def storage(self) -> None:
+        """None: the matrix is not explicit."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the representation that the backend uses (MemR)."""
+        return self.product.nbytes
+
+    @property
+    def statistics(self) -> MatrixStatistics:
+        """Sizes and choices."""
+        return MatrixStatistics(
+            n_rows=self.shape[0],
+            n_columns=self.shape[1],
+            nonzeros=self.nnz,
+            terminals=len(self.symbolic.terminals),
+            mtbdd_nodes=sum(self.symbolic.nodes),
+            level=self.level,
+            level_reason=self.level_reason,
+            backend=self.backend,
+            backend_reason=self.backend_reason,
+            representation_memory_bytes=self.nbytes,
+            scaled=is_scaled(self.curve, self.level, self.backend),
+        )
+
+    def _is_on_device(self, x: object) -> bool:
+        return self.backend == "gpu" and hasattr(x, "__cuda_array_interface__")
+
+    def __repr__(self) -> str:
+        return (
+            f"<HybridMatrix {self.shape[0]} x {self.shape[1]}, {self.nnz} non-zeros, level {self.level}, "
+            f"backend {self.backend}>"
+        )
+
+    @cached_property
+    def injected(self) -> InjectedMatrix:
+        """Submatrices and instances of the level (003 section 4.4.1.1), built on first use."""
+        return inject_level(self.symbolic, self.level)
+
+    @cached_property
+    def tasks(self) -> TaskList:
+        """Tasks of 256 rows (003 section 4.4.1.2), built on first use."""
+        return cut_tasks(self.injected)
+
+    @property
+    def product(self) -> Product:
+        """The backend's representation, built on first use."""
+        if self._product is None:
+            self._product = self._represent()
+        return self._product
+
+    def prepare(self) -> HybridMatrix:
+        """Build the representation now, so that no set-up hides in the time of the first product."""
+        _ = self.product
+        return self
+
+    def _represent(self) -> Product:
+        _log.info("laying out level %d for the backend %s", self.level, self.backend)
+        if self.backend == "reference":
+            from hybrid.reference import ReferenceProduct
+
+            return ReferenceProduct(self.injected)
+        return represent(self.curve, self.level, self.backend)
+
+    @property
+    def T(self) -> HybridMatrix:  # noqa: N802
+        """The transposed matrix, built on first use from the transposed diagram."""
+        if self._transposed is None:
+            self._transposed = self._make_transposed()
+            self._transposed._transposed = self
+        return self._transposed
+
+    def __matmul__(self, x: ArrayLike) -> Float64Array:
+        """Return M x for a vector, shape (n_columns,), or for the columns of an array, (n_columns, k).
+
+        On the gpu backend x may lie on the device, and the result then does too.
+        """
+        if self._is_on_device(x):
+            from hybrid.gpu.operands import multiply_any
+
+            product: Float64Array = multiply_any(self.product, x)
+            return product
+        array = np.asarray(x)
+        if array.ndim == 2:
+            check_real(array, "x")
+            if array.shape[0] != self.shape[1]:
+                raise ValueError(
+                    f"x: expected {self.shape[1]} rows, one a column of the matrix, got {array.shape}"
+                )
+            out = np.empty((self.shape[0], array.shape[1]))
+            for i in range(array.shape[1]):
+                out[:, i] = self.multiply(array[:, i])
+            return out
+        return self.multiply(array)
+
+    def multiply(self, x: ArrayLike, out: Float64Array | None = None) -> Float64Array:
+        """Return M x.
+
+        Parameters
+        ----------
+        x : array_like, shape (n_columns,)
+            Real vector; copied if it is not contiguous float64.
+        out : ndarray, shape (n_rows,), float64, optional
+            Where to write the result; must not overlap x.
+
+        Returns
+        -------
+        ndarray, shape (n_rows,), float64
+            The product, ``out`` if given.
+
+        Raises
+        ------
+        ValueError
+            If a shape is wrong, or out is not contiguous or overlaps x.
+        TypeError
+            If x is not real.
+        """
+        if self._is_on_device(x):
+            from hybrid.gpu.operands import multiply
+
+            product: Float64Array = multiply(self.product, x, out)
+            return product
+        vector = as_vector(x, self.shape[1], "x")
+        result = np.empty(self.shape[0]) if out is None else check_out(out, self.shape[0], vector)
+        self.product.multiply(vector, result)
+        return result
+
+    def rmatvec(self, x: ArrayLike) -> Float64Array:
+        """Return the transposed product, shape (n_columns,); the same as ``matrix.T @ x``."""
+        return self.T.multiply(x)
+
+    def jacobi_step(
+        self,
+        x: Float64Array,
+        out: Float64Array,
+        b: Float64Array | None,
+        diagonal: Float64Array,
+        omega: float = 1.0,
+    ) -> tuple[float, float]:
+        """Write ``(1 - omega) x + omega (b + M x) / diagonal`` to ``out``, fused with measuring the change.
+
+        Parameters
+        ----------
+        x : ndarray, shape (n,), float64
+            Current iterate.
+        out : ndarray, shape (n,), float64
+            Next iterate; must not overlap x.
+        b : ndarray, shape (n,), float64, or None
+            Right-hand side; None for zero.
+        diagonal : ndarray, shape (n,), float64
+            Divisors, none of them zero. M itself is used as it is: leave its diagonal out beforehand.
+        omega : float
+            Relaxation weight; 1 is Jacobi, below 1 under-relaxation (003 section 2.4.1).
+
+        Returns
+        -------
+        max_absolute, max_relative : float
+            Greatest ``|out - x|`` and greatest ``|out - x| / |out|``; an element that does not change counts
+            as zero, one that becomes zero as infinite. NaN or infinite once the iteration has diverged.
+
+        Raises
+        ------
+        ValueError
+            If the matrix is not square or an array has the wrong shape or overlaps ``out``.
+        TypeError
+            If an array is not float64.
+        """
+        size = self._square("a relaxation step")
+        if self._is_on_device(x):
+            return self.product.relax(x, b, diagonal, float(omega), out)
+        vector = as_vector(x, size, "x")
+        right_side = None if b is None else as_vector(b, size, "b")
+        divisor = as_vector(diagonal, size, "diagonal")
+        result = check_out(out, size, vector)
+        return self.product.relax(vector, right_side, divisor, float(omega), result)
+
+    def workspace(self) -> Workspace:
+        """Return memory and operations for a solution where the backend has the matrix."""
+        if self.backend == "gpu":
+            on_device: Workspace = self.product.workspace()  # type: ignore[attr-defined]
+            return on_device
+        from hybrid.cpu.passes import CpuPasses
+        from hybrid.solvers.host import HostWorkspace
+
+        return HostWorkspace(self, CpuPasses() if self.backend == "cpu" else None)
+
+    def row_sums(self) -> Float64Array:
+        """Return the sums of the rows, shape (n_rows,)."""
+        return self.multiply(np.ones(self.shape[1]))
+
+    def diagonal(self) -> Float64Array:
+        """Return the diagonal, shape (n,), found on the diagram without any submatrix.
+
+        Raises
+        ------
+        ValueError
+            If the matrix is not square or its rows and columns are different sets of states.
+
+        Notes
+        -----
+        Time: O(n), array sweeps over the levels: only paths whose row bits equal their column bits are
+        followed.
+        """
+        self._square("the diagonal")
+        return diagonal_of(self.symbolic)
+
+    def as_linear_operator(self) -> LinearOperator:
+        """Return the matrix as a SciPy LinearOperator with products and transposed products."""
+        from scipy.sparse.linalg import LinearOperator
+
+        return LinearOperator(
+            shape=self.shape,
+            matvec=lambda x: self.multiply(np.ravel(x)),
+            rmatvec=lambda x: self.rmatvec(np.ravel(x)),
+            matmat=self.__matmul__,
+            dtype=self.dtype,
+        )
+
+    def _square(self, what: str) -> int:
+        if self.shape[0] != self.shape[1]:
+            raise ValueError(
+                f"matrix: {what} needs a square matrix, this one is {self.shape[0]} x {self.shape[1]}"
+            )
+        return self.shape[0]

@@ -1,0 +1,120 @@
+"""How far double precision can be off: bounds on relative errors of sums of non-negative products.
+
+A sum of k products of doubles, added in any order, has a relative error of at most about k units of
+rounding if all terms are non-negative (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.explicit.matrix import ExplicitMatrix
+from hybrid.operators.inject import HybridMatrix
+from hybrid.run.state_values import StateValues
+from hybrid.solvers.enclosure import UNIT
+from mtbdd.offset import SCALED_UNITS, OffsetMTBDD
+
+__all__ = [
+    "far_from_underflow",
+    "ratio_units",
+    "row_entries",
+    "scaled_bounds",
+    "step_slack",
+    "sum_slack",
+    "widened",
+]
+
+Vector = NDArray[np.float64]
+
+TINIEST = 2.0**-1022
+"""More than what underflow costs in a product and a sum of as many terms as a row may have."""
+
+_DEEPEST = -900.0  # logarithm of products that are far from underflow
+
+_STEP_UNITS = 12  # adding b, dividing, and the operands' own errors
+
+
+def row_entries(matrix: OffsetMTBDD) -> int:
+    """Return a bound on the number of non-zeros in any row.
+
+    Notes
+    -----
+    Below a node that tests a column bit the counts of both children add up, below a row bit the
+    greater one counts.  Time: O(nodes).
+    """
+    counts = np.ones(len(matrix.terminals), dtype=np.int64)
+    for k in reversed(range(matrix.n_levels)):
+        level = matrix.levels[k]
+        # The number -1 of a zero submatrix picks the zero at the end.
+        padded = np.append(counts, 0)
+        low, high = padded[level.low], padded[level.high]
+        counts = np.maximum(low, high) if k % 2 == 0 else low + high
+    return int(counts.max(initial=0))
+
+
+def step_slack(matrix: HybridMatrix | ExplicitMatrix, operands: int) -> float:
+    """Return a bound on the relative error of one step ``(M x + b) / d``.
+
+    Parameters
+    ----------
+    matrix : HybridMatrix or ExplicitMatrix
+        M.
+    operands : int
+        Number of roundings behind b and d.
+    """
+    return (row_entries(matrix.symbolic) + ratio_units(matrix.symbolic) + _STEP_UNITS + operands) * UNIT
+
+
+def ratio_units(matrix: OffsetMTBDD) -> float:
+    """Return a bound on the relative error of entries over their sum, in units of rounding.
+
+    Both stand for what the text means; the sum is not made of shared blocks.
+    """
+    return 2.0 * matrix.entry_units - SCALED_UNITS
+
+
+def widened(values: Vector, slack: float) -> tuple[Vector, Vector]:
+    """Return bounds of numbers, not negative, that are off by a relative error, or next to underflow."""
+    error = values * (slack + 2.0 * UNIT) + TINIEST
+    lower: Vector = np.maximum(values - error, 0.0)
+    return lower, values + error
+
+
+def scaled_bounds(found: StateValues, units: float) -> StateValues:
+    """Return values, not negative, with bounds for what they come from being off by a relative error.
+
+    Parameters
+    ----------
+    units : float
+        The error in units of rounding.
+    """
+    if units == 0.0:
+        return found
+    share = (units + 4.0) * UNIT
+    with np.errstate(over="ignore"):
+        lower = found.lower * max(1.0 - share, 0.0)
+        upper = np.where(found.upper > 0.0, found.upper * (1.0 + share) + TINIEST, found.upper)
+    return StateValues(found.values, lower, upper, found.open_lower)
+
+
+def far_from_underflow(seeds: Vector, entry: float, steps: int) -> bool:
+    """Return whether zeros are exact after some steps from `seeds` over entries no less than `entry`.
+
+    Parameters
+    ----------
+    seeds : ndarray of float64
+        What the values come from, not negative; zeros do not count.
+    """
+    positive = seeds[seeds > 0.0]
+    if positive.size == 0:
+        return True
+    least = min(entry, 1.0)
+    return least > 0.0 and math.log2(float(positive.min())) + steps * math.log2(least) > _DEEPEST
+
+
+def sum_slack(terms: int) -> float:
+    """Return a bound on the relative error of adding `terms` non-negative numbers pairwise, as numpy does."""
+    return (130 + terms.bit_length()) * UNIT if terms > 1 else 0.0

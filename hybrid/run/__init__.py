@@ -1,0 +1,1 @@
+"""What one run carries along: its options, its account, the values of all states with their bounds."""

@@ -1,0 +1,181 @@
+"""What a caller may choose about a check, verified once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hybrid.core.backend import choose_backend
+from hybrid.errors import OptionError
+from hybrid.solvers import BiCGStab, Criterion, Gain, Interval, Jacobi, Optimistic, Power
+from hybrid.solvers.gauss_seidel import GaussSeidel
+
+__all__ = ["ENGINES", "METHODS", "CheckOptions"]
+
+ENGINES = ("hybrid", "explicit")
+METHODS = ("auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic")
+_ENCLOSING = ("auto", "interval", "optimistic")
+_RELAXED = ("jor", "gauss-seidel")
+_STEADY_OMEGA = 0.9  # breaks the period of jump chains, for which plain Jacobi never settles
+
+
+@dataclass(frozen=True)
+class CheckOptions:
+    """Engine, backend, injection level, method and precision of a check.
+
+    Attributes
+    ----------
+    engine : {"hybrid", "explicit"}
+        The matrix as a decision diagram above explicit blocks, or written out.
+    backend : {"auto", "cpu", "gpu", "reference"}
+        The method gauss-seidel does not run on the gpu, and the explicit engine not on "reference"; with
+        either "auto" is the cpu.  What was chosen, and why, is told by ``answer.statistics``.
+    storage : str
+        Format of the explicit engine's matrices: on the gpu one of `gpu_kernels.FORMATS`, on the cpu "csr";
+        "auto" is the one expected to be fastest.
+    level : {"auto", "min-memory", "min-time"} or int
+        Injection level, see `hybrid.inject`.
+    method : {"auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic"}
+        "auto", "interval" and "optimistic" give bounds; "auto" is "optimistic" for linear systems, component
+        by component where the explicit engine finds on the cpu that this pays.  With all three, long-run
+        averages come from bounds on the gain.  The others give estimates: JOR with omega 0.9 is "jacobi"
+        damped, which periodic chains need in the long run, and what "bicgstab" is replaced by there.
+    omega : float, optional
+        Relaxation of JOR (default 0.9) or of Gauss-Seidel (default 1, and 0.9 in the long run).
+    criterion : Criterion
+        When iterations stop: `epsilon` bounds the distance of the bounds for methods that give them, and
+        the difference of two iterates for the others.
+
+    Raises
+    ------
+    OptionError
+        A value that is not offered.
+    """
+
+    engine: str = "hybrid"
+    backend: str = "auto"
+    level: str | int = "auto"
+    method: str = "auto"
+    omega: float | None = None
+    criterion: Criterion = Criterion()
+    storage: str = "auto"
+
+    def __post_init__(self) -> None:
+        """Check the names."""
+        if self.engine == "symbolic":
+            raise OptionError(
+                "engine 'symbolic' is not offered by this version: vectors as decision diagrams grow as "
+                "large as plain ones once their values differ; choose hybrid or explicit"
+            )
+        if self.engine not in ENGINES:
+            offered = " or ".join(ENGINES)
+            raise OptionError(f"engine {self.engine!r} is not offered by this version; choose {offered}")
+        if self.method not in METHODS:
+            raise OptionError(f"method {self.method!r} is not offered; choose one of {', '.join(METHODS)}")
+        try:
+            choose_backend(self.backend)
+        except ValueError as error:
+            raise OptionError(str(error)) from None
+        if self.engine == "explicit" and self.backend == "reference":
+            raise OptionError(
+                "the explicit engine runs on the cpu or on the gpu, not on reference; choose one"
+            )
+        self._check_storage()
+        if self.method == "gauss-seidel" and self.backend == "gpu":
+            raise OptionError(
+                "the method gauss-seidel takes rows one after the other and does not run on the gpu; "
+                "choose --backend cpu, or another method"
+            )
+        if self.omega is not None and self.method not in _RELAXED:
+            raise OptionError(
+                f"omega belongs to the methods jor and gauss-seidel, not to {self.method}; choose one of them"
+            )
+        if self.omega is not None and not 0 < self.omega < 2:
+            raise OptionError(f"omega must lie between 0 and 2, got {self.omega}")
+
+    @classmethod
+    def of(
+        cls,
+        engine: str = "hybrid",
+        backend: str = "auto",
+        level: str | int = "auto",
+        method: str = "auto",
+        omega: float | None = None,
+        epsilon: float = 1e-8,
+        absolute: bool = False,
+        max_iterations: int = 100_000,
+        storage: str = "auto",
+    ) -> CheckOptions:
+        """Return options from plain values; every senseless one is an `OptionError`.
+
+        A relaxation without a method asks for JOR.
+        """
+        if omega is not None and method == "auto":
+            method = "jor"
+        try:
+            criterion = Criterion(epsilon, absolute, max_iterations)
+        except ValueError as error:
+            raise OptionError(str(error)) from None
+        return cls(engine, backend, level, method, omega, criterion, storage)
+
+    def enclosing(self) -> Interval | Optimistic | None:
+        """Return the method with bounds for linear systems; None if one without bounds was chosen."""
+        if self.method not in _ENCLOSING:
+            return None
+        return Interval(self.criterion) if self.method == "interval" else Optimistic(self.criterion)
+
+    def gain(self) -> Gain | None:
+        """Return the method with bounds for long-run averages; None if one without bounds was chosen."""
+        return Gain(self.criterion) if self.method in _ENCLOSING else None
+
+    def matrix_backend(self) -> str:
+        """Return the backend to ask for: rows one by one and the explicit engine keep "auto" off the gpu."""
+        return self.backend if self.host_reason() is None else "cpu"
+
+    def host_reason(self) -> str | None:
+        """Say why "auto" is the cpu, whatever device there is; None if that is not so."""
+        if self.backend != "auto":
+            return None
+        if self.engine == "explicit":
+            return "auto is the cpu with the engine explicit, which takes the gpu only if it is asked for"
+        if self.method == "gauss-seidel":
+            return "the method gauss-seidel takes rows one after the other, as only the cpu does"
+        return None
+
+    def _check_storage(self) -> None:
+        """Refuse a format that the engine or the backend does not have."""
+        if self.storage == "auto":
+            return
+        from hybrid.explicit.storage import HOST_STORAGES, STORAGES
+
+        if self.storage not in (*STORAGES, *HOST_STORAGES):
+            raise OptionError(
+                f"storage {self.storage!r} is not offered: expected one of {', '.join(STORAGES)} on the gpu, "
+                f"or of auto, {', '.join(HOST_STORAGES)} on the cpu"
+            )
+        if self.engine != "explicit":
+            raise OptionError(
+                f"storage {self.storage!r} is a format of written-out matrices, and the engine is "
+                f"{self.engine}: choose --engine explicit, or leave the storage out"
+            )
+        offered, where = (STORAGES, "gpu") if self.matrix_backend() == "gpu" else (HOST_STORAGES, "cpu")
+        if self.storage not in offered:
+            other = "leave the storage out" + ("" if where == "gpu" else ", or choose --backend gpu")
+            raise OptionError(
+                f"storage {self.storage!r} does not exist on the {where}, which has "
+                f"{', '.join(offered)}: choose one of these, {other}"
+            )
+
+    def solver(self, steady: bool) -> Jacobi | Power | BiCGStab | GaussSeidel:
+        """Return a method without bounds, for a linear system or for a steady state."""
+        if self.method == "power":
+            return Power(self.criterion)
+        if self.method == "jacobi":
+            return Jacobi(self.criterion)
+        if self.method == "bicgstab" and not steady:
+            return BiCGStab(self.criterion)
+        if self.method == "gauss-seidel":
+            usual = _STEADY_OMEGA if steady else 1.0
+            return GaussSeidel(self.criterion, usual if self.omega is None else self.omega)
+        if self.method == "jor":
+            return Jacobi(self.criterion, _STEADY_OMEGA if self.omega is None else self.omega)
+        return Jacobi(self.criterion, _STEADY_OMEGA if steady else 1.0)

@@ -1,0 +1,135 @@
+"""What the answering of a property cost: method, backend, iterations, bytes, residuals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from hybrid.errors import NotConvergedError
+from hybrid.solvers import Solution, Status
+
+__all__ = ["Operator", "Work"]
+
+
+class Operator(Protocol):
+    """What the account asks of a matrix, or of the matrices of all choices.
+
+    Attributes
+    ----------
+    backend, backend_reason : str
+    level : int or None
+        Injection level; None where the matrix is explicit.
+    storage : str or None
+        Format of an explicit matrix; None where it is compressed.
+    nbytes : int
+        Bytes of the representation.
+    """
+
+    @property
+    def backend(self) -> str: ...  # noqa: D102
+    @property
+    def backend_reason(self) -> str: ...  # noqa: D102
+    @property
+    def level(self) -> int | None: ...  # noqa: D102
+    @property
+    def storage(self) -> str | None: ...  # noqa: D102
+    @property
+    def nbytes(self) -> int: ...  # noqa: D102
+
+
+@dataclass
+class Work:
+    """What the solving of one property cost, summed over its linear systems.
+
+    Attributes
+    ----------
+    method, backend : str or None
+        Of the last and of the largest system; None while none had to be solved.
+    level : int or None
+        Injection level of the largest system; None where its matrix was written out.
+    storage : str or None
+        In which format it was written out; None where it was not.
+    iterations : int
+    seconds : float
+        Wall time of the iterations.
+    base_bytes, representation_bytes : int
+        Iteration vectors, diagonal and right-hand side; matrix (MemB and MemR of the largest system).
+    residual : float
+        Greatest residual of any system.
+    component_residual : float or None
+        Of estimates, the greatest change, relative to itself, that one more step would make to an element of
+        any system; None where no system was solved by a method without bounds.
+    synchronisations : int
+        How often the host waited for a device in iterations; 0 on the CPU.
+    """
+
+    method: str | None = None
+    backend: str | None = None
+    level: int | None = None
+    storage: str | None = None
+    iterations: int = 0
+    seconds: float = 0.0
+    base_bytes: int = 0
+    representation_bytes: int = 0
+    residual: float = 0.0
+    component_residual: float | None = None
+    synchronisations: int = 0
+    progress: Callable[[int, float], None] | None = field(default=None, repr=False)
+    _reasons: dict[str, str] = field(default_factory=dict, repr=False)
+    _only_products: bool = field(default=False, repr=False)
+
+    @property
+    def backend_reason(self) -> str | None:
+        """Why the systems were solved where they were, in words; None while none had to be.
+
+        If other parts of the work were done elsewhere, it says so, and why.
+        """
+        if self.backend is None:
+            return None
+        others = [
+            f"other parts on {name}: {why}" for name, why in self._reasons.items() if name != self.backend
+        ]
+        return "; ".join([self._reasons[self.backend], *others])
+
+    def note(
+        self,
+        method: str,
+        operator: Operator,
+        iterations: int,
+        seconds: float,
+        base_bytes: int,
+        is_product: bool = False,
+    ) -> None:
+        """Account for one run of iterations, or for single products, which count where nothing else does."""
+        if is_product and self.method is not None and not self._only_products:
+            self._reasons.setdefault(operator.backend, operator.backend_reason)
+            return
+        if self._only_products and not is_product:
+            self.iterations, self.seconds, self.base_bytes, self.representation_bytes = 0, 0.0, 0, 0
+        self._only_products = is_product
+        self.method = method
+        self.iterations += iterations
+        self.seconds += seconds
+        largest = base_bytes + operator.nbytes >= self.base_bytes + self.representation_bytes
+        if largest:
+            self.backend, self.level, self.storage = operator.backend, operator.level, operator.storage
+            self.base_bytes, self.representation_bytes = base_bytes, operator.nbytes
+        if largest or operator.backend not in self._reasons:
+            self._reasons[operator.backend] = operator.backend_reason
+
+    def estimate(self, relative: float) -> None:
+        """Keep the change that one more step would make to some element, relative to it."""
+        self.component_residual = max(self.component_residual or 0.0, relative)
+
+    def accept(self, what: str, solution: Solution) -> None:
+        """Keep a solution's residual and count of looks at a device; refuse one that did not converge.
+
+        Raises
+        ------
+        NotConvergedError
+        """
+        if solution.status is not Status.CONVERGED:
+            raise NotConvergedError(what, solution.status, solution.iterations, solution.difference)
+        self.residual = max(self.residual, solution.residual)
+        self.synchronisations += solution.synchronisations

@@ -1,0 +1,215 @@
+"""The best over all choices as one operator: ``x -> opt over i of (A_i x + b_i)``, and its choices.
+
+A method sees `ChoiceOperator` alone: whether the matrices are compressed or written out, and where vectors
+live, is the business of its subclasses.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.solvers.enclosure import least_closure, underflow_of
+from hybrid.solvers.workspace import Array, Pair, Workspace
+
+__all__ = ["NO_CHOICE", "ChoiceOperator", "Groups"]
+
+NO_CHOICE = 65_535
+"""In a policy: the state's value is that of another member of its group."""
+
+Policy = NDArray[np.uint16]
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """States that share one value, the best of any of them: end components made one state by vectors.
+
+    Attributes
+    ----------
+    members : ndarray, shape (m,), int64
+        Places among the unknown states, group by group.
+    starts : ndarray, shape (groups,), int64
+        Where each group begins in `members`.
+    """
+
+    members: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Members of each group."""
+        return np.diff(np.append(self.starts, len(self.members)))
+
+
+class ChoiceOperator(ABC):
+    """Steps over a set of unknown states.
+
+    Parameters
+    ----------
+    size : int
+        Unknown states.
+    maximise : bool
+    groups : Groups or None
+        States that share one value.
+    slack : float
+        Bound on the relative error of one step, operands included.
+    space : Workspace
+        Where vectors live.
+
+    Attributes
+    ----------
+    backend : str
+    backend_reason : str
+        Why it is that one, in words.
+    level : int or None
+        Injection level, the same in all layers.
+    storage : str or None
+        How the choices are written out; None where they are compressed.
+    nbytes, operand_bytes : int
+        Matrices, and gains and places, of all layers together.
+    underflow : float
+        Bound on the absolute error that underflow adds to an element in one step; the rows of every A_i add
+        up to at most 1.
+    least_entry : float
+        No positive entry of a matrix or of the gains is less.
+    """
+
+    backend: str
+    backend_reason: str = "asked for"
+    level: int | None
+    storage: str | None = None
+    nbytes: int
+    operand_bytes: int
+    least_entry: float = 0.0
+
+    def __init__(
+        self, size: int, maximise: bool, groups: Groups | None, slack: float, space: Workspace
+    ) -> None:
+        self.size, self.maximise, self.groups, self.slack, self.space = size, maximise, groups, slack, space
+        self.underflow = underflow_of(np.ones(1), slack)
+        self.changes: Array = np.full(2, np.inf)
+        self._joined: tuple[Array, list[Array]] | None = None
+
+    @property
+    def worst(self) -> float:
+        """The value of having no choice."""
+        return -np.inf if self.maximise else np.inf
+
+    def zeros(self) -> Array:
+        """Return a vector of zeros."""
+        return self.space.xp.zeros(self.size)
+
+    def positive_states(self) -> Array:
+        """Return where the solution is positive, as zeros and ones, shape (size,), float64.
+
+        Notes
+        -----
+        Steps of zeros and ones, which never underflow.  Time: a step and a look a round, for as many rounds
+        as the graph is deep.
+        """
+        return least_closure(self.space, self.zeros(), self.improve)
+
+    # ------------------------------------------------------------------ steps
+
+    def improve(
+        self,
+        x: Array,
+        out: Array,
+        factor: float = 1.0,
+        *,
+        shape: Array | None = None,
+        policy: Array | None = None,
+    ) -> None:
+        """Queue ``out = factor * opt (A_i x + b_i)``, or ``out = factor * opt (A_i x) + shape``.
+
+        Parameters
+        ----------
+        x, out : array, shape (size,), float64
+        factor : float
+            1 - slack rounds down for certain, 1 / (1 - slack) rounds up.
+        shape : array, shape (size,), float64, optional
+            Takes the place of the gains, and is not scaled.
+        policy : array, shape (size,), uint16, optional
+            From `choose`: the choices to take, in place of the best ones.
+
+        Notes
+        -----
+        Afterwards `changes` has the greatest absolute and relative difference between `out` and x.
+        """
+        self._best(x, out, shape is not None, policy)
+        if self.groups is not None:
+            self._join(out)
+        self._finish(x, out, factor, shape)
+
+    def repeat(self, pair: Pair, done: int, count: int, factor: float = 1.0) -> None:
+        """Queue steps ``done + 1 .. done + count``; the iterate after k steps lies in ``pair[k % 2]``."""
+        for k in range(done, done + count):
+            self.improve(pair[k % 2], pair[1 - k % 2], factor)
+
+    def choose(self, x: Array) -> Array:
+        """Return the layer whose choice is best at x in every state, shape (size,), uint16.
+
+        Of equal ones the first.  Of a group of states one only has a choice, a best one, the others
+        `NO_CHOICE`.
+        """
+        best, policy = self._choices(x)
+        if self.groups is None:
+            return policy
+        members, starts, sizes = self.groups.members, self.groups.starts, self.groups.sizes
+        own = self.space.to_host(best[self.space.xp.asarray(members)])
+        reduce = np.maximum if self.maximise else np.minimum
+        attained = own == np.repeat(reduce.reduceat(own, starts), sizes)
+        # The first of each group: attained, and none attained before it in the group.
+        before = np.cumsum(attained) - attained
+        first = attained & (before == np.repeat(before[starts], sizes))
+        policy[self.space.xp.asarray(members[~first])] = NO_CHOICE
+        return policy
+
+    # ------------------------------------------------------------------ what the matrices' form decides
+
+    @abstractmethod
+    def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
+        """Queue the best over the choices, without gains if `plain`, of a policy if there is one."""
+
+    @abstractmethod
+    def _choices(self, x: Array) -> tuple[Array, Array]:
+        """Return the best values and the layers that have them."""
+
+    @abstractmethod
+    def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
+        """Queue the scaling, the addition and the measurement of `improve`."""
+
+    def _join(self, out: Array) -> None:
+        """Give all members of a group its best value."""
+        assert self.groups is not None
+        xp: Any = self.space.xp
+        reduce = xp.maximum if self.maximise else xp.minimum
+        if xp is np:
+            own = out[self.groups.members]
+            out[self.groups.members] = np.repeat(reduce.reduceat(own, self.groups.starts), self.groups.sizes)
+            return
+        members, rings = self._rings()
+        own = out[members]
+        for ring in rings:
+            own = reduce(own, own[ring])
+        out[members] = own
+
+    def _rings(self) -> tuple[Array, list[Array]]:
+        """Return the members and, for each round, the member that each one looks at next in its group.
+
+        With steps of 1, 2, 4, ... around its group every member has seen all others.
+        """
+        if self._joined is None:
+            assert self.groups is not None
+            xp, sizes = self.space.xp, self.groups.sizes
+            owner_size = np.repeat(sizes, sizes)
+            owner_start = np.repeat(self.groups.starts, sizes)
+            position = np.arange(len(owner_size)) - owner_start
+            rounds = int(np.ceil(np.log2(max(int(sizes.max()), 2))))
+            rings = [xp.asarray(owner_start + (position + 2**k) % owner_size) for k in range(rounds)]
+            self._joined = xp.asarray(self.groups.members), rings
+        return self._joined
