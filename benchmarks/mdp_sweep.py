@@ -38,7 +38,7 @@ from gpu_kernels import (
     finish_iteration,
     run_choice_rows,
 )
-from hybrid.gpu.arrays import to_host
+from hybrid.core.arrays import to_host
 from hybrid.operators.device_choices import device_choices
 from hybrid.operators.explicit_choices import ExplicitChoices
 from hybrid.operators.hybrid_choices import hybrid_choices

@@ -9,14 +9,12 @@ import numpy as np
 
 from gpu_kernels._launch import INDEX_LIMIT, index_bits, index_type
 from gpu_kernels.device import Device
+from gpu_kernels.ragged import array_module, owners
 
 __all__ = [
     "INDEX_MARGIN",
     "CsrArrays",
-    "array_module",
     "longest_of",
-    "owners",
-    "pointers",
     "read_csr",
     "reading_bytes",
     "require_memory",
@@ -56,7 +54,7 @@ class CsrArrays:
     def ranks(self) -> tuple[Array, Array]:
         """Return row and position within the row of every entry, int64."""
         xp = array_module(self.columns)
-        rows = owners(self.row_starts, len(self.columns))
+        rows = owners(xp, self.row_starts, len(self.columns))
         ranks = xp.arange(len(self.columns), dtype=np.int64)
         ranks -= self.row_starts[rows]
         return rows, ranks
@@ -137,42 +135,6 @@ def reading_bytes(
             stay += len(array) * dtype.itemsize
             meanwhile += 0 if is_there else len(array) * own.itemsize
     return stay, meanwhile
-
-
-def array_module(array: Array) -> Any:
-    """Return NumPy, or CuPy for an array on the device."""
-    if isinstance(array, np.ndarray):
-        return np
-    import cupy
-
-    return cupy
-
-
-def owners(starts: Array, count: int) -> Array:
-    """Return in which of consecutive ranges each of ``count`` positions lies, int64.
-
-    Parameters
-    ----------
-    starts : ndarray, shape (ranges + 1,), integers
-        From 0 to ``count``; ranges may be empty.
-
-    Notes
-    -----
-    Time: O(count); on a device O(count log(ranges)), since CuPy repeats by arrays on the host only.
-    """
-    xp = array_module(starts)
-    if xp is np:
-        return np.repeat(np.arange(len(starts) - 1, dtype=np.int64), np.diff(starts))
-    return xp.searchsorted(starts, xp.arange(count, dtype=starts.dtype), side="right") - 1
-
-
-def pointers(sizes: Array, index: Any = np.int64) -> Array:
-    """Return the starts of consecutive ranges of given sizes, and their end; shape (ranges + 1,)."""
-    xp = array_module(sizes)
-    starts = xp.zeros(len(sizes) + 1, index)
-    if len(sizes):
-        starts[1:] = xp.cumsum(sizes)
-    return starts
 
 
 def longest_of(lengths: Array, group: int) -> Array:

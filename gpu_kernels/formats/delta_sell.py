@@ -16,9 +16,10 @@ import numpy as np
 
 from gpu_kernels._launch import blocks_for
 from gpu_kernels.device import Device
-from gpu_kernels.formats.arrays import CsrArrays, array_module, pointers
+from gpu_kernels.formats.arrays import CsrArrays
 from gpu_kernels.formats.matrix import THREADS, ExplicitMatrix
 from gpu_kernels.formats.sell import LANES, PLACE_BYTES, SORT_WINDOW, SellLayout
+from gpu_kernels.ragged import array_module, pointers
 
 __all__ = [
     "CDeltaSell",
@@ -69,7 +70,7 @@ def encode_columns(columns: Array) -> tuple[Array, Array, Array]:
     bases = xp.where(live, cells, np.int32(2**31 - 1)).min(axis=1)
     spans = cells.max(axis=1) - bases
     widths = xp.where(spans < 2**8 - 1, 1, xp.where(spans < 2**16 - 1, 2, 4))
-    units = pointers(widths)
+    units = pointers(xp, widths)
     distances = xp.empty((int(units[-1]), LANES), np.uint8)
     for width in WIDTHS:
         chosen = xp.flatnonzero(widths == width)

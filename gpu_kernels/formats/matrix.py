@@ -11,15 +11,9 @@ import numpy as np
 from gpu_kernels._launch import check_vector
 from gpu_kernels.coded import CodedVector
 from gpu_kernels.device import Device, Macros
-from gpu_kernels.formats.arrays import (
-    CsrArrays,
-    array_module,
-    pointers,
-    read_csr,
-    reading_bytes,
-    require_memory,
-)
+from gpu_kernels.formats.arrays import CsrArrays, read_csr, reading_bytes, require_memory
 from gpu_kernels.formats.dictionary import dictionary_bytes, encode_values, scatter_values
+from gpu_kernels.ragged import array_module, pointers
 
 __all__ = ["THREADS", "ExplicitMatrix"]
 
@@ -219,7 +213,7 @@ class ExplicitMatrix(ABC):
         xp = array_module(columns)
         live = columns >= 0
         lengths = xp.bincount(rows[live], minlength=self.shape[0])
-        starts = pointers(lengths)
+        starts = pointers(xp, lengths)
         blank = xp.zeros(int(live.sum()), np.int32)
         places = self._places(CsrArrays(self.shape, starts, blank, None, False))
         index = np.int32 if len(blank) < 2**31 else np.int64

@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Self
 
 from gpu_kernels._launch import blocks_for
 from gpu_kernels.device import Device
-from gpu_kernels.formats.arrays import CsrArrays, array_module, owners
+from gpu_kernels.formats.arrays import CsrArrays
 from gpu_kernels.formats.matrix import THREADS, ExplicitMatrix
+from gpu_kernels.ragged import array_module, owners
 
 __all__ = ["Cmsr", "CmsrSubwarp", "Msr", "MsrSubwarp"]
 
@@ -42,7 +43,7 @@ class Msr(ExplicitMatrix):
 
     def element_rows(self) -> Array:
         """Return the row of every entry."""
-        return owners(self.row_starts, self.n_elements)
+        return owners(array_module(self.row_starts), self.row_starts, self.n_elements)
 
     def element_columns(self) -> Array:
         """Return the columns as they are."""

@@ -9,8 +9,9 @@ import numpy as np
 
 from gpu_kernels._launch import blocks_for
 from gpu_kernels.device import Device
-from gpu_kernels.formats.arrays import CsrArrays, array_module, longest_of, owners, pointers
+from gpu_kernels.formats.arrays import CsrArrays, longest_of
 from gpu_kernels.formats.matrix import THREADS, ExplicitMatrix
+from gpu_kernels.ragged import array_module, owners, pointers
 
 __all__ = ["CmsrHalfWarp", "CmsrWarp", "HalfWarpSegments", "MsrHalfWarp", "MsrWarp", "WarpSegments"]
 
@@ -65,7 +66,7 @@ class WarpSegments(ExplicitMatrix):
     @classmethod
     def _convert(cls, device: Device, csr: CsrArrays) -> Self:
         rounds = -(-longest_of(csr.lengths(), cls.segment_rows()) // cls.threads_a_row)
-        starts = pointers(rounds * cls._skips(device.xp, csr.shape[0]))
+        starts = pointers(device.xp, rounds * cls._skips(device.xp, csr.shape[0]))
         elements = int(starts[-1])
         cls._require(device, csr, elements)
         places = cls._places_from(csr, starts)
@@ -104,7 +105,7 @@ class WarpSegments(ExplicitMatrix):
         """Return the row of every element, padding included."""
         xp = array_module(self.columns)
         starts = self.segment_starts.astype(np.int64)
-        segments = owners(starts, self.n_elements)
+        segments = owners(xp, starts, self.n_elements)
         lanes = (xp.arange(self.n_elements) - starts[segments]) % self._skips(xp, self.shape[0])[segments]
         return segments * self.segment_rows() + lanes // self.threads_a_row
 

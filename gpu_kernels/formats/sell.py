@@ -14,8 +14,9 @@ import numpy as np
 
 from gpu_kernels._launch import blocks_for
 from gpu_kernels.device import Device
-from gpu_kernels.formats.arrays import CsrArrays, array_module, longest_of, owners, pointers
+from gpu_kernels.formats.arrays import CsrArrays, longest_of
 from gpu_kernels.formats.matrix import THREADS, ExplicitMatrix
+from gpu_kernels.ragged import array_module, owners, pointers
 
 __all__ = [
     "LANES",
@@ -84,7 +85,7 @@ class SellLayout:
         order = rows_by_length(lengths, window) if window > 1 else None
         if order is not None:
             lengths = lengths[order]
-        return cls(pointers(longest_of(lengths, LANES) * LANES), order)
+        return cls(pointers(array_module(lengths), longest_of(lengths, LANES) * LANES), order)
 
     @staticmethod
     def peak_bytes(n_rows: int, entries: int, window: int) -> tuple[int, int]:
@@ -117,7 +118,7 @@ class SellLayout:
     def element_rows(self, n_rows: int) -> Array:
         """Return the row of every element, shape (elements,), int64; lanes without a row repeat the last."""
         xp, elements = array_module(self.starts), self.n_elements
-        lanes = owners(self.starts, elements) * LANES + xp.arange(elements) % LANES
+        lanes = owners(xp, self.starts, elements) * LANES + xp.arange(elements) % LANES
         lanes = xp.minimum(lanes, n_rows - 1)
         return lanes if self.order is None else self.order[lanes].astype(np.int64)
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.ragged import pointers
 from hybrid.injection.injected import enumerate_paths
-from hybrid.injection.ragged import pointers
 from hybrid.injection.submatrices import expand_nodes
 from mtbdd.model import SymbolicModel
 from mtbdd.offset import OffsetMTBDD
@@ -163,10 +163,10 @@ def list_predecessors(model: SymbolicModel, level: int) -> PredecessorLists:
     slots = entries = 0
     for number, matrix in enumerate(matrices):
         row, column, node = enumerate_paths(matrix, level)
-        blocks = expand_nodes(matrix, level, np.arange(matrix.nodes[level]))
+        blocks = expand_nodes(np, matrix, level, np.arange(matrix.nodes[level]))
         own = np.repeat(np.arange(len(blocks)), np.diff(blocks.ptr))
         # Columns of all submatrices one after the other; entries in that order, rows ascending within each.
-        first = pointers(blocks.n_columns)
+        first = pointers(np, blocks.n_columns)
         place = first[own] + blocks.column
         order = np.argsort(place, kind="stable")
         parts.append(
@@ -191,7 +191,7 @@ def list_predecessors(model: SymbolicModel, level: int) -> PredecessorLists:
         starts=starts,
         shift=shift,
         near=(np.searchsorted(starts, corners, side="right") - 1).astype(np.int32),
-        instance_ptr=pointers(np.bincount(group, minlength=starts.size - 1)),
+        instance_ptr=pointers(np, np.bincount(group, minlength=starts.size - 1)),
         row=rows[order].astype(np.int32),
         choice=choice[order].astype(enabled.dtype),
         slot=slot[order].astype(np.int32),
@@ -233,4 +233,5 @@ def _group_starts(index: StateIndex, bits: int) -> Int64Array:
     for bit in range(bits):
         both = np.stack((index.low[bit][sequence], index.high[bit][sequence]), axis=1).ravel()
         sequence = both[both >= 0].astype(np.int64)
-    return pointers(index.counts[bits][sequence])
+    starts: Int64Array = pointers(np, index.counts[bits][sequence])
+    return starts

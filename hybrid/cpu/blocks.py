@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.ragged import pointers
 from hybrid.cpu.layout import WINDOW_ROWS, CpuLayout
-from hybrid.injection.ragged import pointers
 
 __all__ = ["BlockSchedule", "block_rows_for", "schedule_blocks"]
 
@@ -106,7 +106,7 @@ def schedule_blocks(layout: CpuLayout, n_rows: int, block_rows: int) -> BlockSch
     per_piece = block_rows // 8
     parts = -(-slices // per_piece)
     batch = np.repeat(np.arange(len(first)), parts)
-    begin = (np.arange(len(batch)) - np.repeat(pointers(parts)[:-1], parts)) * per_piece
+    begin = (np.arange(len(batch)) - np.repeat(pointers(np, parts)[:-1], parts)) * per_piece
     end = np.minimum(begin + per_piece, slices[batch])
     at = row[first[batch]] + 8 * begin
     order = np.argsort(at // block_rows, kind="stable")

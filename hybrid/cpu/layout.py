@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.ragged import pointers
+from hybrid.core.lists import concatenated_ranges
 from hybrid.injection.groups import Groups, enumerate_groups
-from hybrid.injection.ragged import concatenated_ranges, pointers
 from hybrid.injection.row_types import RowTypes
 from hybrid.injection.slices import SliceTable, build_slices
 from hybrid.injection.submatrices import class_submatrices
@@ -134,12 +135,12 @@ def build_layout(types: RowTypes, k: int) -> CpuLayout | None:
     Time: that of :func:`hybrid.injection.slices.build_slices` and O(slots of all groups).
     """
     classes, level = types.classes, types.levels[k]
-    blocks = class_submatrices(classes, k)
+    blocks = class_submatrices(np, classes, k)
     if blocks is None:
         return None
     rows = level.rows
     table = build_slices(level, rows, blocks)
-    groups = enumerate_groups(types, k)
+    groups = enumerate_groups(np, types, k)
     safe = _stays_inside(groups, table, classes.classes[k], classes.matrix.n_columns)
     order = np.lexsort((groups.row, groups.type, groups.row // WINDOW_ROWS, ~safe))
     row, kind, safe = groups.row[order], groups.type[order].astype(np.int64), safe[order]
@@ -150,7 +151,7 @@ def build_layout(types: RowTypes, k: int) -> CpuLayout | None:
     slices = np.diff(table.ptr)[kind[first]]
     pieces = -(-slices // _PIECE_SLICES)
     batch = np.repeat(np.arange(len(first)), pieces)
-    begin = (np.arange(len(batch)) - np.repeat(pointers(pieces)[:-1], pieces)) * _PIECE_SLICES
+    begin = (np.arange(len(batch)) - np.repeat(pointers(np, pieces)[:-1], pieces)) * _PIECE_SLICES
     end = np.minimum(begin + _PIECE_SLICES, slices[batch])
     # Chunks go out in the order of their first rows, so that threads work on neighbouring parts of the
     # vectors.
@@ -163,7 +164,7 @@ def build_layout(types: RowTypes, k: int) -> CpuLayout | None:
         table=table,
         row=row,
         row_type=kind,
-        slot_ptr=pointers(lengths),
+        slot_ptr=pointers(np, lengths),
         base=groups.base[slots],
         scale=classes.leading[k][node] if classes.scaled else np.zeros(0),
         piece_group=first[batch],

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.ragged import owners
 from hybrid.explicit.csr import CsrArrays
-from hybrid.gpu.arrays import owners
+from mtbdd.descent import descend
 from mtbdd.offset import OffsetMTBDD
 
 __all__ = ["density_of_diagram", "density_of_rows"]
@@ -93,15 +94,7 @@ def density_of_diagram(matrix: OffsetMTBDD, cells: int) -> Int64Array:
             break
         straddling = np.flatnonzero(~within)
         node, row, column = node[straddling], row[straddling], column[straddling]
-        level = matrix.levels[k]
-        low, high = level.low[node], level.high[node]
-        left, right = np.flatnonzero(low >= 0), np.flatnonzero(high >= 0)
-        both = np.concatenate((left, right))
-        step = level.offset[node[right]]
-        row, column = row[both], column[both]
-        moved = row if k % 2 == 0 else column
-        moved[len(left) :] += step
-        node = np.concatenate((low[left], high[right])).astype(np.int64)
+        node, row, column = descend(np, matrix, k, node, row, column)
     return grid.reshape(grid_rows, grid_columns)
 
 

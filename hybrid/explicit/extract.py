@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.ragged import owners, pointers
+from hybrid.core.arrays import Array
 from hybrid.explicit.csr import CsrArrays, index_types
-from hybrid.gpu.arrays import Array, owners
-from hybrid.gpu.arrays import pointers as xp_pointers
 from hybrid.injection.injected import enumerate_paths
-from hybrid.injection.ragged import pointers
 from hybrid.injection.submatrices import expand_nodes
 from mtbdd.memory import free_memory_bytes
 from mtbdd.offset import OffsetMTBDD
@@ -164,16 +163,16 @@ class _Assembly:
     def __init__(self, xp: Any, matrix: OffsetMTBDD, sizes: ExplicitSizes) -> None:
         self._xp, self._sizes = xp, sizes
         k = sizes.level
-        blocks = expand_nodes(matrix, k, np.arange(matrix.nodes[k]))
-        first_row = pointers(blocks.n_rows)
+        blocks = expand_nodes(np, matrix, k, np.arange(matrix.nodes[k]))
+        first_row = pointers(np, blocks.n_rows)
         lengths = np.diff(blocks.ptr)
         number = np.repeat(first_row[:-1], lengths) + blocks.row
-        row_ptr = pointers(np.bincount(number, minlength=int(first_row[-1])))
+        row_ptr = pointers(np, np.bincount(number, minlength=int(first_row[-1])))
         row, column, node = enumerate_paths(matrix, k)
         starts = np.flatnonzero(np.diff(row, prepend=-1))
         self._slots = np.diff(np.append(starts, len(row)))
         self._rows: NDArray[np.int64] = blocks.n_rows[node[starts]]
-        entries = pointers(lengths[node])
+        entries = pointers(np, lengths[node])
         self._entry_ptr = entries[np.append(starts, len(row))]
         # From here on everything lies where the result shall lie.
         self._block_column, self._block_value = xp.asarray(blocks.column), xp.asarray(blocks.value)
@@ -191,13 +190,13 @@ class _Assembly:
         columns = xp.empty(sizes.entries, index_type)
         values = xp.empty(sizes.entries)
         counts = xp.zeros(sizes.shape[0], np.int64)
-        work = pointers(self._rows * self._slots) + self._entry_ptr
+        work = pointers(np, self._rows * self._slots) + self._entry_ptr
         begin, groups = 0, len(self._rows)
         while begin < groups:
             end = max(begin + 1, int(np.searchsorted(work, work[begin] + chunk, "right")) - 1)
             self._fill(begin, end, columns, values, counts)
             begin = end
-        row_starts = xp_pointers(xp, counts).astype(starts_type)
+        row_starts = pointers(xp, counts).astype(starts_type)
         return CsrArrays(sizes.shape, row_starts, columns, values)
 
     def _fill(self, begin: int, end: int, columns: Array, values: Array, counts: Array) -> None:
@@ -207,28 +206,21 @@ class _Assembly:
         rows, slots = self._group_rows[here], self._group_slots[here]
         n_rows = int(self._rows[here].sum())
         n_segments = int((self._rows[here] * self._slots[here]).sum())
-        segment_ptr = xp_pointers(xp, rows * slots)
-        group = _owners(xp, segment_ptr, n_segments)
+        segment_ptr = pointers(xp, rows * slots)
+        group = owners(xp, segment_ptr, n_segments)
         local = xp.arange(n_segments, dtype=np.int64) - segment_ptr[group]
         local_row = local // slots[group]
         path = self._first_path[here][group] + (local - local_row * slots[group])
         source = self._path_row[path] + local_row
         first = self._row_ptr[source]
-        item_ptr = xp_pointers(xp, self._row_ptr[source + 1] - first)
+        item_ptr = pointers(xp, self._row_ptr[source + 1] - first)
         low, high = int(self._entry_ptr[begin]), int(self._entry_ptr[end])
-        segment = _owners(xp, item_ptr, high - low)
+        segment = owners(xp, item_ptr, high - low)
         item = xp.arange(high - low, dtype=np.int64) + (first - item_ptr[:-1])[segment]
         columns[low:high] = self._path_column[path][segment] + self._block_column[item]
         values[low:high] = self._block_value[item]
-        row_ptr = xp_pointers(xp, rows)
-        owner = _owners(xp, row_ptr, n_rows)
+        row_ptr = pointers(xp, rows)
+        owner = owners(xp, row_ptr, n_rows)
         place = self._first_row[here][owner] + xp.arange(n_rows, dtype=np.int64) - row_ptr[owner]
-        ends = item_ptr[xp_pointers(xp, slots[owner])]
+        ends = item_ptr[pointers(xp, slots[owner])]
         counts[place] = ends[1:] - ends[:-1]
-
-
-def _owners(xp: Any, ptr: Array, total: int) -> Array:
-    """Return the list that each item lies in; NumPy has a faster way than sweeps that suit any module."""
-    if xp is np:
-        return np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
-    return owners(xp, ptr, total)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels import current_device
+from hybrid.core.arrays import to_host
 from hybrid.cpu.csr import CsrMatrix
-from hybrid.gpu.arrays import to_host
 from hybrid.solvers.workspace import Workspace
 from mtbdd.offset import OffsetMTBDD
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from gpu_kernels.ragged import owners
 from hybrid.explicit.csr import CsrArrays
-from hybrid.gpu.arrays import owners
 
 __all__ = ["LINE_BYTES", "WARP_ROWS", "StructureMeasures", "measure_structure"]
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gpu_kernels.ragged import owners, pointers
 from hybrid.explicit.csr import Array, CsrArrays, array_module
-from hybrid.gpu.arrays import owners, pointers
 
 __all__ = ["Reordering", "bfs_order", "frontier_order"]
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from gpu_kernels.ragged import owners, pointers, ranges
 from gpu_kernels.tiles import LANES, PAD
-from hybrid.gpu.arrays import Array, counts, owners, pointers, ranges
+from hybrid.core.arrays import Array, counts, scramble
 
 __all__ = ["fill_cells", "gather_units", "share_cells", "write_codes"]
 
@@ -130,7 +131,7 @@ def share_cells(
     words = codes.view(_WORDS[codes.dtype.itemsize * unit]).reshape(total, LANES)
     hashes = _hash_units(xp, words, xp.arange(total) - cell_ptr[owner])
     if marks is not None:
-        hashes = _mix(xp, hashes ^ _mix(xp, marks.astype(xp.uint64)))
+        hashes = scramble(xp, hashes ^ scramble(xp, marks.astype(xp.uint64)))
     running = xp.zeros(total + 1, xp.uint64)
     xp.cumsum(hashes, out=running[1:])
     keys = running[cell_ptr[1:]] - running[cell_ptr[:-1]]
@@ -151,13 +152,6 @@ def share_cells(
 def _hash_units(xp: Any, words: Array, position: Array) -> Array:
     key = words.astype(xp.uint64)
     lane = xp.arange(LANES, dtype=xp.uint64) * xp.uint64(_SEEDS[0])
-    key = _mix(xp, key ^ lane)
+    key = scramble(xp, key ^ lane)
     per_unit = key.sum(axis=1, dtype=xp.uint64)
-    return _mix(xp, per_unit + position.astype(xp.uint64) * xp.uint64(_SEEDS[1]))
-
-
-def _mix(xp: Any, key: Array) -> Array:
-    """Scramble 64-bit words (multiply-xorshift rounds) so that sums of them rarely agree by accident."""
-    key = (key ^ (key >> xp.uint64(30))) * xp.uint64(0xBF58476D1CE4E5B9)
-    key = (key ^ (key >> xp.uint64(27))) * xp.uint64(0x94D049BB133111EB)
-    return key ^ (key >> xp.uint64(31))
+    return scramble(xp, per_unit + position.astype(xp.uint64) * xp.uint64(_SEEDS[1]))

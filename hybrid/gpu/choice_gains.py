@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels import ChoiceGains, Place
-from hybrid.gpu.arrays import Array, distinct, to_host
+from hybrid.core.arrays import Array, distinct, to_host
 
 __all__ = ["code_gains"]
 

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels import ChoiceTiles, Place, Tuning, index_bits, index_type
+from gpu_kernels.ragged import pointers, ranges
 from gpu_kernels.tiles import LANES, pack_columns, pack_items, pack_terms
-from hybrid.gpu.arrays import Array, pointers, ranges, stable_order, to_host
+from hybrid.core.arrays import Array, stable_order, to_host
 from hybrid.gpu.choice_tiles import PassLimits, PassTable, build_passes
 from hybrid.gpu.cost import level_seconds
-from hybrid.gpu.expansion import expand_classes, expand_groups
 from hybrid.gpu.layout import SHARED_BYTES, bundle_groups, count_chunks, find_gaps, fullest_rounds
 from hybrid.gpu.tuning import choose_tuning
 from hybrid.injection.block_classes import find_block_classes
+from hybrid.injection.groups import enumerate_groups
 from hybrid.injection.row_types import RowTypes, find_row_types
+from hybrid.injection.submatrices import class_submatrices
 from mtbdd.stacked_layers import StackedLayers
 
 __all__ = ["ChoiceLayoutOptions", "build_choice_tiles", "rank_choice_levels", "row_types_of"]
@@ -117,7 +119,7 @@ def build_choice_tiles(
     """
     chosen, xp, size = options or ChoiceLayoutOptions(), place.xp, stacked.size
     classes, level = types.classes, types.levels[k]
-    entries = expand_classes(xp, classes, k)
+    entries = class_submatrices(xp, classes, k, np.int64)
     if entries is None:
         raise RuntimeError("classes of equal blocks are exact, yet were refused as inexact")
     class_layer = stacked.layer_of_nodes(k)[classes.representative[k]]
@@ -133,7 +135,7 @@ def build_choice_tiles(
     del entries
     if table is None:
         return None
-    groups = expand_groups(xp, types, k)
+    groups = enumerate_groups(xp, types, k)
     index, members = index_type(bits), tuning.members
     terms = fullest_rounds(table.term_ptr, table.round_ptr, table.type_tile)
     rows = to_host(table.rows)[to_host(table.type_tile)[:-1]]

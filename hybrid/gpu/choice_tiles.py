@@ -11,12 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gpu_kernels.ragged import owners, pointers
 from gpu_kernels.tiles import LANES, PAD
-from hybrid.gpu.arrays import Array, counts, distinct, owners, pointers, stable_order
+from hybrid.core.arrays import Array, counts, distinct, stable_order
 from hybrid.gpu.cells import gather_units, share_cells, write_codes
-from hybrid.gpu.expansion import ClassEntries
 from hybrid.gpu.tile_terms import TileCuts, TileTerms, cut_types, list_terms, split_tiles
 from hybrid.injection.row_types import RowTypes
+from hybrid.injection.submatrices import CooBlocks
 
 __all__ = ["PassLimits", "PassTable", "build_passes"]
 
@@ -99,7 +100,7 @@ def build_passes(
     xp: Any,
     types: RowTypes,
     k: int,
-    entries: ClassEntries,
+    entries: CooBlocks,
     slot_layer: Array,
     limits: PassLimits,
 ) -> PassTable | None:
@@ -113,7 +114,7 @@ def build_passes(
         Row types of the stacked matrix, blocks shared when equal.
     k : int
         Level.
-    entries : ClassEntries
+    entries : CooBlocks
         Entries of one submatrix a class.
     slot_layer : ndarray, shape (slots of the level's types,), int64
         Layer of every slot.
@@ -187,7 +188,7 @@ class _Rounds:
 
 
 def _cut_tiles(
-    xp: Any, types: RowTypes, k: int, entries: ClassEntries, slot_layer: Array, limits: PassLimits
+    xp: Any, types: RowTypes, k: int, entries: CooBlocks, slot_layer: Array, limits: PassLimits
 ) -> tuple[TileTerms, Array, _Passes] | None:
     """Return tiles that are neither crowded nor long, the term of every entry, and the passes; or None."""
     cuts: TileCuts | None = cut_types(xp, types, k, limits.slices)

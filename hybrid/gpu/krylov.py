@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gpu_kernels import BiCGStabKernels, CodedVector, Device, IterationState, Mode, Step, product_step
-from hybrid.gpu.arrays import Array
+from hybrid.core.arrays import Array
 from hybrid.gpu.sweeps import Run
 from hybrid.gpu.unfused import Unfused
 from hybrid.solvers.base import Vector

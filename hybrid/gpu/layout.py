@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels import Place, TileMatrix, Tuning, index_bits, index_type
+from gpu_kernels.ragged import pointers, ranges
 from gpu_kernels.tiles import LANES, pack_columns, pack_items, pack_terms
-from hybrid.gpu.arrays import Array, pointers, ranges, stable_order, to_host
-from hybrid.gpu.expansion import DeviceGroups, expand_classes, expand_groups
+from hybrid.core.arrays import Array, stable_order, to_host
 from hybrid.gpu.tile_build import TileShape, build_tiles
 from hybrid.gpu.tile_table import TileTable
 from hybrid.gpu.tuning import FEW_TERMS, LARGE_SLICES, choose_shape, choose_tuning
+from hybrid.injection.groups import Groups, enumerate_groups
 from hybrid.injection.row_types import RowTypes
+from hybrid.injection.submatrices import class_submatrices
 
 __all__ = [
     "SHARED_BYTES",
@@ -89,7 +91,7 @@ def build_layout(
     chosen = options or LayoutOptions()
     xp = place.xp
     classes = types.classes
-    entries = expand_classes(xp, classes, k)
+    entries = class_submatrices(xp, classes, k, np.int64)
     if entries is None:
         return None
     n_rows, n_columns = classes.matrix.shape
@@ -105,7 +107,7 @@ def build_layout(
     del entries
     if chosen.tuning is None and _table_bytes(table, tuning, bits, classes.scaled) > _MOST_TABLE_BYTES:
         tuning = replace(tuning, members=2)
-    groups = expand_groups(xp, types, k)
+    groups = enumerate_groups(xp, types, k)
     index = index_type(bits)
     members = tuning.members
     terms = fullest_rounds(table.term_ptr, table.round_ptr, table.type_tile)
@@ -193,14 +195,14 @@ def count_chunks(
 
 
 def bundle_groups(
-    xp: Any, groups: DeviceGroups, type_tile: Array, capacity: Array, window_rows: int
+    xp: Any, groups: Groups, type_tile: Array, capacity: Array, window_rows: int
 ) -> tuple[Array, tuple[Array, Array, Array]]:
     """Put groups of one type and window side by side and cut them into items, in the order of their rows.
 
     Parameters
     ----------
     xp : module
-    groups : DeviceGroups
+    groups : Groups
     type_tile : ndarray, shape (types + 1,), int64
         Tiles of every type.
     capacity : ndarray, shape (types,), int64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybrid.gpu.arrays import Array
+from hybrid.core.arrays import Array
 
 __all__ = ["multiply", "multiply_any"]
 

@@ -15,10 +15,12 @@ import numpy as np
 
 from gpu_kernels import CodedVector, PairMatrix, PairTuning, Place, compress, index_bits, index_type
 from gpu_kernels.pairs import PAIR_THREADS, pack_pair_items, pack_row_items
-from hybrid.gpu.arrays import Array, counts, distinct, owners, pointers, ranges, stable_order
-from hybrid.gpu.expansion import ClassEntries, DeviceGroups, expand_classes, expand_groups
+from gpu_kernels.ragged import owners, pointers, ranges
+from hybrid.core.arrays import Array, counts, distinct, stable_order
 from hybrid.gpu.layout import find_gaps
+from hybrid.injection.groups import Groups, enumerate_groups
 from hybrid.injection.row_types import RowTypes
+from hybrid.injection.submatrices import CooBlocks, class_submatrices
 
 __all__ = ["PairOptions", "build_pairs"]
 
@@ -74,10 +76,10 @@ def build_pairs(
     xp = place.xp
     classes = types.classes
     n_rows, n_columns = classes.matrix.shape
-    entries = expand_classes(xp, classes, k)
+    entries = class_submatrices(xp, classes, k, np.int64)
     if entries is None:
         return None
-    groups = expand_groups(xp, types, k)
+    groups = enumerate_groups(xp, types, k)
     class_rows = xp.asarray(classes.matrix.rows[k][classes.representative[k]])
     slot_class = xp.asarray(classes.classes[k])[groups.node].astype(xp.int64)
     # In the order of their classes, so that pairs of one class lie side by side.
@@ -114,7 +116,7 @@ def build_pairs(
     )
 
 
-def _compress(place: Place, entries: ClassEntries) -> CodedVector:
+def _compress(place: Place, entries: CooBlocks) -> CodedVector:
     # No dictionary for no entries: the kernel has no variant for values of no width.
     if len(entries.value) == 0:
         return CodedVector(0, 64, entries.value, None)
@@ -122,7 +124,7 @@ def _compress(place: Place, entries: ClassEntries) -> CodedVector:
 
 
 def _choose_tuning(
-    xp: Any, lengths: Array, class_pairs: Array, class_rows: Array, groups: DeviceGroups, slot_class: Array
+    xp: Any, lengths: Array, class_pairs: Array, class_rows: Array, groups: Groups, slot_class: Array
 ) -> PairTuning:
     """Choose lanes a row and threads a slot from the lengths that a typical entry, or slot, sees."""
     if len(groups) == 0:
@@ -182,7 +184,7 @@ def _pair_items(
 
 
 def _row_items(
-    place: Place, tuning: PairTuning, groups: DeviceGroups, rows: Array, n_rows: int, bits: int
+    place: Place, tuning: PairTuning, groups: Groups, rows: Array, n_rows: int, bits: int
 ) -> Array:
     """Cut the groups, and the ranges of rows without entries, into blocks of rows; most slots first."""
     xp = place.xp

@@ -17,7 +17,7 @@ from gpu_kernels import (
     run_pairs,
     run_tiles,
 )
-from hybrid.gpu.arrays import Array, to_host
+from hybrid.core.arrays import Array, to_host
 from hybrid.gpu.workspace import DeviceWorkspace
 
 __all__ = ["GpuProduct"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gpu_kernels import Device, IterationState, Step, add_scaled, finish_iteration
-from hybrid.gpu.arrays import Array
+from hybrid.core.arrays import Array
 
 __all__ = ["RECORDED", "DeviceSteps", "Run"]
 

@@ -15,13 +15,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gpu_kernels.ragged import owners, pointers
 from gpu_kernels.tiles import LANES, PAD
-from hybrid.gpu.arrays import counts, owners, pointers, stable_order
+from hybrid.core.arrays import counts, stable_order
 from hybrid.gpu.cells import fill_cells
-from hybrid.gpu.expansion import ClassEntries
 from hybrid.gpu.tile_table import TileTable
 from hybrid.gpu.tile_terms import cut_types, list_terms
 from hybrid.injection.row_types import RowTypes
+from hybrid.injection.submatrices import CooBlocks
 
 __all__ = ["TileShape", "build_tiles"]
 
@@ -59,7 +60,7 @@ class TileShape:
         return min(self.terms or self.most_terms, self.most_terms)
 
 
-def build_tiles(xp: Any, types: RowTypes, k: int, entries: ClassEntries, shape: TileShape) -> TileTable:
+def build_tiles(xp: Any, types: RowTypes, k: int, entries: CooBlocks, shape: TileShape) -> TileTable:
     """Cut the row types of level k into tiles.
 
     Parameters
@@ -70,7 +71,7 @@ def build_tiles(xp: Any, types: RowTypes, k: int, entries: ClassEntries, shape: 
         Row types of the matrix.
     k : int
         Level.
-    entries : ClassEntries
+    entries : CooBlocks
         Entries of one submatrix a class.
     shape : TileShape
         Sizes.

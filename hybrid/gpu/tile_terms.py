@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gpu_kernels.ragged import owners, pointers, ranges
 from gpu_kernels.tiles import LANES
-from hybrid.gpu.arrays import Array, distinct, distinct_values, owners, pointers, ranges
-from hybrid.gpu.expansion import ClassEntries
+from hybrid.core.arrays import Array, distinct, distinct_values
 from hybrid.injection.row_types import RowTypes
+from hybrid.injection.submatrices import CooBlocks
 
 __all__ = ["TileCuts", "TileTerms", "cut_types", "list_terms", "split_tiles"]
 
@@ -88,7 +89,7 @@ def split_tiles(xp: Any, cuts: TileCuts, tiles: Array) -> TileCuts | None:
 
 
 def list_terms(
-    xp: Any, types: RowTypes, k: int, entries: ClassEntries, cuts: TileCuts
+    xp: Any, types: RowTypes, k: int, entries: CooBlocks, cuts: TileCuts
 ) -> tuple[TileTerms, Array]:
     """List the tiles of the row types of level k, and find their terms.
 
@@ -99,7 +100,7 @@ def list_terms(
     types : RowTypes
     k : int
         Level.
-    entries : ClassEntries
+    entries : CooBlocks
         Entries of one submatrix a class.
     cuts : TileCuts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gpu_kernels import Device, Mode, Step, relax_rows
-from hybrid.gpu.arrays import Array
+from hybrid.core.arrays import Array
 
 __all__ = ["Unfused"]
 

@@ -24,7 +24,7 @@ from gpu_kernels import (
     finish_iteration,
     product_step,
 )
-from hybrid.gpu.arrays import Array, to_host
+from hybrid.core.arrays import Array, to_host
 from hybrid.gpu.krylov import DeviceBiCGStab
 from hybrid.gpu.sweeps import RECORDED, DeviceSteps, Run
 from hybrid.solvers.base import Criterion, Vector

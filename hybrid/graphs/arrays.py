@@ -8,9 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.ragged import pointers
+from hybrid.core.lists import concatenated_ranges
 from hybrid.explicit.csr import index_types
 from hybrid.explicit.extract import explicit_matrix, explicit_sizes
-from hybrid.injection.ragged import concatenated_ranges, pointers
 from mtbdd.memory import free_memory_bytes
 from mtbdd.model import SymbolicModel
 
@@ -154,7 +155,7 @@ def model_graph(
         choices += own > 0
     entries = int(transitions.sum())
     place, state = index_types(n, entries)
-    cursor, choice = pointers(transitions)[:-1], pointers(choices)
+    cursor, choice = pointers(np, transitions)[:-1], pointers(np, choices)
     choice_ptr = choice.astype(place)
     n_choices = int(choice[-1])
     targets = np.empty(entries, state)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hybrid.injection.ragged import concatenated_ranges, pointers
+from gpu_kernels.ragged import pointers, ranges
+from hybrid.core.arrays import Array
 from hybrid.injection.row_types import RowTypes
 
 __all__ = ["Groups", "enumerate_groups"]
-
-Int64Array = NDArray[np.int64]
-Int32Array = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,33 +20,35 @@ class Groups:
 
     Attributes
     ----------
-    row : ndarray, shape (groups,), int64
+    row : array, shape (groups,), int64
         First row of each group.
-    type : ndarray, shape (groups,), int32
+    type : array, shape (groups,), int32
         Its row type.
-    ptr : ndarray, shape (groups + 1,), int64
+    ptr : array, shape (groups + 1,), int64
         Slots of group g are ``ptr[g] .. ptr[g + 1]``.
-    base : ndarray, shape (slots,), int64
+    base : array, shape (slots,), int64
         Column at which each slot's submatrix begins.
-    node : ndarray, shape (slots,), int32
+    node : array, shape (slots,), int32
         Node of the level that is each slot's submatrix.
     """
 
-    row: Int64Array
-    type: Int32Array
-    ptr: Int64Array
-    base: Int64Array
-    node: Int32Array
+    row: Array
+    type: Array
+    ptr: Array
+    base: Array
+    node: Array
 
     def __len__(self) -> int:
         return len(self.row)
 
 
-def enumerate_groups(types: RowTypes, k: int) -> Groups:
+def enumerate_groups(xp: Any, types: RowTypes, k: int) -> Groups:
     """List the groups of level k with their rows, types, column bases and nodes.
 
     Parameters
     ----------
+    xp : module
+        Array module of the groups.
     types : RowTypes
         Row types of the matrix; level k must be among them.
     k : int
@@ -67,6 +67,7 @@ def enumerate_groups(types: RowTypes, k: int) -> Groups:
     Notes
     -----
     Time and memory: O(groups and their slots, summed over the levels down to k), array sweeps only.
+    Synchronises: yes, twice a level, for the sizes.
     """
     if not 0 <= k < len(types):
         raise ValueError(
@@ -75,39 +76,41 @@ def enumerate_groups(types: RowTypes, k: int) -> Groups:
         )
     size = types.levels[0].n_types
     state = Groups(
-        np.zeros(size, np.int64),
-        np.zeros(size, np.int32),
-        np.arange(size + 1, dtype=np.int64),
-        np.zeros(size, np.int64),
-        np.zeros(size, np.int32),
+        xp.zeros(size, np.int64),
+        xp.zeros(size, np.int32),
+        xp.arange(size + 1, dtype=np.int64),
+        xp.zeros(size, np.int64),
+        xp.zeros(size, np.int32),
     )
     for depth in range(k):
-        state = _descend(types, depth, state)
+        state = _descend(xp, types, depth, state)
     return state
 
 
-def _descend(types: RowTypes, depth: int, state: Groups) -> Groups:
+def _descend(xp: Any, types: RowTypes, depth: int, state: Groups) -> Groups:
     above, below = types.levels[depth], types.levels[depth + 1]
     level = types.classes.matrix.levels[depth]
+    offset = xp.asarray(level.offset)
     # A type has at most two edges, found by a table [type, side].
     table = np.full((above.n_types, 2), -1, np.int64)
     table[below.parent, below.then.astype(np.int64)] = np.arange(len(below.parent))
+    table = xp.asarray(table)
     if depth % 2 == 0:
         # Else and then side by side keeps the groups in the order of their rows. All submatrices of a group
         # split at the same row, so the first one tells where.
         edge = table[state.type].ravel()
-        step = level.offset[state.node[state.ptr[:-1]]]
-        row = np.stack((state.row, state.row + step), axis=1).ravel()
-        kept = np.flatnonzero(edge >= 0)
+        step = offset[state.node[state.ptr[:-1]]]
+        row = xp.stack((state.row, state.row + step), axis=1).ravel()
+        kept = xp.flatnonzero(edge >= 0)
         edge, row, group = edge[kept], row[kept], kept >> 1
     else:
-        edge, row, group = table[state.type, 0], state.row, np.arange(len(state))
-    lengths = np.diff(below.edge_ptr)[edge]
-    items = concatenated_ranges(below.edge_ptr[edge], lengths)
-    source = np.repeat(state.ptr[group], lengths) + below.source[items]
-    side = below.side[items]
+        edge, row, group = table[state.type, 0], state.row, xp.arange(len(state), dtype=np.int64)
+    ptr = pointers(xp, xp.asarray(np.diff(below.edge_ptr))[edge])
+    items, owner = ranges(xp, xp.asarray(below.edge_ptr)[edge], ptr, int(ptr[-1]))
+    source = state.ptr[group][owner] + xp.asarray(below.source)[items]
+    side = xp.asarray(below.side)[items]
     node, base = state.node[source], state.base[source]
     if depth % 2 == 1:
-        base = base + np.where(side, level.offset[node], 0)
-    node = np.where(side, level.high[node], level.low[node])
-    return Groups(row, below.child[edge].astype(np.int32), pointers(lengths), base, node)
+        base = base + xp.where(side, offset[node], 0)
+    node = xp.where(side, xp.asarray(level.high)[node], xp.asarray(level.low)[node])
+    return Groups(row, xp.asarray(below.child)[edge].astype(np.int32), ptr, base, node)

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.ragged import pointers
 from hybrid.errors import OptionError
-from hybrid.injection.ragged import pointers
 from hybrid.injection.submatrices import CooBlocks, expand_nodes
+from mtbdd.descent import descend
 from mtbdd.offset import OffsetMTBDD
 
 __all__ = ["InjectedMatrix", "Instance", "Submatrix", "enumerate_paths", "inject_level"]
@@ -93,7 +94,7 @@ class InjectedMatrix:
         """Bytes of the first representation: entries, submatrix pointers and instances."""
         blocks = self.blocks
         entries = blocks.row.nbytes + blocks.column.nbytes + blocks.value.nbytes
-        return entries + blocks.ptr.nbytes + self.instances.nbytes
+        return int(entries + blocks.ptr.nbytes + self.instances.nbytes)
 
     @property
     def n_submatrices(self) -> int:
@@ -135,7 +136,7 @@ class InjectedMatrix:
     def _grouped(self) -> tuple[NDArray[Any], Int64Array]:
         numbers = self.instances["submatrix"]
         order = np.argsort(numbers, kind="stable")
-        return self.instances[order], pointers(np.bincount(numbers, minlength=self.n_submatrices))
+        return self.instances[order], pointers(np, np.bincount(numbers, minlength=self.n_submatrices))
 
 
 def enumerate_paths(matrix: OffsetMTBDD, k: int) -> tuple[Int64Array, Int64Array, NDArray[np.int32]]:
@@ -156,14 +157,7 @@ def enumerate_paths(matrix: OffsetMTBDD, k: int) -> tuple[Int64Array, Int64Array
     node = np.zeros(size, np.int32)
     row, column = np.zeros(size, np.int64), np.zeros(size, np.int64)
     for depth in range(k):
-        level = matrix.levels[depth]
-        low, high, step = level.low[node], level.high[node], level.offset[node]
-        left, right = np.flatnonzero(low >= 0), np.flatnonzero(high >= 0)
-        both = np.concatenate((left, right))
-        row, column = row[both], column[both]
-        moved = row if depth % 2 == 0 else column
-        moved[len(left) :] += step[right]
-        node = np.concatenate((low[left], high[right]))
+        node, row, column = descend(np, matrix, depth, node, row, column)
     order = np.lexsort((column, row))
     return row[order], column[order], node[order]
 
@@ -196,7 +190,7 @@ def inject_level(matrix: OffsetMTBDD, k: int) -> InjectedMatrix:
     """
     if not 0 <= k <= matrix.n_levels:
         raise OptionError(f"level: expected 0..{matrix.n_levels} for this matrix, got {k}")
-    blocks = expand_nodes(matrix, k, np.arange(matrix.nodes[k]))
+    blocks = expand_nodes(np, matrix, k, np.arange(matrix.nodes[k]))
     row, column, node = enumerate_paths(matrix, k)
     index = np.int32 if max(matrix.shape) < 2**31 else np.int64
     instances = np.empty(len(node), [("row", index), ("column", index), ("submatrix", np.int32)])

@@ -19,8 +19,9 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.ragged import pointers
+from hybrid.core.lists import concatenated_ranges, distinct_lists
 from hybrid.injection.block_classes import BlockClasses
-from hybrid.injection.ragged import concatenated_ranges, distinct_lists, pointers
 
 __all__ = ["RowTypeLevel", "RowTypes", "TypedMatrix", "find_row_types"]
 
@@ -198,7 +199,7 @@ def _row_edges(above: RowTypeLevel, low: Int32Array, high: Int32Array) -> _Edges
     return _Edges(
         parent=np.concatenate(present),
         then=np.repeat([False, True], [len(p) for p in present]),
-        ptr=pointers(lengths),
+        ptr=pointers(np, lengths),
         blocks=np.concatenate((low[kept[0]], high[kept[1]])),
         source=slot[np.concatenate(kept)].astype(np.int32),
         side=np.repeat([False, True], [len(k) for k in kept]),
@@ -214,7 +215,7 @@ def _column_edges(above: RowTypeLevel, low: Int32Array, high: Int32Array) -> _Ed
     return _Edges(
         parent=np.arange(above.n_types),
         then=np.zeros(above.n_types, bool),
-        ptr=pointers(lengths),
+        ptr=pointers(np, lengths),
         blocks=child[kept],
         source=slot[kept >> 1].astype(np.int32),
         side=(kept & 1).astype(bool),
@@ -233,7 +234,7 @@ def _merge(above: RowTypeLevel, edges: _Edges, classes: BlockClasses, k: int) ->
     chosen = concatenated_ranges(edges.ptr[first], lengths)
     groups = np.zeros(len(first), np.int64)
     np.add.at(groups, child, above.groups[edges.parent])
-    ptr, blocks = pointers(lengths), edges.blocks[chosen]
+    ptr, blocks = pointers(np, lengths), edges.blocks[chosen]
     own = classes.entries(k)[blocks]
     return RowTypeLevel(
         ptr=ptr,

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.ragged import pointers
+from hybrid.core.lists import concatenated_ranges, distinct_lists
 from hybrid.errors import OptionError
-from hybrid.injection.ragged import concatenated_ranges, distinct_lists, pointers
 from hybrid.injection.row_types import RowTypeLevel
 from hybrid.injection.submatrices import CooBlocks
 from mtbdd.offset import distinct_rows
@@ -126,7 +127,7 @@ def build_slices(level: RowTypeLevel, rows: Int64Array, blocks: CooBlocks) -> Sl
         )
     parts = _slices_of_classes(blocks)
     counts = -(-rows // WIDTH)
-    ptr = pointers(counts)
+    ptr = pointers(np, counts)
     # One item per (type, slice, slot), in that order.
     lengths = level.lengths
     owner = np.repeat(np.arange(level.n_types), counts)
@@ -138,7 +139,7 @@ def build_slices(level: RowTypeLevel, rows: Int64Array, blocks: CooBlocks) -> Sl
     kept = np.flatnonzero(part != parts.empty)
     slot = (items - level.ptr[owner[slice_of]])[kept].astype(np.int32)
     part = part[kept]
-    list_ptr = pointers(np.bincount(slice_of[kept], minlength=len(owner)))
+    list_ptr = pointers(np, np.bincount(slice_of[kept], minlength=len(owner)))
     first, pattern = distinct_lists(list_ptr, (slot, part))
     list_lengths = np.diff(list_ptr)[first]
     chosen = concatenated_ranges(list_ptr[first], list_lengths)
@@ -151,7 +152,7 @@ def build_slices(level: RowTypeLevel, rows: Int64Array, blocks: CooBlocks) -> Sl
         rows=rows,
         ptr=ptr,
         pattern=pattern.astype(np.int32),
-        pattern_ptr=pointers(per_pattern.astype(np.int64)),
+        pattern_ptr=pointers(np, per_pattern.astype(np.int64)),
         slot=np.repeat(slot[chosen], term_counts),
         shift=parts.shift[terms].astype(np.int32),
         vector=parts.vector[terms],
@@ -175,7 +176,7 @@ class _ClassSlices:
 
 
 def _slices_of_classes(blocks: CooBlocks) -> _ClassSlices:
-    slice_ptr = pointers(-(-blocks.n_rows // WIDTH))
+    slice_ptr = pointers(np, -(-blocks.n_rows // WIDTH))
     n_slices = int(slice_ptr[-1])
     block = np.repeat(np.arange(len(blocks)), np.diff(blocks.ptr))
     local_row = blocks.row.astype(np.int64)
@@ -186,7 +187,7 @@ def _slices_of_classes(blocks: CooBlocks) -> _ClassSlices:
     lanes[term, local_row % WIDTH] = blocks.value
     coefficients, vector = _distinct_vectors(lanes)
     term_slice, term_shift = own_slice[first], shift[first]
-    list_ptr = pointers(np.bincount(term_slice, minlength=n_slices))
+    list_ptr = pointers(np, np.bincount(term_slice, minlength=n_slices))
     chosen, pattern = distinct_lists(list_ptr, (term_shift, vector))
     lengths = np.diff(list_ptr)[chosen]
     kept = concatenated_ranges(list_ptr[chosen], lengths)
@@ -202,7 +203,7 @@ def _slices_of_classes(blocks: CooBlocks) -> _ClassSlices:
         slice_ptr,
         pattern,
         int(empty[0]) if len(empty) else -1,
-        pointers(lengths),
+        pointers(np, lengths),
         term_shift[kept],
         vector[kept].astype(np.int32),
         coefficients,

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.ragged import owners, pointers
+from hybrid.core.arrays import Array, counts, stable_order
 from hybrid.injection.block_classes import BlockClasses
-from hybrid.injection.ragged import pointers
+from mtbdd.descent import descend
 from mtbdd.offset import OffsetMTBDD, distinct_rows
 
 __all__ = ["CooBlocks", "class_submatrices", "expand_nodes"]
 
 Int64Array = NDArray[np.int64]
-Int32Array = NDArray[np.int32]
-Float64Array = NDArray[np.float64]
 
 _MAX_ULP = 4
 
@@ -27,20 +27,20 @@ class CooBlocks:
 
     Attributes
     ----------
-    ptr : ndarray, shape (blocks + 1,), int64
+    ptr : array, shape (blocks + 1,), int64
         Entries of block i are ``ptr[i] .. ptr[i + 1]``.
-    row, column : ndarray, shape (entries,), int32 (int64 where a block needs it)
+    row, column : array, shape (entries,), int32 or int64
         Indices local to the block.
-    value : ndarray, shape (entries,), float64
+    value : array, shape (entries,), float64
         Values.
     n_rows, n_columns : ndarray, shape (blocks,), int64
-        Shapes of the blocks.
+        Shapes of the blocks, on the host.
     """
 
-    ptr: Int64Array
-    row: NDArray[np.integer]
-    column: NDArray[np.integer]
-    value: Float64Array
+    ptr: Array
+    row: Array
+    column: Array
+    value: Array
     n_rows: Int64Array
     n_columns: Int64Array
 
@@ -48,17 +48,23 @@ class CooBlocks:
         return len(self.ptr) - 1
 
 
-def expand_nodes(matrix: OffsetMTBDD, k: int, nodes: NDArray[np.integer]) -> CooBlocks:
+def expand_nodes(
+    xp: Any, matrix: OffsetMTBDD, k: int, nodes: NDArray[np.integer], index: Any = None
+) -> CooBlocks:
     """Expand nodes of level k to explicit submatrices.
 
     Parameters
     ----------
+    xp : module
+        Array module of the entries.
     matrix : OffsetMTBDD
         The matrix.
     k : int
         Level, 0 .. 2n.
     nodes : ndarray, shape (blocks,), integers
-        Node numbers of that level.
+        Node numbers of that level, on the host.
+    index : dtype, optional
+        Of rows and columns; default int32, and int64 where a submatrix needs it.
 
     Returns
     -------
@@ -67,31 +73,22 @@ def expand_nodes(matrix: OffsetMTBDD, k: int, nodes: NDArray[np.integer]) -> Coo
 
     Notes
     -----
-    Time: O(entries * (levels below k) + entries log entries), array sweeps only.
+    Time: O(entries * (levels below k) + entries log entries), array sweeps only. Synchronises: yes.
     """
-    narrow = _fits_int32(matrix.rows[k]) and _fits_int32(matrix.columns[k])
-    index: type[np.int32] | type[np.int64] = np.int32 if narrow else np.int64
-    block = np.arange(len(nodes), dtype=np.int64)
-    node = nodes.astype(np.int32)
-    row: NDArray[Any] = np.zeros(len(nodes), index)
-    column: NDArray[Any] = np.zeros(len(nodes), index)
+    if index is None:
+        narrow = _fits_int32(matrix.rows[k]) and _fits_int32(matrix.columns[k])
+        index = np.int32 if narrow else np.int64
+    block = xp.arange(len(nodes), dtype=np.int64)
+    node = xp.asarray(nodes).astype(np.int32)
+    row, column = xp.zeros(len(nodes), index), xp.zeros(len(nodes), index)
     for depth in range(k, matrix.n_levels):
-        level = matrix.levels[depth]
-        low, high = level.low[node], level.high[node]
-        left, right = np.flatnonzero(low >= 0), np.flatnonzero(high >= 0)
-        step = level.offset[node[right]].astype(index)
-        both = np.concatenate((left, right))
-        block, row, column = block[both], row[both], column[both]
-        moved = row if depth % 2 == 0 else column
-        moved[len(left) :] += step
-        node = np.concatenate((low[left], high[right]))
-    order = np.lexsort((column, row, block))
-    counts = np.bincount(block, minlength=len(nodes))
+        node, row, column, block = descend(xp, matrix, depth, node, row, column, block)
+    order = stable_order(xp, (block, row, column))
     return CooBlocks(
-        pointers(counts),
+        pointers(xp, counts(xp, block, len(nodes))),
         row[order],
         column[order],
-        matrix.terminals[node[order]],
+        xp.asarray(matrix.terminals)[node[order]],
         matrix.rows[k][nodes],
         matrix.columns[k][nodes],
     )
@@ -101,15 +98,19 @@ def _fits_int32(counts: Int64Array) -> bool:
     return int(counts.max(initial=0)) < 2**31
 
 
-def class_submatrices(classes: BlockClasses, k: int) -> CooBlocks | None:
+def class_submatrices(xp: Any, classes: BlockClasses, k: int, index: Any = None) -> CooBlocks | None:
     """Expand one normalised submatrix per class of level k.
 
     Parameters
     ----------
+    xp : module
+        Array module of the entries.
     classes : BlockClasses
         Classes of the matrix.
     k : int
         Level.
+    index : dtype, optional
+        As for `expand_nodes`.
 
     Returns
     -------
@@ -120,15 +121,17 @@ def class_submatrices(classes: BlockClasses, k: int) -> CooBlocks | None:
 
     Notes
     -----
-    Time: O(entries of one node a class * levels below k), and the comparison of values with scaling.
+    Time: O(entries of one node a class * levels below k), and the comparison of values with scaling, on the
+    diagram. Synchronises: yes.
     """
     chosen = classes.representative[k]
     if classes.scaled and not _scales_are_accurate(classes, k):
         return None
-    blocks = expand_nodes(classes.matrix, k, chosen)
+    blocks = expand_nodes(xp, classes.matrix, k, chosen, index)
     if not classes.scaled:
         return blocks
-    value = blocks.value / np.repeat(classes.leading[k][chosen], np.diff(blocks.ptr))
+    owner = owners(xp, blocks.ptr, len(blocks.value))
+    value = blocks.value / xp.asarray(classes.leading[k][chosen])[owner]
     return CooBlocks(blocks.ptr, blocks.row, blocks.column, value, blocks.n_rows, blocks.n_columns)
 
 

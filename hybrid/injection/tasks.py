@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.ragged import pointers
 from hybrid.injection.injected import InjectedMatrix
-from hybrid.injection.ragged import pointers
 
 __all__ = ["TASK_ROWS", "Task", "TaskList", "cut_tasks"]
 
@@ -114,7 +114,7 @@ def cut_tasks(injected: InjectedMatrix, task_rows: int = TASK_ROWS) -> TaskList:
     first_task = row // task_rows
     parts = (row + blocks.n_rows[number] - 1) // task_rows - first_task + 1
     owner = np.repeat(np.arange(len(instances)), parts)
-    task = np.arange(len(owner)) - np.repeat(pointers(parts)[:-1] - first_task, parts)
+    task = np.arange(len(owner)) - np.repeat(pointers(np, parts)[:-1] - first_task, parts)
     number = number[owner]
     stride = int(blocks.n_rows.max(initial=0)) + 1
     block = np.repeat(np.arange(len(blocks)), np.diff(blocks.ptr))
@@ -140,4 +140,4 @@ def cut_tasks(injected: InjectedMatrix, task_rows: int = TASK_ROWS) -> TaskList:
         cut[name] = instances[name][owner[kept]]
     cut["offset_begin"], cut["offset_end"] = begin[kept], end[kept]
     n_tasks = -(-injected.shape[0] // task_rows)
-    return TaskList(injected, task_rows, cut, pointers(np.bincount(task[kept], minlength=n_tasks)))
+    return TaskList(injected, task_rows, cut, pointers(np, np.bincount(task[kept], minlength=n_tasks)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from gpu_kernels import Device
-from hybrid.gpu.arrays import Array
+from hybrid.core.arrays import Array
 from hybrid.gpu.build import build_product
 from hybrid.gpu.cost import rank_levels
 from hybrid.gpu.product import GpuProduct

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from gpu_kernels import current_device
 from hybrid.analysis.systems import flow_into, leaving_rates
+from hybrid.core.arrays import to_host
 from hybrid.explicit.csr import CsrArrays
 from hybrid.explicit.extract import explicit_matrix
 from hybrid.explicit.operators import ExplicitOperator, device_module
-from hybrid.gpu.arrays import to_host
 from hybrid.linear.system import LinearSystem
 from hybrid.operators.inject import HybridMatrix, inject
 from hybrid.properties import parse_properties, resolve_properties

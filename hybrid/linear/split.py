@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpu_kernels import current_device
+from gpu_kernels.ragged import owners
 from hybrid.explicit.csr import Array, CsrArrays, array_module
 from hybrid.explicit.operators import ExplicitOperator, FunctionOperator
-from hybrid.gpu.arrays import owners
 from hybrid.linear.system import LinearSystem, Method
 from hybrid.solvers import Criterion, Solution
 

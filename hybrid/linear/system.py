@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from hybrid.core.arrays import to_host
 from hybrid.explicit.csr import Array, array_module
-from hybrid.gpu.arrays import to_host
 from hybrid.solvers import BiCGStab, Criterion, Jacobi, Solution, Status
 
 __all__ = ["LinearSystem", "Method"]

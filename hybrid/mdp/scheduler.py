@@ -16,10 +16,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.ragged import pointers
 from hybrid.analysis.precomputation import prob0e
+from hybrid.core.lists import concatenated_ranges
 from hybrid.explicit.csr import CsrArrays, index_types
 from hybrid.explicit.extract import explicit_matrix
-from hybrid.injection.ragged import concatenated_ranges, pointers
 from hybrid.run.state_values import StateValues
 from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator
 from mtbdd.components import EndComponents
@@ -79,7 +80,7 @@ class Scheduler:
         for k, matrix in matrices.items():
             rows = self.layers == k
             counts[rows] = np.diff(matrix.row_starts)[rows]
-        starts = pointers(counts)
+        starts = pointers(np, counts)
         place, column = index_types(n, int(starts[-1]))
         columns, values = np.empty(int(starts[-1]), column), np.empty(int(starts[-1]))
         for k, matrix in matrices.items():

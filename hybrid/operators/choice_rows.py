@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.ragged import pointers
+from hybrid.core.lists import concatenated_ranges
 from hybrid.explicit.csr import index_types
 from hybrid.explicit.extract import explicit_matrix, explicit_sizes
-from hybrid.injection.ragged import concatenated_ranges, pointers
 from hybrid.operators.offers import Offer
 from hybrid.solvers.choice_solvers import BOUND_VECTORS
 from mtbdd.memory import free_memory_bytes
@@ -76,7 +77,7 @@ def write_choices(offers: list[Offer], size: int) -> WrittenChoices:
     for own, count in zip(rows, degrees, strict=True):
         choices[own] += 1
         transitions[own] += count
-    choice, cursor = pointers(choices), pointers(transitions)[:-1]
+    choice, cursor = pointers(np, choices), pointers(np, transitions)[:-1]
     entries, total = int(transitions.sum()), int(choices.sum())
     place, column = index_types(size, max(entries, total))
     choice_ptr = choice.astype(place)

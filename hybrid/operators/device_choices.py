@@ -14,9 +14,9 @@ from gpu_kernels import (
     mark_entries,
     run_choices,
 )
+from hybrid.core.arrays import to_host
 from hybrid.core.backend import choose_backend
 from hybrid.gpu.admission import SMALL_ENTRIES
-from hybrid.gpu.arrays import to_host
 from hybrid.gpu.choice_gains import code_gains
 from hybrid.levels.probe_choices import MOST_LAYERS, build_choices
 from hybrid.operators.device_choice_operator import DeviceOperator

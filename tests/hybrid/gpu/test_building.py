@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from gpu_kernels import Device, Host, copied_to
-from hybrid.gpu.arrays import distinct, owners, pointers, ranges, stable_order
+from gpu_kernels.ragged import owners, pointers, ranges
+from hybrid.core.arrays import distinct, stable_order
+from hybrid.core.lists import concatenated_ranges
 from hybrid.gpu.cells import gather_units, share_cells
 from hybrid.gpu.cost import rank_levels
-from hybrid.gpu.expansion import expand_classes, expand_groups
 from hybrid.gpu.layout import build_layout
 from hybrid.gpu.pair_layout import build_pairs
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.groups import enumerate_groups
-from hybrid.injection.ragged import concatenated_ranges
 from hybrid.injection.row_types import find_row_types
 from hybrid.injection.submatrices import class_submatrices
 from hybrid.levels.curve import level_curve
@@ -33,11 +33,12 @@ def test_classes_and_groups_match_the_host(device: Device, scaled: bool, level: 
     for dense in (banded(100), random_sparse(np.random.default_rng(8), 90, 90, 0.1)):
         classes = find_block_classes(from_dense(dense), scaled)
         types = find_row_types(classes)
-        found, expected = expand_classes(device.xp, classes, level), class_submatrices(classes, level)
+        found = class_submatrices(device.xp, classes, level)
+        expected = class_submatrices(np, classes, level)
         assert found is not None and expected is not None
         for name in ("ptr", "row", "column", "value"):
             np.testing.assert_array_equal(to_numpy(getattr(found, name)), getattr(expected, name))
-        groups, host = expand_groups(device.xp, types, level), enumerate_groups(types, level)
+        groups, host = enumerate_groups(device.xp, types, level), enumerate_groups(np, types, level)
         for name in ("row", "type", "ptr", "base", "node"):
             np.testing.assert_array_equal(to_numpy(getattr(groups, name)), getattr(host, name))
 
@@ -70,8 +71,8 @@ def assert_same_arrays(made: Any, copied: Any) -> None:
 
 def test_scales_that_would_cost_accuracy_are_refused(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     classes = find_block_classes(from_dense(banded(100)), True)
-    monkeypatch.setattr("hybrid.gpu.expansion._MAX_ULP", -1)
-    assert any(expand_classes(device.xp, classes, level) is None for level in range(14))
+    monkeypatch.setattr("hybrid.injection.submatrices._MAX_ULP", -1)
+    assert any(class_submatrices(device.xp, classes, level) is None for level in range(14))
 
 
 def test_array_sweeps(device: Device, rng: np.random.Generator) -> None:
@@ -120,7 +121,7 @@ def test_equal_cells_with_other_marks_are_kept(device: Device) -> None:
 
 def test_colliding_hashes_share_nothing(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     xp = device.xp
-    monkeypatch.setattr("hybrid.gpu.cells._mix", lambda xp, key: key * xp.uint64(0))
+    monkeypatch.setattr("hybrid.gpu.cells.scramble", lambda xp, key: key * xp.uint64(0))
     codes = xp.arange(256).astype(np.uint8)
     first, units, kept = share_cells(xp, xp.asarray(np.array([0, 1, 2])), codes, 4)
     assert to_numpy(first).tolist() == [0, 1]

@@ -10,11 +10,11 @@ from gpu_kernels.steps import IterationState
 from hybrid.gpu.admission import reason_for_cpu
 from hybrid.gpu.build import build_product
 from hybrid.gpu.cost import predicted_seconds, rank_levels, uses_pairs
-from hybrid.gpu.expansion import expand_groups
 from hybrid.gpu.layout import LayoutOptions
 from hybrid.gpu.pair_cost import count_pairs, has_long_rows, longest_row, pair_build_bytes
 from hybrid.gpu.pair_layout import PairOptions, build_pairs
 from hybrid.gpu.product import GpuProduct
+from hybrid.injection.groups import enumerate_groups
 from hybrid.levels.curve import level_curve
 from hybrid.operators.inject import inject
 from hybrid.solvers import Criterion, Jacobi, Status
@@ -192,7 +192,7 @@ def test_pairs_are_counted_without_listing_groups(scaled: bool) -> None:
         counts = count_pairs(types.classes)
         assert len(counts) == types.classes.matrix.n_levels + 1
         for k in range(len(types)):
-            groups = expand_groups(np, types, k)
+            groups = enumerate_groups(np, types, k)
             own = types.classes.classes[k][groups.node]
             pairs = {(int(c), int(b)) for c, b in zip(own, groups.base, strict=True)}
             chosen = types.classes.representative[k][[c for c, _ in pairs]]
@@ -236,7 +236,7 @@ def test_scales_that_would_cost_accuracy_are_not_used(
 ) -> None:
     curve = level_curve(from_dense(ring(9)))
     level = next(k for k, types, _ in rank_levels(curve) if types.classes.scaled)
-    monkeypatch.setattr("hybrid.gpu.expansion._MAX_ULP", -1)
+    monkeypatch.setattr("hybrid.injection.submatrices._MAX_ULP", -1)
     product = build_product(curve, level)
     assert isinstance(product.matrix, PairMatrix)
     assert product.matrix.scale.bits == 0

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.injection import ragged
+from gpu_kernels.ragged import pointers
+from hybrid.core import lists
+from hybrid.core.lists import concatenated_ranges, distinct_lists, positions_in_lists
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.groups import enumerate_groups
 from hybrid.injection.injected import enumerate_paths
-from hybrid.injection.ragged import concatenated_ranges, distinct_lists, pointers, positions_in_lists
 from hybrid.injection.row_types import find_row_types
 from hybrid.injection.submatrices import class_submatrices, expand_nodes
 from mtbdd.offset import OffsetMTBDD
@@ -34,7 +35,7 @@ def test_groups_are_the_instances_by_row_prefix(seed: int, size: int, scaled: bo
     assert len(types) == matrix.n_levels + 1
     for k in range(len(types)):
         row, column, node = enumerate_paths(matrix, k)
-        groups, level = enumerate_groups(types, k), types.levels[k]
+        groups, level = enumerate_groups(np, types, k), types.levels[k]
         lengths = np.diff(groups.ptr)
         # Paths of one row prefix share their first row, and prefixes without entries have no group.
         np.testing.assert_array_equal(np.repeat(groups.row, lengths), row)
@@ -59,7 +60,7 @@ def test_sweep_stops_at_the_slot_limit() -> None:
     assert len(types) < 13
     assert all(len(level.blocks) <= 10 for level in types.levels)
     with pytest.raises(ValueError, match="row types are known for the levels"):
-        enumerate_groups(types, len(types))
+        enumerate_groups(np, types, len(types))
 
 
 def test_blocks_equal_up_to_a_scale_form_one_class() -> None:
@@ -70,7 +71,7 @@ def test_blocks_equal_up_to_a_scale_form_one_class() -> None:
     assert len(find_block_classes(matrix, scaled=False).representative[4]) == 4
     scaled = find_block_classes(matrix, scaled=True)
     assert len(scaled.representative[4]) == 1
-    contents = class_submatrices(scaled, 4)
+    contents = class_submatrices(np, scaled, 4)
     assert contents is not None
     np.testing.assert_allclose(contents.value, [1.0, 3.0, 7.0], rtol=1e-15)
 
@@ -88,7 +89,7 @@ def test_sharing_that_would_cost_accuracy_is_refused() -> None:
     dense[3, 3] += 8 * np.spacing(dense[3, 3])
     classes = find_block_classes(from_dense(dense), scaled=True)
     assert len(classes.representative[2]) == 1
-    assert class_submatrices(classes, 2) is None
+    assert class_submatrices(np, classes, 2) is None
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (3, 2, 1, 0), (2, 0, 3, 1)])
@@ -97,11 +98,11 @@ def test_values_are_compared_under_every_pair_of_scales(order: tuple[int, ...]) 
     rows = np.array([[1.0, 3.0], [2.0, 6.0], [2.0 * (1 + 2.0**-48), 6.0], [0.0, 7.0]])
     classes = find_block_classes(from_dense(rows[list(order)], n_bits=2), scaled=True)
     level = classes.matrix.n_levels - 1
-    assert class_submatrices(classes, level) is None
+    assert class_submatrices(np, classes, level) is None
 
 
 def test_lists_whose_hashes_collide_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    hashes, asked = ragged._hash_lists, []
+    hashes, asked = lists._hash_lists, []
 
     def colliding(ptr, lengths, positions, columns, seed):  # type: ignore[no-untyped-def]
         asked.append(seed)
@@ -109,11 +110,11 @@ def test_lists_whose_hashes_collide_are_told_apart(monkeypatch: pytest.MonkeyPat
             return np.zeros(len(lengths), np.uint64)
         return hashes(ptr, lengths, positions, columns, seed)
 
-    monkeypatch.setattr(ragged, "_hash_lists", colliding)
+    monkeypatch.setattr(lists, "_hash_lists", colliding)
     first, inverse = distinct_lists(np.array([0, 1, 2, 3]), (np.array([5, 6, 5]),))
     assert (first.tolist(), inverse.tolist()) == ([0, 1], [0, 1, 0])
     assert len(asked) == 2
-    monkeypatch.setattr(ragged, "_hash_lists", lambda ptr, lengths, *_: np.zeros(len(lengths), np.uint64))
+    monkeypatch.setattr(lists, "_hash_lists", lambda ptr, lengths, *_: np.zeros(len(lengths), np.uint64))
     with pytest.raises(RuntimeError, match="collided"):
         distinct_lists(np.array([0, 1, 2]), (np.array([5, 6]),))
 
@@ -123,10 +124,10 @@ def test_shared_values_are_within_four_units_in_the_last_place(seed: int, size: 
     matrix = random_matrix(seed, size)
     classes = find_block_classes(matrix, scaled=True)
     for k in range(matrix.n_levels + 1):
-        contents = class_submatrices(classes, k)
+        contents = class_submatrices(np, classes, k)
         if contents is None:
             continue
-        exact = expand_nodes(matrix, k, np.arange(matrix.nodes[k]))
+        exact = expand_nodes(np, matrix, k, np.arange(matrix.nodes[k]))
         for node, kind in enumerate(classes.classes[k]):
             shared = contents.value[contents.ptr[kind] : contents.ptr[kind + 1]] * classes.leading[k][node]
             own = exact.value[exact.ptr[node] : exact.ptr[node + 1]]
@@ -135,7 +136,7 @@ def test_shared_values_are_within_four_units_in_the_last_place(seed: int, size: 
 
 @given(st.lists(st.lists(st.integers(-2, 2), max_size=4), max_size=30))
 def test_distinct_lists_numbers_lists_by_first_occurrence(lists: list[list[int]]) -> None:
-    ptr = pointers(np.array([len(part) for part in lists], np.int64))
+    ptr = pointers(np, np.array([len(part) for part in lists], np.int64))
     items = np.array([i for part in lists for i in part], np.int64)
     first, inverse = distinct_lists(ptr, (items,))
     assert [lists[first[number]] for number in inverse] == lists
@@ -144,7 +145,7 @@ def test_distinct_lists_numbers_lists_by_first_occurrence(lists: list[list[int]]
 
 
 def test_ragged_helpers() -> None:
-    ptr = pointers(np.array([2, 0, 3]))
+    ptr = pointers(np, np.array([2, 0, 3]))
     assert ptr.tolist() == [0, 2, 2, 5]
     assert positions_in_lists(ptr).tolist() == [0, 1, 0, 1, 2]
     assert concatenated_ranges(np.array([5, 9, 1]), np.array([2, 0, 3])).tolist() == [5, 6, 1, 2, 3]

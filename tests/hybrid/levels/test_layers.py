@@ -58,11 +58,11 @@ def matrices_of(model: SymbolicModel, backend: str) -> list[OffsetMTBDD]:
 
 def row_type_bytes(types: RowTypes, k: int) -> tuple[int, int, int]:
     """Types, groups and bytes of the row-type form, from all groups and all entries as they are listed."""
-    groups = enumerate_groups(types, k)
+    groups = enumerate_groups(np, types, k)
     classes, level = types.classes, types.levels[k]
-    blocks = class_submatrices(classes, k)
+    blocks = class_submatrices(np, classes, k)
     if blocks is None:
-        blocks = expand_nodes(classes.matrix, k, classes.representative[k])
+        blocks = expand_nodes(np, classes.matrix, k, classes.representative[k])
     entries = np.diff(blocks.ptr)
     kinds, first = np.unique(groups.type, return_index=True)
     merged = rows = 0

@@ -11,18 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["concatenated_ranges", "distinct_lists", "pointers", "positions_in_lists"]
+from hybrid.core.arrays import scramble
+
+__all__ = ["concatenated_ranges", "distinct_lists", "positions_in_lists"]
 
 Int64Array = NDArray[np.int64]
 
 _SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)
-
-
-def pointers(counts: NDArray[np.integer]) -> Int64Array:
-    """Return the list pointers, shape (n + 1,), of n lists with the given lengths."""
-    ptr = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=ptr[1:])
-    return ptr
 
 
 def positions_in_lists(ptr: NDArray[np.integer]) -> Int64Array:
@@ -108,17 +103,12 @@ def _hash_lists(
     # A sum of mixed (position, item) pairs: order counts through the position, and sums of lists are
     # differences of one running sum, which wraps around harmlessly.
     begin, end = int(ptr[0]), int(ptr[-1])
-    key = _mix(positions.astype(np.uint64) + np.uint64(seed))
+    key = scramble(np, positions.astype(np.uint64) + np.uint64(seed))
     for column in columns:
-        key = _mix(key ^ column[begin:end].astype(np.int64).view(np.uint64))
+        key = scramble(np, key ^ column[begin:end].astype(np.int64).view(np.uint64))
     running = np.zeros(len(key) + 1, np.uint64)
     np.cumsum(key, out=running[1:])
     offsets = (ptr - begin).astype(np.int64)
-    return running[offsets[1:]] - running[offsets[:-1]] + _mix(lengths.view(np.uint64))
-
-
-def _mix(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Scramble 64-bit words (multiply-xorshift rounds) so that sums of them rarely agree by accident."""
-    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return key ^ (key >> np.uint64(31))
+    hashes: NDArray[np.uint64] = running[offsets[1:]] - running[offsets[:-1]]
+    hashes += scramble(np, lengths.view(np.uint64))
+    return hashes

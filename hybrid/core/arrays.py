@@ -14,9 +14,7 @@ __all__ = [
     "counts",
     "distinct",
     "distinct_values",
-    "owners",
-    "pointers",
-    "ranges",
+    "scramble",
     "stable_order",
     "to_host",
 ]
@@ -30,47 +28,6 @@ def counts(xp: Any, numbers: Array, n: int) -> Array:
     if n == 0 or len(numbers) == 0:
         return xp.zeros(n, xp.int64)
     return xp.bincount(numbers, minlength=n)
-
-
-def pointers(xp: Any, lengths: Array) -> Array:
-    """Return the list pointers, shape (n + 1,), int64, of n lists with the given lengths."""
-    ptr = xp.zeros(len(lengths) + 1, xp.int64)
-    xp.cumsum(lengths, out=ptr[1:])
-    return ptr
-
-
-def owners(xp: Any, ptr: Array, total: int) -> Array:
-    """Return, for each of ``total`` items, the number of the list that it lies in, shape (total,), int64.
-
-    Parameters
-    ----------
-    xp : module
-    ptr : ndarray, shape (n + 1,), int64
-        List pointers that begin with 0 and end with ``total``.
-    total : int
-        The last pointer, known to the caller so that nothing waits for the device.
-    """
-    marks = xp.zeros(total + 1, xp.int64)
-    # Lists may be empty: several begin at the same item.
-    xp.add.at(marks, ptr[1:-1], 1)
-    return xp.cumsum(marks[:total])
-
-
-def ranges(xp: Any, starts: Array, ptr: Array, total: int) -> tuple[Array, Array]:
-    """Return the numbers start[i], start[i] + 1, ... of range after range, and the range of each.
-
-    Parameters
-    ----------
-    xp : module
-    starts : ndarray, shape (n,), int64
-        First number of every range.
-    ptr : ndarray, shape (n + 1,), int64
-        Pointers of the ranges' lengths.
-    total : int
-        The last pointer.
-    """
-    owner = owners(xp, ptr, total)
-    return xp.arange(total, dtype=xp.int64) + (starts - ptr[:-1])[owner], owner
 
 
 def distinct(xp: Any, columns: Sequence[Array]) -> tuple[Array, Array]:
@@ -143,3 +100,10 @@ def distinct_values(xp: Any, values: Array) -> tuple[Array, Array]:
         return values, xp.zeros(0, xp.int64)
     table, number = xp.unique(values, return_inverse=True)
     return table, number.astype(xp.int64)
+
+
+def scramble(xp: Any, key: Array) -> Array:
+    """Scramble 64-bit words (multiply-xorshift rounds) so that sums of them rarely agree by accident."""
+    key = (key ^ (key >> xp.uint64(30))) * xp.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> xp.uint64(27))) * xp.uint64(0x94D049BB133111EB)
+    return key ^ (key >> xp.uint64(31))
