@@ -19,9 +19,10 @@ from hybrid.operators.rounding import far_from_underflow
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
+from hybrid.solvers import Interval, Optimistic
 from hybrid.solvers.base import Clock, Status
-from hybrid.solvers.choice_operator import ChoiceOperator, Groups
-from hybrid.solvers.choice_solvers import Intervals, OptimisticIteration, ValueIteration
+from hybrid.solvers.choice_operator import BOUND_VECTORS, ChoiceOperator, Groups
+from hybrid.solvers.value_iteration import ValueIteration
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import StateIndex
@@ -133,13 +134,11 @@ def solve_choices(
         work.estimate(system.space.read(system.changes)[1])
         none = np.broadcast_to(np.float64(np.nan), (system.size,))
         return StateValues(solution.values, none, none)
-    sound: Intervals | OptimisticIteration = (
-        Intervals(options.criterion)
-        if options.method == "interval"
-        else OptimisticIteration(options.criterion)
+    sound: Interval | Optimistic = (
+        Interval(options.criterion) if options.method == "interval" else Optimistic(options.criterion)
     )
-    found = sound.solve(system, ceiling, work.progress)
-    _note(work, sound.name, sound.vectors, system, found.iterations, found.seconds)
+    found = sound.bounds(system, ceiling, work.progress)
+    _note(work, sound.name, BOUND_VECTORS, system, found.iterations, found.seconds)
     work.accept(what, found)
     return StateValues(found.values, found.lower, found.upper)
 

@@ -13,7 +13,7 @@ from hybrid.core.lists import concatenated_ranges
 from hybrid.explicit.csr import index_types
 from hybrid.explicit.extract import explicit_matrix, explicit_sizes
 from hybrid.operators.offers import Offer
-from hybrid.solvers.choice_solvers import BOUND_VECTORS
+from hybrid.solvers.choice_operator import BOUND_VECTORS
 from mtbdd.memory import free_memory_bytes
 
 __all__ = ["WrittenChoices", "device_bytes", "write_choices"]

@@ -6,17 +6,23 @@ live, is the business of its subclasses.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.solvers.base import Criterion
+from hybrid.solvers.bellman import BellmanOperator
 from hybrid.solvers.enclosure import least_closure, underflow_of
+from hybrid.solvers.weight_guess import WeightGuess
 from hybrid.solvers.workspace import Array, Pair, Workspace
 
-__all__ = ["NO_CHOICE", "ChoiceOperator", "Groups"]
+__all__ = ["BOUND_VECTORS", "NO_CHOICE", "ChoiceOperator", "Groups"]
+
+BOUND_VECTORS = 8
+"""Of methods with bounds: two iterates of each, the guess with its iterates, a policy, a layer's product."""
 
 NO_CHOICE = 65_535
 """In a policy: the state's value is that of another member of its group."""
@@ -45,7 +51,43 @@ class Groups:
         return np.diff(np.append(self.starts, len(self.members)))
 
 
-class ChoiceOperator(ABC):
+class ChoiceSteps:
+    """Steps of a choice operator with one rounding; see :class:`hybrid.solvers.workspace.Steps`.
+
+    Parameters
+    ----------
+    operator : ChoiceOperator
+    factor : float
+        See `ChoiceOperator.improve`.
+    least : array, shape (size,), float64, optional
+        Iterates are raised to it.
+    """
+
+    def __init__(self, operator: ChoiceOperator, factor: float, least: Array | None = None) -> None:
+        self._operator, self._factor, self._least = operator, factor, least
+        self.changes: Array = operator.changes
+
+    def sweep(self, pair: Pair, done: int, count: int, total: Array | None = None) -> None:
+        """See `Steps.sweep`; iterates are not added up."""
+        assert total is None
+        operator = self._operator
+        if self._least is None:
+            operator.repeat(pair, done, count, self._factor)
+            self.changes = operator.changes
+            return
+        for k in range(done, done + count):
+            operator.repeat(pair, k, 1, self._factor)
+            x, y = pair[1 - k % 2], pair[k % 2]
+            operator.space.xp.maximum(x, self._least, out=x)
+            self.changes = operator.space.distance(x, y)
+
+    @property
+    def course(self) -> Array:
+        """Not known: these steps do not end by themselves."""
+        raise NotImplementedError
+
+
+class ChoiceOperator(BellmanOperator):
     """Steps over a set of unknown states.
 
     Parameters
@@ -71,9 +113,6 @@ class ChoiceOperator(ABC):
         How the choices are written out; None where they are compressed.
     nbytes, operand_bytes : int
         Matrices, and gains and places, of all layers together.
-    underflow : float
-        Bound on the absolute error that underflow adds to an element in one step; the rows of every A_i add
-        up to at most 1.
     least_entry : float
         No positive entry of a matrix or of the gains is less.
     """
@@ -89,8 +128,8 @@ class ChoiceOperator(ABC):
     def __init__(
         self, size: int, maximise: bool, groups: Groups | None, slack: float, space: Workspace
     ) -> None:
-        self.size, self.maximise, self.groups, self.slack, self.space = size, maximise, groups, slack, space
-        self.underflow = underflow_of(np.ones(1), slack)
+        super().__init__(space, size, slack, underflow_of(np.ones(1), slack))
+        self.maximise, self.groups = maximise, groups
         self.changes: Array = np.full(2, np.inf)
         self._joined: tuple[Array, list[Array]] | None = None
 
@@ -99,19 +138,40 @@ class ChoiceOperator(ABC):
         """The value of having no choice."""
         return -np.inf if self.maximise else np.inf
 
-    def zeros(self) -> Array:
-        """Return a vector of zeros."""
-        return self.space.xp.zeros(self.size)
+    # ------------------------------------------------------------------ for methods with bounds
 
-    def positive_states(self) -> Array:
-        """Return where the solution is positive, as zeros and ones, shape (size,), float64.
+    @property
+    def down(self) -> ChoiceSteps:
+        """See `BellmanOperator.down`."""
+        return ChoiceSteps(self, 1.0 - self.slack)
 
-        Notes
-        -----
-        Steps of zeros and ones, which never underflow.  Time: a step and a look a round, for as many rounds
-        as the graph is deep.
-        """
+    @property
+    def up(self) -> ChoiceSteps:
+        """See `BellmanOperator.up`."""
+        return ChoiceSteps(self, 1.0 / (1.0 - self.slack))
+
+    def positive(self) -> Array:
+        """See `BellmanOperator.positive`."""
         return least_closure(self.space, self.zeros(), self.improve)
+
+    def raised(self, positive: Array) -> ChoiceSteps:
+        """See `BellmanOperator.raised`: iterates are raised above the floor where they are positive."""
+        return ChoiceSteps(self, 1.0 - self.slack, 4.0 * self.floor * positive)
+
+    def residual(self, x: Array, scratch: Array) -> float:
+        """See `BellmanOperator.residual`: the greatest ``|f(x) - x|``."""
+        if self.size == 0:
+            return 0.0
+        self.improve(x, scratch)
+        return float(self.space.read(self.changes)[0])
+
+    def guess(self, criterion: Criterion) -> WeightGuess:
+        """See `BellmanOperator.guess`."""
+        return WeightGuess(self, criterion)
+
+    def reserve(self, vectors: int) -> None:
+        """See `BellmanOperator.reserve`: whatever the method, its vectors and those of its guesses."""
+        self.space.reserve(BOUND_VECTORS, self.size)
 
     # ------------------------------------------------------------------ steps
 

@@ -13,7 +13,7 @@ compiled without any option that tells it.  Greatest differences are found by co
 Underflow is no relative error: a product below the normal numbers is off by up to half the smallest double.
 `underflow_of` bounds what it adds to one step.  The rows of M / diagonal add up to at most 1, so that k steps
 are off by at most k times as much: iterates lose it, upper bounds gain it, and an upper bound is inductive
-only if it holds with it.  What the graph of M and b decides is decided there: `DirectedSystem.positive_rows`
+only if it holds with it.  What the graph of M and b decides is decided there: `BellmanOperator.positive`
 tells zeros from values too small for a double.
 """
 
@@ -25,9 +25,8 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status, Sweeper, Vector
-from hybrid.solvers.host import workspace_of
-from hybrid.solvers.workspace import Array, Steps, Workspace
+from hybrid.solvers.base import Criterion, Progress, Solution, Sweeper, Vector
+from hybrid.solvers.workspace import Array, Workspace
 
 __all__ = [
     "ENCLOSING_VECTORS",
@@ -35,10 +34,8 @@ __all__ = [
     "NEGLIGIBLE",
     "TINY",
     "UNIT",
-    "DirectedSystem",
     "EnclosingMethod",
     "Enclosure",
-    "Outcome",
     "least_closure",
     "settle_tiny",
     "underflow_of",
@@ -122,123 +119,6 @@ class EnclosingMethod(Protocol):
         ...
 
 
-@dataclass
-class Outcome:
-    """How far an enclosing method has come.
-
-    Attributes
-    ----------
-    status : Status
-    iterations : int
-    difference : float
-        The last difference compared with epsilon.
-    """
-
-    status: Status = Status.MAX_ITERATIONS
-    iterations: int = 0
-    difference: float = float("inf")
-
-
-class DirectedSystem:
-    """``x = (M x + b) / diagonal`` where the matrix has its workspace, rounded down and rounded up.
-
-    Parameters
-    ----------
-    matrix, diagonal, b, slack
-        As for `EnclosingMethod.solve`.
-    vectors : int
-        Of the method, for which room is asked.
-
-    Attributes
-    ----------
-    space : Workspace
-    down, up : Steps
-        Steps whose results are never too great, and never too small, but for `underflow`.
-    underflow : float
-        Bound on the absolute error that underflow adds to an element in one step.
-    negligible : float
-        Elements above it are so far from underflow that it counts as one more relative error of rounding.
-    floor : float
-        Elements below it are so near to it that no guess of a bound leaves room for it.
-    is_far : bool
-        Whether b alone keeps all iterates far from underflow.
-    """
-
-    def __init__(
-        self, matrix: Sweeper, diagonal: Vector, b: Vector, slack: float, vectors: int = ENCLOSING_VECTORS
-    ) -> None:
-        self.space = workspace_of(matrix)
-        self.space.reserve(vectors, b.size)
-        self.size, self.slack = b.size, slack
-        self.underflow = underflow_of(diagonal, slack)
-        self.negligible, self.floor = NEGLIGIBLE * self.underflow, FLOOR * self.underflow
-        self._diagonal, self._b = diagonal, b
-        self.is_far = _exceeds(b, 2.0 * self.negligible * float(diagonal.max(initial=0.0)))
-        self._system = self.space.system(diagonal, b)
-        self.down = self._system.relaxation(factor=1.0 + slack)
-        self.up = self._system.relaxation(factor=1.0 - slack)
-
-    def zeros(self) -> Array:
-        """Return a vector of zeros."""
-        return self.space.xp.zeros(self.size)
-
-    def positive_rows(self) -> Array:
-        """Return where the solution is positive, as zeros and ones, shape (n,), float64.
-
-        These are the rows from which the graph of M leads to a positive element of b.
-
-        Notes
-        -----
-        Products with zeros and ones alone, which never underflow.  Time: a product and a look a round, for as
-        many rounds as the graph is deep.
-        """
-        inside = self.space.vector(np.asarray(self._b > 0.0, dtype=np.float64))
-        return least_closure(self.space, inside, self.space.multiply)
-
-    def raised(self, positive: Array) -> Steps:
-        """Return the steps `down` of the system with b raised above the floor in some rows.
-
-        Its solution is no less than that of the system, and above the floor in these rows.
-        """
-        space, xp = self.space, self.space.xp
-        b = space.vector(self._diagonal)
-        with np.errstate(over="ignore"):  # an infinite solution is no bound, and is told as such
-            b *= 4.0 * self.floor
-        xp.maximum(b, space.operand(self._b), out=b)
-        # Not a product: infinity times zero is no number.
-        xp.copyto(b, 0.0, where=positive == 0.0)
-        return self._system.sharing(b).relaxation(factor=1.0 + self.slack)
-
-    def lowered(self, lower: Array, steps: int) -> None:
-        """Take from a lower bound what underflow may have added to it in some steps, in place."""
-        lower -= steps * self.underflow
-        self.space.xp.maximum(lower, 0.0, out=lower)
-
-    def enclosure(
-        self, outcome: Outcome, clock: Clock, lower: Array, upper: Array | None, spare: tuple[Array, Array]
-    ) -> Enclosure:
-        """Return what has been found, brought to the host; both vectors of `spare` are overwritten."""
-        seconds, looks = clock.seconds, self.space.looks
-        middle, scratch = spare
-        if upper is None:
-            middle = lower
-        else:
-            self.space.xp.add(lower, upper, out=middle)
-            middle *= 0.5
-        (residual,) = self.space.read(self._system.residual(middle, scratch))
-        low = self.space.to_host(lower)
-        if upper is None:
-            values, high = low, np.full_like(low, np.inf)
-        else:
-            high = self.space.to_host(upper)
-            settle_tiny(low, high)
-            values = 0.5 * (low + high)
-        return Enclosure(
-            values, outcome.status, outcome.iterations, seconds, outcome.difference, residual, low, high,
-            synchronisations=looks,
-        )  # fmt: skip
-
-
 def width_of(criterion: Criterion, gap: Array, x: Array, xp: Any = np) -> Array:
     """Return the greatest element of `gap`, relative to x unless the criterion is absolute.
 
@@ -288,11 +168,6 @@ def least_closure(space: Workspace, inside: Array, step: Callable[[Array, Array]
         if not more:
             return inside
         inside, reached = reached, inside
-
-
-def _exceeds(x: Vector, limit: float) -> bool:
-    """Whether all elements are greater; most vectors have a small one among the first."""
-    return all(bool((x[i : i + _PART] > limit).all()) for i in range(0, x.size, _PART))
 
 
 def underflow_of(diagonal: Vector, slack: float) -> float:

@@ -1,9 +1,9 @@
 """Interval iteration: the same step from below and from above until the two meet.
 
-For ``f(x) = (M x + b) / diagonal`` with a unique fixed point, iterates from 0 rise and iterates from
-an upper bound fall towards it; their distance bounds the error (Haddad and Monmege, Interval
-iteration algorithm for MDPs and IMDPs, TCS 2018; Baier et al., Ensuring the reliability of your
-model checker, CAV 2017).  Rounding is directed as in `hybrid.solvers.enclosure`.
+For a monotone f with a unique fixed point, iterates from 0 rise and iterates from an upper bound fall
+towards it; their distance bounds the error (Haddad and Monmege, Interval iteration algorithm for MDPs and
+IMDPs, TCS 2018; Baier et al., Ensuring the reliability of your model checker, CAV 2017).  Rounding is
+directed as in `hybrid.solvers.enclosure`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from hybrid.solvers.base import Clock, Criterion, Progress, Status, Sweeper, Vector
-from hybrid.solvers.enclosure import ENCLOSING_VECTORS, DirectedSystem, Enclosure, Outcome
+from hybrid.solvers.bellman import BellmanOperator, Outcome
+from hybrid.solvers.directed_system import DirectedSystem
+from hybrid.solvers.enclosure import ENCLOSING_VECTORS, Enclosure
 from hybrid.solvers.optimistic import Optimistic
 from hybrid.solvers.pace import Pace
 from hybrid.solvers.workspace import Array
@@ -55,37 +57,44 @@ class Interval:
         of epsilon are what double precision allows for, and are returned.
         """
         clock = Clock(progress)
-        system = DirectedSystem(matrix, diagonal, b, slack, self.vectors)
-        space, xp = system.space, system.space.xp
-        if not math.isfinite(system.negligible):
-            zeros = system.zeros()
-            outcome, spare = Outcome(Status.NO_BOUND), (system.zeros(), system.zeros())
-            return system.enclosure(outcome, clock, zeros, None, spare)
+        return self._bounds(DirectedSystem(matrix, diagonal, b, slack, self.vectors), ceiling, clock)
+
+    def bounds(
+        self, operator: BellmanOperator, ceiling: float | None, progress: Progress | None = None
+    ) -> Enclosure:
+        """Do the same for any monotone operator; see `Optimistic.bounds`."""
+        operator.reserve(self.vectors)
+        return self._bounds(operator, ceiling, Clock(progress))
+
+    def _bounds(self, operator: BellmanOperator, ceiling: float | None, clock: Clock) -> Enclosure:
+        space = operator.space
+        if not math.isfinite(operator.negligible):
+            outcome, spare = Outcome(Status.NO_BOUND), (operator.zeros(), operator.zeros())
+            return operator.enclosure(outcome, clock, operator.zeros(), None, spare)
         if ceiling is None:
             coarse = Optimistic(replace(self.criterion, epsilon=_COARSE, absolute=False))
-            found = coarse.bracket(system, clock)
+            found = coarse.bracket(operator, clock)
             if found.upper is None:
-                return system.enclosure(found.outcome, clock, found.lower, None, found.spare)
+                return operator.enclosure(found.outcome, clock, found.lower, None, found.spare)
             lows, highs = (found.lower, found.spare[0]), (found.upper, found.spare[1])
             done = found.outcome.iterations
         else:
-            above = system.zeros()
+            above = operator.zeros()
             above += ceiling
-            lows, highs, done = (system.zeros(), xp.empty(b.size)), (above, xp.empty(b.size)), 0
+            lows, highs, done = (operator.zeros(), operator.zeros()), (above, operator.zeros()), 0
         outcome, pace = Outcome(iterations=done), Pace(space.stride)
+        down, up = operator.down, operator.up
         made = measured = 0
         while outcome.iterations < self.criterion.max_iterations:
             count = pace.steps(self.criterion.max_iterations - outcome.iterations)
-            system.down.sweep(lows, made, count)
-            system.up.sweep(highs, made, count)
+            down.sweep(lows, made, count)
+            up.sweep(highs, made, count)
             made += count
             outcome.iterations += count
             x, above = lows[made % 2], highs[made % 2]
             due = made - measured >= _CHECK_EVERY
             questions = (space.distance(x, above),) if due else ()
-            size, below_moves, _, above_moves, *distance = space.read(
-                system.down.changes, system.up.changes, *questions
-            )
+            size, below_moves, _, above_moves, *distance = space.read(down.changes, up.changes, *questions)
             if not math.isfinite(size):
                 outcome.status = Status.DIVERGED
                 break
@@ -100,12 +109,12 @@ class Interval:
                 pace.look(made, outcome.difference, self.criterion.epsilon)
             clock.tick(outcome.iterations, outcome.difference)
         k = made % 2
-        self._widen(system, lows[k], highs[k], highs[1 - k], outcome, ceiling)
-        return system.enclosure(outcome, clock, lows[k], highs[k], (lows[1 - k], highs[1 - k]))
+        self._widen(operator, lows[k], highs[k], highs[1 - k], outcome, ceiling)
+        return operator.enclosure(outcome, clock, lows[k], highs[k], (lows[1 - k], highs[1 - k]))
 
     def _widen(
         self,
-        system: DirectedSystem,
+        operator: BellmanOperator,
         lower: Array,
         upper: Array,
         spare: Array,
@@ -113,11 +122,11 @@ class Interval:
         ceiling: float | None,
     ) -> None:
         """Add to the bounds what underflow may have cost, and cut them to what is known."""
-        space, xp = system.space, system.space.xp
-        if not (system.is_far or space.read(space.extremes(lower)[0])[0] > system.negligible):
-            spare[...] = system.positive_rows()
-            system.lowered(lower, outcome.iterations)
-            upper += outcome.iterations * system.underflow
+        xp = operator.space.xp
+        if operator.is_near_underflow(lower):
+            spare[...] = operator.positive()
+            operator.lowered(lower, outcome.iterations)
+            upper += outcome.iterations * operator.underflow
             xp.copyto(upper, 0.0, where=spare == 0.0)  # not a product: infinity times zero is no number
         if ceiling is not None:
             xp.minimum(upper, ceiling, out=upper)

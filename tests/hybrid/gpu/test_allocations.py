@@ -17,7 +17,7 @@ from hybrid.operators.inject import inject
 from hybrid.operators.offers import Offer
 from hybrid.run.options import CheckOptions
 from hybrid.solvers import BiCGStab, Criterion, Gain, Interval, Jacobi, Optimistic, Power
-from hybrid.solvers.choice_solvers import ValueIteration
+from hybrid.solvers.value_iteration import ValueIteration
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 from tests.helpers import from_dense
 from tests.hybrid.gpu.allocations import CountingModule, memory_at_looks

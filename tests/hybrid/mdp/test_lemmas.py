@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.solvers import Criterion, Status
-from hybrid.solvers.choice_solvers import Intervals, OptimisticIteration
+from hybrid.solvers import Criterion, Interval, Optimistic, Status
 from mtbdd.model import SymbolicModel
 from tests.hybrid.mdp import optima
 from tests.hybrid.mdp.models import SLOW_WAY
@@ -221,7 +220,7 @@ def test_an_upper_bound_that_is_not_inductive_in_every_row_is_not_accepted(
             guesses.append((x.copy(), out.copy()))
 
     system.improve = failing  # type: ignore[method-assign]
-    found = OptimisticIteration(Criterion(1e-4)).solve(system, None)
+    found = Optimistic(Criterion(1e-4)).bounds(system, None)
     assert found.status is Status.CONVERGED
     assert len(guesses) > failures
     guess, image = guesses[-1]
@@ -233,7 +232,7 @@ def test_an_upper_bound_that_is_not_inductive_in_every_row_is_not_accepted(
 def test_interval_iteration_keeps_a_known_ceiling() -> None:
     slow = build(SLOW_WAY + 'label "open" = x<2; label "won" = x=2;')
     for limit in (1, 2, 5):
-        found = Intervals(Criterion(1e-9, max_iterations=limit)).solve(
+        found = Interval(Criterion(1e-9, max_iterations=limit)).bounds(
             _reaching(slow, "open", "won", True), 1.0
         )
         assert (found.lower <= 0.6).all()

@@ -10,9 +10,9 @@ import pytest
 from hybrid.operators.hybrid_choices import hybrid_choices
 from hybrid.operators.offers import choice_slack, flow_into, offers_of
 from hybrid.run.options import CheckOptions
-from hybrid.solvers import Criterion, Status
+from hybrid.solvers import Criterion, Interval, Optimistic, Status
 from hybrid.solvers.choice_operator import ChoiceOperator
-from hybrid.solvers.choice_solvers import Intervals, OptimisticIteration, ValueIteration
+from hybrid.solvers.value_iteration import ValueIteration
 from mtbdd.model import SymbolicModel
 from mtbdd.states import index_states
 from tests.hybrid.mdp.models import SLOW_WAY, WAITING_ROOM
@@ -39,15 +39,15 @@ def slow() -> SymbolicModel:
     return build(SLOW_WAY + 'label "open" = x<2; label "won" = x=2;')
 
 
-@pytest.mark.parametrize("method", [OptimisticIteration(), Intervals()])
+@pytest.mark.parametrize("method", [Optimistic(), Interval()])
 @pytest.mark.parametrize(("maximise", "exact"), [(True, 0.6), (False, 0.25)])
 @pytest.mark.parametrize("epsilon", [1e-3, 1e-8, 1e-12, 1e-15])
 @pytest.mark.parametrize("absolute", [True, False])
 def test_bounds_hold_and_are_as_close_as_asked(
-    slow: SymbolicModel, method: Intervals, maximise: bool, exact: float, epsilon: float, absolute: bool
+    slow: SymbolicModel, method: Interval, maximise: bool, exact: float, epsilon: float, absolute: bool
 ) -> None:
     system = _reaching(slow, "open", "won", maximise)
-    found = replace(method, criterion=Criterion(epsilon, absolute)).solve(system, 1.0)
+    found = replace(method, criterion=Criterion(epsilon, absolute)).bounds(system, 1.0)
     assert found.status is Status.CONVERGED
     assert (found.lower <= exact).all() and (exact <= found.upper).all()
     # Beyond a few hundred units of rounding double precision has no more to give.
@@ -62,14 +62,14 @@ def test_an_end_component_left_in_is_no_answer() -> None:
     model = build(WAITING_ROOM + 'label "open" = x<2; label "won" = x=2;')
     system = _reaching(model, "open", "won", True)
     criterion = Criterion(1e-6, max_iterations=400)
-    for method in (OptimisticIteration(criterion), Intervals(criterion)):
-        assert method.solve(system, 1.0).status is not Status.CONVERGED
+    for method in (Optimistic(criterion), Interval(criterion)):
+        assert method.bounds(system, 1.0).status is not Status.CONVERGED
 
 
-@pytest.mark.parametrize("method", [OptimisticIteration, Intervals, ValueIteration])
-def test_the_limit_ends_every_method(slow: SymbolicModel, method: type[Intervals]) -> None:
+@pytest.mark.parametrize("method", [Optimistic, Interval, ValueIteration])
+def test_the_limit_ends_every_method(slow: SymbolicModel, method: type[Interval]) -> None:
     system = _reaching(slow, "open", "won", True)
     solver = method(Criterion(1e-12, max_iterations=5))
-    found = solver.solve(system) if isinstance(solver, ValueIteration) else solver.solve(system, 1.0)
+    found = solver.solve(system) if isinstance(solver, ValueIteration) else solver.bounds(system, 1.0)
     assert found.status is Status.MAX_ITERATIONS
     assert found.iterations >= 5

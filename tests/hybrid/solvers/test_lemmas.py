@@ -11,7 +11,9 @@ from scipy.stats import poisson
 
 from hybrid.cpu.csr import CsrMatrix
 from hybrid.solvers import Criterion, Gain, Interval, Optimistic, Status
-from hybrid.solvers.enclosure import UNIT, DirectedSystem, Outcome
+from hybrid.solvers.bellman import Outcome
+from hybrid.solvers.directed_system import DirectedSystem
+from hybrid.solvers.enclosure import ENCLOSING_VECTORS, UNIT
 from hybrid.solvers.poisson import poisson_weights
 from tests.hybrid.solvers.test_enclosures import exact_solution
 from tests.hybrid.solvers.test_solvers import Dense, linear_system
@@ -173,7 +175,7 @@ def test_the_slack_of_poisson_weights_covers_their_rounding(mean):
 def test_right_hand_sides_stay_zero_where_the_solution_is_even_if_floors_overflow() -> None:
     matrix = CsrMatrix(sp.csr_array(np.array([[0.0, 1e-300], [0.0, 0.0]])))
     diagonal, b = np.array([1e308, 1e-300]), np.array([0.0, 1e-305])
-    system = DirectedSystem(matrix, diagonal, b, 2.0**-50)
+    system = DirectedSystem(matrix, diagonal, b, 2.0**-50, ENCLOSING_VECTORS)
     with np.errstate(over="ignore"):
         assert np.isinf(4.0 * system.floor * diagonal[0])
     pair = np.zeros(2), np.zeros(2)
@@ -186,8 +188,18 @@ def test_zeros_that_the_graph_knows_stay_zero_where_upper_bounds_overflow() -> N
     """Infinity times zero is no number."""
     matrix = CsrMatrix(sp.csr_array(np.array([[0.5, 0.0], [0.0, 0.0]])))
     diagonal, b = np.ones(2), np.array([0.0, 1e-308])
-    system = DirectedSystem(matrix, diagonal, b, 2.0**-50)
+    system = DirectedSystem(matrix, diagonal, b, 2.0**-50, ENCLOSING_VECTORS)
     lower, upper = np.array([0.0, 1e-308]), np.array([np.inf, 1.0])
     Interval(Criterion(1e-6))._widen(system, lower, upper, np.empty(2), Outcome(iterations=3), None)
     assert upper[0] == 0.0
     assert 0.0 < lower[1] < 1e-308 < upper[1]
+
+
+def test_bounds_of_a_raised_solution_that_are_too_far_apart_are_not_told() -> None:
+    """A value lies so near to underflow that its guess is thousands of times as great."""
+    matrix = CsrMatrix(sp.csr_array(np.array([[0.0, 0.0], [0.0, 0.5]])))
+    diagonal, b = np.array([1e-30, 1.0]), np.array([1e-310, 0.25])
+    found = Optimistic(Criterion(1e-6)).solve(matrix, diagonal, b, 2.0**-50, None)
+    assert found.status is Status.NO_BOUND
+    assert np.isinf(found.upper).all()
+    assert 0.0 < found.lower[0] <= 1e-280

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import hybrid.solvers.choice_solvers as choices
 from hybrid.cpu.csr import CsrMatrix
 from hybrid.operators.inject import HybridMatrix, inject
 from hybrid.solvers import (
@@ -25,6 +24,8 @@ from hybrid.solvers import (
     Topological,
 )
 from hybrid.solvers.base import DEFAULT_VECTORS, LEAST_VECTORS
+from hybrid.solvers.choice_operator import BOUND_VECTORS
+from hybrid.solvers.value_iteration import ValueIteration
 from tests.model_checks import build
 
 SIZE = 1 << 17
@@ -110,4 +111,4 @@ def test_averages(matrix: Any) -> None:
 def test_what_admission_counts_is_what_methods_hold() -> None:
     assert min(m.vectors for m in (*ESTIMATES, *ENCLOSING, Gain, Topological)) == LEAST_VECTORS
     assert max(m.vectors for m in (Optimistic, Gain, Topological)) == DEFAULT_VECTORS
-    assert choices.ValueIteration.vectors < choices.Intervals.vectors == choices.OptimisticIteration.vectors
+    assert ValueIteration.vectors < BOUND_VECTORS == Optimistic.vectors

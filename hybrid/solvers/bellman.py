@@ -1,0 +1,178 @@
+"""Monotone equations ``x = f(x)`` with rounding directed: what methods with bounds see of a system.
+
+f is ``x -> (M x + b) / diagonal`` (:class:`hybrid.solvers.directed_system.DirectedSystem`) or, over
+choices, ``x -> opt over i of (A_i x + b_i)`` (:class:`hybrid.solvers.choice_operator.ChoiceOperator`), all
+numbers non-negative.  A chain is a decision process with one layer; the first form divides by its diagonal
+in the same pass.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Protocol
+
+from hybrid.solvers.base import Clock, Criterion, Status
+from hybrid.solvers.enclosure import FLOOR, NEGLIGIBLE, Enclosure, settle_tiny
+from hybrid.solvers.workspace import Array, Pair, Steps, Workspace
+
+__all__ = ["BellmanOperator", "Guess", "Outcome"]
+
+
+@dataclass
+class Outcome:
+    """How far a method with bounds has come.
+
+    Attributes
+    ----------
+    status : Status
+    iterations : int
+    difference : float
+        The last difference compared with epsilon.
+    """
+
+    status: Status = Status.MAX_ITERATIONS
+    iterations: int = 0
+    difference: float = float("inf")
+
+
+class Guess(Protocol):
+    """Finds upper bounds close to iterates from below, and verifies them.
+
+    Attributes
+    ----------
+    total : array, shape (n,), or None
+        Every iterate that a step starts from is added to it.
+    """
+
+    @property
+    def total(self) -> Array | None: ...  # noqa: D102
+
+    def difference(self, absolute: float, relative: float) -> float:
+        """Return the change of a step that is compared with the target."""
+
+    def verified(
+        self, x: Array, y: Array, made: int, outcome: Outcome, positive: Array | None
+    ) -> float | None:
+        """Leave a verified upper bound close to x in y and return None, or the difference to go on to.
+
+        Parameters
+        ----------
+        made : int
+            Steps behind x.
+        outcome : Outcome
+            Its difference is that of the last step; steps of its own are added to its iterations.
+        positive : array, shape (n,), or None
+            Where underflow counts, ones where the solution is positive.
+        """
+
+    def restart(self) -> None:
+        """Forget the iterates; the next ones begin at 0."""
+
+    def spare(self) -> Pair:
+        """Return two vectors that are free from now on."""
+
+
+class BellmanOperator(ABC):
+    """``x -> f(x)`` where its matrix has its workspace, rounded down and rounded up.
+
+    Parameters
+    ----------
+    space : Workspace
+    size : int
+        n
+    slack : float
+        Bound on the relative error of one step, operands included.
+    underflow : float
+        Bound on the absolute error that underflow adds to an element in one step.
+    is_far : bool
+        Whether all iterates are known to be far from underflow.
+
+    Attributes
+    ----------
+    negligible : float
+        Elements above it are so far from underflow that it counts as one more relative error of rounding.
+    floor : float
+        Elements below it are so near to it that no guess of a bound leaves room for it.
+    """
+
+    def __init__(
+        self, space: Workspace, size: int, slack: float, underflow: float, is_far: bool = False
+    ) -> None:
+        self.space, self.size, self.slack, self.underflow, self.is_far = space, size, slack, underflow, is_far
+        self.negligible, self.floor = NEGLIGIBLE * underflow, FLOOR * underflow
+
+    @property
+    @abstractmethod
+    def down(self) -> Steps:
+        """Steps whose results are never too great, but for `underflow`."""
+
+    @property
+    @abstractmethod
+    def up(self) -> Steps:
+        """Steps whose results are never too small, but for `underflow`."""
+
+    @abstractmethod
+    def positive(self) -> Array:
+        """Return where the solution is positive, as zeros and ones, shape (n,), float64.
+
+        Notes
+        -----
+        Steps of zeros and ones alone, which never underflow.  Time: a step and a look a round, for as many
+        rounds as the graph is deep.
+        """
+
+    @abstractmethod
+    def raised(self, positive: Array) -> Steps:
+        """Return steps `down` whose solution is no less, and above the floor where it is positive."""
+
+    @abstractmethod
+    def residual(self, x: Array, scratch: Array) -> float:
+        """Return how far x is from solving the equation, from a fresh step written to `scratch`."""
+
+    @abstractmethod
+    def guess(self, criterion: Criterion) -> Guess:
+        """Return what finds upper bounds close to iterates from below."""
+
+    def reserve(self, vectors: int) -> None:
+        """Ask for the room that a method with so many vectors takes; see `Workspace.reserve`."""
+        self.space.reserve(vectors, self.size)
+
+    def zeros(self) -> Array:
+        """Return a vector of zeros."""
+        return self.space.xp.zeros(self.size)
+
+    def is_near_underflow(self, x: Array) -> bool:
+        """Whether some element is zero, or so small that underflow is more than one error of rounding."""
+        if self.is_far or self.size == 0:
+            return False
+        return not self.space.read(self.space.extremes(x)[0])[0] > self.negligible
+
+    def lowered(self, lower: Array, steps: int) -> None:
+        """Take from a lower bound what underflow may have added to it in some steps, in place."""
+        lower -= steps * self.underflow
+        self.space.xp.maximum(lower, 0.0, out=lower)
+
+    def enclosure(
+        self, outcome: Outcome, clock: Clock, lower: Array, upper: Array | None, spare: Pair
+    ) -> Enclosure:
+        """Return what has been found, brought to the host; both vectors of `spare` are overwritten."""
+        seconds, looks = clock.seconds, self.space.looks
+        middle, scratch = spare
+        if upper is None:
+            middle = lower
+        else:
+            self.space.xp.add(lower, upper, out=middle)
+            middle *= 0.5
+        residual = self.residual(middle, scratch)
+        low = self.space.to_host(lower)
+        if upper is None:
+            values, high = low, low + float("inf")
+        else:
+            high = self.space.to_host(upper)
+            settle_tiny(low, high)
+            values = 0.5 * (low + high)
+        return Enclosure(
+            values, outcome.status, outcome.iterations, seconds, outcome.difference, residual, low, high,
+            synchronisations=looks,
+        )  # fmt: skip

@@ -1,0 +1,77 @@
+"""``x = (M x + b) / diagonal``, rounded down and rounded up."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hybrid.solvers.base import Criterion, Sweeper, Vector
+from hybrid.solvers.bellman import BellmanOperator
+from hybrid.solvers.enclosure import NEGLIGIBLE, least_closure, underflow_of
+from hybrid.solvers.host import workspace_of
+from hybrid.solvers.sum_guess import SumGuess
+from hybrid.solvers.workspace import Array, Steps
+
+__all__ = ["DirectedSystem"]
+
+_PART = 1 << 20  # elements compared together: bounds the temporary memory
+
+
+class DirectedSystem(BellmanOperator):
+    """See `BellmanOperator`.
+
+    Parameters
+    ----------
+    matrix, diagonal, b, slack
+        As for :class:`hybrid.solvers.enclosure.EnclosingMethod`.
+    vectors : int
+        Of the method, for which room is asked before anything is copied.
+    """
+
+    def __init__(self, matrix: Sweeper, diagonal: Vector, b: Vector, slack: float, vectors: int) -> None:
+        space = workspace_of(matrix)
+        space.reserve(vectors, b.size)
+        super().__init__(space, b.size, slack, underflow_of(diagonal, slack))
+        self.is_far = _exceeds(b, 2.0 * NEGLIGIBLE * self.underflow * float(diagonal.max(initial=0.0)))
+        self._diagonal, self._b = diagonal, b
+        self._system = space.system(diagonal, b)
+        self._down = self._system.relaxation(factor=1.0 + slack)
+        self._up = self._system.relaxation(factor=1.0 - slack)
+
+    @property
+    def down(self) -> Steps:
+        """See `BellmanOperator.down`."""
+        return self._down
+
+    @property
+    def up(self) -> Steps:
+        """See `BellmanOperator.up`."""
+        return self._up
+
+    def positive(self) -> Array:
+        """See `BellmanOperator.positive`: rows from which M leads to a positive element of b."""
+        inside = self.space.vector(np.asarray(self._b > 0.0, dtype=np.float64))
+        return least_closure(self.space, inside, self.space.multiply)
+
+    def raised(self, positive: Array) -> Steps:
+        """See `BellmanOperator.raised`: b is raised above the floor in the rows that are positive."""
+        space, xp = self.space, self.space.xp
+        b = space.vector(self._diagonal)
+        with np.errstate(over="ignore"):  # an infinite solution is no bound, and is told as such
+            b *= 4.0 * self.floor
+        xp.maximum(b, space.operand(self._b), out=b)
+        # Not a product: infinity times zero is no number.
+        xp.copyto(b, 0.0, where=positive == 0.0)
+        return self._system.sharing(b).relaxation(factor=1.0 + self.slack)
+
+    def residual(self, x: Array, scratch: Array) -> float:
+        """See `BellmanOperator.residual`: the greatest ``|M x + b - diagonal * x|``."""
+        return self.space.read(self._system.residual(x, scratch))[0]
+
+    def guess(self, criterion: Criterion) -> SumGuess:
+        """See `BellmanOperator.guess`."""
+        return SumGuess(self, criterion)
+
+
+def _exceeds(x: Vector, limit: float) -> bool:
+    """Whether all elements are greater; most vectors have a small one among the first."""
+    return all(bool((x[i : i + _PART] > limit).all()) for i in range(0, x.size, _PART))

@@ -1,0 +1,144 @@
+"""Guesses of upper bounds in the shape of what a step adds up to, over choices.
+
+Let v > 0 and ``w >= v + A_i w`` for the choices i that matter: all of them for a maximum, those of a best
+policy at x for a minimum.  With ``f(x) - x <= c v`` then ``f(x + c w) <= f(x) + c max_i A_i w <= x + c w``,
+so that x + c w is an upper bound, and c w its distance from x.  For v = x it is relative to x.  Such a w
+comes from iterates ``w_{k+1} = v + opt A_i w_k`` from v: as soon as they grow by v / 2 at most, 2 w_k is
+one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+from hybrid.solvers.base import Criterion
+from hybrid.solvers.bellman import Outcome
+from hybrid.solvers.enclosure import width_of
+from hybrid.solvers.workspace import Array, Pair, Workspace
+
+__all__ = ["WeightGuess"]
+
+_GUESSES = 4  # tries with a doubled c before more iterations are made
+_LAST_GUESSES = 40  # the same where more iterations would change nothing
+_CHECK_EVERY = 8  # steps between measurements that cost passes of their own
+
+
+class Choices(Protocol):
+    """Steps over choices; see :class:`hybrid.solvers.choice_operator.ChoiceOperator`."""
+
+    space: Workspace
+    size: int
+    slack: float
+    underflow: float
+    maximise: bool
+
+    def improve(
+        self,
+        x: Array,
+        out: Array,
+        factor: float = 1.0,
+        *,
+        shape: Array | None = None,
+        policy: Array | None = None,
+    ) -> None:
+        """Queue a step."""
+
+    def choose(self, x: Array) -> Array:
+        """Return the layer whose choice is best at x in every state."""
+
+
+class WeightGuess:
+    """See :class:`hybrid.solvers.bellman.Guess`; the weights w serve until choices or precision change."""
+
+    total: None = None
+
+    def __init__(self, system: Choices, criterion: Criterion) -> None:
+        self._system, self._criterion = system, criterion
+        self._guess = system.space.xp.empty(system.size)
+        self._weights: Array | None = None
+        self._policy: Array | None = None
+
+    def difference(self, absolute: float, relative: float) -> float:
+        """See `Guess.difference`."""
+        return self._criterion.difference(absolute, relative)
+
+    def restart(self) -> None:
+        """See `Guess.restart`: weights do not depend on where iterates began."""
+
+    def spare(self) -> Pair:
+        """See `Guess.spare`."""
+        self._weights = self._policy = None
+        return self._guess, self._system.space.xp.empty(self._system.size)
+
+    def verified(
+        self, x: Array, y: Array, made: int, outcome: Outcome, positive: Array | None
+    ) -> float | None:
+        """See `Guess.verified`."""
+        system, space, xp = self._system, self._system.space, self._system.space.xp
+        epsilon, difference = self._criterion.epsilon, outcome.difference
+        size = 1.0
+        if self._criterion.absolute:
+            (size,) = space.read(x.max()) if system.size else (0.0,)
+        floor = 8.0 * system.slack * size
+        exhausted = difference == 0.0 or difference <= floor
+        weights = self._guess_vector(x, outcome)
+        if weights is None:
+            return difference / 16.0
+        (reach,) = space.read(width_of(self._criterion, weights, x, xp))
+        if not math.isfinite(reach):
+            # Some value was still zero when the weights were found.
+            self._weights = None
+            return difference / 16.0
+        wanted = max(0.5 * epsilon / reach - floor, floor) if reach > 0 else epsilon
+        c = 1.01 * (difference + floor) / max(1.0 - 8.0 * system.slack * reach, 0.5)
+        if c * reach > epsilon and not exhausted:
+            return wanted
+        for _ in range(_LAST_GUESSES if exhausted else _GUESSES):
+            xp.multiply(weights, c, out=self._guess)
+            self._guess += x
+            system.improve(self._guess, y, 1.0 / (1.0 - system.slack))
+            outcome.iterations += 1
+            if positive is not None:
+                space.add_scaled(system.underflow, positive, y)
+            (inductive,) = space.read((y <= self._guess).all())
+            if inductive:
+                # One more step from an inductive bound is a better bound.
+                xp.maximum(y, x, out=y)
+                return None
+            c *= 2.0
+        self._weights = None
+        return 0.25 * difference
+
+    def _guess_vector(self, x: Array, outcome: Outcome) -> Array | None:
+        """Return w for this x, or None if its iterates do not settle: choices best so far lead nowhere."""
+        system, space, xp = self._system, self._system.space, self._system.space.xp
+        policy = None
+        if not system.maximise:
+            policy = system.choose(x)
+            if self._policy is not None and not space.read((policy == self._policy).all())[0]:
+                self._weights = None
+            self._policy = policy
+        if self._weights is not None:
+            return self._weights
+        v = xp.ones(system.size) if self._criterion.absolute else x.copy()
+        pair: Pair = v.copy(), xp.empty(system.size)
+        rest = self._criterion.max_iterations - outcome.iterations
+        limit = rest if system.maximise else min(rest, 4 * outcome.iterations + 1000)
+        made = 0
+        while made < limit:
+            for _ in range(_CHECK_EVERY):
+                system.improve(pair[made % 2], pair[1 - made % 2], shape=v, policy=policy)
+                made += 1
+            w, before = pair[made % 2], pair[1 - made % 2]
+            xp.subtract(w, before, out=before)
+            (growth,) = space.read(width_of(self._criterion, before, v, xp))
+            if growth <= 0.5:
+                outcome.iterations += made
+                w *= 2.0
+                self._weights = w
+                return w
+            if not math.isfinite(growth):
+                break
+        outcome.iterations += made
+        return None
