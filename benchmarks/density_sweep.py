@@ -1,13 +1,13 @@
-"""002's experiments: Jacobi and BiCGStab on CPU and GPU, on random matrices and on two programs' chains.
+"""[CB12]'s experiments: Jacobi and BiCGStab on CPU and GPU, on random matrices and on two programs' chains.
 
 Usage: python benchmarks/density_sweep.py [--parts chains,twins,random,large] [--trials K] [--seconds S]
        [--solve-seconds S] [--backends cpu,gpu] [--quick] [--resume] [--out FILE.json]
 
-``random``: diagonally dominant matrices of random integers, three sizes, growing density (002 section 6,
+``random``: diagonally dominant matrices of random integers, three sizes, growing density ([CB12] §6,
 figure 1); 10 % density at growing sizes (figures 2 and 3).
 ``chains``: ``(I - P) x = b`` over S? for the biased die (Table 1's sizes and entries exactly) and for random
 quick sort (sizes near Table 1's, for its chains come out of another search).
-``twins``: random matrices with exactly the sizes and entries of Table 1 (002 section 7.1).
+``twins``: random matrices with exactly the sizes and entries of Table 1 ([CB12] §7.1).
 ``large``: the biased die at sizes that a card of today needs to be busy.
 
 Every trial has a matrix of its own in ``random`` and ``twins``; times are means of solutions to a relative
@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-# Before NumPy is loaded: 002's sequential methods have one core, and SciPy's products use no more.
+# Before NumPy is loaded: [CB12]'s sequential methods have one core, and SciPy's products use no more.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
@@ -61,7 +61,7 @@ TABLE_1_DIE = ((667, 1333), (1333, 2665), (2000, 3999), (2668, 5335), (3647, 729
                (5647, 11293), (6647, 13293), (7647, 15293))  # fmt: skip
 TABLE_1_SORT = ((92, 211), (118, 263), (142, 312), (173, 379), (198, 430), (228, 491), (250, 536), (284, 606),
                 (313, 669))  # fmt: skip
-"""Sizes and entries of 002's Table 1."""
+"""Sizes and entries of [CB12]'s Table 1."""
 
 SORTS = ((18, 135), (20, 170), (21, 188), (23, 231), (23, 228), (23, 226), (23, 224), (23, 68), (23, 221))
 """Elements and comparisons allowed whose S? is nearest to the sizes of Table 1."""
@@ -70,7 +70,7 @@ LARGE = (30_001, 100_001, 300_001, 1_000_001)
 
 
 def random_matrix(rng: np.random.Generator, n: int, entries: int) -> CsrArrays:
-    """Return a diagonally dominant matrix of positive integers at random places (002 section 6).
+    """Return a diagonally dominant matrix of positive integers at random places ([CB12] §6).
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--parts", default="chains,twins,random,large", help="separated by commas")
-    parser.add_argument("--trials", type=int, default=5, help="solutions a row (002 has 20 to 40)")
+    parser.add_argument("--trials", type=int, default=5, help="solutions a row ([CB12] has 20 to 40)")
     parser.add_argument("--backends", default="cpu,gpu", help="separated by commas")
     parser.add_argument("--seconds", type=float, help="begin no row after this time")
     parser.add_argument("--solve-seconds", type=float, default=2.0, help="longest single solution")

@@ -37,7 +37,7 @@ CASES = (
     ("tandem", "c=2047"), ("kanban", "t=5"), ("fms", "n=7"), ("fms", "n=8"), ("polling", "N=17"),
     ("polling", "N=18"),
 )  # fmt: skip
-"""The instances of 000 table 1."""
+"""The instances of [WB13] table 1."""
 
 QUICK = (
     ("herman", "N=9"), ("cluster", "N=64"), ("tandem", "c=255"), ("kanban", "t=3"), ("fms", "n=4"),

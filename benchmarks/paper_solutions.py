@@ -1,4 +1,4 @@
-"""Whole solutions for 001's tables: property 1 of three models, and a time-bounded until."""
+"""Whole solutions for [BESW10]'s tables: property 1 of three models, and a time-bounded until."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STORAGES = ("msr", "msr-scan", "auto", "cusparse")
 """M1, M2, what the explicit engine takes by itself, and the library."""
 
 BOUNDED = "P=? [ F<={time:g} sc=c ]"
-"""001 names property 3 of tandem's file without printing it; this is a bounded until over the same chain."""
+"""[BESW10] names property 3 of tandem's file unprinted; this is a bounded until over the same chain."""
 
 EPSILON = 1e-6
 LIMIT = 1_000_000
@@ -57,7 +57,7 @@ def _label(model: hybrid.SymbolicModel, name: str) -> Any:
 
 
 def measure_solve(row: dict[str, Any], name: str, size: int, run_seconds: float) -> None:
-    """Fill a row of 001's table II."""
+    """Fill a row of [BESW10]'s table II."""
     device = current_device()
     matrix, diagonal, b, start, omega = system_of(name, size)
     row.update(states=matrix.n_rows, method="jor" if omega != 1.0 else "jacobi", epsilon=EPSILON)
@@ -126,7 +126,7 @@ def within(
 
 
 def measure_bounded(row: dict[str, Any], size: int, run_seconds: float) -> None:
-    """Fill a row of 001's table III."""
+    """Fill a row of [BESW10]'s table III."""
     model = example("tandem", size)
     row.update(states=model.n_states, property=BOUNDED.format(time=1))
 

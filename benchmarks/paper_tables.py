@@ -1,15 +1,15 @@
-"""The tables of 000 (1 to 5) and of 001 (II and III) on one card, and the hybrid engine beside them.
+"""The tables of [WB13] (1 to 5) and of [BESW10] (II and III) on one card, and the hybrid engine beside them.
 
 Usage: python benchmarks/paper_tables.py [--only MODEL ...] [--tables spmv,solve,bounded] [--all-formats]
        [--seconds S] [--run-seconds S] [--quick] [--resume] [--out FILE.json]
 
-``spmv``: 000's formats and those of today that are fastest on its models, on the original and on the
-breadth-first matrix: bytes, time of a product (device events, medians), time of the iterations that 000
+``spmv``: [WB13]'s formats and those of today that are fastest on its models, on the original and on the
+breadth-first matrix: bytes, time of a product (device events, medians), time of the iterations that [WB13]
 counts; measures of both structures; the hybrid engine's product and bytes. --all-formats measures the rest
 of `gpu_kernels.formats.FORMATS`, too.
-``solve``: 001's table II, whole solutions of property 1: one core with SciPy's CSR product, the methods M1
+``solve``: [BESW10] table II, whole solutions of property 1: one core with SciPy's CSR product, the methods M1
 and M2, the format that the explicit engine takes, cuSPARSE, and the hybrid engine on the CPU and on the GPU.
-``bounded``: 001's table III, a time-bounded until on tandem: the hybrid engine on the CPU and on the GPU, the
+``bounded``: [BESW10] table III, a time-bounded until on tandem: the hybrid engine on CPU and GPU, the
 explicit engine on the GPU.
 
 A matrix is extracted from the diagram on the device; vectors are random. A solution that would take longer
@@ -45,7 +45,7 @@ TABLE_II_QUICK = (("herman", 5), ("cluster", 8), ("tandem", 15))
 
 PAPER_FORMATS = ("msr", "cmsr", "msr-wl", "msr-hwl", "cmsr-wl", "cmsr-hwl", "cmsr-stream", "csell",
                  "csell-sorted", "delta-csell", "cusparse")  # fmt: skip
-"""000's formats, and those that were fastest on one of its models."""
+"""[WB13]'s formats, and those that were fastest on one of its models."""
 
 
 def product_seconds(device: Device, multiply: Callable[[], None]) -> float:
@@ -89,7 +89,7 @@ def measure_formats(
 def measure_spmv(
     row: dict[str, Any], name: str, size: int, iterations: int, names: Sequence[str] = PAPER_FORMATS
 ) -> None:
-    """Fill a row of 000's tables."""
+    """Fill a row of [WB13]'s tables."""
     device = current_device()
     model = example(name, size)
     transitions = model.transitions

@@ -1,4 +1,4 @@
-"""What 000 and 001 print in their tables: instances, iterations, memory, seconds."""
+"""What [WB13] and [BESW10] print in their tables: instances, iterations, memory, seconds."""
 
 __all__ = ["PAPER_II", "PAPER_SEGMENTS", "PAPER_STANDARD", "TABLE_1", "TABLE_II", "TABLE_III"]
 
@@ -14,9 +14,9 @@ TABLE_1 = (
     ("polling", 17, 3_342_336, 4_732),
     ("polling", 18, 7_077_888, 4_880),
 )
-"""Table 1 of 000: model, instance, states, iterations."""
+"""Table 1 of [WB13]: model, instance, states, iterations."""
 
-# memory in MB and seconds of the original order, then seconds in breadth-first order: tables 2 and 4 of 000
+# memory in MB and seconds of the original order, then seconds breadth-first: tables 2 and 4 of [WB13]
 PAPER_STANDARD = {
     ("herman", 15): ((165, 15.50, 12.46), (55, 8.70, 8.62)),
     ("cluster", 320): ((305, 45.45, 44.79), (146, 20.81, 19.66)),
@@ -29,7 +29,7 @@ PAPER_STANDARD = {
     ("polling", 17): ((295, 77.25, 66.21), (189, 35.65, 41.44)),
     ("polling", 18): ((646, 184.12, 160.77), (414, 80.43, 96.29)),
 }
-# seconds of WL and HWL, original order, then WL and HWL, breadth-first: tables 3 and 5 of 000
+# seconds of WL and HWL, original order, then WL and HWL, breadth-first: tables 3 and 5 of [WB13]
 PAPER_SEGMENTS = {
     ("herman", 15): ((9.90, 3.43, 5.60, 3.43), (5.48, 3.56, 5.60, 3.43)),
     ("cluster", 320): ((21.47, 26.52, 18.35, 25.50), (17.05, 24.57, 15.09, 23.93)),
@@ -46,7 +46,7 @@ PAPER_SEGMENTS = {
 TABLE_II = (("herman", 15), ("tandem", 2047), ("cluster", 464))
 PAPER_II = {"herman": (10.54, 12.84, 3.99), "cluster": (4270.26, 643.85, 807.42),
             "tandem": (3642.62, 384.68, 279.65)}  # fmt: skip
-"""Seconds of 001's table II: sequential, M1 and M2 on one GPU."""
+"""Seconds of [BESW10]'s table II: sequential, M1 and M2 on one GPU."""
 
 TABLE_III = {255: (0.60, 0.79), 511: (7.42, 4.48), 1023: (34.14, 8.20), 2047: (268.31, 54.31)}
-"""Seconds of 001's table III: sequential, M2."""
+"""Seconds of [BESW10]'s table III: sequential, M2."""

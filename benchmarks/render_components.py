@@ -1,4 +1,4 @@
-"""The section of the page of results on components of graphs, after figures 6 to 9 of paper 004."""
+"""The section of the page of results on components of graphs, after figures 6 to 9 of [WKB16]."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def scc_mec(record: dict[str, Any]) -> str:
         "Strongly connected and maximal end components on the card beside one thread of the CPU.  The CPU is "
         "the faster of SciPy and a compiled Tarjan, and for end components a compiled decomposition; times "
         "are milliseconds, gains are without and with transfer.  A variant left out is one that a limit did "
-        "not let begin.  Paper 004 writes F0,u where no states stay in shared memory; that is our FBT1,u.",
+        "not let begin.  [WKB16] writes F0,u where no states stay in shared memory; that is our FBT1,u.",
         _graphs(cases),
         *_figure(6, "Tarjan's algorithm and the published configuration", _figure_6, cases),
         *_figure(7, "configurations of the published search", _figure_7, cases),

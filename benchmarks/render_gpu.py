@@ -130,7 +130,7 @@ def gpu_product(record: dict[str, Any]) -> str:
     parts = [
         "## A product on the GPU",
         "Milliseconds of one product on the device, medians of event times.  `block tasks` is the thesis's "
-        "kernel (003 section 4.4.2.1) at the fastest of the levels measured.  SELL, CSELL and delta-CSELL "
+        "kernel ([Tealdi13] §4.4.2.1) at the fastest of the levels measured.  SELL, CSELL and delta-CSELL "
         "are this project's kernels.  `vectors alone` is a copy of x to y on the same card: what a product "
         "would take if nothing but the vectors moved.  `times best level`: how much longer the level "
         "that the engine chose takes than the fastest of the levels measured.",

@@ -1,4 +1,4 @@
-"""Sections of the page of results on the experiments of 000, 001 and 002."""
+"""Sections of the page of results on the experiments of [WB13], [BESW10] and [CB12]."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LINK = "[`{0}.json`](../benchmarks/results/{0}.json), {1}"
 
 
 def paper_tables(record: dict[str, Any]) -> str:
-    """Return the section on the tables of 000 and 001."""
+    """Return the section on the tables of [WB13] and [BESW10]."""
     rows: dict[str, list[dict[str, Any]]] = {"spmv": [], "solve": [], "bounded": []}
     for row in record["rows"]:
         rows[row["table"]].append(row)
@@ -20,7 +20,7 @@ def paper_tables(record: dict[str, Any]) -> str:
     spmv = [row for row in rows["spmv"] if "bfs" in row]
     if spmv:
         parts += [
-            "Products of the papers' models in the original and in breadth-first order (000 tables 1 to 5), "
+            "Products of the papers' models in the original and breadth-first order ([WB13] tables 1 to 5), "
             "in milliseconds.  Factors are over the row-per-thread kernel on MSR in the original order; in "
             "brackets the paper's, on a GeForce GTX 480.",
             "**Order of the states** (tables 2 and 4)",
@@ -33,13 +33,13 @@ def paper_tables(record: dict[str, Any]) -> str:
         ]
     if rows["solve"]:
         parts += [
-            "**Whole solutions** (001 table II): seconds; `~` marks times extrapolated from some "
+            "**Whole solutions** ([BESW10] table II): seconds; `~` marks times extrapolated from some "
             "iterations.  In brackets the paper's: sequential, M1, M2 on a GeForce 285 GTX.",
             _solutions(rows["solve"]),
         ]
     if rows["bounded"]:
         parts += [
-            "**Time-bounded until** on tandem (001 table III does not print its property; this is "
+            "**Time-bounded until** on tandem ([BESW10] table III does not print its property; this is "
             f"`{rows['bounded'][0].get('property', '')}`): seconds, in brackets the paper's, sequential and "
             "M2; `~` marks times extrapolated from some iterations, the CPU uses all cores.",
             _bounded(rows["bounded"]),
@@ -177,7 +177,7 @@ def _bounded(rows: list[dict[str, Any]]) -> str:
 
 
 def density_sweep(record: dict[str, Any]) -> str:
-    """Return the section on 002's experiments."""
+    """Return the section on [CB12]'s experiments."""
     titles = {
         "random": "**Random diagonally dominant matrices** (figures 1 to 3), the last ones of 10 % density",
         "chains": "**Chains of programs** (figures 4 and 5): biased die with the sizes of Table 1, random "
@@ -188,7 +188,7 @@ def density_sweep(record: dict[str, Any]) -> str:
     parts = [
         "## Jacobi and BiCGStab by density",
         "Milliseconds of a solution of `(I − P) x = b` or `A x = b` to "
-        f"{record['epsilon']:g} (002 sections 6 and 7), iterations in brackets; explicit matrices, SciPy's "
+        f"{record['epsilon']:g} ([CB12] §§6 and 7), iterations in brackets; explicit matrices, SciPy's "
         f"product on one core of the CPU, the format `{record['storage']}` on the GPU.  Set-up is not "
         f"counted.  A solution is given {record['solve_seconds']:g} s; `max iterations` says that it needs "
         "more.",
@@ -249,7 +249,7 @@ def streamed_parts(record: dict[str, Any]) -> str:
     parts = [
         "## Matrices in parts",
         "Milliseconds of a product whose matrix lies in pinned memory of the host and goes to the card in "
-        "parts, through two buffers (001 section II): the copies of all parts alone, the products of all "
+        "parts, through two buffers ([BESW10] §II): the copies of all parts alone, the products of all "
         "parts alone, resident, and the streamed product.  Without overlap that takes the sum of both, with "
         "perfect overlap the greater one.  The last column is from events on both streams: the share of the "
         "products' time in which the copy of another part was under way.",

@@ -17,7 +17,7 @@ def thesis_tables(record: dict[str, Any]) -> str:
     parts = [
         "## The thesis's case studies",
         "Whole solutions by Jacobi's method, relaxed with 0.9 for steady states, to a relative difference "
-        f"of {record['epsilon']:g} (003 figures 5.4 to 5.10).  Seconds are those of the iterations, `whole "
+        f"of {record['epsilon']:g} ([Tealdi13] figs 5.4–5.10).  Seconds are those of the iterations, `whole "
         "s` those of the check once the model is built: analysis, level choice, set-up, and compiling a "
         "kernel where it is needed for the first time.  `~` marks a CPU time extrapolated from some "
         "iterations; the CPU uses all cores.  In brackets what the thesis measured, on one core of a Core i7 "

@@ -1,4 +1,4 @@
-"""A matrix streamed to the card in parts, and whether its copies hide its products (001 section II).
+"""A matrix streamed to the card in parts, and whether its copies hide its products ([BESW10] §II).
 
 Usage: python benchmarks/streamed_parts.py [--only MODEL ...] [--limit BYTES ...] [--seconds S] [--quick]
        [--resume] [--out FILE.json]

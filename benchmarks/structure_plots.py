@@ -1,4 +1,4 @@
-"""Structure of the papers' models before and after breadth-first numbering (000 figures 2 and 3), on the CPU.
+"""Structure of the models of [WB13] before and after breadth-first numbering (its figures 2 and 3).
 
 Usage: python benchmarks/structure_plots.py [--only MODEL ...] [--images FOLDER] [--out FILE.json]
 

@@ -1,4 +1,4 @@
-"""The thesis's tables (003 figures 5.4 to 5.10): whole solutions on the CPU and on the GPU at both levels.
+"""The tables of [Tealdi13] (figures 5.4 to 5.10): whole solutions on CPU and GPU at both levels.
 
 Usage: python benchmarks/thesis_tables.py [--largest] [--only STUDY ...] [--sizes STUDY=N,M ...]
        [--seconds S] [--cpu-seconds S] [--cpu-values FILE.json] [--runs N] [--resume] [--out FILE.json]
@@ -11,7 +11,7 @@ is kept. A solution longer than --repeat-seconds is counted once. A CPU run that
 --cpu-seconds is stopped after some iterations; its time is then that of an iteration times the iterations
 that the GPU needed, and is marked as extrapolated. --cpu-values has answers of CPU runs made elsewhere to
 compare with: a record of this script, or {study: {"value", "iterations", "solve_seconds", "level"}} for the
-largest sizes, with "where" or --cpu-where to say on what. MemB and MemR as 003 section 5.2.3.1 defines them.
+largest sizes, with "where" or --cpu-where to say on what. MemB and MemR as [Tealdi13] §5.2.3.1 defines them.
 The largest sizes of all studies come first, the second largest next; the record is written after each row.
 """
 

@@ -1,4 +1,4 @@
-"""The case studies of the thesis (003 chapter 5): models, sizes, and the seconds that it prints."""
+"""The case studies of the thesis ([Tealdi13] chapter 5): models, sizes, and the seconds that it prints."""
 
 from __future__ import annotations
 

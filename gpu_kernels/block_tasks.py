@@ -1,4 +1,4 @@
-"""The product over tasks of 256 rows as published (003 section 4.4.2.1), the baseline of all others."""
+"""The product over tasks of 256 rows as published ([Tealdi13] §4.4.2.1), the baseline of all others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Array = Any
 
 @dataclass(frozen=True, eq=False)
 class BlockTasks:
-    """Injected submatrices and tasks on the device (003 sections 4.2.1 and 4.4.1.2).
+    """Injected submatrices and tasks on the device ([Tealdi13] §§4.2.1 and 4.4.1.2).
 
     Attributes
     ----------

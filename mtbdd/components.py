@@ -12,7 +12,7 @@ References
 C. Larsen, S. Schmidt, J. Steensgaard, A. Jakobsen, J. van de Pol, A. Pavlogiannis, "A truly symbolic
 linear-time algorithm for SCC decomposition", TACAS 2023.
 arXiv:2505.20748 (symbolic MEC decomposition), for interleaving the withdrawal of choices with the search.
-Paper 004, sections 2.2 to 2.4, for the definitions.
+[WKB16] §§2.2 to 2.4, for the definitions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The offset-labelled MTBDD, stored level by level in arrays.
 
 An offset-labelled MTBDD represents a real matrix over interleaved row and column bits
-(x1 < y1 < x2 < y2 < ...). It differs from a plain MTBDD in two ways (003 section 4.3.2): every
+(x1 < y1 < x2 < y2 < ...). It differs from a plain MTBDD in two ways ([Tealdi13] §4.3.2): every
 inner node carries an offset, and every path to a non-zero terminal visits every level, so that only
 zero may be skipped to. Rows and columns that belong to no state are left out, so the row and column
 of an entry are the sums of the offsets of the nodes that its path leaves by the then edge.
@@ -80,7 +80,7 @@ def distinct_rows(columns: Sequence[NDArray[np.integer]]) -> tuple[Int64Array, I
 
 @dataclass(frozen=True, eq=False)
 class OffsetMTBDD:
-    """A real matrix as an offset-labelled MTBDD (003 section 4.3.2).
+    """A real matrix as an offset-labelled MTBDD ([Tealdi13] §4.3.2).
 
     Attributes
     ----------

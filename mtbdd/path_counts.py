@@ -39,7 +39,7 @@ def count_entries_below(levels: Sequence[Level], terminals: int) -> tuple[Int64A
 
     Notes
     -----
-    Time: O(nodes). A node's count is the sum of its children's, and 1 for a terminal (003 section 4.4.1.1).
+    Time: O(nodes). A node's count is the sum of its children's, and 1 for a terminal ([Tealdi13] §4.4.1.1).
     """
     counts = [np.ones(terminals, np.int64)]
     for level in reversed(levels):

@@ -13,7 +13,7 @@ References
 L. Fleischer, B. Hendrickson, A. Pinar, "On identifying strongly connected components in parallel", IPDPS
 2000, for the division.
 W. McLendon et al., "Finding strongly connected components in distributed graphs", JPDC 2005, for the peeling.
-004, section 2.2, which runs the same division on a graph's transitions.
+[WKB16] §2.2, which runs the same division on a graph's transitions.
 """
 
 from __future__ import annotations

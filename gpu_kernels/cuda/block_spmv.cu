@@ -1,11 +1,11 @@
-// The product over tasks of 256 rows, as published: 003 section 4.4.2.1.
+// The product over tasks of 256 rows, as published: [Tealdi13] §4.4.2.1.
 
 #include "common.cuh"
 
 constexpr int TASK_THREADS = 192;
 constexpr int TASK_ROWS = 256;
 
-// out = M x for a matrix in tasks (003 section 4.4.1.2).
+// out = M x for a matrix in tasks ([Tealdi13] §4.4.1.2).
 //
 // A block does one task: 256 results in shared memory, a warp an instance over its coordinate entries, atomic
 // additions, and at the end the results to global memory. Launch: one block of 192 threads a task. Sums are added

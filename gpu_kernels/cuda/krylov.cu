@@ -16,7 +16,7 @@
 // the grid.
 // Macro besides those of common.cuh:
 //   DIAGONAL_BITS   8, 16 or 64: how the diagonal is held; 0: products are divided by it already
-// Source: van der Vorst, SIAM J. Sci. Stat. Comput. 13, 1992; 002, sections 3.2 and 5.2.
+// Source: van der Vorst, SIAM J. Sci. Stat. Comput. 13, 1992; [CB12] §§3.2 and 5.2.
 
 #include "common.cuh"
 

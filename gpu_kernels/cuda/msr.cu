@@ -10,7 +10,7 @@
 
 #include "common.cuh"
 
-// out = M x, a thread a row: 000 Algorithm 1, 001's method M1. Rows are added from left to right.
+// out = M x, a thread a row: [WB13] Algorithm 1, [BESW10]'s method M1. Rows are added from left to right.
 extern "C" __global__ void __launch_bounds__(256)
 multiply_rows(const INDEX n_rows, const INDEX *__restrict__ row_starts, const int *__restrict__ columns,
               const void *__restrict__ values, const double *__restrict__ table, const double *__restrict__ x,

@@ -1,4 +1,4 @@
-// Products with matrices in warp segments: 000 sections 4.2 and 4.3.
+// Products with matrices in warp segments: [WB13] §§4.2 and 4.3.
 //
 // segment_starts  first element of every segment, and the end
 // columns         column of every element, -1 for padding
@@ -24,7 +24,7 @@ __device__ inline double add_elements(INDEX j, const INDEX end, const INDEX skip
     return total;
 }
 
-// out = M x, a thread a row: 000 Algorithm 2. The last segment has n_remainder rows.
+// out = M x, a thread a row: [WB13] Algorithm 2. The last segment has n_remainder rows.
 extern "C" __global__ void __launch_bounds__(256)
 multiply_warp_segments(const INDEX n_segments, const INDEX n_remainder, const INDEX *__restrict__ segment_starts,
                        const int *__restrict__ columns, const void *__restrict__ values,
@@ -37,7 +37,7 @@ multiply_warp_segments(const INDEX n_segments, const INDEX n_remainder, const IN
     out[i] = add_elements(segment_starts[segment] + lane, segment_starts[segment + 1], skip, columns, values, table, x);
 }
 
-// out = M x, two neighbouring threads a row: 000 Algorithm 3. Where the source passes the second sum through shared
+// out = M x, two neighbouring threads a row: [WB13] Algorithm 3. Where the source passes the second sum through shared
 // memory and relies on threads in step, a shuffle does.
 extern "C" __global__ void __launch_bounds__(256)
 multiply_half_warp_segments(const INDEX n_segments, const INDEX n_remainder, const INDEX *__restrict__ segment_starts,

@@ -1,4 +1,4 @@
-"""Explicit matrix formats and their products: the published ones (000, 001, 002) and today's beside them.
+"""Explicit matrix formats and their products: those of [WB13], [BESW10] and [CB12], and today's.
 
 `FORMATS` names them all. Every format is made from compressed sparse rows by ``from_csr``, goes back by
 ``to_csr``, knows its ``nbytes``, and multiplies by ``multiply``.

@@ -1,4 +1,4 @@
-"""Values of a matrix, plain or by a dictionary of the distinct ones (000 section 5, "compact MSR")."""
+"""Values of a matrix, plain or by a dictionary of the distinct ones ([WB13] §5, "compact MSR")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row-compressed storage: row starts, columns, values (000 section 4.1, 002 section 4)."""
+"""Row-compressed storage: row starts, columns, values ([WB13] §4.1, [CB12] §4)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = Any
 
 @dataclass(frozen=True, eq=False)
 class Msr(ExplicitMatrix):
-    """Entries row after row; the product takes a thread a row (000 Algorithm 1, 001's method M1).
+    """Entries row after row; the product takes a thread a row ([WB13] Algorithm 1, [BESW10]'s method M1).
 
     Arrays that already lie on the device with the right types are shared with the caller.
 

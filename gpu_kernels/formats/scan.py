@@ -1,4 +1,4 @@
-"""Row-compressed storage whose product is a segmented scan over all entries (001 section II, method M2)."""
+"""Row-compressed storage whose product is a segmented scan over all entries ([BESW10] §II, method M2)."""
 
 from __future__ import annotations
 

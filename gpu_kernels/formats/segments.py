@@ -1,4 +1,4 @@
-"""Rows in segments whose entries lie side by side for the threads of a warp (000 sections 4.2 and 4.3)."""
+"""Rows in segments whose entries lie side by side for the threads of a warp ([WB13] §§4.2 and 4.3)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PLACE_BYTES, _PLACING_BYTES = 8, 32
 
 @dataclass(frozen=True, eq=False)
 class WarpSegments(ExplicitMatrix):
-    """Segments of as many rows as a warp has threads; the product takes a thread a row (000 Algorithm 2).
+    """Segments of as many rows as a warp has threads; the product takes a thread a row ([WB13] Algorithm 2).
 
     Within a segment come the first entries of all rows, then the second ones, and so on; shorter rows are
     padded. The last segment has ``remainder`` rows and no padding for rows that do not exist.
@@ -123,7 +123,7 @@ class WarpSegments(ExplicitMatrix):
 
 @dataclass(frozen=True, eq=False)
 class HalfWarpSegments(WarpSegments):
-    """Segments of half as many rows; the product takes two threads a row (000 Algorithm 3).
+    """Segments of half as many rows; the product takes two threads a row ([WB13] Algorithm 3).
 
     Within a segment come the first two entries of all rows, then the next two, and so on.
     """

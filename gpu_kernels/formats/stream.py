@@ -1,7 +1,7 @@
 """Row-compressed storage cut into equal parts of its entries, whatever the rows' lengths are.
 
 A block makes the products of a tile of consecutive entries in shared memory and adds up the rows there. Rows
-that go on into later tiles get the sums of those in a second launch. So it is 001's method M2 without the
+that go on into later tiles get the sums of those in a second launch. So it is [BESW10]'s M2 without the
 products' way to memory and back.
 
 Sources of the ideas: J. Greathouse, M. Daga, "Efficient sparse matrix-vector multiplication on GPUs using the

@@ -1,4 +1,4 @@
-"""Strongly connected and maximal end components on the device (004), with references on the host.
+"""Strongly connected and maximal end components on the device ([WKB16]), with references on the host.
 
 The graph of a model is put on the device by :meth:`Graph.from_arrays`; :func:`scc` and :func:`mec` name
 components by their least states, so that the answers of all variants are equal arrays.

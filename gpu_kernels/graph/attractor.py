@@ -47,7 +47,7 @@ def attractor(device: Device, graph: Graph, states: Array) -> Array:
 
     References
     ----------
-    004, definition 7.
+    [WKB16], definition 7.
     """
     check_vector(device, states, graph.n_states, "states", np.bool_)
     check_room(device, graph.n_states + 4 * (_ROUNDS + 1), "the attractor")

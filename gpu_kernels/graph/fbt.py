@@ -1,4 +1,4 @@
-"""The published decomposition: forward-backward search with trimming, all regions at once (004 section 5)."""
+"""The published decomposition: forward-backward search with trimming, all regions at once ([WKB16] §5)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def search_regions(
 
     References
     ----------
-    004, algorithms 1, 2 and 4 to 6.
+    [WKB16], algorithms 1, 2 and 4 to 6.
     """
     if layout is None:
         needed = layout_bytes(graph, options.segment_interval, options.transpose) + search_bytes(graph)

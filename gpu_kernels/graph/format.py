@@ -15,7 +15,7 @@ __all__ = ["Graph"]
 Array = Any
 
 _SPARE_BITS = 3
-"""High bits of an offset and of a result that the searches of 004 use for themselves."""
+"""High bits of an offset and of a result that the searches of [WKB16] use for themselves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Graph:
 
     References
     ----------
-    004, section 5.1: data representation. The choice arrays are not in the paper, which finds the groups of
+    [WKB16] §5.1: data representation. The choice arrays are not in the paper, which finds the groups of
     a state by scanning its words.
     """
 

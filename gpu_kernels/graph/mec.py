@@ -45,7 +45,7 @@ def mec(device: Device, graph: Graph, options: MecOptions | None = None) -> MecR
 
     References
     ----------
-    004, definitions 5 and 6, sections 2.4 and 6; see :class:`MecOptions` for the variants.
+    [WKB16], definitions 5 and 6, sections 2.4 and 6; see :class:`MecOptions` for the variants.
     """
     options = options if options is not None else MecOptions()
     variant = "trim" if options.variant == "auto" else options.variant

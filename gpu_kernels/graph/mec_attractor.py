@@ -1,4 +1,4 @@
-"""Maximal end components as published: decompositions, sets U, attractors, sets J (004 section 6)."""
+"""Maximal end components as published: decompositions, sets U, attractors, sets J ([WKB16] §6)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def mec_by_attractors(device: Device, graph: Graph, options: MecOptions) -> tupl
 
     References
     ----------
-    004, section 2.4 and algorithm 7; section 5.3.2 for sets J.
+    [WKB16] §2.4 and algorithm 7; section 5.3.2 for sets J.
     """
     xp, n = device.xp, graph.n_states
     rounds: Counter[str] = Counter()

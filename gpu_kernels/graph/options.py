@@ -18,7 +18,7 @@ class SccOptions:
     Attributes
     ----------
     variant : {"auto", "fbt", "max-id", "multistep"}
-        ``fbt`` is the published algorithm, forward-backward search with trimming (004 section 5), with the
+        ``fbt`` is the published algorithm, forward-backward search with trimming ([WKB16] §5), with the
         options below. ``max-id`` trims by counting, then propagates greatest names over the edges that are
         left. ``multistep`` trims by counting, takes the component of one pivot by a search both ways, and
         goes on as ``max-id``. ``auto`` begins as ``multistep`` and gives up a search of over 24 launches, to
@@ -34,13 +34,13 @@ class SccOptions:
     combined : bool
         ``fbt``: one kernel for a step of both searches; else one for each.
     segment_interval : int
-        ``fbt``: u of 004 section 5.1.1: transitions of states with at most so many of them are interleaved,
+        ``fbt``: u of [WKB16] §5.1.1: transitions of states with at most so many of them are interleaved,
         a warp's worth of states at a time; 0 leaves the graph as it is.
     iterations : int
-        ``fbt``: NrIters of 004 section 5.2, the search steps in a launch; those after the first one work on
+        ``fbt``: NrIters of [WKB16] §5.2, the search steps in a launch; those after the first one work on
         states that the block keeps in shared memory. At least 1, which uses no cache.
     aggregate : bool
-        ``fbt``: one lane of a warp competes for each pivot (004 section 5.3.1).
+        ``fbt``: one lane of a warp competes for each pivot ([WKB16] §5.3.1).
     look_every : int
         Launches between two looks of the host at how far the device is.
     rounds : int
@@ -80,14 +80,14 @@ class MecOptions:
     Attributes
     ----------
     variant : {"auto", "attractor", "trim"}
-        ``attractor`` is the published algorithm (004 section 6) on top of ``fbt``. ``trim`` removes choices
+        ``attractor`` is the published algorithm ([WKB16] §6) on top of ``fbt``. ``trim`` removes choices
         that leave, with the states that this removes in turn, by a queue, and decomposes what is left again
         as a graph of its own. ``auto`` is ``trim``.
     scc : SccOptions
         How components are found inside; in ``attractor`` always by the variant ``fbt``. In ``trim``, ``auto``
         is ``max-id`` for parts of the graph, which have no transposed graph yet.
     join_sets : bool
-        ``attractor``: only states next to removed ones can become pivots (sets J, 004 section 5.3.2).
+        ``attractor``: only states next to removed ones can become pivots (sets J, [WKB16] §5.3.2).
     reuse_regions : bool
         ``attractor``: the components of one iteration are the regions that the next one starts with, each
         with a pivot of its own.

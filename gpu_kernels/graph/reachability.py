@@ -48,7 +48,7 @@ def search_component(
 
     Notes
     -----
-    Time: O(n_states + transitions of the states reached). Synchronises: yes. Source: one step of 004,
+    Time: O(n_states + transitions of the states reached). Synchronises: yes. Source: one step of [WKB16],
     section 2.2.
     """
     xp, n = device.xp, graph.n_states

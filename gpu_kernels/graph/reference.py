@@ -64,7 +64,7 @@ def reference_mec(offsets: Any, targets: Any, choice_offsets: Any) -> tuple[Labe
 
     References
     ----------
-    004, section 2.3, without attractors: the algorithm that the definition suggests.
+    [WKB16] §2.3, without attractors: the algorithm that the definition suggests.
     """
     offsets, targets = np.asarray(offsets, np.int64), np.asarray(targets, np.int64)
     choice_offsets = np.asarray(choice_offsets, np.int64)

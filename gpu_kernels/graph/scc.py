@@ -52,7 +52,7 @@ def scc(device: Device, graph: Graph, options: SccOptions | None = None) -> Comp
 
     References
     ----------
-    004, sections 2.2 and 5; see :class:`SccOptions` for the variants.
+    [WKB16] §§2.2 and 5; see :class:`SccOptions` for the variants.
     """
     options = options if options is not None else SccOptions()
     if options.variant == "fbt":

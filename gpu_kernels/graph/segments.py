@@ -1,4 +1,4 @@
-"""Transitions interleaved by warps, so that the lanes of a warp read side by side (004 section 5.1.1)."""
+"""Transitions interleaved by warps, so that the lanes of a warp read side by side ([WKB16] §5.1.1)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LANES = 32
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The lists of a graph as the searches of 004 take them.
+    """The lists of a graph as the searches of [WKB16] take them.
 
     States of few transitions come first, 32 a segment: the first transitions of all 32, then the second ones,
     with padding up to the longest list of the segment. The others follow, one list after the other.

@@ -1,7 +1,7 @@
 """Path formulas of PCTL and CSL: each is an until, a complement of one, or a single step.
 
 ``F b = true U b``, ``G b = !F !b``, ``a W b = !((a & !b) U (!a & !b))``, ``a R b = !(!a U !b)``, with the
-same window of steps or time on both sides (thesis 003, section 2.2).
+same window of steps or time on both sides ([Tealdi13] §2.2).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Unbounded until: Prob0 and Prob1 on sets, a linear system for the rest (thesis 003, section 2.3)."""
+"""Unbounded until: Prob0 and Prob1 on sets, a linear system for the rest ([Tealdi13] §2.3)."""
 
 from __future__ import annotations
 

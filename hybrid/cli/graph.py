@@ -219,7 +219,7 @@ def _set_counts(sizes: tuple[int, ...], single: int, seconds: float) -> Record:
 
 
 def _text(result: Record) -> str:
-    """Return the plain output: the columns of 004's table 2, and times."""
+    """Return the plain output: the columns of [WKB16]'s table 2, and times."""
     most = result["maximum_out_degree"]
     lines = [
         f"out-degree   {result['average_out_degree']:.2f} on average, "

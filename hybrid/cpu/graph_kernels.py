@@ -168,7 +168,7 @@ def end_components(targets, choice_ptr, choice_offsets, out_labels, out_kept):  
 
     References
     ----------
-    004, section 2.4, on one thread.
+    [WKB16] §2.4, on one thread.
     """
     n, n_choices = len(choice_ptr) - 1, len(choice_offsets) - 1
     out_kept[:] = True

@@ -1,6 +1,6 @@
 """How local a matrix is: bandwidth, mean distance from the diagonal, cache lines of x that a warp reads.
 
-A warp is 32 consecutive rows, a thread a row, as in the row-per-thread kernels of 000. The bytes that it
+A warp is 32 consecutive rows, a thread a row, as in the row-per-thread kernels of [WB13]. The bytes that it
 touches are 128 times the number of distinct 128-byte lines of x, 16 doubles each, that hold an element
 for any of its rows: what the warp must be given even if nothing is ever read twice.
 """

@@ -40,7 +40,7 @@ class RowPartition:
 
     @classmethod
     def by_rows(cls, n_rows: int, parts: int) -> RowPartition:
-        """Cut into parts of equally many rows, give or take one (001 section II: n / g rows a device)."""
+        """Cut into parts of equally many rows, give or take one ([BESW10] §II: n / g rows a device)."""
         _check_parts(parts)
         return cls(np.arange(parts + 1, dtype=np.int64) * n_rows // parts)
 

@@ -1,4 +1,4 @@
-"""Structure plots (000 figures 2 and 3): where a matrix has entries, by density over a grid of cells."""
+"""Structure plots ([WB13] figures 2 and 3): where a matrix has entries, by density over a grid of cells."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Plots of the level-selection explorer, drawn with matplotlib (extra `plot`).
 
-`plot_level_curves` is figure 5.2 of the thesis (003): memory of the representation by level on a
+`plot_level_curves` is figure 5.2 of the thesis [Tealdi13]: memory of the representation by level on a
 logarithmic axis, the base memory as a line, both chosen levels marked.  `plot_memory_shares` is
 its figure 5.3: representation memory as a share of base memory, as bars.
 """

@@ -30,7 +30,7 @@ class LevelReport:
     base_memory_bytes : int
         MemB: two solution vectors and the diagonal, or the product in its place.
     min_memory, min_time : int
-        The two levels of the thesis (003, section 5.2.3.2), among those that the backend can use.
+        The two levels of the thesis ([Tealdi13] §5.2.3.2), among those that the backend can use.
     reason : str
         Why the asked-for policy chooses the level it chooses.
     seconds : dict of int to float

@@ -1,6 +1,6 @@
 """Solutions on the device: vectors, operands, differences and the stopping test stay there.
 
-Source: 001 section II; 003 section 4.4.2.2.
+Source: [BESW10] §II; [Tealdi13] §4.4.2.2.
 """
 
 from __future__ import annotations

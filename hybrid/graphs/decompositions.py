@@ -127,7 +127,7 @@ def decompose_ends(graph: ModelGraph) -> EndDecomposition:
 
     References
     ----------
-    004, section 2.4.
+    [WKB16] §2.4.
     """
     from hybrid.cpu.graph_kernels import end_components
 

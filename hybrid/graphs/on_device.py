@@ -31,7 +31,7 @@ def parse_variant(text: str) -> MecOptions:
     Returns
     -------
     MecOptions
-        With the variant ``attractor`` for ``fbt`` (004 section 6), ``auto`` for the others.
+        With the variant ``attractor`` for ``fbt`` ([WKB16] §6), ``auto`` for the others.
 
     Raises
     ------

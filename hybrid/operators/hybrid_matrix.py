@@ -120,12 +120,12 @@ class HybridMatrix:
 
     @cached_property
     def injected(self) -> InjectedMatrix:
-        """Submatrices and instances of the level (003 section 4.4.1.1), built on first use."""
+        """Submatrices and instances of the level ([Tealdi13] §4.4.1.1), built on first use."""
         return inject_level(self.symbolic, self.level)
 
     @cached_property
     def tasks(self) -> TaskList:
-        """Tasks of 256 rows (003 section 4.4.1.2), built on first use."""
+        """Tasks of 256 rows ([Tealdi13] §4.4.1.2), built on first use."""
         return cut_tasks(self.injected)
 
     @property
@@ -236,7 +236,7 @@ class HybridMatrix:
         diagonal : ndarray, shape (n,), float64
             Divisors, none of them zero. M itself is used as it is: leave its diagonal out beforehand.
         omega : float
-            Relaxation weight; 1 is Jacobi, below 1 under-relaxation (003 section 2.4.1).
+            Relaxation weight; 1 is Jacobi, below 1 under-relaxation ([Tealdi13] §2.4.1).
 
         Returns
         -------

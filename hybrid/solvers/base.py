@@ -71,7 +71,7 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Criterion:
-    """When an iteration stops (thesis 003, section 2.4.1).
+    """When an iteration stops ([Tealdi13] §2.4.1).
 
     Attributes
     ----------

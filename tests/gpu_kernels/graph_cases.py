@@ -1,4 +1,4 @@
-"""Graphs for the tests of decompositions: the running example of paper 004, borders, random ones."""
+"""Graphs for the tests of decompositions: the running example of [WKB16], borders, random ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def chain(successors: list[list[int]]) -> Lists:
     return from_choices([[targets] if targets else [] for targets in successors])
 
 
-# What the text of 004 says of figure 1 is kept; s4, s5 and s7, of which it says less, agree with all of it.
+# What the text of [WKB16] says of figure 1 is kept; s4, s5 and s7, of which it says less, agree with it.
 RUNNING_EXAMPLE = from_choices(
     [
         [[1], [2, 4]],

@@ -16,7 +16,7 @@ from tests.gpu_kernels.devices import to_numpy
 
 TILE = THREADS * ITEMS
 
-# The letters a to k of 000 figure 4.
+# The letters a to k of [WB13] figure 4.
 a, b, c, d, e, f, g, h, i, j, k = np.arange(1.0, 12.0) / 8
 FIGURE_4 = np.array(
     [
@@ -165,8 +165,8 @@ def test_empty_scan_is_nothing(device: Device) -> None:
 
 
 EXAMPLES = {
-    "000 figure 4": (ROW_STARTS, COLUMNS, VALUES, 7),
-    "002 section 4": ([0, 1, 2, 3], [0, 2, 2], [1.0, 2.0, 3.0], 3),
+    "[WB13] figure 4": (ROW_STARTS, COLUMNS, VALUES, 7),
+    "[CB12] §4": ([0, 1, 2, 3], [0, 2, 2], [1.0, 2.0, 3.0], 3),
 }
 
 
@@ -182,7 +182,7 @@ def test_every_format_holds_the_examples(
     form = FORMATS[name].from_csr(device, starts, columns, values, size, wide)
     dense = np.zeros((size, size))
     dense[np.repeat(np.arange(size), np.diff(starts)), columns] = values
-    assert example != "000 figure 4" or (dense == FIGURE_4).all()
+    assert example != "[WB13] figure 4" or (dense == FIGURE_4).all()
     x = rng.normal(size=size)
     np.testing.assert_allclose(multiply(device, form, x), dense @ x, rtol=1e-14)
     found = [to_numpy(array).tolist() for array in form.to_csr()]

@@ -29,7 +29,7 @@ def test_words_of_the_running_example(device: Device, wide: bool) -> None:
     graph = RUNNING_EXAMPLE.graph(device, wide)
     assert (graph.n_states, graph.n_choices, graph.n_transitions) == (8, 12, 18)
     assert (graph.bits, graph.state_bits) == (64 if wide else 32, 3)
-    # Example 2 of 004: the choices of s1 and s6.
+    # Example 2 of [WKB16]: the choices of s1 and s6.
     assert [t for t in triples(graph) if t[0] == 1] == [(1, 0, 1), (1, 0, 2), (1, 0, 3), (1, 1, 2), (1, 1, 3)]
     assert [t for t in triples(graph) if t[0] == 6] == [(6, 0, 5), (6, 0, 6), (6, 1, 4)]
     assert graph.back_offsets is None

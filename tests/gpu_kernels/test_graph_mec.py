@@ -1,4 +1,4 @@
-"""Maximal end components: the examples of paper 004, the definition, every variant on random processes."""
+"""Maximal end components: the examples of [WKB16], the definition, every variant on random processes."""
 
 from __future__ import annotations
 

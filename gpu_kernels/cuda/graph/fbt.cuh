@@ -1,4 +1,4 @@
-// What all kernels of the published decomposition share: bookkeeping bits and lists of transitions (004 section 5.1).
+// What all kernels of the published decomposition share: bookkeeping bits and lists of transitions ([WKB16] §5.1).
 #include "graph/words.cuh"
 #pragma once
 

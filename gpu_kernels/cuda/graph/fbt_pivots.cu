@@ -1,4 +1,4 @@
-// A pivot for every region by races for places in the array of transitions (004 section 5.3, algorithm 6).
+// A pivot for every region by races for places in the array of transitions ([WKB16] §5.3, algorithm 6).
 #include "graph/fbt.cuh"
 
 // The place of a state's region, counted over several passes of the array. Three times the region, so that no two
@@ -21,8 +21,8 @@ __device__ inline WORD claim(WORD *trans, WORD place, WORD i, WORD *offsets, WOR
 
 // One pass: states without a component and without a pivot, whose place lies in this pass, compete. Then offsets[i]
 // has FRONTIER for a winner, FRONTIER and EXPLORED for the others, whose results name their pivot. With `aggregate` one
-// lane of a warp competes for each region (004 section 5.3.1), found by a match of the lanes' places where the paper
-// has a loop of ballots. Only candidates compete (set J, 004 section 5.3.2). One thread a state; whole warps.
+// lane of a warp competes for each region ([WKB16] §5.3.1), found by a match of the lanes' places where the paper
+// has a loop of ballots. Only candidates compete (set J, [WKB16] §5.3.2). One thread a state; whole warps.
 extern "C" __global__ void __launch_bounds__(256)
 select_pivots(const WORD n, const WORD n_places, const WORD pass, const int aggregate, WORD *trans, WORD *offsets,
               WORD *results, WORD *n_pivots) {

@@ -1,4 +1,4 @@
-// Forward and backward searches in all regions at once (004 section 5.2, algorithms 4 and 5), and trimming.
+// Forward and backward searches in all regions at once ([WKB16] §5.2, algorithms 4 and 5), and trimming.
 #include "graph/fbt.cuh"
 
 constexpr unsigned CACHE = 4096;  // states that a block can hold for its next iterations

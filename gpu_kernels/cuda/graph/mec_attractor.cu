@@ -1,4 +1,4 @@
-// The steps of the published end component decomposition after its searches (004 section 6, algorithm 7).
+// The steps of the published end component decomposition after its searches ([WKB16] §6, algorithm 7).
 //
 // The paper tests states (is there a choice that stays?) and leaves the choices alone; a component may then hang
 // together only by choices that leave it. Here choices are taken away one by one, which makes sets U and attractors

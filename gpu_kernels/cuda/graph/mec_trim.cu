@@ -1,4 +1,4 @@
-// End components by taking choices away: a choice that leaves what remains is no part of any (004 lemma 1).
+// End components by taking choices away: a choice that leaves what remains is no part of any ([WKB16] lemma 1).
 //
 // A state that nothing else leads to, or that leads nowhere else, is an end component alone if it has a choice that
 // only loops, and in none otherwise. Either way no other end component holds it: the choices into it go, and its own.

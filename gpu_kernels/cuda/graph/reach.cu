@@ -1,4 +1,4 @@
-// One forward and one backward search together, by a queue: the component of a pivot (004 section 2.2, one step).
+// One forward and one backward search together, by a queue: the component of a pivot ([WKB16] §2.2, one step).
 #include "graph/worklist.cuh"
 
 constexpr unsigned AHEAD = 1, BACK = 2;

@@ -19,7 +19,7 @@ from tests.hybrid.checking.models import DIE, GAMBLER, SPLIT, load_text
 from tests.hybrid.linear.test_system import krylov, method_name
 
 PAPER = """
-// the chain of 002 section 2
+// the chain of [CB12] §2
 dtmc
 module m
   s : [0..3];
