@@ -12,7 +12,7 @@ from runs import Records
 
 import hybrid
 from hybrid.graphs import ModelGraph, decompose, decompose_ends, model_graph
-from mtbdd.components import model_components, model_end_components
+from mtbdd.graph.components import model_components, model_end_components
 from mtbdd.language import parse_constants
 
 __all__ = ["COUNTS", "mark", "run_counts"]

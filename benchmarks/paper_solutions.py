@@ -13,7 +13,7 @@ import hybrid
 from gpu_kernels import current_device
 from hybrid.explicit import ExplicitOperator, explicit_matrix
 from hybrid.solvers import Criterion, Jacobi, Solution, Status
-from mtbdd.graph import bottom_components
+from mtbdd.graph.prob01 import bottom_components
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.states import index_states
 

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from runs import Records, example
 
 from hybrid.graphs import decompose, decompose_ends, graph_bytes, model_graph
-from mtbdd.components import model_components, model_end_components
+from mtbdd.graph.components import model_components, model_end_components
 from mtbdd.memory import free_memory_bytes
 
 DEFAULT = ("kanban=4", "kanban=10")

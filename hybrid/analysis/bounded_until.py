@@ -18,7 +18,7 @@ from hybrid.properties.tree import TimeBound
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
-from mtbdd.graph import backward, prob0
+from mtbdd.graph.prob01 import backward, prob0
 from mtbdd.language.syntax import Literal, ModelType
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel

@@ -14,7 +14,7 @@ from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
 from hybrid.solvers.enclosure import NEGLIGIBLE, TINY, underflow_of
-from mtbdd.graph import bottom_components
+from mtbdd.graph.prob01 import bottom_components
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.rewards import enclosed_rewards

@@ -1,10 +1,11 @@
 """States where the graph alone decides an until: Prob0 and Prob1 for all and for some schedulers.
 
-The sets are those of :mod:`mtbdd.graph`, whose searches on diagrams are taken where a model does not suit the
-lists of :mod:`hybrid.analysis.predecessor_lists`.  A search here takes each state from a stack once and drops
-or follows its incoming choices (Forejt et al., "Automated verification techniques for probabilistic systems",
-2011, algorithms 1 to 4; dropping choices until none is left as in Dowling and Gallier, 1984, makes them
-linear), so that its time does not depend on how many steps away from the target a state is.
+The sets are those of :mod:`mtbdd.graph.prob01`, whose searches on diagrams are taken where a model does not
+suit the lists of :mod:`hybrid.analysis.predecessor_lists`.  A search here takes each state from a stack
+once and drops or follows its incoming choices (Forejt et al., "Automated verification techniques for
+probabilistic systems", 2011, algorithms 1 to 4; dropping choices until none is left as in Dowling and
+Gallier, 1984, makes them linear), so that its time does not depend on how many steps away from the target a
+state is.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.predecessor_lists import PredecessorLists, predecessor_lists
-from mtbdd import graph
-from mtbdd.components import EndComponents, MaximalEndComponent, model_end_components
+from mtbdd.graph import prob01 as graph
+from mtbdd.graph.components import EndComponents, MaximalEndComponent, model_end_components
+from mtbdd.graph.predecessors import withdraw_choices
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-from mtbdd.predecessors import withdraw_choices
 from mtbdd.states import states_from
 
 __all__ = ["decided_states", "end_components", "prob0a", "prob0e", "prob1a", "prob1e", "staying_states"]
@@ -40,7 +41,7 @@ def decided_states(model: SymbolicModel, safe: Node, target: Node, maximise: boo
 def prob0a(model: SymbolicModel, safe: Node, target: Node) -> Node:
     """Return the states where `safe U target` has probability 0 under all schedulers.
 
-    Time: O(states + transitions), or that of :func:`mtbdd.graph.prob0a`.
+    Time: O(states + transitions), or that of :func:`mtbdd.graph.prob01.prob0a`.
     """
     lists = predecessor_lists(model)
     if lists is None:
@@ -52,7 +53,7 @@ def prob0a(model: SymbolicModel, safe: Node, target: Node) -> Node:
 def prob0e(model: SymbolicModel, safe: Node, target: Node) -> Node:
     """Return the states where `safe U target` has probability 0 under some scheduler.
 
-    Time: O(states + transitions), or that of :func:`mtbdd.graph.prob0e`.
+    Time: O(states + transitions), or that of :func:`mtbdd.graph.prob01.prob0e`.
     """
     lists = predecessor_lists(model)
     if lists is None:
@@ -73,7 +74,7 @@ def prob1a(model: SymbolicModel, safe: Node, target: Node, zero: Node | None = N
 
     Notes
     -----
-    Time: O(states + transitions), or that of :func:`mtbdd.graph.prob1a`.
+    Time: O(states + transitions), or that of :func:`mtbdd.graph.prob01.prob1a`.
     """
     if zero is None:
         zero = prob0e(model, safe, target)
@@ -92,7 +93,7 @@ def prob1e(model: SymbolicModel, safe: Node, target: Node) -> Node:
     Notes
     -----
     Time: O(states + transitions) for every search of the target, one more than there are regions to give up
-    one after the other, or that of :func:`mtbdd.graph.prob1e`.
+    one after the other, or that of :func:`mtbdd.graph.prob01.prob1e`.
     """
     lists = predecessor_lists(model)
     if lists is None:
@@ -121,7 +122,7 @@ def staying_states(model: SymbolicModel, within: Node, allowed: Sequence[Node] |
 
     Notes
     -----
-    Time: O(states + transitions), or that of :func:`mtbdd.predecessors.withdraw_choices`.
+    Time: O(states + transitions), or that of :func:`mtbdd.graph.predecessors.withdraw_choices`.
     """
     manager = model.manager
     lists = predecessor_lists(model)
@@ -156,7 +157,7 @@ def end_components(
     Notes
     -----
     Only states from which a scheduler may stay in the set are searched, and often there are none.  Time: that
-    of `staying_states`, and of :func:`mtbdd.components.model_end_components` on them.
+    of `staying_states`, and of :func:`mtbdd.graph.components.model_end_components` on them.
     """
     staying = staying_states(model, within, allowed)
     if staying == model.manager.false:

@@ -4,7 +4,7 @@ As in the products of the engine the upper part of the diagrams is listed as pat
 part as explicit submatrices, each kept once, here in compressed columns and without values. All layers are
 cut at the same level, so that a state's column prefix is found once for all of them. What a level takes is
 counted before anything is listed; a model that does not suit this form is left to the searches on sets
-(:mod:`mtbdd.graph`).
+(:mod:`mtbdd.graph.prob01`).
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def list_predecessors(model: SymbolicModel, level: int) -> PredecessorLists:
     if len(matrices) > _MOST_LAYERS or index.size > _MOST_STATES:
         raise ValueError(
             f"expected at most {_MOST_LAYERS} layers and {_MOST_STATES} states, got {len(matrices)} and "
-            f"{index.size}: use the searches on sets of mtbdd.graph"
+            f"{index.size}: use the searches on sets of mtbdd.graph.prob01"
         )
     enabled = _words((model.indicator(own.enabled) for own in model.layers), len(matrices), index.size)
     starts = _group_starts(index, level // 2)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from hybrid.properties.tree import Path
 from hybrid.run.state_values import StateValues
-from mtbdd.components import model_end_components
+from mtbdd.graph.components import model_end_components
 from mtbdd.language.syntax import Expression
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel

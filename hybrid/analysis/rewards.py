@@ -9,7 +9,7 @@ from hybrid.analysis.systems import solve_linear
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
-from mtbdd.graph import backward, prob0, prob1
+from mtbdd.graph.prob01 import backward, prob0, prob1
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.rewards import enclosed_rewards, relative_units, reward_rates

@@ -10,7 +10,7 @@ from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
 from hybrid.solvers.enclosure import UNIT
-from mtbdd.graph import prob0, prob1
+from mtbdd.graph.prob01 import prob0, prob1
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import index_states

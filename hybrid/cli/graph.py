@@ -17,7 +17,12 @@ from hybrid.core.backend import BackendChoice
 from hybrid.errors import OptionError
 from hybrid.graphs import Decomposition, ModelGraph, decompose, decompose_ends, model_graph
 from hybrid.loading import load
-from mtbdd.components import EndComponents, StrongComponents, model_components, model_end_components
+from mtbdd.graph.components import (
+    EndComponents,
+    StrongComponents,
+    model_components,
+    model_end_components,
+)
 from mtbdd.language import parse_constants
 from mtbdd.model import SymbolicModel
 

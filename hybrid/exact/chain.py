@@ -11,7 +11,7 @@ from hybrid.errors import NotExactError
 from hybrid.exact.elimination import Budget, solve_rationals
 from hybrid.exact.induction import WORK, BackwardInduction, Exact, finite
 from hybrid.exact.reading import ExactModel
-from mtbdd.graph import backward, bottom_components, prob0, prob1
+from mtbdd.graph.prob01 import backward, bottom_components, prob0, prob1
 from mtbdd.language.syntax import ModelType
 from mtbdd.manager import Node
 from mtbdd.states import states_from

@@ -17,7 +17,7 @@ from hybrid.exact.policies import MAX_UNKNOWN, Option, solve_optima
 from hybrid.exact.reading import ExactModel
 from hybrid.mdp.rewards import free_ends, greatest_totals, reward_system
 from hybrid.mdp.until import until_system
-from mtbdd.components import EndComponents, model_end_components
+from mtbdd.graph.components import EndComponents, model_end_components
 from mtbdd.manager import Node
 
 __all__ = ["ExactOptima"]

@@ -26,7 +26,7 @@ from hybrid.operators.inject import HybridMatrix, inject
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.properties.tree import Path, Probability
 from hybrid.run.options import CheckOptions
-from mtbdd.graph import prob0, prob1
+from mtbdd.graph.prob01 import prob0, prob1
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.offset import OffsetMTBDD
@@ -167,7 +167,7 @@ def reachability_system(
 
     Notes
     -----
-    S=0 and S=1 are found on the diagrams (:mod:`mtbdd.graph`); nothing explicit is made but the vectors.
+    S=0 and S=1 are found on diagrams (:mod:`mtbdd.graph.prob01`); nothing explicit is made but vectors.
     """
     if getattr(model, "is_mdp", False):
         raise ValueError("model: expected a dtmc or ctmc; an MDP has no single matrix")

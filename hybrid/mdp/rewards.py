@@ -23,13 +23,13 @@ from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
 from hybrid.solvers.choice_operator import ChoiceOperator, Groups
-from mtbdd.components import EndComponents, MaximalEndComponent, model_end_components
-from mtbdd.graph import backward
+from mtbdd.graph.components import EndComponents, MaximalEndComponent, model_end_components
+from mtbdd.graph.prob01 import backward
+from mtbdd.graph.relations import model_steps
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.rewards import enclosed_rewards, relative_units, reward_rates
 from mtbdd.states import StateIndex, index_states, states_from
-from mtbdd.steps import model_steps
 
 __all__ = [
     "RewardSystem",

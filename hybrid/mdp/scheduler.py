@@ -23,7 +23,7 @@ from hybrid.explicit.csr import CsrArrays, index_types
 from hybrid.explicit.extract import explicit_matrix
 from hybrid.run.state_values import StateValues
 from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator
-from mtbdd.components import EndComponents
+from mtbdd.graph.components import EndComponents
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import StateIndex, states_from

@@ -23,8 +23,8 @@ from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
 from hybrid.solvers.choice_operator import ChoiceOperator, Groups
-from mtbdd.components import EndComponents
-from mtbdd.graph import backward
+from mtbdd.graph.components import EndComponents
+from mtbdd.graph.prob01 import backward
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import StateIndex, index_states, states_from

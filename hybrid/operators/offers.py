@@ -21,8 +21,8 @@ from hybrid.run.work import Work
 from hybrid.solvers.base import Clock
 from hybrid.solvers.choice_operator import Groups
 from hybrid.solvers.enclosure import UNIT
-from mtbdd.components import EndComponents
 from mtbdd.convert import offset_label
+from mtbdd.graph.components import EndComponents
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.offset import OffsetMTBDD

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from mtbdd.build import build_model
-from mtbdd.graph import prob0a, prob0e, prob1a, prob1e
+from mtbdd.graph.prob01 import prob0a, prob0e, prob1a, prob1e
 from mtbdd.language import parse_model, resolve
 from tests import mdp_oracles
 from tests.model_checks import members, state_set

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from mtbdd.build import build_model
-from mtbdd.graph import bottom_components, prob0, prob1
+from mtbdd.graph.prob01 import bottom_components, prob0, prob1
 from mtbdd.language import LanguageError, parse_model, resolve
 from mtbdd.model import SymbolicModel
 from mtbdd.states import index_states

@@ -18,7 +18,7 @@ from hybrid.graphs import (
     to_networkx,
 )
 from mtbdd.build import build_model
-from mtbdd.components import model_components, model_end_components
+from mtbdd.graph.components import model_components, model_end_components
 from mtbdd.language import parse_model, resolve
 from tests import graph_oracles as oracles
 from tests.graph_oracles import Mdp

@@ -13,9 +13,9 @@ import logging
 
 import numpy as np
 
+from mtbdd.graph.predecessors import search_backward, withdraw_choices
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-from mtbdd.predecessors import search_backward, withdraw_choices
 from mtbdd.reach import fixpoint, image, preimage
 from mtbdd.states import index_states
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
-from mtbdd.components import (
+from mtbdd.graph.components import (
     EndComponents,
     MaximalEndComponent,
     decompose,
@@ -19,12 +19,12 @@ from mtbdd.components import (
     model_end_components,
     strong_components,
 )
-from mtbdd.graph import bottom_components
+from mtbdd.graph.prob01 import bottom_components
+from mtbdd.graph.regions import draw_state, trim
+from mtbdd.graph.relations import Step
+from mtbdd.graph.trimming import ChoicePeeling
 from mtbdd.manager import Manager, Node
-from mtbdd.peeling import ChoicePeeling
-from mtbdd.regions import draw_state, trim
 from mtbdd.states import index_states
-from mtbdd.steps import Step
 from tests import graph_oracles as oracles
 from tests.graph_oracles import Mdp
 from tests.model_checks import build, members, node_set
@@ -144,7 +144,7 @@ def test_peeling_leaves_the_greatest_set_with_a_way_on(mdp: Mdp, patience: int, 
     diagonal = manager.equal_bits(range(manager.n_bits))
     steps = [Step.whole(manager, r & ~diagonal) for r in relations]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mtbdd.peeling._PATIENCE", patience)
+        patch.setattr("mtbdd.graph.trimming._PATIENCE", patience)
         graph = ChoicePeeling(manager, steps, states)
         left = set(range(len(mdp)))
         for taken in (set(), data.draw(st.sets(st.sampled_from(range(len(mdp)))))):
@@ -187,7 +187,7 @@ def test_trimming_leaves_the_greatest_set_with_ways_in_and_on(
     left = set(data.draw(st.sets(st.sampled_from(range(len(mdp))))))
     moving = manager.disjunction(relations) & ~manager.equal_bits(range(manager.n_bits))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mtbdd.regions._FRONT", front)
+        patch.setattr("mtbdd.graph.regions._FRONT", front)
         found = trim(Step.whole(manager, moving), node_set(manager, manager.rows, left))
     edges = {(s, t) for s, own in enumerate(mdp) for to in own for t in to if s != t}
     while True:
@@ -211,7 +211,7 @@ def test_trimming_takes_a_path_away_from_its_end_and_leaves_the_ring(
     mdp[10].append(frozenset({0}))
     manager, relations, states = oracles.relations_of(mdp)
     moving = manager.disjunction(relations) & ~manager.equal_bits(range(manager.n_bits))
-    monkeypatch.setattr("mtbdd.regions._FRONT", front)
+    monkeypatch.setattr("mtbdd.graph.regions._FRONT", front)
     assert numbers(manager, trim(Step.whole(manager, moving), states)) == {0, 1, 2, 3}
 
 
@@ -275,7 +275,7 @@ def test_a_long_path_is_peeled_without_a_search(monkeypatch: pytest.MonkeyPatch)
         searches.append(1)
         return draw(manager, states, rng)
 
-    monkeypatch.setattr("mtbdd.regions.draw_state", counted)
+    monkeypatch.setattr("mtbdd.graph.regions.draw_state", counted)
     found = model_components(model)
     assert sorted(found.sizes) == [2, 2]
     assert found.count == model.n_states - 2

@@ -2,18 +2,16 @@
 
 A state's component is what it can reach and what can reach it; the states ahead of it only, those behind it
 only and the others are three regions that no other component crosses.  Here the searches of all regions run
-together, from one state of each: transitions from region to region are taken out of the relation, so that
-a search stays in its own region, and what one relational product costs is shared.  The number of searches
-is then the depth of the division, not the number of components.  Before every search, what single parts of
-the states can do divides the regions further (`mtbdd.parts`), and states without a way in or a way on are
-peeled off.
+together, from one state of each: transitions from region to region are taken out of the relation, so that a
+search stays in its own region, and what one relational product costs is shared.  The number of searches is
+then the depth of the division, not the number of components.  Before every search, what single parts of the
+states can do divides the regions further (`mtbdd.graph.projections`), and states without a way in or a way
+on are trimmed.
 
-References
-----------
-L. Fleischer, B. Hendrickson, A. Pinar, "On identifying strongly connected components in parallel", IPDPS
-2000, for the division.
-W. McLendon et al., "Finding strongly connected components in distributed graphs", JPDC 2005, for the peeling.
-[WKB16] §2.2, which runs the same division on a graph's transitions.
+References ---------- L. Fleischer, B. Hendrickson, A. Pinar, "On identifying strongly connected components
+in parallel", IPDPS 2000, for the division. W. McLendon et al., "Finding strongly connected components in
+distributed graphs", JPDC 2005, for the peeling. [WKB16] §2.2, which runs the same division on a graph's
+transitions.
 """
 
 from __future__ import annotations
@@ -22,9 +20,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from mtbdd.graph.projections import cut_by_parts, split_by_parts
+from mtbdd.graph.relations import Step
 from mtbdd.manager import Manager, Node
-from mtbdd.parts import cut_by_parts, split_by_parts
-from mtbdd.steps import Step
 
 __all__ = ["draw_state", "strong_components", "trim"]
 
@@ -45,8 +43,8 @@ def strong_components(
     states : Node
         The graph's states, over row bits; transitions to or from others are left out.
     parts : sequence of tuple of int
-        Numbers of bits that may tell components apart by themselves, as `mtbdd.parts.model_parts` has them;
-        the answer does not depend on them.
+        Numbers of bits that may tell components apart by themselves, as
+        `mtbdd.graph.projections.model_parts` has them; the answer does not depend on them.
 
     Notes
     -----

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from mtbdd.graph.relations import Step
 from mtbdd.manager import Manager, Node
 from mtbdd.model import SymbolicModel
-from mtbdd.steps import Step
 
 __all__ = ["common_cycles", "cut_by_parts", "model_parts", "split_by_parts"]
 

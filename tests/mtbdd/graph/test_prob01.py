@@ -8,7 +8,7 @@ import networkx
 import numpy as np
 import pytest
 
-from mtbdd.graph import absorbing_states, backward, bottom_components, forward, prob0, prob1
+from mtbdd.graph.prob01 import absorbing_states, backward, bottom_components, forward, prob0, prob1
 from mtbdd.model import SymbolicModel
 from mtbdd.reach import fixpoint
 from tests import oracles
@@ -125,7 +125,7 @@ def test_bottom_components_of_a_long_chain_take_few_searches(monkeypatch: pytest
         searches.append(1)
         return fixpoint(*arguments)
 
-    monkeypatch.setattr("mtbdd.graph.fixpoint", counted)
+    monkeypatch.setattr("mtbdd.graph.prob01.fixpoint", counted)
     (component,) = bottom_components(model)
     assert members(model, component) == {4098, 4099}
     assert len(searches) < 120  # about 2 log2(4100) expected
@@ -140,7 +140,7 @@ def test_bottom_components_of_many_absorbing_states_take_one_search(monkeypatch:
         searches.append(1)
         return fixpoint(*arguments)
 
-    monkeypatch.setattr("mtbdd.graph.fixpoint", counted)
+    monkeypatch.setattr("mtbdd.graph.prob01.fixpoint", counted)
     components = bottom_components(model)
     assert [members(model, c) for c in components] == [{i} for i in range(1, 501)]
     assert len(searches) == 1

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mtbdd.graph.relations import model_steps
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-from mtbdd.steps import model_steps
 
 __all__ = ["search_backward", "withdraw_choices"]
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from mtbdd.components import decompose, model_components
+from mtbdd.graph.components import decompose, model_components
+from mtbdd.graph.projections import common_cycles, cut_by_parts, model_parts, split_by_parts
+from mtbdd.graph.regions import trim
+from mtbdd.graph.relations import Step
 from mtbdd.manager import Manager, Node
 from mtbdd.model import SymbolicModel
-from mtbdd.parts import common_cycles, cut_by_parts, model_parts, split_by_parts
-from mtbdd.regions import trim
-from mtbdd.steps import Step
 from tests import graph_oracles as oracles
 from tests.graph_oracles import Mdp
 from tests.model_checks import build, members, node_set
@@ -112,7 +112,7 @@ def test_large_closures_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     model = build(TWO_RINGS)
     relation, part = model.layer_relation(0), model_parts(model)[0]
     assert common_cycles(model.manager, relation, part) is not None
-    monkeypatch.setattr("mtbdd.parts._CLOSURE_NODES", 2)
+    monkeypatch.setattr("mtbdd.graph.projections._CLOSURE_NODES", 2)
     assert common_cycles(model.manager, relation, part) is None
     assert cut_by_parts(model.manager, relation, [part]) == (relation, [])
     assert sorted(model_components(model).sizes) == [16] * 16
@@ -132,7 +132,7 @@ def test_variables_stand_in_for_a_module_that_is_left_out(monkeypatch: pytest.Mo
         return common_cycles(manager, relation, part) if part != module else None
 
     assert used() == [module, other]
-    monkeypatch.setattr("mtbdd.parts.common_cycles", narrow)
+    monkeypatch.setattr("mtbdd.graph.projections.common_cycles", narrow)
     assert used() == [other, x, y]
 
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mtbdd.graph.relations import Step
 from mtbdd.manager import Manager, Node
-from mtbdd.steps import Step
 
 __all__ = ["ChoicePeeling"]
 

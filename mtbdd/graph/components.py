@@ -22,13 +22,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from mtbdd.graph.projections import model_parts
+from mtbdd.graph.regions import strong_components
+from mtbdd.graph.relations import Step
+from mtbdd.graph.trimming import ChoicePeeling
 from mtbdd.manager import Manager, Node
 from mtbdd.model import SymbolicModel
-from mtbdd.parts import model_parts
-from mtbdd.peeling import ChoicePeeling
-from mtbdd.regions import strong_components
 from mtbdd.states import index_states
-from mtbdd.steps import Step
 
 __all__ = [
     "EndComponents",
@@ -149,11 +149,11 @@ def decompose(
     states : Node
         The graph's states, over row bits; transitions to or from others are left out.
     parts : sequence of tuple of int
-        Numbers of bits by which to divide the graph before it is searched, see `mtbdd.parts`.
+        Numbers of bits by which to divide the graph before it is searched, see `mtbdd.graph.projections`.
 
     See Also
     --------
-    mtbdd.regions.strong_components : The search; no step of it lists states.
+    mtbdd.graph.regions.strong_components : The search; no step of it lists states.
     """
     components = tuple(strong_components(manager, relations, states, parts))
     return StrongComponents(manager, components, states & ~manager.disjunction(components))
