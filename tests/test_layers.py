@@ -141,6 +141,14 @@ def test_layers_every_room_of_hybrid_has_its_floor() -> None:
     assert len(set(FLOORS)) == len(FLOORS)
 
 
+def test_layers_the_page_on_architecture_names_every_room_in_order() -> None:
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    table = page[page.index("## The rooms of") : page.index("## `mtbdd`")]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    named = [name.strip(" `") for row in rows for name in row.split(",")]
+    assert named == [room for room in FLOORS if room != "__init__"]
+
+
 def test_layers_imports_of_hybrid_run_down() -> None:
     faults = [
         fault

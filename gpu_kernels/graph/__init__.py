@@ -9,7 +9,7 @@ from __future__ import annotations
 from gpu_kernels.graph.attractor import attractor
 from gpu_kernels.graph.format import Graph
 from gpu_kernels.graph.mec import mec
-from gpu_kernels.graph.options import MecOptions, SccOptions
+from gpu_kernels.graph.options import MecOptions, SccOptions, VariantError
 from gpu_kernels.graph.part import Part, part_of
 from gpu_kernels.graph.reference import reference_mec, reference_scc
 from gpu_kernels.graph.result import ComponentResult, MecResult
@@ -28,4 +28,5 @@ __all__ = [
     "reference_mec",
     "reference_scc",
     "scc",
+    "VariantError",
 ]

@@ -13,7 +13,7 @@ from gpu_kernels.graph._launch import Queue, check_room, launch, none_word
 from gpu_kernels.graph.fbt import search_regions
 from gpu_kernels.graph.format import Graph
 from gpu_kernels.graph.memory import removal_bytes, transposed_bytes
-from gpu_kernels.graph.options import MecOptions
+from gpu_kernels.graph.options import MecOptions, VariantError
 from gpu_kernels.graph.part import part_of
 from gpu_kernels.graph.scc import components_of
 
@@ -91,7 +91,7 @@ def _trim(device: Device, graph: Graph, options: MecOptions) -> tuple[Array, Arr
     if graph.n_choices >= _MOST_CHOICES:
         most = int((graph.choice_ptr[1:] - graph.choice_ptr[:-1]).max())
         if most >= _MOST_CHOICES:
-            raise ValueError(f"a state has {most} choices; expected fewer than {_MOST_CHOICES}")
+            raise VariantError(f"a state has {most} choices; expected fewer than {_MOST_CHOICES}")
     found, counts = xp.empty(n, graph.word), xp.empty(n, np.uint64)
     choices, sources = xp.empty(graph.n_choices, np.uint32), xp.empty(graph.n_choices, graph.word)
     back_choices = xp.empty(graph.n_transitions, graph.word)

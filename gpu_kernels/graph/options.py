@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-__all__ = ["MecOptions", "MecVariant", "SccOptions", "SccVariant"]
+__all__ = ["MecOptions", "MecVariant", "SccOptions", "SccVariant", "VariantError"]
 
 SccVariant = Literal["auto", "fbt", "max-id", "multistep"]
 MecVariant = Literal["auto", "attractor", "trim"]
+
+
+class VariantError(ValueError):
+    """An option that does not exist, or that does not suit a graph."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +68,13 @@ class SccOptions:
     def __post_init__(self) -> None:
         """Refuse values that mean nothing."""
         if self.variant not in get_args(SccVariant):
-            raise ValueError(f"variant: expected one of {get_args(SccVariant)}, got {self.variant!r}")
+            raise VariantError(f"variant: expected one of {get_args(SccVariant)}, got {self.variant!r}")
         least_values = {
             "segment_interval": 0, "iterations": 1, "look_every": 1, "rounds": 1, "tile_rounds": 1,
         }  # fmt: skip
         for name, least in least_values.items():
             if getattr(self, name) < least:
-                raise ValueError(f"{name}: expected at least {least}, got {getattr(self, name)}")
+                raise VariantError(f"{name}: expected at least {least}, got {getattr(self, name)}")
 
 
 @dataclass(frozen=True)
@@ -101,4 +105,4 @@ class MecOptions:
     def __post_init__(self) -> None:
         """Refuse values that mean nothing."""
         if self.variant not in get_args(MecVariant):
-            raise ValueError(f"variant: expected one of {get_args(MecVariant)}, got {self.variant!r}")
+            raise VariantError(f"variant: expected one of {get_args(MecVariant)}, got {self.variant!r}")

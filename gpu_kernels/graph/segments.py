@@ -9,6 +9,7 @@ import numpy as np
 
 from gpu_kernels.device import Device
 from gpu_kernels.graph.format import Graph
+from gpu_kernels.graph.options import VariantError
 
 __all__ = ["Layout", "build_layout", "source_states"]
 
@@ -74,7 +75,7 @@ def build_layout(device: Device, graph: Graph, interval: int, transpose: bool) -
 
     Raises
     ------
-    ValueError
+    VariantError
         If padding makes the lists too long for the words of the graph.
 
     Notes
@@ -126,7 +127,7 @@ def _interleave(
     starts[n_segmented + 1 :] = begins[-1] + xp.cumsum(degree[n_segmented:])
     length = int(starts[-1])
     if length.bit_length() + 3 > graph.bits:
-        raise ValueError(
+        raise VariantError(
             f"segments of interval up to {length} words are too long for words of {graph.bits} bits; use a "
             "smaller segment_interval, or a graph made with wide=True"
         )

@@ -46,10 +46,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.warn(warning)
     both = not (options.scc or options.mec)
     wanted = (both or options.scc, both or options.mec)
-    try:
-        chosen, found = _decompose(model, chosen, options, wanted, console)
-    except ValueError as error:
-        raise OptionError(str(error)) from None
+    chosen, found = _decompose(model, chosen, options, wanted, console)
     record = model_record(model)
     result: Record = {
         "backend": chosen.name,
@@ -106,10 +103,7 @@ def _check_variant(backend: str, variant: str) -> None:
     if backend == "gpu":
         from hybrid.graphs.on_device import parse_variant
 
-        try:
-            parse_variant(variant)
-        except ValueError as error:
-            raise OptionError(str(error)) from None
+        parse_variant(variant)
         return
     from hybrid.graphs.decompositions import SCC_VARIANTS
 

@@ -32,10 +32,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None) -> int:
     """Do it, with a file for the plot if there is to be one."""
-    try:
-        backend = choose_backend(options.backend).name
-    except ValueError as error:
-        raise OptionError(str(error)) from None
+    backend = choose_backend(options.backend).name
     model = load(
         options.model,
         parse_constants(options.const),
@@ -47,10 +44,7 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
         console.warn(warning)
     matrix = model_offers(model, backend) if model.is_mdp else model.transitions
     seconds = measure_levels(matrix, backend, console.progress) if options.measure else None
-    try:
-        report = report_levels(matrix, options.const, options.level, backend, seconds)
-    except ValueError as error:
-        raise OptionError(str(error)) from None
+    report = report_levels(matrix, options.const, options.level, backend, seconds)
     if plot is not None:
         from hybrid.explorer.plots import plot_level_curves
 

@@ -6,6 +6,7 @@ import importlib.util
 from dataclasses import dataclass
 
 from gpu_kernels import current_device, device_problem
+from hybrid.errors import OptionError
 
 __all__ = ["BACKENDS", "BackendChoice", "choose_backend"]
 
@@ -37,7 +38,7 @@ def choose_backend(asked: str) -> BackendChoice:
 
     Raises
     ------
-    ValueError
+    OptionError
         If the name is not one of these, or names a backend that cannot run here.
     """
     if asked == "reference":
@@ -45,14 +46,14 @@ def choose_backend(asked: str) -> BackendChoice:
     has_numba = importlib.util.find_spec("numba") is not None
     if asked == "cpu":
         if not has_numba:
-            raise ValueError(
+            raise OptionError(
                 "backend: 'cpu' needs the package numba, which is not installed; use 'reference'"
             )
         return BackendChoice("cpu", "asked for")
     if asked == "gpu":
         problem = device_problem()
         if problem is not None:
-            raise ValueError(
+            raise OptionError(
                 f"backend: 'gpu' cannot run here: {problem}; or use 'cpu', or 'auto' for the fastest one"
             )
         return BackendChoice("gpu", "asked for")
@@ -63,4 +64,4 @@ def choose_backend(asked: str) -> BackendChoice:
         if has_numba:
             return BackendChoice("cpu", f"compiled kernels on all cores; no GPU: {problem}")
         return BackendChoice("reference", "the package numba is not installed, so only NumPy is left")
-    raise ValueError(f"backend: expected one of {', '.join(BACKENDS)}, got {asked!r}")
+    raise OptionError(f"backend: expected one of {', '.join(BACKENDS)}, got {asked!r}")

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.errors import OptionError
 from hybrid.graphs.arrays import ModelGraph
 
 __all__ = [
@@ -83,7 +84,7 @@ def decompose(graph: ModelGraph, variant: str = "auto") -> Decomposition:
 
     Raises
     ------
-    ValueError
+    OptionError
         If the variant is none of these.
 
     Notes
@@ -91,7 +92,7 @@ def decompose(graph: ModelGraph, variant: str = "auto") -> Decomposition:
     Time: O(states + transitions), on one thread.
     """
     if variant not in SCC_VARIANTS:
-        raise ValueError(f"variant: expected one of {', '.join(SCC_VARIANTS)}, got {variant!r}")
+        raise OptionError(f"variant: expected one of {', '.join(SCC_VARIANTS)}, got {variant!r}")
     if variant == "scipy":
         return Decomposition(_by_scipy(graph))
     from hybrid.cpu.graph_kernels import strong_components

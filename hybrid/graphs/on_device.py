@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels import Device, current_device, device_problem
-from gpu_kernels.graph import Graph, MecOptions, SccOptions, mec, scc
+from gpu_kernels.graph import Graph, MecOptions, SccOptions, VariantError, mec, scc
+from hybrid.errors import OptionError
 from hybrid.graphs.arrays import ModelGraph
 from hybrid.graphs.decompositions import Decomposition, EndDecomposition
 
@@ -35,7 +36,7 @@ def parse_variant(text: str) -> MecOptions:
 
     Raises
     ------
-    ValueError
+    OptionError
         If a name or value does not exist.
     """
     name, *settings = text.split(",")
@@ -46,10 +47,13 @@ def parse_variant(text: str) -> MecOptions:
         kind, field = known.get(option.strip().replace("-", "_"), (None, None))
         if kind is None or field is None or not isinstance(field.default, int):
             names = sorted(n.replace("_", "-") for n, (_, f) in known.items() if isinstance(f.default, int))
-            raise ValueError(f"variant: expected an option among {', '.join(names)}, got {option!r}")
+            raise OptionError(f"variant: expected an option among {', '.join(names)}, got {option!r}")
         own[kind][field.name] = _value(option, value, isinstance(field.default, bool))
     own[MecOptions]["variant"] = "attractor" if name == "fbt" else "auto"
-    return MecOptions(scc=SccOptions(**own[SccOptions]), **own[MecOptions])
+    try:
+        return MecOptions(scc=SccOptions(**own[SccOptions]), **own[MecOptions])
+    except VariantError as error:
+        raise OptionError(str(error)) from None
 
 
 def _value(option: str, text: str, is_bool: bool) -> bool | int:
@@ -59,7 +63,7 @@ def _value(option: str, text: str, is_bool: bool) -> bool | int:
     if not is_bool and text.isascii() and text.isdigit():
         return int(text)
     expected = "true or false" if is_bool else "a number"
-    raise ValueError(f"variant: expected {option}={expected}, got {text!r}")
+    raise OptionError(f"variant: expected {option}={expected}, got {text!r}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,14 +88,14 @@ class DeviceGraph:
 
         Raises
         ------
-        ValueError
+        OptionError
             No device can be used.
         MemoryError
             The graph and the vectors of a decomposition do not fit; with required and available bytes.
         """
         problem = device_problem()
         if problem is not None:
-            raise ValueError(f"backend: 'gpu' cannot run here: {problem}; or use 'cpu' or 'symbolic'")
+            raise OptionError(f"backend: 'gpu' cannot run here: {problem}; or use 'cpu' or 'symbolic'")
         device = current_device()
         required, available = _device_bytes(graph), device.free_bytes()
         if required > available:
@@ -110,7 +114,10 @@ class DeviceGraph:
         Synchronises: yes.
         """
         started = time.perf_counter()
-        found = scc(self.device, self.graph, options)
+        try:
+            found = scc(self.device, self.graph, options)
+        except VariantError as error:
+            raise OptionError(str(error)) from None
         self.device.synchronise()
         seconds = time.perf_counter() - started
         return Decomposition(_to_host(found.labels)), seconds
@@ -121,7 +128,10 @@ class DeviceGraph:
         Synchronises: yes.
         """
         started = time.perf_counter()
-        found = mec(self.device, self.graph, options)
+        try:
+            found = mec(self.device, self.graph, options)
+        except VariantError as error:
+            raise OptionError(str(error)) from None
         self.device.synchronise()
         seconds = time.perf_counter() - started
         return EndDecomposition(_to_host(found.labels), _to_host(found.choice_kept)), seconds

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from hybrid.errors import OptionError
 from hybrid.levels.curve import LevelCurve, level_curve
 from hybrid.levels.table import CandidateLevel, LevelTable
 from mtbdd.offset import OffsetMTBDD
@@ -99,7 +100,7 @@ def layer_levels(matrices: Sequence[OffsetMTBDD], backend: str) -> LevelTable:
 def _check_layers(matrices: Sequence[OffsetMTBDD]) -> None:
     """Refuse matrices that are not the layers of one process."""
     if not matrices:
-        raise ValueError("matrices: expected at least one layer, got none")
+        raise OptionError("matrices: expected at least one layer, got none")
     found = sorted({(m.n_columns, m.n_levels) for m in matrices})
     if len(found) > 1:
         raise ValueError(f"matrices: expected the same columns and levels in every layer, got {found}")

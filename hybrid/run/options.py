@@ -71,10 +71,7 @@ class CheckOptions:
             raise OptionError(f"engine {self.engine!r} is not offered by this version; choose {offered}")
         if self.method not in METHODS:
             raise OptionError(f"method {self.method!r} is not offered; choose one of {', '.join(METHODS)}")
-        try:
-            choose_backend(self.backend)
-        except ValueError as error:
-            raise OptionError(str(error)) from None
+        choose_backend(self.backend)
         if self.engine == "explicit" and self.backend == "reference":
             raise OptionError(
                 "the explicit engine runs on the cpu or on the gpu, not on reference; choose one"
@@ -111,10 +108,7 @@ class CheckOptions:
         """
         if omega is not None and method == "auto":
             method = "jor"
-        try:
-            criterion = Criterion(epsilon, absolute, max_iterations)
-        except ValueError as error:
-            raise OptionError(str(error)) from None
+        criterion = Criterion(epsilon, absolute, max_iterations)
         return cls(engine, backend, level, method, omega, criterion, storage)
 
     def enclosing(self) -> Interval | Optimistic | None:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels import seconds_loading
+from hybrid.errors import OptionError
 
 __all__ = [
     "DEFAULT_VECTORS",
@@ -90,9 +91,9 @@ class Criterion:
     def __post_init__(self) -> None:
         """Refuse senseless limits."""
         if not 0 < self.epsilon < 1:
-            raise ValueError(f"epsilon must lie between 0 and 1, got {self.epsilon}")
+            raise OptionError(f"epsilon must lie between 0 and 1, got {self.epsilon}")
         if self.max_iterations < 1:
-            raise ValueError(f"the iteration limit must be at least 1, got {self.max_iterations}")
+            raise OptionError(f"the iteration limit must be at least 1, got {self.max_iterations}")
 
     def difference(self, max_absolute: float, max_relative: float) -> float:
         """Return the difference that counts."""
