@@ -105,7 +105,6 @@ FLOORS = (
     "graphs",
     "analysis",
     "linear",
-    "mdp",
     "exact",
     "checking",
     "certificates",

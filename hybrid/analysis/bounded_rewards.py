@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.analysis.choice_rewards import choice_rewards, not_negative, reward_units
+from hybrid.analysis.choice_systems import after_steps, choice_operator
 from hybrid.analysis.transient import Evolution
 from hybrid.operators.rounding import scaled_bounds
 from hybrid.run.options import CheckOptions
@@ -22,15 +24,24 @@ Vector = NDArray[np.float64]
 
 
 def cumulative_rewards(
-    model: SymbolicModel, structure: int, time: float, options: CheckOptions, work: Work
+    model: SymbolicModel, structure: int, time: float, maximise: bool, options: CheckOptions, work: Work
 ) -> StateValues:
     """Return the expected reward of the first steps, or up to a time, from every state.
 
     Parameters
     ----------
     time : int or float
-        Steps (DTMC) or units of time (CTMC); transition rewards count for transitions made by then.
+        Steps, or units of time (CTMC); transition rewards count for transitions made by then.
+    maximise : bool
+        Of an MDP: whether the greatest is asked for, or the least.
+
+    Raises
+    ------
+    PropertyError
+        A reward of an MDP is negative.
     """
+    if model.is_mdp:
+        return _gathered_over_choices(model, structure, int(time), maximise, options, work)
     rewards, error = enclosed_rewards(model, structure, model.index)
 
     def gathered(part: Vector) -> StateValues:
@@ -45,12 +56,14 @@ def cumulative_rewards(
 
 
 def instantaneous_rewards(
-    model: SymbolicModel, structure: int, time: float, options: CheckOptions, work: Work
+    model: SymbolicModel, structure: int, time: float, maximise: bool, options: CheckOptions, work: Work
 ) -> StateValues:
     """Return the expected state reward after some steps, or at a time, from every state.
 
-    Transition rewards have no part in it.
+    Transition rewards have no part in it.  Parameters and errors are those of `cumulative_rewards`.
     """
+    if model.is_mdp:
+        return _later_over_choices(model, structure, int(time), maximise, options, work)
     rewards, error = enclosed_rewards(model, structure, model.index, moves=False)
 
     def later(part: Vector) -> StateValues:
@@ -62,6 +75,45 @@ def instantaneous_rewards(
         return evolution.after_steps(part, int(time))
 
     return _by_sign(rewards, error, later)
+
+
+def _gathered_over_choices(
+    model: SymbolicModel, structure: int, steps: int, maximise: bool, options: CheckOptions, work: Work
+) -> StateValues:
+    """Go back step by step, the best choice taken in every state."""
+    if steps == 0:
+        return StateValues.exact(np.zeros(model.n_states))
+    operator = choice_operator(
+        model,
+        model.index,
+        [layer.enabled for layer in model.layers],
+        lambda layer, rows: choice_rewards(model, structure, layer, rows),
+        maximise,
+        None,
+        options,
+    )
+    found = after_steps(operator, np.zeros(model.n_states), steps, work)
+    return scaled_bounds(found, reward_units(model, structure))
+
+
+def _later_over_choices(
+    model: SymbolicModel, structure: int, steps: int, maximise: bool, options: CheckOptions, work: Work
+) -> StateValues:
+    """Go back step by step, the best choice taken in every state."""
+    rewards, error = enclosed_rewards(model, structure, model.index, 0, moves=False)
+    units = relative_units(not_negative(rewards), error)
+    if steps == 0 or bool((rewards == rewards[0]).all()):
+        return scaled_bounds(StateValues.exact(rewards), units)
+    operator = choice_operator(
+        model,
+        model.index,
+        [layer.enabled for layer in model.layers],
+        lambda layer, rows: np.zeros(rows.size),
+        maximise,
+        None,
+        options,
+    )
+    return scaled_bounds(after_steps(operator, rewards, steps, work), units)
 
 
 def _by_sign(rewards: Vector, error: Vector | None, run: Callable[[Vector], StateValues]) -> StateValues:

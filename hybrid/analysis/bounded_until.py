@@ -1,6 +1,6 @@
 """Until within a window of steps or time ([Tealdi13] §§2.3.1 and 2.3.2).
 
-With a window [a, b] the chain has to stay in safe states up to a, and to reach a target within b - a
+With a window [a, b] the path has to stay in safe states up to a, and to reach a target within b - a
 from then on: the probabilities of the second part are where the first one starts, running backwards.
 """
 
@@ -11,9 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybrid.analysis.choice_systems import after_steps, choice_operator
+from hybrid.analysis.precomputation import prob0a, prob0e
 from hybrid.analysis.systems import flow_into
 from hybrid.analysis.transient import Evolution
 from hybrid.analysis.until import until_probabilities
+from hybrid.operators.offers import choice_flow
 from hybrid.properties.tree import TimeBound
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
@@ -22,7 +25,7 @@ from mtbdd.graph.prob01 import backward, prob0
 from mtbdd.language.syntax import Literal, ModelType
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-from mtbdd.states import index_states, states_from
+from mtbdd.states import StateIndex, index_states, states_from
 
 __all__ = ["Window", "through", "window_probabilities"]
 
@@ -70,7 +73,13 @@ def through(run: Callable[[np.ndarray], StateValues], start: StateValues) -> Sta
 
 
 def window_probabilities(
-    model: SymbolicModel, safe: Node, target: Node, window: Window, options: CheckOptions, work: Work
+    model: SymbolicModel,
+    safe: Node,
+    target: Node,
+    window: Window,
+    maximise: bool,
+    options: CheckOptions,
+    work: Work,
 ) -> StateValues:
     """Return the probability of ``safe U target`` with the target reached in a window.
 
@@ -79,6 +88,8 @@ def window_probabilities(
     safe, target : Node
         Sets of reachable states.
     window : Window
+    maximise : bool
+        Of an MDP: whether the greatest is asked for, or the least.
 
     Returns
     -------
@@ -86,17 +97,17 @@ def window_probabilities(
         Bounds include truncation and rounding.
     """
     if window.upper is None:
-        later = until_probabilities(model, safe, target, options, work)
+        later = until_probabilities(model, safe, target, maximise, options, work)
     elif window.upper < window.lower:
         return StateValues.exact(np.zeros(model.n_states))
     else:
-        later = _within(model, safe, target, window.upper - window.lower, options, work)
+        later = _within(model, safe, target, window.upper - window.lower, maximise, options, work)
     if window.lower == 0 and not window.strict:
         return later
     nowhere = np.zeros(model.n_states)
     later_states = states_from(model.manager, model.index, later.upper > 0)
     if bool(np.isnan(later.upper).any()):
-        later_states = model.reachable & ~prob0(model, safe, target)
+        later_states = model.reachable & ~_never(model, safe, target, maximise)
     # Elsewhere the probability is zero, which truncation would blur.
     first_states = backward(model, later_states, safe) & safe
     first = index_states(model.manager, first_states)
@@ -111,34 +122,67 @@ def window_probabilities(
         found = through(lambda x: run.after_time(x, float(window.lower)), start)
         return _probabilities(found).spread(inside, nowhere)
     # The last of the safe steps may enter a target that is not safe itself.
-    entered = target & ~safe
-    b = flow_into(model, first, index_states(model.manager, entered), options)
-    step = Evolution(model, first, b, options, work)
-    found = through(lambda x: step.after_steps(x, 1), start)
+    step = _course(model, first, target & ~safe, maximise, options, work)
+    found = through(lambda x: step(x, 1), start)
     if window.lower > 1:
-        more = Evolution(model, first, None, options, work)
-        found = through(lambda x: more.after_steps(x, int(window.lower) - 1), found)
+        more = _course(model, first, None, maximise, options, work)
+        found = through(lambda x: more(x, int(window.lower) - 1), found)
     return _probabilities(found).spread(inside, nowhere)
 
 
 def _within(
-    model: SymbolicModel, safe: Node, target: Node, length: float, options: CheckOptions, work: Work
+    model: SymbolicModel,
+    safe: Node,
+    target: Node,
+    length: float,
+    maximise: bool,
+    options: CheckOptions,
+    work: Work,
 ) -> StateValues:
     """Return the probability of ``safe U target`` within some steps or time."""
     known = model.indicator(target).astype(np.float64)
-    maybe_states = model.reachable & ~target & ~prob0(model, safe, target)
+    maybe_states = model.reachable & ~target & ~_never(model, safe, target, maximise)
     if length == 0 or maybe_states == model.manager.false:
         return StateValues.exact(known)
     maybe = index_states(model.manager, maybe_states)
-    b = flow_into(model, maybe, index_states(model.manager, target), options)
-    evolution = Evolution(model, maybe, b, options, work)
     start = np.zeros(maybe.size)
-    if evolution.continuous:
+    if model.type is ModelType.CTMC:
+        b = flow_into(model, maybe, index_states(model.manager, target), options)
+        evolution = Evolution(model, maybe, b, options, work)
         # At any time some path has reached the target, and some other one has not.
         found = evolution.after_time(start, float(length)).within(0.0, 1.0)
         return found.spread(model.indicator(maybe_states), known)
-    found = evolution.after_steps(start, int(length))
+    found = _course(model, maybe, target, maximise, options, work)(start, int(length))
     return _probabilities(found).spread(model.indicator(maybe_states), known)
+
+
+def _never(model: SymbolicModel, safe: Node, target: Node, maximise: bool) -> Node:
+    """Return the states where the graph alone tells that the probability is zero."""
+    if not model.is_mdp:
+        return prob0(model, safe, target)
+    return prob0a(model, safe, target) if maximise else prob0e(model, safe, target)
+
+
+def _course(
+    model: SymbolicModel,
+    within: StateIndex,
+    target: Node | None,
+    maximise: bool,
+    options: CheckOptions,
+    work: Work,
+) -> Callable[[np.ndarray, int], StateValues]:
+    """Return what goes a number of steps back from values over a set; entering the target counts as one."""
+    entered = None if target is None else index_states(model.manager, target)
+    if not model.is_mdp:
+        b = None if entered is None else flow_into(model, within, entered, options)
+        return Evolution(model, within, b, options, work).after_steps
+
+    def gain(layer: int, rows: StateIndex) -> np.ndarray:
+        return np.zeros(rows.size) if entered is None else choice_flow(model, layer, rows, entered, options)
+
+    allowed = [layer.enabled for layer in model.layers]
+    operator = choice_operator(model, within, allowed, gain, maximise, None, options)
+    return lambda x, steps: after_steps(operator, np.ascontiguousarray(x), steps, work)
 
 
 def _probabilities(found: StateValues) -> StateValues:

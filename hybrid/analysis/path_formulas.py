@@ -7,6 +7,7 @@ same window of steps or time on both sides ([Tealdi13] §2.2).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from mtbdd.language.syntax import Expression, ModelType, Unary
 from mtbdd.language.walk import children
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
+
+if TYPE_CHECKING:
+    from hybrid.analysis.scheduler import SchedulerMaker
 
 __all__ = ["has_path", "path_probabilities", "refuse_ltl", "until_form"]
 
@@ -43,9 +47,11 @@ def has_path(formula: Expression) -> bool:
 def path_probabilities(
     model: SymbolicModel,
     path: Expression,
+    maximise: bool,
     states: Callable[[Expression], Node],
     options: CheckOptions,
     work: Work,
+    maker: SchedulerMaker | None = None,
 ) -> StateValues:
     """Return the probability of a path formula from every state.
 
@@ -53,38 +59,53 @@ def path_probabilities(
     ----------
     path : Expression
         Resolved.
+    maximise : bool
+        Of an MDP: whether the greatest is asked for, or the least; every complement turns it round.
     states : callable
         Returns the states that satisfy a state formula.
+    maker : SchedulerMaker, optional
+        Given the choices of an optimal scheduler; there is a memoryless one for U, F, G, W and R without
+        bounds.
 
     Raises
     ------
     UnsupportedError
-        A formula of LTL, other than ``G F a`` and ``F G a``: path operators inside path operators or joined
-        with others.
+        A formula of LTL other than ``G F a`` and ``F G a``, or a method that has no meaning for choices.
     NotConvergedError
     """
     if isinstance(path, Unary) and path.operator == "!" and has_path(path.operand):
-        return path_probabilities(model, path.operand, states, options, work).complement()
+        found = path_probabilities(model, path.operand, not maximise, states, options, work, maker)
+        return found.complement()
     if not isinstance(path, Path):
         refuse_ltl(path)
         # A state formula is a path formula about the first state.
         return StateValues.exact(model.indicator(states(path)).astype(np.float64))
+    if maker is not None and (path.operator == "X" or path.bound is not None or has_path(path.right)):
+        raise UnsupportedError(
+            "a scheduler is given for U, F, G, W and R without bounds on steps, where one that forgets the "
+            "past is optimal; ask without a scheduler"
+        )
     repeated = repeated_form(path)
     if repeated is not None:
         refuse_ltl(repeated[0])
 
         def reach(target: Node, largest: bool) -> StateValues:
-            return until_probabilities(model, model.reachable, target, options, work)
+            return until_probabilities(model, model.reachable, target, largest, options, work)
 
-        return repeated_probabilities(model, states(repeated[0]), repeated[1], True, reach)
+        return repeated_probabilities(
+            model, states(repeated[0]), repeated[1], maximise or not model.is_mdp, reach
+        )
     for operand in (path.left, path.right):
         if operand is not None:
             refuse_ltl(operand)
     if path.operator == "X":
-        return next_probabilities(model, states(path.right), options, work)
+        return next_probabilities(model, states(path.right), maximise, options, work)
     safe, target, complement = until_form(model, path, states)
-    window = Window.of(path.bound, model.type is ModelType.CTMC)
-    found = window_probabilities(model, safe, target, window, options, work)
+    window, maximise = Window.of(path.bound, model.type is ModelType.CTMC), maximise != complement
+    if path.bound is None:
+        found = until_probabilities(model, safe, target, maximise, options, work, maker)
+    else:
+        found = window_probabilities(model, safe, target, window, maximise, options, work)
     return found.complement() if complement else found
 
 

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.analysis.choice_rewards import (
+    choice_rewards,
+    free_ends,
+    greatest_totals,
+    reward_operator,
+    reward_system,
+    reward_units,
+)
+from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
+from hybrid.analysis.precomputation import end_components
 from hybrid.analysis.systems import solve_linear
+from hybrid.operators.offers import group_states, leaving_choices
+from hybrid.operators.rounding import scaled_bounds
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
@@ -13,26 +27,65 @@ from mtbdd.graph.prob01 import backward, prob0, prob1
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.rewards import enclosed_rewards, relative_units, reward_rates
-from mtbdd.rewards import state_rewards as own_rewards
 from mtbdd.states import index_states, states_from
 
-__all__ = ["reachability_rewards", "state_rewards", "total_rewards"]
+if TYPE_CHECKING:
+    from hybrid.analysis.scheduler import SchedulerMaker
+
+__all__ = ["reachability_rewards", "total_rewards"]
 
 Vector = NDArray[np.float64]
 
 
 def reachability_rewards(
-    model: SymbolicModel, structure: int, target: Node, options: CheckOptions, work: Work
+    model: SymbolicModel,
+    structure: int,
+    target: Node,
+    maximise: bool,
+    options: CheckOptions,
+    work: Work,
+    maker: SchedulerMaker | None = None,
 ) -> StateValues:
-    """Return the expected reward earned before a set is reached, from every state.
+    """Return the expected reward earned before a set is reached, of an MDP the least or the greatest.
 
-    Infinite where the set is not reached almost surely; zero inside it.  Not a number where it is infinite
-    and rewards below zero may be earned: then it need not add up to anything.
+    Zero inside the set.  Infinite where it is not reached almost surely: by some scheduler of an MDP
+    (greatest), by every one (least).  Of a chain not a number where it is infinite and rewards below zero may
+    be earned: then it need not add up to anything.
+
+    Parameters
+    ----------
+    maker : SchedulerMaker, optional
+        Given the choices of an optimal scheduler.
 
     Raises
     ------
+    PropertyError
+        A reward of an MDP is negative.
     NotConvergedError
+    UnsupportedError
+        The method has no meaning for choices.
     """
+    if not model.is_mdp:
+        return _on_chain(model, structure, target, options, work)
+    system = reward_system(model, structure, target, maximise)
+    known = np.where(model.indicator(system.finite), 0.0, np.inf)
+    if maker is not None and maximise:
+        maker.missing(target, system.finite)
+    if system.unknown.size == 0:
+        return StateValues.exact(known)
+    check_method(options)
+    operator = reward_operator(model, structure, system, maximise, options)
+    found = solve_choices(operator, None, options, work, "reachability rewards")
+    if maker is not None:
+        maker.policy(system.unknown, operator, found, system.components)
+    found = scaled_bounds(found, reward_units(model, structure))
+    return found.spread(model.indicator(system.unknown.states), known)
+
+
+def _on_chain(
+    model: SymbolicModel, structure: int, target: Node, options: CheckOptions, work: Work
+) -> StateValues:
+    """Solve the linear system of the states that reach the set almost surely."""
     zero = prob0(model, model.reachable, target)
     sure = prob1(model, model.reachable, target, zero)
     known = np.where(model.indicator(sure), 0.0, np.inf)
@@ -53,33 +106,62 @@ def reachability_rewards(
     return found.spread(model.indicator(maybe_states), known)
 
 
-def total_rewards(model: SymbolicModel, structure: int, options: CheckOptions, work: Work) -> StateValues:
-    """Return the expected reward earned in all time, from every state.
+def total_rewards(
+    model: SymbolicModel, structure: int, maximise: bool, options: CheckOptions, work: Work
+) -> StateValues:
+    """Return the expected reward earned in all time, of an MDP the least or the greatest.
 
-    It is earned before the states from which nothing more can be earned, and infinite where these
+    Notes
+    -----
+    Of a chain it is earned before the states from which nothing more can be earned, and infinite where these
     are not reached almost surely; not a number where rewards below zero make that senseless.
+
+    The greatest is infinite where an end component with a reward can be reached; in all other end
+    components nothing is earned, and a scheduler may leave them or stay: each is made one state with the
+    choice to stop.  The least is finite where a scheduler surely reaches an end component whose choices are
+    free, and is what it costs to get there.
 
     Raises
     ------
+    PropertyError
+        A reward of an MDP is negative.
     NotConvergedError
+    UnsupportedError
+        The method has no meaning for choices.
     """
+    if not model.is_mdp:
+        return _total_on_chain(model, structure, options, work)
+    if not maximise:
+        target = free_ends(model, structure)
+        return reachability_rewards(model, structure, target, False, options, work)
+    infinite, unknown_states = greatest_totals(model, structure)
+    known = np.where(model.indicator(infinite), np.inf, 0.0)
+    unknown = index_states(model.manager, unknown_states)
+    if unknown.size == 0:
+        return StateValues.exact(known)
+    check_method(options)
+    components = end_components(model, unknown_states)
+    stop = np.where(model.indicator(components.states, unknown), 0.0, -np.inf)
+    operator = choice_operator(
+        model,
+        unknown,
+        leaving_choices(model, [layer.enabled for layer in model.layers], components),
+        lambda layer, rows: choice_rewards(model, structure, layer, rows),
+        True,
+        group_states(model, unknown, components),
+        options,
+        stop=stop,
+    )
+    found = solve_choices(operator, None, options, work, "total rewards")
+    found = scaled_bounds(found, reward_units(model, structure))
+    return found.spread(model.indicator(unknown_states), known)
+
+
+def _total_on_chain(model: SymbolicModel, structure: int, options: CheckOptions, work: Work) -> StateValues:
+    """Stop where nothing more can be earned."""
     rewards = reward_rates(model, structure, model.index)
     earning = states_from(model.manager, model.index, rewards != 0)
     if earning == model.manager.false:
         return StateValues.exact(np.zeros(model.n_states))
     over = model.reachable & ~backward(model, earning)
-    return reachability_rewards(model, structure, over, options, work)
-
-
-def state_rewards(model: SymbolicModel, structure: int) -> Vector:
-    """Return the state rewards alone, shape (n_states,): what counts at one moment.
-
-    They are off by at most `mtbdd.rewards.state_reward_error`.
-
-    Raises
-    ------
-    BuildError
-        A reward is not a finite number, or rewards of both signs cancel so far that it is not known whether
-        anything is left.
-    """
-    return own_rewards(model, structure, model.index)
+    return _on_chain(model, structure, over, options, work)

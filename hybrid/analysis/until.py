@@ -1,32 +1,60 @@
-"""Unbounded until: Prob0 and Prob1 on sets, a linear system for the rest ([Tealdi13] §2.3)."""
+"""Unbounded until, and one step: the graph decides 0 and 1, equations the rest ([Tealdi13] §2.3).
+
+Over choices (Forejt et al., "Automated verification techniques for probabilistic systems", 2011, section
+4): for the minimum, no scheduler can stay for ever in the states that are left.  For the maximum some may;
+their end components are made one state each (Haddad and Monmege, TCS 2018; here by vectors: choices that
+stay inside are disabled, and members share the best value).
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
+from hybrid.analysis.precomputation import decided_states, end_components
 from hybrid.analysis.systems import flow_into, solve_linear
+from hybrid.operators.offers import choice_flow, choice_slack, group_states, leaving_choices
 from hybrid.operators.rounding import ratio_units, row_entries, widened
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
+from hybrid.solvers.choice_operator import ChoiceOperator, Groups
 from hybrid.solvers.enclosure import UNIT
+from mtbdd.graph.components import EndComponents
 from mtbdd.graph.prob01 import prob0, prob1
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-from mtbdd.states import index_states
+from mtbdd.states import StateIndex, index_states
 
-__all__ = ["next_probabilities", "until_probabilities"]
+if TYPE_CHECKING:
+    from hybrid.analysis.scheduler import SchedulerMaker
+
+__all__ = ["UntilSystem", "next_probabilities", "until_operator", "until_probabilities", "until_system"]
+
+Vector = NDArray[np.float64]
 
 
 def until_probabilities(
-    model: SymbolicModel, safe: Node, target: Node, options: CheckOptions, work: Work
+    model: SymbolicModel,
+    safe: Node,
+    target: Node,
+    maximise: bool,
+    options: CheckOptions,
+    work: Work,
+    maker: SchedulerMaker | None = None,
 ) -> StateValues:
-    """Return the probability of ``safe U target`` from every state.
+    """Return the probability of ``safe U target`` from every state, of an MDP the least or the greatest.
 
     Parameters
     ----------
     safe, target : Node
         Sets of reachable states.
+    maker : SchedulerMaker, optional
+        Given the choices of an optimal scheduler.
 
     Returns
     -------
@@ -36,7 +64,29 @@ def until_probabilities(
     Raises
     ------
     NotConvergedError
+    UnsupportedError
+        The method has no meaning for choices.
     """
+    if not model.is_mdp:
+        return _on_chain(model, safe, target, options, work)
+    system = until_system(model, safe, target, maximise)
+    known = model.indicator(system.one).astype(np.float64)
+    if maker is not None:
+        maker.until(safe, target, system.zero, system.one, maximise)
+    if system.unknown.size == 0:
+        return StateValues.exact(known)
+    check_method(options)
+    operator = until_operator(model, system, maximise, options)
+    found = solve_choices(operator, 1.0, options, work, "until probabilities").within(0.0, 1.0)
+    if maker is not None:
+        maker.policy(system.unknown, operator, found, system.components)
+    return found.spread(model.indicator(system.unknown.states), known)
+
+
+def _on_chain(
+    model: SymbolicModel, safe: Node, target: Node, options: CheckOptions, work: Work
+) -> StateValues:
+    """Solve the linear system of the states that the graph does not decide."""
     zero = prob0(model, safe, target)
     one = prob1(model, safe, target, zero)
     known = model.indicator(one).astype(np.float64)
@@ -49,13 +99,93 @@ def until_probabilities(
     return found.spread(model.indicator(maybe_states), known)
 
 
-def next_probabilities(model: SymbolicModel, target: Node, options: CheckOptions, work: Work) -> StateValues:
-    """Return the probability that the next state lies in a set, from every state.
+@dataclass(frozen=True, eq=False)
+class UntilSystem:
+    """What is left of an unbounded until once the graph has decided what it can.
+
+    Attributes
+    ----------
+    zero, one : Node
+        States with probability 0 and 1.
+    unknown : StateIndex
+        The others.
+    components : EndComponents or None
+        Where a scheduler could stay among them; None for a minimum, where it cannot.
+    """
+
+    zero: Node
+    one: Node
+    unknown: StateIndex
+    components: EndComponents | None
+
+
+def until_system(model: SymbolicModel, safe: Node, target: Node, maximise: bool) -> UntilSystem:
+    """Return what the graph decides of ``safe U target`` and what it leaves."""
+    zero, one = decided_states(model, safe, target, maximise)
+    unknown = model.reachable & ~zero & ~one
+    components = None
+    if maximise and unknown != model.manager.false:
+        components = end_components(model, unknown)
+    return UntilSystem(zero, one, index_states(model.manager, unknown), components)
+
+
+def until_operator(
+    model: SymbolicModel, system: UntilSystem, maximise: bool, options: CheckOptions
+) -> ChoiceOperator:
+    """Return the operator of an until system with unknown states."""
+    allowed = [layer.enabled for layer in model.layers]
+    groups: Groups | None = None
+    if system.components is not None:
+        allowed = leaving_choices(model, allowed, system.components)
+        groups = group_states(model, system.unknown, system.components)
+    one = index_states(model.manager, system.one)
+    return choice_operator(
+        model,
+        system.unknown,
+        allowed,
+        lambda layer, rows: choice_flow(model, layer, rows, one, options),
+        maximise,
+        groups,
+        options,
+    )
+
+
+# ------------------------------------------------------------------ one step
+
+
+def next_probabilities(
+    model: SymbolicModel, target: Node, maximise: bool, options: CheckOptions, work: Work
+) -> StateValues:
+    """Return the probability that the next state lies in a set, of an MDP the least or the greatest.
 
     Notes
     -----
-    Two products.  Exact 0 and 1 where the graph decides, else with the bounds of its rounding errors.
+    Two products a layer, those of an MDP on the host.  Exact 0 and 1 where the graph decides, else with the
+    bounds of their rounding errors.
     """
+    if not model.is_mdp:
+        return _next_on_chain(model, target, options, work)
+    # Whether some choice (greatest) or every one (least) enters the set at all, or surely.
+    join = np.logical_or if maximise else np.logical_and
+    values = np.full(model.n_states, 0.0 if maximise else 1.0)
+    may, must = (np.full(model.n_states, not maximise) for _ in range(2))
+    inside, outside = (index_states(model.manager, s) for s in (target, model.reachable & ~target))
+    for layer, own in enumerate(model.layers):
+        rows = index_states(model.manager, own.enabled)
+        place = np.flatnonzero(model.indicator(own.enabled))
+        flow = choice_flow(model, layer, rows, inside, options, work=work)
+        staying = choice_flow(model, layer, rows, outside, options, work=work)
+        may[place], must[place] = join(may[place], flow > 0.0), join(must[place], staying == 0.0)
+        better = np.maximum if maximise else np.minimum
+        values[place] = better(values[place], np.minimum(flow, 1.0))
+    undecided = may & ~must
+    own_values = values[undecided]
+    found = StateValues(own_values, *widened(own_values, choice_slack(model))).within(0.0, 1.0)
+    return found.spread(undecided, must.astype(np.float64))
+
+
+def _next_on_chain(model: SymbolicModel, target: Node, options: CheckOptions, work: Work) -> StateValues:
+    """Compare the rates into the set and out of it."""
     flow = flow_into(model, model.index, index_states(model.manager, target), options, work=work)
     rest = model.reachable & ~target
     staying = flow_into(model, model.index, index_states(model.manager, rest), options, work=work)

@@ -11,7 +11,7 @@ from hybrid.errors import HybridError
 from hybrid.run.work import Work
 
 if TYPE_CHECKING:
-    from hybrid.mdp.scheduler import Scheduler
+    from hybrid.analysis.scheduler import Scheduler
 
 __all__ = ["Answer", "json_number"]
 

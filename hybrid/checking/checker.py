@@ -15,10 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hybrid.analysis.bounded_rewards import cumulative_rewards, instantaneous_rewards
-from hybrid.analysis.long_run import steady_probabilities, steady_rewards
-from hybrid.analysis.path_formulas import path_probabilities
-from hybrid.analysis.rewards import reachability_rewards, total_rewards
+from hybrid.analysis.operator_values import operator_values
 from hybrid.checking.answer import Answer
 from hybrid.checking.arithmetic import constant_values
 from hybrid.checking.combine import compare
@@ -35,11 +32,7 @@ from hybrid.errors import (
     UnsupportedError,
 )
 from hybrid.properties.tree import (
-    Cumulative,
     Filter,
-    Instantaneous,
-    LongRun,
-    Path,
     Probability,
     Property,
     Reward,
@@ -54,7 +47,7 @@ from mtbdd.language.syntax import Expression, Literal
 from mtbdd.model import SymbolicModel
 
 if TYPE_CHECKING:
-    from hybrid.mdp.scheduler import Scheduler
+    from hybrid.analysis.scheduler import Scheduler
 
 __all__ = ["Checker", "UnsupportedError"]
 
@@ -191,7 +184,7 @@ class Checker(FormulaChecker):
         """Return the values of P, S or R, exact ones where iterations lead nowhere and the model is small."""
         patient = self.options.method == "auto" and formula is not self._scheduled
         try:
-            found = self._iterated(formula, letter)
+            found = self._iterated(formula)
         except NotConvergedError:
             exact = self._exactly(formula) if patient else None
             if exact is None:
@@ -221,48 +214,21 @@ class Checker(FormulaChecker):
         size = 1.0 if self.options.criterion.absolute else np.maximum(np.abs(some.lower), np.abs(some.upper))
         return bool((width > _LOOSE * self.options.criterion.epsilon * size).any())
 
-    def _iterated(self, formula: Probability | SteadyState | Reward, letter: str) -> StateValues:
+    def _iterated(self, formula: Probability | SteadyState | Reward) -> StateValues:
         """Return the values of P, S or R by its algorithm."""
-        model, options, work = self.model, self.options, self._work
-        if model.is_mdp:
-            from hybrid.mdp.operators import optimal_values  # chains start quicker without
-            from hybrid.mdp.scheduler import SchedulerMaker
+        maker = None
+        if formula is self._scheduled:
+            from hybrid.analysis.scheduler import SchedulerMaker
 
-            maker = SchedulerMaker(model) if formula is self._scheduled else None
-            found = optimal_values(model, formula, self.states, options, work, maker)
-            if maker is not None:
-                self._scheduler = maker.finish()
-            return found
-        if isinstance(formula, SteadyState):
-            return steady_probabilities(model, self.states(formula.states), options, work)
-        _refuse_optimum(formula.optimum, letter)
-        if isinstance(formula, Probability):
-            return path_probabilities(model, formula.path, self.states, options, work)
-        return self._reward(formula)
+            maker = SchedulerMaker(self.model)
+        found = operator_values(self.model, formula, self.states, self.options, self._work, maker)
+        if maker is not None:
+            self._scheduler = maker.finish()
+        return found
 
     def _decided_exactly(self) -> None:
         """Note that a comparison was decided in rational numbers."""
         self._work.method = "exact"
-
-    def _reward(self, formula: Reward) -> StateValues:
-        """Return the values of R."""
-        if formula.index is None:
-            raise UnsupportedError("the model has no reward structure for this property")
-        model, options, work, target = self.model, self.options, self._work, formula.target
-        if isinstance(target, LongRun):
-            return steady_rewards(model, formula.index, options, work)
-        if isinstance(target, Cumulative):
-            if target.time is None:
-                return total_rewards(model, formula.index, options, work)
-            return cumulative_rewards(model, formula.index, _time(target.time), options, work)
-        if isinstance(target, Instantaneous):
-            return instantaneous_rewards(model, formula.index, _time(target.time), options, work)
-        if isinstance(target, Path) and target.operator == "F" and target.bound is None:
-            return reachability_rewards(model, formula.index, self.states(target.right), options, work)
-        raise UnsupportedError(
-            "rewards are gathered until a set is reached (F without a bound), up to a time (C<=t), at a time "
-            "(I=t), in total (C) or in the long run (S); other paths are not checked by this version"
-        )
 
 
 def _check_storage(model: SymbolicModel, options: CheckOptions) -> None:
@@ -284,14 +250,6 @@ def _told(fault: MemoryError) -> MemoryError:
     )
 
 
-def _time(expression: Expression) -> float:
-    """Return a resolved time."""
-    if not isinstance(expression, Literal):
-        raise UnsupportedError("the time is not a constant")
-    value = expression.value
-    return value if isinstance(value, int) else float(value)
-
-
 def _schedulable(formula: Expression, model: SymbolicModel) -> Expression:
     """Return the operator that a scheduler is for: the property itself, or what a filter is about."""
     operand = formula.operand if isinstance(formula, Filter) else formula
@@ -300,9 +258,3 @@ def _schedulable(formula: Expression, model: SymbolicModel) -> Expression:
             "a scheduler is given for P and R on an MDP, alone or in a filter: ask without one"
         )
     return operand
-
-
-def _refuse_optimum(optimum: str | None, letter: str) -> None:
-    """Refuse Pmin and its like: chains have nothing to choose."""
-    if optimum is not None:
-        raise UnsupportedError(f"{letter}{optimum} needs an MDP: a chain has no choices; write {letter}")

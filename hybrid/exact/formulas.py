@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.bounded_until import Window
+from hybrid.analysis.operator_values import maximises
 from hybrid.analysis.path_formulas import has_path, until_form
 from hybrid.analysis.repeated import repeated_form, repeated_target
 from hybrid.errors import NotExactError
@@ -17,7 +18,6 @@ from hybrid.exact.elimination import Budget
 from hybrid.exact.induction import WORK, Exact, finite
 from hybrid.exact.optima import ExactOptima
 from hybrid.exact.reading import ExactModel
-from hybrid.mdp.operators import maximises
 from hybrid.properties.tree import (
     Cumulative,
     Filter,

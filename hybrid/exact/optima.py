@@ -1,8 +1,8 @@
 """A small decision process in rational numbers, and the exact optima of its operators.
 
 Where the answer is known beforehand, and in which end components a scheduler could stay for nothing, is
-found on the graph as for bounds (`hybrid.mdp.until`, `hybrid.mdp.rewards`).  Such components become one
-state each, with the choices that leave them; policy iteration solves the rest.
+found on the graph as for bounds (`hybrid.analysis.until`, `hybrid.analysis.choice_rewards`).  Such
+components become one state each, with the choices that leave them; policy iteration solves the rest.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from hybrid.analysis.choice_rewards import free_ends, greatest_totals, reward_system
+from hybrid.analysis.until import until_system
 from hybrid.errors import NotExactError
 from hybrid.exact.elimination import Budget
 from hybrid.exact.induction import BackwardInduction, Exact, finite
 from hybrid.exact.policies import MAX_UNKNOWN, Option, solve_optima
 from hybrid.exact.reading import ExactModel
-from hybrid.mdp.rewards import free_ends, greatest_totals, reward_system
-from hybrid.mdp.until import until_system
 from mtbdd.graph.components import EndComponents, model_end_components
 from mtbdd.manager import Node
 

@@ -1,13 +1,38 @@
 """Explicit matrices: extracted from diagrams, reordered, measured, streamed in parts."""
 
-from hybrid.explicit.csr import CsrArrays
-from hybrid.explicit.density import density_of_diagram, density_of_rows
-from hybrid.explicit.extract import ExplicitSizes, explicit_matrix, explicit_sizes
-from hybrid.explicit.measures import StructureMeasures, measure_structure
-from hybrid.explicit.operators import ExplicitOperator, FunctionOperator
-from hybrid.explicit.partition import RowPartition
-from hybrid.explicit.reorder import Reordering, bfs_order, frontier_order
-from hybrid.explicit.streamed import PartTimes, StreamedOperator
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hybrid.explicit.csr import CsrArrays
+    from hybrid.explicit.density import density_of_diagram, density_of_rows
+    from hybrid.explicit.extract import ExplicitSizes, explicit_matrix, explicit_sizes
+    from hybrid.explicit.measures import StructureMeasures, measure_structure
+    from hybrid.explicit.operators import ExplicitOperator, FunctionOperator
+    from hybrid.explicit.partition import RowPartition
+    from hybrid.explicit.reorder import Reordering, bfs_order, frontier_order
+    from hybrid.explicit.streamed import PartTimes, StreamedOperator
+
+_HOMES = {
+    "CsrArrays": "csr",
+    "ExplicitOperator": "operators",
+    "ExplicitSizes": "extract",
+    "FunctionOperator": "operators",
+    "PartTimes": "streamed",
+    "Reordering": "reorder",
+    "RowPartition": "partition",
+    "StreamedOperator": "streamed",
+    "StructureMeasures": "measures",
+    "bfs_order": "reorder",
+    "density_of_diagram": "density",
+    "density_of_rows": "density",
+    "explicit_matrix": "extract",
+    "explicit_sizes": "extract",
+    "frontier_order": "reorder",
+    "measure_structure": "measures",
+}
 
 __all__ = [
     "CsrArrays",
@@ -27,3 +52,12 @@ __all__ = [
     "frontier_order",
     "measure_structure",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use, so that a check of a chain does not load every format."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'hybrid.explicit' has no attribute {name!r}")
+    value = getattr(import_module(f"hybrid.explicit.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -34,7 +34,7 @@ __all__ = [
     "Gain",
     "Offer",
     "choice_slack",
-    "flow_into",
+    "choice_flow",
     "group_states",
     "leaving_choices",
     "offers_of",
@@ -133,7 +133,7 @@ def _scattered(values: Vector, place: NDArray[np.int64], size: int, other: float
     return full
 
 
-def flow_into(
+def choice_flow(
     model: SymbolicModel,
     layer: int,
     rows: StateIndex,

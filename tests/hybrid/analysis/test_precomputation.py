@@ -18,10 +18,10 @@ from hybrid.analysis.precomputation import (
     staying_states,
 )
 from hybrid.analysis.predecessor_lists import PredecessorLists, list_predecessors, predecessor_lists
-from hybrid.mdp.until import until_system
+from hybrid.analysis.until import until_system
 from mtbdd.build import build_model
+from mtbdd.graph import prob01 as graph
 from mtbdd.graph.components import decompose_ends, model_end_components
-from mtbdd.graph.prob01 import prob01 as graph
 from mtbdd.language import parse_model, resolve
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel

@@ -80,14 +80,14 @@ def test_a_fault_of_the_property_is_told_and_a_defect_is_not_called_an_answer(tm
     def broken(*arguments):
         raise ValueError("operands could not be broadcast together")
 
-    monkeypatch.setattr(checker, "path_probabilities", broken)
+    monkeypatch.setattr(checker, "operator_values", broken)
     with pytest.raises(ValueError, match="could not be broadcast"):
         hybrid.check(model, "P=? [ F<=1 true ]", throw=False)
 
     def unfit(*arguments):
         raise PropertyError("does not fit")
 
-    monkeypatch.setattr(checker, "path_probabilities", unfit)
+    monkeypatch.setattr(checker, "operator_values", unfit)
     assert hybrid.check(model, "P=? [ F<=1 true ]", throw=False).error == "does not fit"
 
 

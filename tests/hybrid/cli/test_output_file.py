@@ -252,7 +252,7 @@ def test_a_scheduler_that_cannot_be_written_leaves_the_answer(
 ) -> None:
     path = tmp_path / "m.nm"
     path.write_text("mdp module m s:[0..1]; [a] s=0 -> (s'=1); [b] true -> (s'=s); endmodule")
-    monkeypatch.setattr("hybrid.mdp.scheduler.Scheduler.write", refuse)
+    monkeypatch.setattr("hybrid.analysis.scheduler.Scheduler.write", refuse)
     file = tmp_path / "scheduler.csv"
     file.write_text("old")
     assert main(["check", str(path), "Pmax=? [ F s=1 ]", "--scheduler", str(file), *OPTIONS]) == 2

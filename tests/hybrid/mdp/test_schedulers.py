@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hybrid
-from hybrid.mdp.scheduler import Scheduler
+from hybrid.analysis.scheduler import Scheduler
 from mtbdd.rewards import reward_rates
 from tests import chain_oracles
 from tests.chain_oracles import Chain

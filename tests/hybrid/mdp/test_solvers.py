@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hybrid.operators.hybrid_choices import hybrid_choices
-from hybrid.operators.offers import choice_slack, flow_into, offers_of
+from hybrid.operators.offers import choice_flow, choice_slack, offers_of
 from hybrid.run.options import CheckOptions
 from hybrid.solvers import Criterion, Interval, Optimistic, Status
 from hybrid.solvers.choice_operator import ChoiceOperator
@@ -29,7 +29,7 @@ def _reaching(model: SymbolicModel, unknown: str, target: str, maximise: bool) -
     inside, one = (index_states(model.manager, where(name)) for name in (unknown, target))  # type: ignore[arg-type]
     allowed = [layer.enabled for layer in model.layers]
     offers = offers_of(
-        model, inside, allowed, lambda layer, rows: flow_into(model, layer, rows, one, options), maximise
+        model, inside, allowed, lambda layer, rows: choice_flow(model, layer, rows, one, options), maximise
     )
     return hybrid_choices(offers, inside.size, maximise, None, choice_slack(model), options)
 

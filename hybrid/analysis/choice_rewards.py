@@ -1,4 +1,4 @@
-"""Optimal expected rewards: until a set is reached, in total, in some steps, at a step.
+"""What choices earn, and what the graph decides of optimal expected rewards.
 
 Rewards until a set is reached are infinite where the set is missed with positive probability (Forejt et
 al., 2011, section 5).  For the maximum nothing is left then in which a scheduler could stay.  For the
@@ -13,15 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.analysis.choice_systems import choice_operator
 from hybrid.analysis.precomputation import end_components, prob1a, prob1e
 from hybrid.errors import PropertyError
-from hybrid.mdp.scheduler import SchedulerMaker
-from hybrid.mdp.systems import after_steps, check_method, choice_operator, solve_choices
 from hybrid.operators.offers import group_states, leaving_choices
-from hybrid.operators.rounding import scaled_bounds
 from hybrid.run.options import CheckOptions
-from hybrid.run.state_values import StateValues
-from hybrid.run.work import Work
 from hybrid.solvers.choice_operator import ChoiceOperator, Groups
 from mtbdd.graph.components import EndComponents, MaximalEndComponent, model_end_components
 from mtbdd.graph.prob01 import backward
@@ -33,14 +29,13 @@ from mtbdd.states import StateIndex, index_states, states_from
 
 __all__ = [
     "RewardSystem",
-    "cumulative_rewards",
+    "choice_rewards",
     "free_ends",
     "greatest_totals",
-    "instantaneous_rewards",
-    "reachability_rewards",
+    "not_negative",
     "reward_operator",
     "reward_system",
-    "total_rewards",
+    "reward_units",
 ]
 
 Vector = NDArray[np.float64]
@@ -107,98 +102,11 @@ def reward_operator(
         model,
         system.unknown,
         allowed,
-        lambda layer, rows: _gains(model, structure, layer, rows),
+        lambda layer, rows: choice_rewards(model, structure, layer, rows),
         maximise,
         groups,
         options,
     )
-
-
-def reachability_rewards(
-    model: SymbolicModel,
-    structure: int,
-    target: Node,
-    maximise: bool,
-    options: CheckOptions,
-    work: Work,
-    maker: SchedulerMaker | None = None,
-) -> StateValues:
-    """Return the least or greatest expected reward earned before a set is reached, from every state.
-
-    Infinite where some scheduler (greatest) or every one (least) may miss the set; zero inside it.
-
-    Parameters
-    ----------
-    maker : SchedulerMaker, optional
-        Given the choices of an optimal scheduler.
-
-    Raises
-    ------
-    PropertyError
-        A reward is negative.
-    NotConvergedError
-    UnsupportedError
-        The method has no meaning for choices.
-    """
-    system = reward_system(model, structure, target, maximise)
-    known = np.where(model.indicator(system.finite), 0.0, np.inf)
-    if maker is not None and maximise:
-        maker.missing(target, system.finite)
-    if system.unknown.size == 0:
-        return StateValues.exact(known)
-    check_method(options)
-    operator = reward_operator(model, structure, system, maximise, options)
-    found = solve_choices(operator, None, options, work, "reachability rewards")
-    if maker is not None:
-        maker.policy(system.unknown, operator, found, system.components)
-    found = scaled_bounds(found, _units(model, structure))
-    return found.spread(model.indicator(system.unknown.states), known)
-
-
-def total_rewards(
-    model: SymbolicModel, structure: int, maximise: bool, options: CheckOptions, work: Work
-) -> StateValues:
-    """Return the least or greatest expected reward earned in all time, from every state.
-
-    Notes
-    -----
-    The greatest is infinite where an end component with a reward can be reached; in all other end
-    components nothing is earned, and a scheduler may leave them or stay: each is made one state with the
-    choice to stop.  The least is finite where a scheduler surely reaches an end component whose choices are
-    free, and is what it costs to get there.
-
-    Raises
-    ------
-    PropertyError
-        A reward is negative.
-    NotConvergedError
-    UnsupportedError
-        The method has no meaning for choices.
-    """
-    if not maximise:
-        target = free_ends(model, structure)
-        return reachability_rewards(model, structure, target, False, options, work)
-    infinite, unknown_states = greatest_totals(model, structure)
-    known = np.where(model.indicator(infinite), np.inf, 0.0)
-    unknown = index_states(model.manager, unknown_states)
-    if unknown.size == 0:
-        return StateValues.exact(known)
-    check_method(options)
-    components = end_components(model, unknown_states)
-    stop = np.where(model.indicator(components.states, unknown), 0.0, -np.inf)
-    operator = choice_operator(
-        model,
-        unknown,
-        leaving_choices(model, [layer.enabled for layer in model.layers], components),
-        lambda layer, rows: _gains(model, structure, layer, rows),
-        True,
-        group_states(model, unknown, components),
-        options,
-        stop=stop,
-    )
-    found = solve_choices(operator, None, options, work, "total rewards")
-    found = scaled_bounds(found, _units(model, structure))
-    return found.spread(model.indicator(unknown_states), known)
 
 
 def free_ends(model: SymbolicModel, structure: int) -> Node:
@@ -226,75 +134,21 @@ def greatest_totals(model: SymbolicModel, structure: int) -> tuple[Node, Node]:
     return infinite, backward(model, manager.disjunction(paid)) & ~infinite
 
 
-# ------------------------------------------------------------------ steps
-
-
-def cumulative_rewards(
-    model: SymbolicModel, structure: int, steps: int, maximise: bool, options: CheckOptions, work: Work
-) -> StateValues:
-    """Return the least or greatest expected reward of the first steps, from every state.
-
-    Raises
-    ------
-    PropertyError
-        A reward is negative.
-    """
-    if steps == 0:
-        return StateValues.exact(np.zeros(model.n_states))
-    operator = choice_operator(
-        model,
-        model.index,
-        [layer.enabled for layer in model.layers],
-        lambda layer, rows: _gains(model, structure, layer, rows),
-        maximise,
-        None,
-        options,
-    )
-    found = after_steps(operator, np.zeros(model.n_states), steps, work)
-    return scaled_bounds(found, _units(model, structure))
-
-
-def instantaneous_rewards(
-    model: SymbolicModel, structure: int, steps: int, maximise: bool, options: CheckOptions, work: Work
-) -> StateValues:
-    """Return the least or greatest expected state reward after some steps, from every state.
-
-    Raises
-    ------
-    PropertyError
-        A reward is negative.
-    """
-    rewards, error = enclosed_rewards(model, structure, model.index, 0, moves=False)
-    units = relative_units(_not_negative(rewards), error)
-    if steps == 0 or bool((rewards == rewards[0]).all()):
-        return scaled_bounds(StateValues.exact(rewards), units)
-    operator = choice_operator(
-        model,
-        model.index,
-        [layer.enabled for layer in model.layers],
-        lambda layer, rows: np.zeros(rows.size),
-        maximise,
-        None,
-        options,
-    )
-    return scaled_bounds(after_steps(operator, rewards, steps, work), units)
-
-
 # ------------------------------------------------------------------ choices and what they earn
 
 
-def _gains(model: SymbolicModel, structure: int, layer: int, rows: StateIndex) -> Vector:
+def choice_rewards(model: SymbolicModel, structure: int, layer: int, rows: StateIndex) -> Vector:
     """Return the reward of a layer's choices, that of the state included."""
-    return _not_negative(reward_rates(model, structure, rows, layer))
+    return not_negative(reward_rates(model, structure, rows, layer))
 
 
-def _units(model: SymbolicModel, structure: int) -> float:
+def reward_units(model: SymbolicModel, structure: int) -> float:
     """Return the greatest relative error of any choice's reward, in units of rounding."""
     found = (enclosed_rewards(model, structure, model.index, layer) for layer in range(len(model.layers)))
     return max(relative_units(*enclosed) for enclosed in found)
 
 
-def _not_negative(rewards: Vector) -> Vector:
+def not_negative(rewards: Vector) -> Vector:
     """Return rewards; refuse negative ones."""
     if bool((rewards < 0).any()):
         raise PropertyError(
@@ -314,6 +168,6 @@ def _free_choices(
         if rows.size == 0:
             found.append(model.manager.false)
             continue
-        earned = _gains(model, structure, layer, rows)
+        earned = choice_rewards(model, structure, layer, rows)
         found.append(states_from(model.manager, rows, earned == 0.0))
     return found

@@ -9,12 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.errors import NotConvergedError, UnsupportedError
-from hybrid.operators.device_choice_rows import DeviceRows, device_rows
-from hybrid.operators.device_choices import DeviceChoices, choices_in_one_pass
-from hybrid.operators.explicit_choices import ExplicitChoices
-from hybrid.operators.hybrid_choices import hybrid_choices
 from hybrid.operators.offers import Gain, Offer, choice_slack, offers_of
-from hybrid.operators.refusal import refuse_device
 from hybrid.operators.rounding import far_from_underflow
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
@@ -81,6 +76,13 @@ def _built(
     stop: Vector | None,
 ) -> ChoiceOperator:
     """Return the operator of a system in the form that the engine asks for."""
+    # Imported here: chains start quicker without.
+    from hybrid.operators.device_choice_rows import DeviceRows, device_rows
+    from hybrid.operators.device_choices import DeviceChoices, choices_in_one_pass
+    from hybrid.operators.explicit_choices import ExplicitChoices
+    from hybrid.operators.hybrid_choices import hybrid_choices
+    from hybrid.operators.refusal import refuse_device
+
     slack, size = choice_slack(model), unknown.size
     stopping = [] if stop is None else [Offer(len(model.layers), None, None, stop, None)]
     if options.engine == "explicit":

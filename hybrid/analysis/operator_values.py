@@ -1,0 +1,129 @@
+"""The operators P, S and R: which algorithm finds their values, and which optimum is meant on an MDP.
+
+`P>=p` speaks of all schedulers, so that the least probability counts, and `P<=p` of the greatest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hybrid.analysis.bounded_rewards import cumulative_rewards, instantaneous_rewards
+from hybrid.analysis.long_run import steady_probabilities, steady_rewards
+from hybrid.analysis.path_formulas import path_probabilities
+from hybrid.analysis.rewards import reachability_rewards, total_rewards
+from hybrid.errors import UnsupportedError
+from hybrid.properties.tree import Cumulative, Instantaneous, LongRun, Path, Probability, Reward, SteadyState
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateValues
+from hybrid.run.work import Work
+from mtbdd.language.syntax import Expression, Literal
+from mtbdd.manager import Node
+from mtbdd.model import SymbolicModel
+
+if TYPE_CHECKING:
+    from hybrid.analysis.scheduler import SchedulerMaker
+
+__all__ = ["maximises", "operator_values"]
+
+
+def operator_values(
+    model: SymbolicModel,
+    formula: Probability | Reward | SteadyState,
+    states: Callable[[Expression], Node],
+    options: CheckOptions,
+    work: Work,
+    maker: SchedulerMaker | None = None,
+) -> StateValues:
+    """Return the values of P, S or R from every state, of an MDP the least or the greatest.
+
+    Parameters
+    ----------
+    formula : Probability, Reward or SteadyState
+        Resolved.
+    states : callable
+        Returns the states that satisfy a state formula.
+    maker : SchedulerMaker, optional
+        Given the choices of an optimal scheduler of an MDP.
+
+    Raises
+    ------
+    UnsupportedError
+        There is no algorithm for it.
+    PropertyError
+        A reward of an MDP is negative.
+    NotConvergedError
+    """
+    if isinstance(formula, SteadyState):
+        if model.is_mdp:
+            raise UnsupportedError(
+                "S is not checked on an MDP by this version: its long-run probabilities depend on the "
+                "scheduler"
+            )
+        return steady_probabilities(model, states(formula.states), options, work)
+    maximise = maximises(formula) if model.is_mdp else _no_optimum(formula)
+    if isinstance(formula, Probability):
+        return path_probabilities(model, formula.path, maximise, states, options, work, maker)
+    if formula.index is None:
+        raise UnsupportedError("the model has no reward structure for this property")
+    structure, target = formula.index, formula.target
+    if isinstance(target, LongRun):
+        if model.is_mdp:
+            raise UnsupportedError(
+                "R [ S ] is not checked on an MDP by this version: long-run averages depend on the scheduler"
+            )
+        return steady_rewards(model, structure, options, work)
+    if maker is not None and not isinstance(target, Path):
+        raise UnsupportedError("a scheduler is given for rewards until a set is reached (F); ask without one")
+    if isinstance(target, Cumulative):
+        if target.time is None:
+            return total_rewards(model, structure, maximise, options, work)
+        return cumulative_rewards(model, structure, _time(target.time), maximise, options, work)
+    if isinstance(target, Instantaneous):
+        return instantaneous_rewards(model, structure, _time(target.time), maximise, options, work)
+    if isinstance(target, Path) and target.operator == "F" and target.bound is None:
+        return reachability_rewards(model, structure, states(target.right), maximise, options, work, maker)
+    gathered = "in some steps (C<=k), at a step (I=k) or in total (C)"
+    if not model.is_mdp:
+        gathered = "up to a time (C<=t), at a time (I=t), in total (C) or in the long run (S)"
+    raise UnsupportedError(
+        f"rewards are gathered until a set is reached (F without a bound), {gathered}; other paths are not "
+        "checked by this version"
+    )
+
+
+def maximises(formula: Probability | Reward) -> bool:
+    """Return whether an operator asks for the greatest value.
+
+    Raises
+    ------
+    UnsupportedError
+        It asks for a value without saying which one.
+    """
+    if formula.optimum is not None:
+        return formula.optimum == "max"
+    if formula.comparison is None:
+        letter = "P" if isinstance(formula, Probability) else "R"
+        raise UnsupportedError(
+            f"{letter}=? has no single value on an MDP, which has one for every scheduler: "
+            f"write {letter}min=? or {letter}max=?"
+        )
+    return formula.comparison in ("<", "<=")
+
+
+def _no_optimum(formula: Probability | Reward) -> bool:
+    """Refuse Pmin and its like: chains have nothing to choose."""
+    if formula.optimum is not None:
+        letter = "P" if isinstance(formula, Probability) else "R"
+        raise UnsupportedError(
+            f"{letter}{formula.optimum} needs an MDP: a chain has no choices; write {letter}"
+        )
+    return True
+
+
+def _time(expression: Expression) -> float:
+    """Return a resolved time."""
+    if not isinstance(expression, Literal):
+        raise UnsupportedError("the time is not a constant")
+    value = expression.value
+    return value if isinstance(value, int) else float(value)

@@ -1,1 +1,0 @@
-"""Markov decision processes: products over choices, bounds on optimal values, schedulers."""
