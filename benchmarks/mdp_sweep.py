@@ -42,7 +42,7 @@ from hybrid.core.arrays import to_host
 from hybrid.operators.device_choices import device_choices
 from hybrid.operators.explicit_choices import ExplicitChoices
 from hybrid.operators.hybrid_choices import hybrid_choices
-from hybrid.operators.offers import Offer, choice_slack, flow_into, offers_of
+from hybrid.operators.offers import Offer, choice_flow, choice_slack, offers_of
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.run.options import CheckOptions
 from hybrid.solvers.choice_operator import ChoiceOperator
@@ -112,7 +112,7 @@ def offers_for(model: SymbolicModel, target: str) -> tuple[list[Offer], int]:
         model,
         unknown,
         [layer.enabled for layer in model.layers],
-        lambda layer, rows: flow_into(model, layer, rows, columns, options),
+        lambda layer, rows: choice_flow(model, layer, rows, columns, options),
         maximise=False,
         whole=True,
     )
