@@ -32,7 +32,7 @@ from runs import Records, device_record, free_device_memory
 
 import gpu_kernels
 from gpu_kernels import Mode, coded_step, finish_iteration
-from hybrid.gpu.layout import build_layout
+from hybrid.gpu.layout import build_tile_matrix
 from hybrid.gpu.product import GpuProduct
 from hybrid.levels.curve import level_curve
 from hybrid.operators.inject import inject
@@ -108,7 +108,7 @@ def measure(result: dict[str, Any], name: str, constants: str, n_levels: int | N
     ranked.sort(key=lambda level: (level[0] != level_now, level[2]))
     for level, types, predicted in spread_levels(ranked, n_levels or len(ranked)):
         start = time.perf_counter()
-        layout = build_layout(device, types, level)
+        layout = build_tile_matrix(device, types, level)
         if layout is None:
             continue
         cupy.cuda.Device().synchronize()

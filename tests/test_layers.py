@@ -235,3 +235,14 @@ def test_import_leaves_other_layers_alone(package: str) -> None:
     result = run_python(code)
     assert result.returncode == 0, result.stderr
     assert not FORBIDDEN[package] & set(result.stdout.split())
+
+
+def test_layers_a_public_name_of_hybrid_has_one_home() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in source_files("hybrid"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    # Every command of the command line has a `run`.
+    twice = {name: found for name, found in homes.items() if len(found) > 1 and name != "run"}
+    assert not twice, twice

@@ -18,7 +18,7 @@ from hybrid.analysis.precomputation import end_components, prob1a, prob1e
 from hybrid.errors import PropertyError
 from hybrid.operators.offers import group_states, leaving_choices
 from hybrid.run.options import CheckOptions
-from hybrid.solvers.choice_operator import ChoiceOperator, Groups
+from hybrid.solvers.choice_operator import ChoiceOperator, Quotient
 from mtbdd.graph.components import EndComponents, MaximalEndComponent, model_end_components
 from mtbdd.graph.prob01 import backward
 from mtbdd.graph.relations import model_steps
@@ -94,7 +94,7 @@ def reward_operator(
 ) -> ChoiceOperator:
     """Return the operator of a reward system with unknown states."""
     allowed = list(system.allowed)
-    groups: Groups | None = None
+    groups: Quotient | None = None
     if system.components is not None:
         allowed = leaving_choices(model, allowed, system.components)
         groups = group_states(model, system.unknown, system.components)

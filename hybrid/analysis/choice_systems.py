@@ -16,7 +16,7 @@ from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
 from hybrid.solvers import Interval, Optimistic
 from hybrid.solvers.base import Clock, Status
-from hybrid.solvers.choice_operator import BOUND_VECTORS, ChoiceOperator, Groups
+from hybrid.solvers.choice_operator import BOUND_VECTORS, ChoiceOperator, Quotient
 from hybrid.solvers.value_iteration import ValueIteration
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
@@ -38,7 +38,7 @@ def choice_operator(
     allowed: Sequence[Node],
     gain: Gain,
     maximise: bool,
-    groups: Groups | None,
+    groups: Quotient | None,
     options: CheckOptions,
     stop: Vector | None = None,
 ) -> ChoiceOperator:
@@ -71,7 +71,7 @@ def _built(
     allowed: Sequence[Node],
     gain: Gain,
     maximise: bool,
-    groups: Groups | None,
+    groups: Quotient | None,
     options: CheckOptions,
     stop: Vector | None,
 ) -> ChoiceOperator:

@@ -22,7 +22,7 @@ from hybrid.operators.rounding import ratio_units, row_entries, widened
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
-from hybrid.solvers.choice_operator import ChoiceOperator, Groups
+from hybrid.solvers.choice_operator import ChoiceOperator, Quotient
 from hybrid.solvers.enclosure import UNIT
 from mtbdd.graph.components import EndComponents
 from mtbdd.graph.prob01 import prob0, prob1
@@ -134,7 +134,7 @@ def until_operator(
 ) -> ChoiceOperator:
     """Return the operator of an until system with unknown states."""
     allowed = [layer.enabled for layer in model.layers]
-    groups: Groups | None = None
+    groups: Quotient | None = None
     if system.components is not None:
         allowed = leaving_choices(model, allowed, system.components)
         groups = group_states(model, system.unknown, system.components)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.certificates.meaning import Exact, Meaning
-from hybrid.certificates.table import Places, Table, distinct
+from hybrid.certificates.table import Places, RationalTable, distinct_keys
 from hybrid.errors import CertificateError, NotCertifiableError
 from mtbdd.language.syntax import (
     Binary,
@@ -64,7 +64,7 @@ class States:
         Strictly ascending.
     variables : sequence of ResolvedVariable
     meaning : Meaning
-    table : Table
+    table : RationalTable
 
     Raises
     ------
@@ -73,7 +73,7 @@ class States:
     """
 
     def __init__(
-        self, numbers: Ints, variables: Sequence[ResolvedVariable], meaning: Meaning, table: Table
+        self, numbers: Ints, variables: Sequence[ResolvedVariable], meaning: Meaning, table: RationalTable
     ) -> None:
         self.variables, self.meaning, self.table = tuple(variables), meaning, table
         self.numbers, self.size = numbers, int(numbers.size)
@@ -189,7 +189,7 @@ class States:
             span = self._ranges[name].high - self._ranges[name].low + 1
             keys = keys * span + (digits if rows is None else digits[rows])
             limit *= span
-        found, places = distinct(keys, limit)
+        found, places = distinct_keys(keys, limit)
         values = [self.meaning.value(e, self._valuation(names, key)) for key in found.tolist()]
         return convert(values)[places]
 
@@ -204,7 +204,10 @@ class States:
 
 
 def initial_numbers(
-    variables: Sequence[ResolvedVariable], predicate: Expression | None, meaning: Meaning, table: Table
+    variables: Sequence[ResolvedVariable],
+    predicate: Expression | None,
+    meaning: Meaning,
+    table: RationalTable,
 ) -> Ints:
     """Return the numbers of the initial states, ascending.
 

@@ -14,7 +14,7 @@ from hybrid.certificates.meaning import Exact, Meaning, exact_number
 from hybrid.certificates.operators import Question
 from hybrid.certificates.questions import ask
 from hybrid.certificates.states import States, initial_numbers
-from hybrid.certificates.table import Table
+from hybrid.certificates.table import RationalTable
 from hybrid.certificates.transitions import Transitions, expand
 from hybrid.errors import NotCertifiableError
 from hybrid.properties import parse_properties, resolve_properties
@@ -119,7 +119,7 @@ class Subject:
         CertificateError
             It does not, or the model is at fault in one of them.
         """
-        table, variables = Table(), self.model.variables
+        table, variables = RationalTable(), self.model.variables
         states = States(numbers, variables, meaning, table)
         initial = initial_numbers(variables, self.syntax.initial, meaning, table)
         return expand(self.syntax, states, initial)

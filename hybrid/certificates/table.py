@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hybrid.errors import NotCertifiableError
 
-__all__ = ["Places", "Table", "distinct"]
+__all__ = ["Places", "RationalTable", "distinct_keys"]
 
 Places = NDArray[np.int32]
 Ints = NDArray[np.int64]
@@ -26,7 +26,7 @@ _MOST_NUMBERS = 1 << 24
 _TINY = 2.0**-1000  # doubles below are left to exact arithmetic: products with them may underflow
 
 
-def distinct(keys: Ints, limit: int) -> tuple[Ints, NDArray[np.intp]]:
+def distinct_keys(keys: Ints, limit: int) -> tuple[Ints, NDArray[np.intp]]:
     """Return the distinct keys from 0 to below a limit, ascending, and each key's place among them.
 
     Time: O(keys + limit) where the limit is small, else that of sorting.
@@ -42,7 +42,7 @@ def distinct(keys: Ints, limit: int) -> tuple[Ints, NDArray[np.intp]]:
     return found, places.reshape(-1)
 
 
-class Table:
+class RationalTable:
     """Distinct rational numbers; 0 has place 0 and 1 place 1."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class Table:
         low = int(b.min())
         width = int(b.max()) - low + 1
         keys = a.astype(np.int64) * width + (b - low)
-        found, places = distinct(keys, (int(a.max()) + 1) * width)
+        found, places = distinct_keys(keys, (int(a.max()) + 1) * width)
         results = [
             self.place(operation(self.values[k // width], self.values[k % width + low]))
             for k in found.tolist()

@@ -6,7 +6,7 @@ import numpy as np
 
 from mtbdd.compiled import njit
 
-__all__ = ["end_components", "strong_components"]
+__all__ = ["decompose_end_components", "strong_components"]
 
 
 @njit(cache=True, nogil=True)
@@ -145,7 +145,7 @@ def _remove(queue, waiting, back_ptr, back, state_of, kept, left, removed):  # t
 
 
 @njit(cache=True, nogil=True)
-def end_components(targets, choice_ptr, choice_offsets, out_labels, out_kept):  # type: ignore[no-untyped-def]
+def decompose_end_components(targets, choice_ptr, choice_offsets, out_labels, out_kept):  # type: ignore[no-untyped-def]
     """Find the maximal end components; return their number.
 
     Choices that leave the component of their state are dropped; a state without choices goes, and

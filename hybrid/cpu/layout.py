@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from gpu_kernels.ragged import pointers
 from hybrid.core.lists import concatenated_ranges
-from hybrid.injection.groups import Groups, enumerate_groups
+from hybrid.injection.groups import RowGroups, enumerate_groups
 from hybrid.injection.row_types import RowTypes
 from hybrid.injection.slices import SliceTable, build_slices
 from hybrid.injection.submatrices import class_submatrices
 
-__all__ = ["CpuLayout", "build_layout"]
+__all__ = ["CpuLayout", "build_cpu_layout"]
 
 Int64Array = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
@@ -114,7 +114,7 @@ class CpuLayout:
         return self.table.nbytes + sum(a.nbytes for a in arrays)
 
 
-def build_layout(types: RowTypes, k: int) -> CpuLayout | None:
+def build_cpu_layout(types: RowTypes, k: int) -> CpuLayout | None:
     """Lay out the row types and groups of level k for the compiled product.
 
     Parameters
@@ -178,7 +178,7 @@ def build_layout(types: RowTypes, k: int) -> CpuLayout | None:
 
 
 def _stays_inside(
-    groups: Groups, table: SliceTable, classes: NDArray[np.int32], n_columns: int
+    groups: RowGroups, table: SliceTable, classes: NDArray[np.int32], n_columns: int
 ) -> NDArray[np.bool_]:
     """Which groups can load eight elements for every term without leaving x."""
     if len(groups) == 0:

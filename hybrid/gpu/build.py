@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpu_kernels import Device, PairMatrix, Place, TileMatrix, current_device, made_for
 from hybrid.gpu.admission import check_memory, layout_items
 from hybrid.gpu.cost import types_of_level, uses_pairs
-from hybrid.gpu.layout import LayoutOptions, build_layout
+from hybrid.gpu.layout import LayoutOptions, build_tile_matrix
 from hybrid.gpu.pair_layout import build_pairs
 from hybrid.gpu.product import GpuProduct
 from hybrid.injection.row_types import RowTypes, TypedMatrix
@@ -54,6 +54,6 @@ def _build(
     check_memory(device, types, k, pairs)
 
     def make(place: Place) -> TileMatrix | PairMatrix | None:
-        return build_pairs(place, types, k) if pairs else build_layout(place, types, k, options)
+        return build_pairs(place, types, k) if pairs else build_tile_matrix(place, types, k, options)
 
     return made_for(device, layout_items(types, k), make)

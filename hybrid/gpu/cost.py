@@ -23,7 +23,7 @@ from hybrid.gpu.pair_cost import SECONDS_SERIAL_ENTRY, count_pairs, has_long_row
 from hybrid.gpu.tuning import choose_tuning
 from hybrid.injection.row_types import RowTypes, TypedMatrix
 
-__all__ = ["level_seconds", "predicted_seconds", "rank_levels", "types_of_level", "uses_pairs"]
+__all__ = ["level_seconds", "predicted_level_seconds", "rank_levels", "types_of_level", "uses_pairs"]
 
 _SECONDS_ENTRY = 0.42e-12
 _SECONDS_SCALED_ENTRY = 0.3e-12
@@ -141,7 +141,7 @@ def _as_pairs(types: RowTypes, card: Card) -> Iterator[tuple[_Form, int]]:
             yield _Form(seconds * slower, types, True), k
 
 
-def predicted_seconds(curve: TypedMatrix, k: int) -> float | None:
+def predicted_level_seconds(curve: TypedMatrix, k: int) -> float | None:
     """Predict the time of a product at level k; None if the GPU backend cannot use the level."""
     found = _levels(curve).get(k)
     return None if found is None else found.seconds

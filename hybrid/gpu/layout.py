@@ -14,14 +14,14 @@ from hybrid.core.arrays import Array, stable_order, to_host
 from hybrid.gpu.tile_build import TileShape, build_tiles
 from hybrid.gpu.tile_table import TileTable
 from hybrid.gpu.tuning import FEW_TERMS, LARGE_SLICES, choose_shape, choose_tuning
-from hybrid.injection.groups import Groups, enumerate_groups
+from hybrid.injection.groups import RowGroups, enumerate_groups
 from hybrid.injection.row_types import RowTypes
 from hybrid.injection.submatrices import class_submatrices
 
 __all__ = [
     "SHARED_BYTES",
     "LayoutOptions",
-    "build_layout",
+    "build_tile_matrix",
     "bundle_groups",
     "count_chunks",
     "find_gaps",
@@ -63,7 +63,7 @@ class LayoutOptions:
     wide: bool = False
 
 
-def build_layout(
+def build_tile_matrix(
     place: Place, types: RowTypes, k: int, options: LayoutOptions | None = None
 ) -> TileMatrix | None:
     """Build the matrix for the tile kernel from the row types of level k, on the device.
@@ -195,14 +195,14 @@ def count_chunks(
 
 
 def bundle_groups(
-    xp: Any, groups: Groups, type_tile: Array, capacity: Array, window_rows: int
+    xp: Any, groups: RowGroups, type_tile: Array, capacity: Array, window_rows: int
 ) -> tuple[Array, tuple[Array, Array, Array]]:
     """Put groups of one type and window side by side and cut them into items, in the order of their rows.
 
     Parameters
     ----------
     xp : module
-    groups : Groups
+    groups : RowGroups
     type_tile : ndarray, shape (types + 1,), int64
         Tiles of every type.
     capacity : ndarray, shape (types,), int64

@@ -18,7 +18,7 @@ from gpu_kernels.pairs import PAIR_THREADS, pack_pair_items, pack_row_items
 from gpu_kernels.ragged import owners, pointers, ranges
 from hybrid.core.arrays import Array, counts, distinct, stable_order
 from hybrid.gpu.layout import find_gaps
-from hybrid.injection.groups import Groups, enumerate_groups
+from hybrid.injection.groups import RowGroups, enumerate_groups
 from hybrid.injection.row_types import RowTypes
 from hybrid.injection.submatrices import CooBlocks, class_submatrices
 
@@ -124,7 +124,7 @@ def _compress(place: Place, entries: CooBlocks) -> CodedVector:
 
 
 def _choose_tuning(
-    xp: Any, lengths: Array, class_pairs: Array, class_rows: Array, groups: Groups, slot_class: Array
+    xp: Any, lengths: Array, class_pairs: Array, class_rows: Array, groups: RowGroups, slot_class: Array
 ) -> PairTuning:
     """Choose lanes a row and threads a slot from the lengths that a typical entry, or slot, sees."""
     if len(groups) == 0:
@@ -184,7 +184,7 @@ def _pair_items(
 
 
 def _row_items(
-    place: Place, tuning: PairTuning, groups: Groups, rows: Array, n_rows: int, bits: int
+    place: Place, tuning: PairTuning, groups: RowGroups, rows: Array, n_rows: int, bits: int
 ) -> Array:
     """Cut the groups, and the ranges of rows without entries, into blocks of rows; most slots first."""
     xp = place.xp

@@ -124,17 +124,17 @@ def decompose_ends(graph: ModelGraph) -> EndDecomposition:
     Notes
     -----
     Time: O(states + transitions) a decomposition of what changed, on one thread; see
-    :func:`hybrid.cpu.graph_kernels.end_components`.
+    :func:`hybrid.cpu.graph_kernels.decompose_end_components`.
 
     References
     ----------
     [WKB16] §2.4.
     """
-    from hybrid.cpu.graph_kernels import end_components
+    from hybrid.cpu.graph_kernels import decompose_end_components
 
     labels = np.empty(graph.n_states, np.int64)
     kept = np.empty(graph.n_choices, np.bool_)
-    end_components(graph.targets, graph.choice_ptr, graph.choice_offsets, labels, kept)
+    decompose_end_components(graph.targets, graph.choice_ptr, graph.choice_offsets, labels, kept)
     return EndDecomposition(labels, kept)
 
 

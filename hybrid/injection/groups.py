@@ -11,11 +11,11 @@ from gpu_kernels.ragged import pointers, ranges
 from hybrid.core.arrays import Array
 from hybrid.injection.row_types import RowTypes
 
-__all__ = ["Groups", "enumerate_groups"]
+__all__ = ["RowGroups", "enumerate_groups"]
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class RowGroups:
     """All groups of one level in the order of their rows.
 
     Attributes
@@ -42,7 +42,7 @@ class Groups:
         return len(self.row)
 
 
-def enumerate_groups(xp: Any, types: RowTypes, k: int) -> Groups:
+def enumerate_groups(xp: Any, types: RowTypes, k: int) -> RowGroups:
     """List the groups of level k with their rows, types, column bases and nodes.
 
     Parameters
@@ -56,7 +56,7 @@ def enumerate_groups(xp: Any, types: RowTypes, k: int) -> Groups:
 
     Returns
     -------
-    Groups
+    RowGroups
         In the order of their first rows.
 
     Raises
@@ -75,7 +75,7 @@ def enumerate_groups(xp: Any, types: RowTypes, k: int) -> Groups:
             "choose a level in that range"
         )
     size = types.levels[0].n_types
-    state = Groups(
+    state = RowGroups(
         xp.zeros(size, np.int64),
         xp.zeros(size, np.int32),
         xp.arange(size + 1, dtype=np.int64),
@@ -87,7 +87,7 @@ def enumerate_groups(xp: Any, types: RowTypes, k: int) -> Groups:
     return state
 
 
-def _descend(xp: Any, types: RowTypes, depth: int, state: Groups) -> Groups:
+def _descend(xp: Any, types: RowTypes, depth: int, state: RowGroups) -> RowGroups:
     above, below = types.levels[depth], types.levels[depth + 1]
     level = types.classes.matrix.levels[depth]
     offset = xp.asarray(level.offset)
@@ -113,4 +113,4 @@ def _descend(xp: Any, types: RowTypes, depth: int, state: Groups) -> Groups:
     if depth % 2 == 1:
         base = base + xp.where(side, offset[node], 0)
     node = xp.where(side, xp.asarray(level.high)[node], xp.asarray(level.low)[node])
-    return Groups(row, xp.asarray(below.child)[edge].astype(np.int32), ptr, base, node)
+    return RowGroups(row, xp.asarray(below.child)[edge].astype(np.int32), ptr, base, node)

@@ -59,9 +59,9 @@ class LevelCurve(LevelTable, Memoised):
     def compiled_seconds(self, level: int, backend: str) -> float | None:
         """See `LevelTable.compiled_seconds`."""
         if backend == "gpu":
-            from hybrid.gpu.cost import predicted_seconds
+            from hybrid.gpu.cost import predicted_level_seconds
 
-            return predicted_seconds(self, level)
+            return predicted_level_seconds(self, level)
         return self[level].seconds_predicted
 
 

@@ -12,7 +12,7 @@ from hybrid.gpu.product import GpuProduct
 from hybrid.levels.curve import LevelCurve
 from hybrid.levels.policy import LevelChoice
 
-__all__ = ["PROBE_ENTRIES", "candidate_levels", "probe_levels"]
+__all__ = ["PROBE_ENTRIES", "levels_to_time", "probe_levels"]
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ _SHORT_SECONDS = 1e-4
 _RECORDED = 10
 
 
-def candidate_levels(curve: LevelCurve, allowed: frozenset[int]) -> list[int]:
+def levels_to_time(curve: LevelCurve, allowed: frozenset[int]) -> list[int]:
     """Return the levels worth timing: predicted to be nearly the fastest, and spread evenly among those.
 
     Parameters
@@ -76,7 +76,7 @@ def probe_levels(
     x, out = xp.ones(n_columns), xp.empty(n_rows)
     best: tuple[float, int, GpuProduct] | None = None
     timed: list[int] = []
-    for k in candidate_levels(curve, allowed):
+    for k in levels_to_time(curve, allowed):
         _log.info("timing level %d on %s", k, device.name)
         try:
             product = build_product(curve, k)

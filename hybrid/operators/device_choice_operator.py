@@ -19,7 +19,7 @@ from gpu_kernels import (
 )
 from hybrid.gpu.sweeps import DeviceSteps
 from hybrid.gpu.workspace import DeviceWorkspace
-from hybrid.solvers.choice_operator import ChoiceOperator, Groups
+from hybrid.solvers.choice_operator import ChoiceOperator, Quotient
 from hybrid.solvers.workspace import Array, Pair
 
 __all__ = ["DeviceOperator"]
@@ -46,7 +46,7 @@ class DeviceOperator(ChoiceOperator):
     backend = "gpu"
 
     def __init__(
-        self, device: Device, size: int, maximise: bool, groups: Groups | None, slack: float
+        self, device: Device, size: int, maximise: bool, groups: Quotient | None, slack: float
     ) -> None:
         self._device = device
         self._state = IterationState.create(device)

@@ -6,7 +6,7 @@ from gpu_kernels import ChoiceRows, ChoiceStep, Device, current_device, run_choi
 from hybrid.operators.choice_rows import device_bytes, write_choices
 from hybrid.operators.device_choice_operator import DeviceOperator
 from hybrid.operators.offers import Offer
-from hybrid.solvers.choice_operator import Groups
+from hybrid.solvers.choice_operator import Quotient
 from hybrid.solvers.workspace import Array
 
 __all__ = ["DeviceRows", "device_rows"]
@@ -27,7 +27,7 @@ class DeviceRows(DeviceOperator):
     storage = "csr"
 
     def __init__(
-        self, device: Device, rows: ChoiceRows, maximise: bool, groups: Groups | None, slack: float
+        self, device: Device, rows: ChoiceRows, maximise: bool, groups: Quotient | None, slack: float
     ) -> None:
         super().__init__(device, rows.size, maximise, groups, slack)
         self._rows = rows
@@ -39,7 +39,7 @@ class DeviceRows(DeviceOperator):
 
 
 def device_rows(
-    offers: list[Offer], size: int, maximise: bool, groups: Groups | None, slack: float
+    offers: list[Offer], size: int, maximise: bool, groups: Quotient | None, slack: float
 ) -> DeviceRows:
     """Write the choices of all layers out and put them on the current device.
 

@@ -23,7 +23,7 @@ from hybrid.operators.device_choice_operator import DeviceOperator
 from hybrid.operators.offers import Offer
 from hybrid.operators.refusal import NOTHING_TO_MULTIPLY, Refusal, refuse_device
 from hybrid.run.options import CheckOptions
-from hybrid.solvers.choice_operator import Groups
+from hybrid.solvers.choice_operator import Quotient
 from hybrid.solvers.workspace import Array
 
 __all__ = ["DeviceChoices", "choices_in_one_pass", "device_choices"]
@@ -33,7 +33,7 @@ def device_choices(
     offers: list[Offer],
     size: int,
     maximise: bool,
-    groups: Groups | None,
+    groups: Quotient | None,
     slack: float,
     options: CheckOptions,
 ) -> DeviceChoices | None:
@@ -46,7 +46,7 @@ def choices_in_one_pass(
     offers: list[Offer],
     size: int,
     maximise: bool,
-    groups: Groups | None,
+    groups: Quotient | None,
     slack: float,
     options: CheckOptions,
 ) -> DeviceChoices | Refusal:
@@ -135,7 +135,7 @@ class DeviceChoices(DeviceOperator):
         gains: ChoiceGains,
         level: int,
         maximise: bool,
-        groups: Groups | None,
+        groups: Quotient | None,
         slack: float,
     ) -> None:
         super().__init__(device, tiles.size, maximise, groups, slack)

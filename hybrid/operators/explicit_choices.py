@@ -10,7 +10,7 @@ from hybrid.cpu.threads import run_in_parts
 from hybrid.operators.choice_rows import write_choices
 from hybrid.operators.host_choices import NoMatrix, finish_on_host
 from hybrid.operators.offers import Offer
-from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator, Groups
+from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator, Quotient
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.workspace import Array
 
@@ -46,7 +46,7 @@ class ExplicitChoices(ChoiceOperator):
     storage = "csr"
 
     def __init__(
-        self, offers: list[Offer], size: int, maximise: bool, groups: Groups | None, slack: float
+        self, offers: list[Offer], size: int, maximise: bool, groups: Quotient | None, slack: float
     ) -> None:
         super().__init__(size, maximise, groups, slack, HostWorkspace(NoMatrix(size)))
         written = write_choices(offers, size)

@@ -19,7 +19,7 @@ from hybrid.operators.inject import confirm_gpu, inject_transposed
 from hybrid.operators.offers import Offer
 from hybrid.operators.refusal import NOTHING_TO_MULTIPLY, Refusal
 from hybrid.run.options import CheckOptions
-from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator, Groups
+from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator, Quotient
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.workspace import Array, Workspace
 
@@ -68,7 +68,7 @@ def hybrid_choices(
     offers: list[Offer],
     size: int,
     maximise: bool,
-    groups: Groups | None,
+    groups: Quotient | None,
     slack: float,
     options: CheckOptions,
     refusal: Refusal | None = None,
@@ -150,7 +150,7 @@ class HybridChoices(ChoiceOperator):
         injected: dict[int, HybridMatrix],
         size: int,
         maximise: bool,
-        groups: Groups | None,
+        groups: Quotient | None,
         slack: float,
         backend: str,
     ) -> None:

@@ -19,7 +19,7 @@ from hybrid.operators.rounding import ratio_units, row_entries
 from hybrid.run.options import CheckOptions
 from hybrid.run.work import Work
 from hybrid.solvers.base import Clock
-from hybrid.solvers.choice_operator import Groups
+from hybrid.solvers.choice_operator import Quotient
 from hybrid.solvers.enclosure import UNIT
 from mtbdd.convert import offset_label
 from mtbdd.graph.components import EndComponents
@@ -181,14 +181,14 @@ def choice_slack(model: SymbolicModel) -> float:
     return (2 * entries + units + _ROUNDINGS) * UNIT
 
 
-def group_states(model: SymbolicModel, unknown: StateIndex, components: EndComponents) -> Groups | None:
+def group_states(model: SymbolicModel, unknown: StateIndex, components: EndComponents) -> Quotient | None:
     """Return the end components of several states as groups of unknown states; None if there are none."""
     parts = [np.flatnonzero(model.indicator(c.states, unknown)) for c in components.components]
     parts = [p.astype(np.int64) for p in parts if p.size]
     if not parts:
         return None
     sizes = np.array([p.size for p in parts])
-    return Groups(np.concatenate(parts), np.cumsum(sizes) - sizes)
+    return Quotient(np.concatenate(parts), np.cumsum(sizes) - sizes)
 
 
 def leaving_choices(model: SymbolicModel, allowed: Sequence[Node], components: EndComponents) -> list[Node]:

@@ -81,13 +81,13 @@ def represent(curve: LevelCurve, level: int, backend: str) -> Product:
         from hybrid.gpu.build import build_product
 
         return build_product(curve, level)
-    from hybrid.cpu.layout import build_layout
+    from hybrid.cpu.layout import build_cpu_layout
     from hybrid.cpu.product import CpuProduct
 
-    layout = build_layout(curve.scaled if curve[level].scaled else curve.plain, level)
+    layout = build_cpu_layout(curve.scaled if curve[level].scaled else curve.plain, level)
     if layout is None:
         # Sharing up to a scale would cost accuracy here.
-        layout = build_layout(curve.plain, level)
+        layout = build_cpu_layout(curve.plain, level)
     if layout is None:
         raise RuntimeError("classes of equal blocks are exact, yet were refused as inexact")
     return CpuProduct(layout)

@@ -9,10 +9,10 @@ from typing import Protocol
 from hybrid.errors import NotConvergedError
 from hybrid.solvers import Solution, Status
 
-__all__ = ["Operator", "Work"]
+__all__ = ["Accounted", "Work"]
 
 
-class Operator(Protocol):
+class Accounted(Protocol):
     """What the account asks of a matrix, or of the matrices of all choices.
 
     Attributes
@@ -95,7 +95,7 @@ class Work:
     def note(
         self,
         method: str,
-        operator: Operator,
+        operator: Accounted,
         iterations: int,
         seconds: float,
         base_bytes: int,

@@ -19,7 +19,7 @@ from hybrid.solvers.enclosure import least_closure, underflow_of
 from hybrid.solvers.weight_guess import WeightGuess
 from hybrid.solvers.workspace import Array, Pair, Workspace
 
-__all__ = ["BOUND_VECTORS", "NO_CHOICE", "ChoiceOperator", "Groups"]
+__all__ = ["BOUND_VECTORS", "NO_CHOICE", "ChoiceOperator", "Quotient"]
 
 BOUND_VECTORS = 8
 """Of methods with bounds: two iterates of each, the guess with its iterates, a policy, a layer's product."""
@@ -31,7 +31,7 @@ Policy = NDArray[np.uint16]
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class Quotient:
     """States that share one value, the best of any of them: end components made one state by vectors.
 
     Attributes
@@ -95,7 +95,7 @@ class ChoiceOperator(BellmanOperator):
     size : int
         Unknown states.
     maximise : bool
-    groups : Groups or None
+    groups : Quotient or None
         States that share one value.
     slack : float
         Bound on the relative error of one step, operands included.
@@ -126,7 +126,7 @@ class ChoiceOperator(BellmanOperator):
     least_entry: float = 0.0
 
     def __init__(
-        self, size: int, maximise: bool, groups: Groups | None, slack: float, space: Workspace
+        self, size: int, maximise: bool, groups: Quotient | None, slack: float, space: Workspace
     ) -> None:
         super().__init__(space, size, slack, underflow_of(np.ones(1), slack))
         self.maximise, self.groups = maximise, groups

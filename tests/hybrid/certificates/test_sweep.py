@@ -11,7 +11,7 @@ import pytest
 from hybrid.certificates.search import Search
 from hybrid.certificates.subject import PropertyText, Subject
 from hybrid.certificates.sweep import Sweep
-from hybrid.certificates.table import Table, distinct
+from hybrid.certificates.table import RationalTable, distinct_keys
 from hybrid.certificates.transitions import Transitions
 from tests import mdp_oracles
 from tests.hybrid.certificates.test_soundness import random_mdp
@@ -103,13 +103,13 @@ def test_infinite_successors_make_the_sum_infinite(tmp_path: Path) -> None:
 def test_distinct_keys_are_those_that_occur(rng: np.random.Generator) -> None:
     for limit in (5, 10**6, 10**15):
         keys = rng.integers(0, limit, 50)
-        found, places = distinct(keys, limit)
+        found, places = distinct_keys(keys, limit)
         assert found.tolist() == sorted(set(keys.tolist()))
         assert (found[places] == keys).all()
 
 
 def test_numbers_have_one_place_each() -> None:
-    table = Table()
+    table = RationalTable()
     a = table.places([Fraction(1, 3), Fraction(2), Fraction(0)])
     b = table.places([Fraction(2, 3), Fraction(1, 2), Fraction(5)])
     assert [table.values[p] for p in table.add(a, b)] == [1, Fraction(5, 2), 5]

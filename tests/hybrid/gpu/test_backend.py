@@ -13,7 +13,7 @@ import hybrid
 from gpu_kernels import Device, use_device
 from hybrid.core.backend import choose_backend
 from hybrid.levels.curve import level_curve
-from hybrid.levels.probe import candidate_levels, probe_levels
+from hybrid.levels.probe import levels_to_time, probe_levels
 from hybrid.operators.inject import inject
 from hybrid.solvers import Criterion, Jacobi, Power, Status
 from tests.gpu_kernels.devices import DEVICES
@@ -217,7 +217,7 @@ def test_levels_are_timed_where_that_pays(device: Device, monkeypatch: pytest.Mo
     assert "was measured to be the fastest" in operator.level_reason
     assert operator._product is not None
     np.testing.assert_allclose(operator @ np.ones(100), dense.sum(axis=1), rtol=1e-13)
-    assert operator.level in candidate_levels(operator.curve, frozenset(range(99)))
+    assert operator.level in levels_to_time(operator.curve, frozenset(range(99)))
     fixed = inject(matrix, 3, "gpu")
     assert fixed.level == 3
     assert fixed._product is None
@@ -247,7 +247,7 @@ class TimingDevice(HostDevice):
 def test_short_products_are_timed_without_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybrid.levels.probe.PROBE_ENTRIES", 0)
     curve = level_curve(from_dense(banded(100)))
-    levels = candidate_levels(curve, frozenset(range(len(curve.plain))))
+    levels = levels_to_time(curve, frozenset(range(len(curve.plain))))
     assert len(levels) > 2
     # Queued, all levels take what the host takes; replayed, the one before the last is the fastest.
     times = [5e-4 - 1e-4 * (k == levels[-2]) for k in levels]

@@ -14,7 +14,7 @@ from hybrid.core.arrays import distinct, stable_order
 from hybrid.core.lists import concatenated_ranges
 from hybrid.gpu.cells import gather_units, share_cells
 from hybrid.gpu.cost import rank_levels
-from hybrid.gpu.layout import build_layout
+from hybrid.gpu.layout import build_tile_matrix
 from hybrid.gpu.pair_layout import build_pairs
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.groups import enumerate_groups
@@ -49,7 +49,7 @@ def test_layouts_made_on_the_host_are_those_made_on_the_device(
     device: Device, scaled: bool, pairs: bool
 ) -> None:
     types = find_row_types(find_block_classes(from_dense(banded(100)), scaled))
-    build = build_pairs if pairs else build_layout
+    build = build_pairs if pairs else build_tile_matrix
     for level in (0, 5, 14):
         made, copied = build(device, types, level), build(Host(), types, level)
         assert made is not None and copied is not None

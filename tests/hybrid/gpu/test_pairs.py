@@ -9,7 +9,7 @@ from gpu_kernels import Device, Mode, PairMatrix, PairTuning, TileMatrix, coded_
 from gpu_kernels.steps import IterationState
 from hybrid.gpu.admission import reason_for_cpu
 from hybrid.gpu.build import build_product
-from hybrid.gpu.cost import predicted_seconds, rank_levels, uses_pairs
+from hybrid.gpu.cost import predicted_level_seconds, rank_levels, uses_pairs
 from hybrid.gpu.layout import LayoutOptions
 from hybrid.gpu.pair_cost import count_pairs, has_long_rows, longest_row, pair_build_bytes
 from hybrid.gpu.pair_layout import PairOptions, build_pairs
@@ -281,6 +281,6 @@ def test_a_device_that_would_wait_for_long_rows_is_not_preferred(monkeypatch: py
     slow = level_curve(from_dense(ring(9)))
     monkeypatch.setattr("hybrid.gpu.cost._as_pairs", lambda *_: ())
     monkeypatch.setattr("hybrid.gpu.cost.SECONDS_SERIAL_ENTRY", 1e-6)
-    assert predicted_seconds(slow, 8) > 512e-6
+    assert predicted_level_seconds(slow, 8) > 512e-6
     reason = reason_for_cpu(HostDevice(), slow)
     assert reason is not None and "longer than a CPU takes for 19684 non-zeros" in reason

@@ -7,7 +7,7 @@ import pytest
 
 from gpu_kernels import Device, Mode, Tuning, coded_step, explicit_csr
 from gpu_kernels.steps import IterationState
-from hybrid.gpu.layout import LayoutOptions, build_layout
+from hybrid.gpu.layout import LayoutOptions, build_tile_matrix
 from hybrid.gpu.product import GpuProduct
 from hybrid.gpu.tile_build import TileShape
 from hybrid.levels.curve import level_curve
@@ -33,7 +33,7 @@ def check(
     for types in (curve.plain, curve.scaled):
         if level >= len(types):
             continue
-        layout = build_layout(device, types, level, options)
+        layout = build_tile_matrix(device, types, level, options)
         assert layout is not None
         out = np.full(dense.shape[0], np.nan)
         GpuProduct(device, layout).multiply(x, out)
@@ -76,23 +76,23 @@ def test_a_full_row_takes_several_rounds(device: Device) -> None:
     dense = np.diag(rng.uniform(1, 2, 100))
     dense[40] = rng.uniform(1, 2, 100)
     curve = level_curve(from_dense(dense))
-    layout = build_layout(device, curve.plain, 0, SMALL)
+    layout = build_tile_matrix(device, curve.plain, 0, SMALL)
     assert layout is not None
     assert len(layout.term_ptr) - 1 > len(layout.items)
     check(device, dense, 0, SMALL)
     # Limits beyond what the fast memory holds are lowered.
     check(device, dense, 0, LayoutOptions(TileShape(4, 65535), Tuning(128, 8, 4), wide=True))
     # Without a limit asked for, one byte an entry where that is enough, two where it is not.
-    few, many = (build_layout(device, curve.plain, 0, o) for o in (OPTIONS[0], OPTIONS[1]))
+    few, many = (build_tile_matrix(device, curve.plain, 0, o) for o in (OPTIONS[0], OPTIONS[1]))
     assert few is not None and few.code_bits == 8
     assert many is not None and many.code_bits == 16
 
 
 def test_large_tables_serve_fewer_groups_at_once(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     curve = level_curve(from_dense(banded(512)))
-    usual = build_layout(device, curve.scaled, 14)
+    usual = build_tile_matrix(device, curve.scaled, 14)
     monkeypatch.setattr("hybrid.gpu.layout._MOST_TABLE_BYTES", 0)
-    small = build_layout(device, curve.scaled, 14)
+    small = build_tile_matrix(device, curve.scaled, 14)
     assert usual is not None and small is not None
     assert (usual.tuning.members, small.tuning.members) == (4, 2)
     check(device, banded(512), 14, LayoutOptions())
@@ -100,7 +100,7 @@ def test_large_tables_serve_fewer_groups_at_once(device: Device, monkeypatch: py
 
 def test_zero_matrix(device: Device) -> None:
     curve = level_curve(from_dense(np.zeros((5, 5)), np.arange(5), np.arange(5), 3))
-    layout = build_layout(device, curve.plain, 2)
+    layout = build_tile_matrix(device, curve.plain, 2)
     assert layout is not None
     out = np.full(5, np.nan)
     GpuProduct(device, layout).multiply(np.ones(5), out)
@@ -113,7 +113,7 @@ def test_relaxation_matches_numpy(device: Device, options: LayoutOptions, with_b
     size = 203
     dense = banded(size)
     dense[50:70] = 0.0
-    layout = build_layout(device, level_curve(from_dense(dense)).scaled, 8, options)
+    layout = build_tile_matrix(device, level_curve(from_dense(dense)).scaled, 8, options)
     assert layout is not None
     product = GpuProduct(device, layout)
     rng = np.random.default_rng(19)
@@ -141,7 +141,7 @@ def test_relaxation_matches_numpy(device: Device, options: LayoutOptions, with_b
 @pytest.mark.parametrize("bad", [np.inf, np.nan])
 def test_infinite_elements_reach_only_their_own_rows(device: Device, bad: float) -> None:
     dense = banded(64)
-    layout = build_layout(device, level_curve(from_dense(dense)).plain, 6)
+    layout = build_tile_matrix(device, level_curve(from_dense(dense)).plain, 6)
     assert layout is not None
     x, out = np.ones(64), np.empty(64)
     x[20] = bad
@@ -156,7 +156,7 @@ def test_results_do_not_depend_on_the_launch(device: Device) -> None:
     x = np.random.default_rng(6).random(300)
     results = []
     for options in OPTIONS[:2]:
-        layout = build_layout(device, curve.plain, 4, options)
+        layout = build_tile_matrix(device, curve.plain, 4, options)
         assert layout is not None
         for _ in range(2):
             out = np.empty(300)

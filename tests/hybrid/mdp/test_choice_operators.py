@@ -11,7 +11,7 @@ from hybrid.operators.explicit_choices import ExplicitChoices
 from hybrid.operators.hybrid_choices import hybrid_choices
 from hybrid.operators.offers import Offer, choice_slack, offers_of
 from hybrid.run.options import CheckOptions
-from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator, Groups
+from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator, Quotient
 from mtbdd.model import SymbolicModel
 from tests.gpu_kernels.devices import device  # noqa: F401
 from tests.helpers import to_dense
@@ -61,7 +61,7 @@ def _dense_step(
 
 
 def _systems(
-    model: SymbolicModel, offers: list[Offer], maximise: bool, groups: Groups | None
+    model: SymbolicModel, offers: list[Offer], maximise: bool, groups: Quotient | None
 ) -> list[ChoiceOperator]:
     slack, n = choice_slack(model), model.n_states
     return [
@@ -108,7 +108,7 @@ def test_members_of_a_group_share_the_best_value(maximise: bool, rng: np.random.
     n = model.n_states
     offers = _offers(model, maximise, True, rng)
     members = rng.permutation(n)[:9].astype(np.int64)
-    groups = Groups(members, np.array([0, 2, 5]))
+    groups = Quotient(members, np.array([0, 2, 5]))
     x = rng.random(n)
     worth, _ = _dense_step(model, offers, x, maximise)
     best = worth.max(axis=0) if maximise else worth.min(axis=0)

@@ -12,7 +12,7 @@ from gpu_kernels import Device
 from hybrid.operators.device_choices import DeviceChoices, device_choices
 from hybrid.operators.offers import Offer
 from hybrid.run.options import CheckOptions
-from hybrid.solvers.choice_operator import Groups
+from hybrid.solvers.choice_operator import Quotient
 from mtbdd.offset import OffsetMTBDD
 from tests.gpu_kernels.devices import device, to_numpy
 from tests.helpers import from_dense
@@ -59,7 +59,7 @@ def test_jobs_have_the_same_answers_as_on_the_cpu() -> None:
         assert float(one.value) == pytest.approx(float(other.value), rel=1e-7)
 
 
-def choices(rng: np.random.Generator, maximise: bool, groups: Groups | None) -> tuple[DeviceChoices, list]:
+def choices(rng: np.random.Generator, maximise: bool, groups: Quotient | None) -> tuple[DeviceChoices, list]:
     """A system of 60 states with three layers, the second of which is missing in many, all lossy."""
     size = 60
     worst = -np.inf if maximise else np.inf
@@ -84,7 +84,7 @@ def choices(rng: np.random.Generator, maximise: bool, groups: Groups | None) -> 
 def test_steps_and_choices_match_numpy(
     device: Device, rng: np.random.Generator, maximise: bool, grouped: bool
 ) -> None:
-    groups = Groups(np.array([3, 9, 11, 40, 41]), np.array([0, 3])) if grouped else None
+    groups = Quotient(np.array([3, 9, 11, 40, 41]), np.array([0, 3])) if grouped else None
     system, dense = choices(rng, maximise, groups)
     xp, x = device.xp, rng.random(60)
     worth = np.array([matrix @ x + gain for matrix, gain in dense])

@@ -14,7 +14,7 @@ from hybrid.errors import OptionError
 from hybrid.operators.choice_rows import device_bytes, write_choices
 from hybrid.operators.device_choice_rows import DeviceRows, device_rows
 from hybrid.operators.offers import Offer
-from hybrid.solvers.choice_operator import NO_CHOICE, Groups
+from hybrid.solvers.choice_operator import NO_CHOICE, Quotient
 from tests.gpu_kernels.devices import device, to_numpy
 from tests.gpu_kernels.host_device import HostDevice
 from tests.helpers import from_dense
@@ -60,7 +60,7 @@ def test_steps_and_choices_are_dense_ones(
 ) -> None:
     offers, dense, gains = layers_of(rng, maximise)
     parts = ([3, 9, 11], [40, 41]) if grouped else ()
-    groups = Groups(np.array([3, 9, 11, 40, 41]), np.array([0, 3])) if grouped else None
+    groups = Quotient(np.array([3, 9, 11, 40, 41]), np.array([0, 3])) if grouped else None
     system = device_rows(offers, SIZE, maximise, groups, 1e-14)
     xp, x, shape = device.xp, rng.random(SIZE), rng.random(SIZE)
     worth = dense @ x + gains

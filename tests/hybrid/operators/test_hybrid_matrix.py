@@ -174,10 +174,10 @@ def test_cpu_shares_blocks_up_to_a_scale_accurately() -> None:
         for i in (0, 37, 400):
             x = np.zeros(512)
             x[i] = 1.0
-            from hybrid.cpu.layout import build_layout
+            from hybrid.cpu.layout import build_cpu_layout
             from hybrid.cpu.product import CpuProduct
 
-            layout = build_layout(scaled, level)
+            layout = build_cpu_layout(scaled, level)
             assert layout is not None
             out = np.empty(512)
             CpuProduct(layout).multiply(x, out)
