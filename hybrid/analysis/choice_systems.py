@@ -17,6 +17,7 @@ from hybrid.run.work import Work
 from hybrid.solvers import Interval, Optimistic
 from hybrid.solvers.base import Clock, Status
 from hybrid.solvers.choice_operator import BOUND_VECTORS, ChoiceOperator, Quotient
+from hybrid.solvers.enclosure import positive_after
 from hybrid.solvers.value_iteration import ValueIteration
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
@@ -27,7 +28,6 @@ __all__ = ["after_steps", "check_method", "choice_operator", "solve_choices"]
 Vector = NDArray[np.float64]
 
 _CHECK_EVERY = 32  # steps between questions whether anything still changes
-_MOST_ROUNDS = 10_000  # steps of zeros and ones, at least
 _PLAIN = ("jacobi", "power")
 _ENCLOSING = ("auto", "optimistic", "interval")
 
@@ -192,7 +192,8 @@ def after_steps(system: ChoiceOperator, start: Vector, steps: int, work: Work) -
     if not bool((x > 0.0).all()) and not far_from_underflow(
         np.append(start, system.least_entry), system.least_entry, steps
     ):
-        positive = _positive_after(system, start, steps, made)
+        inside = space.vector(np.asarray(start > 0.0, dtype=np.float64))
+        positive = positive_after(space, inside, system.improve, steps, made)
     grown = 1.01 * steps * system.slack
     with np.errstate(over="ignore"):
         lost = (steps + 2) * system.underflow
@@ -203,23 +204,6 @@ def after_steps(system: ChoiceOperator, start: Vector, steps: int, work: Work) -
     lower[~positive], upper[~positive] = 0.0, 0.0
     small = positive & (lower == 0.0)
     return StateValues(x, lower, upper, small if bool(small.any()) else None)
-
-
-def _positive_after(system: ChoiceOperator, start: Vector, steps: int, most: int) -> NDArray[np.bool_] | None:
-    """Return where values after some steps are positive; None if it takes many more than `most` to tell."""
-    space, xp = system.space, system.space.xp
-    inside, reached = space.vector(np.asarray(start > 0.0, dtype=np.float64)), xp.empty(system.size)
-    for k in range(steps):
-        system.improve(inside, reached)
-        xp.greater(reached, 0.0, out=reached)
-        (same,) = space.read((reached == inside).all())
-        inside, reached = reached, inside
-        if same:
-            break
-        if k > max(most, _MOST_ROUNDS):
-            return None
-    found: NDArray[np.bool_] = space.to_host(inside) > 0.0
-    return found
 
 
 def _note(

@@ -35,7 +35,7 @@ from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
 from hybrid.solvers.base import Clock, Status
-from hybrid.solvers.enclosure import UNIT, underflow_of
+from hybrid.solvers.enclosure import UNIT, positive_after, underflow_of
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.poisson import poisson_weights
 from hybrid.solvers.workspace import Array, Pair
@@ -53,7 +53,6 @@ _CHECK_EVERY = 32  # steps between questions whether the rest may be left out
 _NEGLIGIBLE = 0.01  # share of epsilon that may be left out of a settled course
 _PART = 1 << 20  # elements looked at together: bounds the temporary memory
 _TRUNCATED = 0.25  # share of epsilon that truncation may cost
-_MOST_ROUNDS = 10_000  # steps of zeros and ones, which are products, at least
 _VECTORS = 5  # two iterates, the sum, and the operands of the steps
 
 
@@ -373,20 +372,13 @@ class Evolution:
         if far_from_underflow(np.concatenate((start, gained)), self._least_entry / self._most, steps):
             return positive
         space, b = self._space, None if self._b is None else self._space.vector(_indicator(self._b))
-        inside, flow = space.vector(_indicator(start)), space.xp.empty(start.size)
-        for k in range(steps):
-            space.multiply(inside, flow)
+
+        def step(inside: Array, out: Array) -> None:
+            space.multiply(inside, out)
             if b is not None:
-                flow += b
-            space.xp.greater(flow, 0.0, out=flow)
-            (same,) = space.read((flow == inside).all())
-            inside, flow = flow, inside
-            if same:
-                break
-            if k > max(made, _MOST_ROUNDS):
-                return None
-        reached: NDArray[np.bool_] = space.to_host(inside) > 0.0
-        return reached
+                out += b
+
+        return positive_after(space, space.vector(_indicator(start)), step, steps, made)
 
     def _account(self, steps: int, seconds: float) -> None:
         """Add the steps made to the account of the work."""

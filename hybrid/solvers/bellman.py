@@ -12,6 +12,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from hybrid.solvers.base import Clock, Criterion, Status
 from hybrid.solvers.enclosure import FLOOR, NEGLIGIBLE, Enclosure, settle_tiny
 from hybrid.solvers.workspace import Array, Pair, Steps, Workspace
@@ -148,6 +150,26 @@ class BellmanOperator(ABC):
             return False
         return not self.space.read(self.space.extremes(x)[0])[0] > self.negligible
 
+    def verifies(self, guess: Array, x: Array, y: Array, positive: Array | None) -> bool:
+        """Whether a guess is inductive; if so, leave one more step from it, no less than x, in y.
+
+        Parameters
+        ----------
+        guess, x, y : array, shape (n,)
+            x is a lower bound; y is overwritten in any case.
+        positive : array, shape (n,), or None
+            See `Guess.verified`.
+        """
+        space = self.space
+        self.up.sweep((guess, y), 0, 1)
+        if positive is not None:
+            space.add_scaled(self.underflow, positive, y)
+        (inductive,) = space.read((y <= guess).all())
+        if inductive:
+            # One more step from an inductive bound is a better bound.
+            space.xp.maximum(y, x, out=y)
+        return bool(inductive)
+
     def lowered(self, lower: Array, steps: int) -> None:
         """Take from a lower bound what underflow may have added to it in some steps, in place."""
         lower -= steps * self.underflow
@@ -167,7 +189,7 @@ class BellmanOperator(ABC):
         residual = self.residual(middle, scratch)
         low = self.space.to_host(lower)
         if upper is None:
-            values, high = low, low + float("inf")
+            values, high = low, np.full_like(low, np.inf)
         else:
             high = self.space.to_host(upper)
             settle_tiny(low, high)

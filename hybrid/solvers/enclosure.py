@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid.solvers.base import Criterion, Progress, Solution, Sweeper, Vector
 from hybrid.solvers.workspace import Array, Workspace
@@ -37,6 +38,7 @@ __all__ = [
     "EnclosingMethod",
     "Enclosure",
     "least_closure",
+    "positive_after",
     "settle_tiny",
     "underflow_of",
     "width_of",
@@ -58,6 +60,7 @@ FLOOR = 2.0**56
 ENCLOSING_VECTORS = 8
 """Four that a method keeps, the right-hand side, the diagonal as it is and for either rounding."""
 
+_MOST_ROUNDS = 10_000  # steps of zeros and ones, at least
 _PART = 1 << 20  # elements compared together: bounds the temporary memory
 
 
@@ -117,6 +120,34 @@ class EnclosingMethod(Protocol):
             Called with (iteration, difference) about twice a second.
         """
         ...
+
+
+def positive_after(
+    space: Workspace, inside: Array, step: Callable[[Array, Array], None], steps: int, most: int
+) -> NDArray[np.bool_] | None:
+    """Return where values some steps after others are positive, on the host; None if that takes too long.
+
+    Parameters
+    ----------
+    inside : array, shape (n,), float64
+        Ones where the first values are positive, and zeros; overwritten.
+    step : callable
+        ``step(x, out)`` writes numbers that are positive where a step from x leads to.
+    steps, most : int
+        Of many more than `most` steps, and of some thousands, nothing is told.
+    """
+    reached = space.xp.empty(inside.size)
+    for k in range(steps):
+        step(inside, reached)
+        space.xp.greater(reached, 0.0, out=reached)
+        (same,) = space.read((reached == inside).all())
+        inside, reached = reached, inside
+        if same:
+            break
+        if k > max(most, _MOST_ROUNDS):
+            return None
+    found: NDArray[np.bool_] = space.to_host(inside) > 0.0
+    return found
 
 
 def width_of(criterion: Criterion, gap: Array, x: Array, xp: Any = np) -> Array:

@@ -76,13 +76,7 @@ class SumGuess:
         for _ in range(_LAST_GUESSES if exhausted else _GUESSES):
             xp.multiply(s, c, out=guess)
             guess += x
-            system.up.sweep((guess, y), 0, 1)
-            if positive is not None:
-                space.add_scaled(system.underflow, positive, y)
-            (inductive,) = space.read((y <= guess).all())
-            if inductive:
-                # One more step from an inductive bound is a better bound.
-                xp.maximum(y, x, out=y)
+            if system.verifies(guess, x, y, positive):
                 return None
             c *= 2.0
             if c * reach > epsilon and not exhausted:

@@ -30,7 +30,6 @@ class Choices(Protocol):
     space: Workspace
     size: int
     slack: float
-    underflow: float
     maximise: bool
 
     def improve(
@@ -43,6 +42,9 @@ class Choices(Protocol):
         policy: Array | None = None,
     ) -> None:
         """Queue a step."""
+
+    def verifies(self, guess: Array, x: Array, y: Array, positive: Array | None) -> bool:
+        """See :meth:`hybrid.solvers.bellman.BellmanOperator.verifies`."""
 
     def choose(self, x: Array) -> Array:
         """Return the layer whose choice is best at x in every state."""
@@ -97,14 +99,8 @@ class WeightGuess:
         for _ in range(_LAST_GUESSES if exhausted else _GUESSES):
             xp.multiply(weights, c, out=self._guess)
             self._guess += x
-            system.improve(self._guess, y, 1.0 / (1.0 - system.slack))
             outcome.iterations += 1
-            if positive is not None:
-                space.add_scaled(system.underflow, positive, y)
-            (inductive,) = space.read((y <= self._guess).all())
-            if inductive:
-                # One more step from an inductive bound is a better bound.
-                xp.maximum(y, x, out=y)
+            if system.verifies(self._guess, x, y, positive):
                 return None
             c *= 2.0
         self._weights = None
