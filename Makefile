@@ -1,4 +1,4 @@
-# Targets: venv demo test seeds attack mutants test-gpu sanitize-gpu lint bench clean.  `make demo` is the first to try.
+# Targets: venv demo test seeds nightly attack mutants test-gpu sanitize-gpu lint bench clean.  `make demo` is the first to try.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 CANDIDATES := python3.12 python3.11 python3 python
 PROBE := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))
 
-.PHONY: venv demo test seeds attack mutants test-gpu sanitize-gpu lint bench clean
+.PHONY: venv demo test seeds nightly attack mutants test-gpu sanitize-gpu lint bench clean
 
 venv: $(STAMP)
 
@@ -47,6 +47,12 @@ seeds: venv
 	    --seeded -m 'not gpu' || exit; \
 	done
 
+# The tests that draw random numbers explore afresh: a seed of their own, which the header names, and ten times the
+# examples; half an hour or so. What fails is kept in .hypothesis and tried first the next time.
+nightly: venv
+	HYBRID_TEST_SEED=$${HYBRID_TEST_SEED:-random} $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal \
+	  --hypothesis-profile=nightly --seeded -m 'not gpu'
+
 # One-line mutations, each of which some test has to notice; see tests/mutants. MUTANTS="--only 'cpu-*'" takes some.
 mutants: venv
 	$(BIN)/python -m tests.mutants.run --jobs 2 $(MUTANTS)
@@ -79,7 +85,7 @@ lint: venv
 	$(BIN)/mypy
 
 bench: venv
-	$(BIN)/python benchmarks/cpu_iteration.py
+	$(BIN)/python -m benchmarks.programs.cpu_iteration
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

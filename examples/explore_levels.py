@@ -17,7 +17,7 @@ import sys
 
 from hybrid import LanguageError, load
 from hybrid.errors import OptionError
-from hybrid.explorer.model_offers import model_offers
+from hybrid.explorer.model_choices import model_choices
 from hybrid.explorer.plots import plot_level_curves, plot_memory_shares
 from hybrid.explorer.report import LevelReport, report_levels
 from mtbdd.language import parse_constants
@@ -29,7 +29,7 @@ def explore(model: str, parameter: str, values: list[str], others: str) -> list[
     for value in values:
         constants = parse_constants(",".join(part for part in (others, f"{parameter}={value}") if part))
         built = load(model, constants)
-        matrix = model_offers(built) if built.is_mdp else built.transitions
+        matrix = model_choices(built) if built.is_mdp else built.transitions
         report = report_levels(matrix, f"{parameter}={value}")
         reports.append(report)
         least, fastest = report.curve[report.min_memory], report.curve[report.min_time]

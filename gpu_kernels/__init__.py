@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from gpu_kernels._launch import check_vector, index_bits, index_type
     from gpu_kernels._loader import seconds_loading
     from gpu_kernels.availability import is_available, unavailable_reason
-    from gpu_kernels.block_tasks import BlockTasks, block_spmv
-    from gpu_kernels.choice_rows import ChoiceRows, run_choice_rows, step_choice_rows_numpy
+    from gpu_kernels.block_tasks import BlockTasks, block_spmv, run_block_tasks
+    from gpu_kernels.choice_rows import ChoiceRows, run_choice_rows
     from gpu_kernels.choice_steps import NO_CHOICE, ChoiceStep
-    from gpu_kernels.choices import ChoiceGains, ChoiceTiles, finish_choices, mark_entries, run_choices
+    from gpu_kernels.choices import ChoiceGains, finish_choices, mark_entries, run_choices
     from gpu_kernels.coded import CodedVector, compress
     from gpu_kernels.device import CudaDevice, Device, Place, current_device, device_problem, use_device
     from gpu_kernels.explicit import explicit_csr
@@ -37,7 +37,6 @@ __all__ = [
     "ChoiceGains",
     "ChoiceRows",
     "ChoiceStep",
-    "ChoiceTiles",
     "CodedVector",
     "CudaDevice",
     "Device",
@@ -72,10 +71,10 @@ __all__ = [
     "relax_rows",
     "run_choice_rows",
     "run_choices",
+    "run_block_tasks",
     "run_pairs",
     "run_tiles",
     "seconds_loading",
-    "step_choice_rows_numpy",
     "unavailable_reason",
     "use_device",
 ]
@@ -88,7 +87,6 @@ _HOMES = {
     "ChoiceGains": "choices",
     "ChoiceRows": "choice_rows",
     "ChoiceStep": "choice_steps",
-    "ChoiceTiles": "choices",
     "CodedVector": "coded",
     "CudaDevice": "device",
     "Device": "device",
@@ -123,10 +121,10 @@ _HOMES = {
     "relax_rows": "vector",
     "run_choice_rows": "choice_rows",
     "run_choices": "choices",
+    "run_block_tasks": "block_tasks",
     "run_pairs": "pairs",
     "run_tiles": "tiles",
     "seconds_loading": "_loader",
-    "step_choice_rows_numpy": "choice_rows",
     "unavailable_reason": "availability",
     "use_device": "device",
 }

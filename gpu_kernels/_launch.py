@@ -6,18 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gpu_kernels.device import Device, Macros
-
-__all__ = [
-    "GRID_LIMIT",
-    "INDEX_LIMIT",
-    "blocks_for",
-    "check_vector",
-    "index_bits",
-    "index_type",
-    "loop_bits",
-    "macros",
-]
+from gpu_kernels._loader import Macros
+from gpu_kernels.device import Device
 
 Array = Any
 

@@ -14,17 +14,6 @@ from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
-__all__ = [
-    "COMPILE_OPTIONS",
-    "SOURCES",
-    "Kernel",
-    "Macros",
-    "kernel_names",
-    "raw_kernel",
-    "seconds_loading",
-    "source_text",
-]
-
 _log = logging.getLogger(__name__)
 
 Macros = tuple[tuple[str, int], ...]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 
-__all__ = ["is_available", "unavailable_reason"]
-
 
 @functools.cache
 def unavailable_reason() -> str | None:

@@ -1,4 +1,4 @@
-"""The product over tasks of 256 rows as published ([Tealdi13] §4.4.2.1), the baseline of all others."""
+"""Products and steps over tasks of 256 rows: the block kernel of [Tealdi13] §4.4.2.1 (cuda/block_spmv.cu)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 
 from gpu_kernels._launch import check_vector, index_bits, index_type, macros
 from gpu_kernels.device import Device
-
-__all__ = ["TASK_ROWS", "BlockTasks", "block_spmv"]
+from gpu_kernels.steps import Step, product_step
 
 TASK_ROWS = 256
 """Rows of a task."""
@@ -89,7 +88,7 @@ class BlockTasks:
         if needed > free:
             raise MemoryError(
                 f"{len(arrays['task_ptr']) - 1} tasks of {len(arrays['row'])} instances need {needed} bytes "
-                f"and {free} are free on {device.name}; choose another level, or the tiles"
+                f"and {free} are free on {device.name}; choose another level, or the representation row-types"
             )
         copies = {
             n: xp.ascontiguousarray(xp.asarray(a).astype(kinds.get(n, index), copy=False))
@@ -123,12 +122,39 @@ def block_spmv(device: Device, tasks: BlockTasks, x: Array, out: Array) -> None:
     -----
     Synchronises: no. Atomic additions: the last bits of a sum may differ from run to run.
     """
+    run_block_tasks(device, tasks, product_step(), x, out)
+
+
+def run_block_tasks(device: Device, tasks: BlockTasks, step: Step, x: Array, out: Array) -> None:
+    """Queue a product or a relaxation step over all rows, one launch.
+
+    Parameters
+    ----------
+    device : Device
+    tasks : BlockTasks
+    step : Step
+        What becomes of the products.
+    x : ndarray, shape (n_columns,), float64
+        On the device.
+    out : ndarray, shape (n_rows,), float64
+        Overwritten; must not overlap x.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an operand has the wrong type or shape or lies elsewhere.
+
+    Notes
+    -----
+    Synchronises: no. Atomic additions, as for `block_spmv`.
+    """
     check_vector(device, x, tasks.n_columns, "x")
-    check_vector(device, out, tasks.n_rows, "out")
+    step.check(device, tasks.n_rows, x, out)
     if tasks.n_rows == 0:
         return
     bits = 8 * int(tasks.task_ptr.dtype.itemsize)
-    kernel = device.kernel("block_spmv.cu", "block_spmv", macros(INDEX_BITS=bits))
+    kernel = device.kernel("block_spmv.cu", "block_spmv", macros(INDEX_BITS=bits, **step.macros()))
     arrays = tuple(getattr(tasks, f.name) for f in fields(tasks)[2:])
     grid = (len(tasks.task_ptr) - 1,)
-    kernel(grid, (_TASK_THREADS,), (index_type(bits)(tasks.n_rows), *arrays, x, out))
+    arguments = (index_type(bits)(tasks.n_rows), *arrays, *step.arguments(), x, out)
+    kernel(grid, (_TASK_THREADS,), arguments)

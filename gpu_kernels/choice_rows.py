@@ -1,4 +1,4 @@
-"""Value iteration with all choices written out: arrays, launch and NumPy twin (cuda/choice_rows.cu)."""
+"""Value iteration with all choices written out: arrays and launch (cuda/choice_rows.cu)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels._launch import blocks_for, check_vector, index_bits, index_type, macros
-from gpu_kernels.choice_steps import NO_CHOICE, ChoiceStep
+from gpu_kernels.choice_steps import ChoiceStep
 from gpu_kernels.device import Device
 from gpu_kernels.steps import NULL
-
-__all__ = ["ChoiceRows", "run_choice_rows", "step_choice_rows_numpy"]
 
 Array = Any
 
@@ -22,7 +20,9 @@ _LANES = 32
 
 @dataclass(frozen=True, eq=False)
 class ChoiceRows:
-    """Choices in compressed sparse rows on a device, one row a choice; pointers from states to choices.
+    """Choices in compressed sparse rows, one row a choice; pointers from states to choices.
+
+    All arrays lie on the host, or all on a device, as `to_device` puts them there.
 
     Attributes
     ----------
@@ -30,11 +30,14 @@ class ChoiceRows:
         First choice of every state, and the end.
     offsets : ndarray, shape (choices + 1,), like choice_ptr
         First transition of every choice, and the end.
-    columns : ndarray, shape (transitions,), int32
-    values : ndarray, shape (transitions,), float64
-    gains : ndarray, shape (choices,), float64
-        What each choice is worth by itself.
-    layers : ndarray, shape (choices,), uint16
+    columns : ndarray, shape (transitions,), int32 or int64
+        Targets; int32 on a device.
+    values : ndarray, shape (transitions,), float64, or None
+        Probabilities; None if they are not asked for.
+    gains : ndarray, shape (choices,), float64, or None
+        What each choice is worth by itself; None if it is not asked for.
+    layers : ndarray, shape (choices,), unsigned integers
+        The layer that each choice comes from; uint16 on a device.
     state_lanes, choice_lanes : int
         Threads of a state, and of a choice: powers of two up to 32, the latter not greater.
     """
@@ -45,37 +48,37 @@ class ChoiceRows:
     values: Array
     gains: Array
     layers: Array
-    state_lanes: int
-    choice_lanes: int
+    state_lanes: int = 1
+    choice_lanes: int = 1
 
-    @classmethod
-    def on_device(
-        cls,
-        device: Device,
-        choice_ptr: Array,
-        offsets: Array,
-        columns: Array,
-        values: Array,
-        gains: Array,
-        layers: Array,
-        wide: bool = False,
-    ) -> ChoiceRows:
-        """Copy arrays to a device, with the narrowest indices, and choose the launch shape.
+    def to_device(self, device: Device, wide: bool = False) -> ChoiceRows:
+        """Return the choices copied to a device, with the narrowest indices, and with a launch shape.
 
         A state gets about as many threads as it has choices on average, and several for each choice where
         these have more than eight transitions.
+
+        Parameters
+        ----------
+        device : Device
+        wide : bool
+            Use 64-bit indices although 32 bits would do.
 
         Raises
         ------
         ValueError
             If pointers and arrays do not belong together, or there are 2**31 states or more.
         """
-        states, choices, entries = len(choice_ptr) - 1, len(offsets) - 1, len(columns)
-        if states < 0 or choices < 0 or int(choice_ptr[-1]) != choices or int(offsets[-1]) != entries:
+        states, choices, entries = self.size, len(self.offsets) - 1, len(self.columns)
+        if (
+            states < 0
+            or choices < 0
+            or int(self.choice_ptr[-1]) != choices
+            or int(self.offsets[-1]) != entries
+        ):
             raise ValueError(
                 "choice_ptr and offsets: expected the numbers of choices and transitions at their ends"
             )
-        if len(values) != entries or not len(gains) == len(layers) == choices:
+        if len(self.values) != entries or not len(self.gains) == len(self.layers) == choices:
             raise ValueError("values, gains and layers: expected one a transition, and one a choice")
         if states >= 2**31:
             raise ValueError(f"columns have 32 bits, so that {states} states are too many")
@@ -83,13 +86,13 @@ class ChoiceRows:
         xp = device.xp
         many, long = choices / max(states, 1), entries / max(choices, 1)
         choice_lanes = _power(long / 4.0) if long > 8.0 else 1
-        return cls(
-            xp.asarray(choice_ptr, dtype=index),
-            xp.asarray(offsets, dtype=index),
-            xp.asarray(columns, dtype=np.int32),
-            xp.asarray(values, dtype=np.float64),
-            xp.asarray(gains, dtype=np.float64),
-            xp.asarray(layers, dtype=np.uint16),
+        return ChoiceRows(
+            xp.asarray(self.choice_ptr, dtype=index),
+            xp.asarray(self.offsets, dtype=index),
+            xp.asarray(self.columns, dtype=np.int32),
+            xp.asarray(self.values, dtype=np.float64),
+            xp.asarray(self.gains, dtype=np.float64),
+            xp.asarray(self.layers, dtype=np.uint16),
             min(_power(many) * choice_lanes, _LANES),
             choice_lanes,
         )
@@ -100,10 +103,19 @@ class ChoiceRows:
         return len(self.choice_ptr) - 1
 
     @property
+    def matrix_bytes(self) -> int:
+        """Bytes of transitions and pointers."""
+        return sum(int(a.nbytes) for a in (self.choice_ptr, self.offsets, self.columns, self.values))
+
+    @property
+    def operand_bytes(self) -> int:
+        """Bytes of gains and layers."""
+        return int(self.gains.nbytes + self.layers.nbytes)
+
+    @property
     def nbytes(self) -> int:
         """Bytes that a step reads: matrices, pointers and gains."""
-        arrays = (self.choice_ptr, self.offsets, self.columns, self.values, self.gains)
-        return sum(int(a.nbytes) for a in arrays)
+        return self.matrix_bytes + int(self.gains.nbytes)
 
 
 def _power(count: float) -> int:
@@ -152,28 +164,3 @@ def run_choice_rows(device: Device, rows: ChoiceRows, step: ChoiceStep, x: Array
         NULL if step.plain else rows.gains, rows.layers, *step.arguments(), x, out,
     )  # fmt: skip
     kernel((blocks_for(size * lanes[0], _THREADS),), (_THREADS,), arguments)
-
-
-def step_choice_rows_numpy(rows: ChoiceRows, step: ChoiceStep, x: Array) -> tuple[Array, Array]:
-    """Return what a step writes and the chosen layers, by NumPy; rows and operands on the host.
-
-    Returns
-    -------
-    out : ndarray, shape (n,), float64
-    chosen : ndarray, shape (n,), uint16
-    """
-    worst = -np.inf if step.maximise else np.inf
-    owner = np.repeat(np.arange(len(rows.gains)), np.diff(rows.offsets))
-    worth = np.bincount(owner, rows.values * x[rows.columns], minlength=len(rows.gains))
-    if not step.plain:
-        worth = worth + rows.gains
-    state = np.repeat(np.arange(rows.size), np.diff(rows.choice_ptr))
-    if step.policy is not None:
-        worth = np.where(step.policy[state] == rows.layers, worth, worst)
-    best = np.full(rows.size, worst)
-    (np.maximum if step.maximise else np.minimum).at(best, state, worth)
-    chosen = np.full(rows.size, NO_CHOICE, np.uint16)
-    found = np.flatnonzero((worth == best[state]) & (worth != worst))[::-1]
-    chosen[state[found]] = rows.layers[found]
-    out = step.scale * best
-    return out if step.shape is None else out + step.shape, chosen

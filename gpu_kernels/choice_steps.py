@@ -11,8 +11,6 @@ from gpu_kernels._launch import check_vector
 from gpu_kernels.device import Device
 from gpu_kernels.steps import NULL, IterationState
 
-__all__ = ["NO_CHOICE", "ChoiceStep"]
-
 Array = Any
 
 NO_CHOICE = 65_535

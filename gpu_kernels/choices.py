@@ -1,8 +1,8 @@
-"""Value iteration with the choices' matrices in tiles: arrays and launches (cuda/choices.cu)."""
+"""Value iteration with the matrices of all layers in tiles: gains and launches (cuda/choices.cu)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,87 +11,13 @@ from gpu_kernels._launch import blocks_for, check_vector, index_type, loop_bits,
 from gpu_kernels.choice_steps import ChoiceStep
 from gpu_kernels.device import Device
 from gpu_kernels.steps import NULL
-from gpu_kernels.tiles import Tuning
-
-__all__ = ["ChoiceGains", "ChoiceTiles", "finish_choices", "mark_entries", "run_choices"]
+from gpu_kernels.tiles import TileMatrix
 
 Array = Any
 
 _THREADS = 256
 _MOST_BLOCKS = 1 << 16
 _MOST_MARKS = 64
-
-
-@dataclass(frozen=True, eq=False)
-class ChoiceTiles:
-    """The matrices of all layers, n x n each, in tiles whose terms are put in order by layer.
-
-    Words and arrays are those of :class:`gpu_kernels.TileMatrix`, but for these.
-
-    Attributes
-    ----------
-    size : int
-        States n: rows and columns of every layer.
-    layers : int
-        Layers L; they are numbered 0 .. L - 1.
-    codes : ndarray, shape ((units + 1) * 32 * unit,), uint8 or uint16
-        Numbers of terms within their layer's part of the round, [unit][lane][unit]; the largest number stands
-        for no entry. One unit more than there are is at the end, because units are read ahead.
-    marks : ndarray, shape (units + 1,), uint32
-        What goes with every unit: the first term of its layer in the round; plus 2**15 in the last unit of a
-        cell; plus 2**16 times the layer plus one in the last unit of a layer in a cell.
-    base : ndarray, shape (slots,), index
-        Column at which the submatrix of every slot begins, within its layer.
-    look_ups : int
-        Terms that a thread looks up at once: 1 or 4.
-    many_rounds : bool
-        Whether some tile may have several rounds.
-    """
-
-    size: int
-    layers: int
-    index_bits: int
-    code_bits: int
-    term_bits: int
-    unit: int
-    items: Array
-    term_ptr: Array
-    round_cell: Array
-    cells: Array
-    codes: Array
-    marks: Array
-    terms: Array
-    values: Array
-    group_row: Array
-    base: Array
-    gap_begin: Array
-    gap_ptr: Array
-    gap_rows: int
-    place_words: int
-    weight_words: int
-    tuning: Tuning
-    look_ups: int = 1
-    many_rounds: bool = True
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays that a step reads (MemR)."""
-        arrays = (getattr(self, f.name) for f in fields(self))
-        return sum(int(a.nbytes) for a in arrays if isinstance(a, type(self.codes)))
-
-    @property
-    def shared_bytes(self) -> int:
-        """Dynamic shared memory of a block."""
-        return 8 * (self.place_words + self.weight_words)
-
-    def macros(self) -> dict[str, int]:
-        """Return the macros of the records and of the launch."""
-        return {
-            "INDEX_BITS": self.index_bits, "CODE_BITS": self.code_bits, "TERM_BITS": self.term_bits,
-            "UNIT": self.unit, "LAYERS": self.layers, "SCALED": 0, "THREADS": self.tuning.threads,
-            "MIN_BLOCKS": self.tuning.min_blocks, "MEMBERS": self.tuning.members,
-            "LOOK_UPS": self.look_ups, "ROUNDS": int(self.many_rounds),
-        }  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,14 +64,15 @@ class ChoiceGains:
 
 
 def run_choices(
-    device: Device, matrix: ChoiceTiles, gains: ChoiceGains, step: ChoiceStep, x: Array, out: Array
+    device: Device, matrix: TileMatrix, gains: ChoiceGains, step: ChoiceStep, x: Array, out: Array
 ) -> None:
     """Queue a step of value iteration over all states.
 
     Parameters
     ----------
     device : Device
-    matrix : ChoiceTiles
+    matrix : TileMatrix
+        With marks.
     gains : ChoiceGains
     step : ChoiceStep
     x, out : ndarray, shape (n,), float64
@@ -154,24 +81,25 @@ def run_choices(
     Raises
     ------
     TypeError, ValueError
-        If an operand has the wrong type or shape or lies elsewhere.
+        If an operand has the wrong type or shape or lies elsewhere, or the tiles have no marks.
 
     Notes
     -----
     Synchronises: no. One launch, and a second one if some rows belong to no group. Time: O(transitions).
     """
-    step.check(device, matrix.size, x, out)
+    marks = _marks_of(matrix)
+    step.check(device, matrix.n_rows, x, out)
     _check_gains(device, matrix, gains)
-    options = macros(**matrix.macros(), **gains.macros(), **step.macros())
+    options = _specialised(matrix, **gains.macros(), **step.macros())
     codes, table = gains.tables(step.plain)
     threads = matrix.tuning.threads
     if len(matrix.items):
         kernel = device.kernel("choices.cu", "step_choices", options)
         factors = NULL if gains.factors is None else gains.factors
         arguments = (
-            matrix.items, matrix.term_ptr, matrix.round_cell, matrix.cells, matrix.codes, matrix.marks,
-            matrix.terms, matrix.values, matrix.group_row, matrix.base, np.int32(matrix.place_words), codes,
-            table, factors, np.uint64(gains.uniform), *step.arguments(), x, out,
+            matrix.items, matrix.term_ptr, matrix.round_cell, matrix.cells, matrix.codes, marks, matrix.terms,
+            matrix.values, matrix.group_row, matrix.base, np.int32(matrix.place_words), codes, table, factors,
+            np.uint64(gains.uniform), *step.arguments(), x, out,
         )  # fmt: skip
         kernel((len(matrix.items),), (threads,), arguments, shared_mem=matrix.shared_bytes)
     if matrix.gap_rows:
@@ -181,13 +109,13 @@ def run_choices(
         kernel((blocks_for(matrix.gap_rows, threads),), (threads,), arguments)
 
 
-def mark_entries(device: Device, matrix: ChoiceTiles) -> Array:
+def mark_entries(device: Device, matrix: TileMatrix) -> Array:
     """Return which layers have entries in each row: bit l for layer l, shape (n,), uint64.
 
     Raises
     ------
     ValueError
-        If there are more than 64 layers.
+        If there are more than 64 layers, or the tiles have no marks.
 
     Notes
     -----
@@ -195,15 +123,13 @@ def mark_entries(device: Device, matrix: ChoiceTiles) -> Array:
     """
     if matrix.layers > _MOST_MARKS:
         raise ValueError(f"matrix: expected at most {_MOST_MARKS} layers, got {matrix.layers}")
-    marks = device.xp.zeros(matrix.size, np.uint64)
+    marks, found = _marks_of(matrix), device.xp.zeros(matrix.n_rows, np.uint64)
     if len(matrix.items):
-        kernel = device.kernel("choices.cu", "mark_entries", _specialised(matrix))
-        arguments = (
-            matrix.items, matrix.round_cell, matrix.cells, matrix.codes, matrix.marks, matrix.group_row,
-            marks,
-        )  # fmt: skip
-        kernel((len(matrix.items),), (_THREADS,), arguments)
-    return marks
+        no_step = {"GAIN_BITS": 0, "FACTORS": 0, **ChoiceStep(True).macros()}
+        kernel = device.kernel("choices.cu", "mark_entries", _specialised(matrix, **no_step))
+        cells = (matrix.round_cell, matrix.cells, matrix.codes, marks)
+        kernel((len(matrix.items),), (_THREADS,), (matrix.items, *cells, matrix.group_row, found))
+    return found
 
 
 def finish_choices(device: Device, step: ChoiceStep, x: Array, out: Array, wide: bool = False) -> None:
@@ -238,12 +164,24 @@ def finish_choices(device: Device, step: ChoiceStep, x: Array, out: Array, wide:
     kernel((blocks,), (_THREADS,), (index_type(bits)(size), *only.arguments(), x, out))
 
 
-def _specialised(matrix: ChoiceTiles) -> Any:
-    """Return the specialisation of kernels that make no step."""
-    return macros(**matrix.macros(), GAIN_BITS=0, FACTORS=0, **ChoiceStep(True).macros())
+def _marks_of(matrix: TileMatrix) -> Array:
+    """Return the marks of tiles of layers."""
+    if matrix.marks is None:
+        raise ValueError("matrix: expected tiles of layers, with marks, got those of a single matrix")
+    return matrix.marks
 
 
-def _check_gains(device: Device, matrix: ChoiceTiles, gains: ChoiceGains) -> None:
+def _specialised(matrix: TileMatrix, **others: int) -> Any:
+    """Return the specialisation of kernels for the tiles of layers."""
+    tuning = matrix.tuning
+    return macros(
+        LAYERS=matrix.layers, SCALED=0, THREADS=tuning.threads, MIN_BLOCKS=tuning.min_blocks,
+        MEMBERS=tuning.members, LOOK_UPS=matrix.look_ups, ROUNDS=int(matrix.many_rounds), **matrix.macros(),
+        **others,
+    )  # fmt: skip
+
+
+def _check_gains(device: Device, matrix: TileMatrix, gains: ChoiceGains) -> None:
     """Refuse tables of another system."""
     width = 2 * matrix.layers + 1
     for name, table, columns in (
@@ -261,4 +199,4 @@ def _check_gains(device: Device, matrix: ChoiceTiles, gains: ChoiceGains) -> Non
         return
     if gains.bits not in (8, 16, 32) or gains.codes is None:
         raise ValueError(f"gains: expected codes of 8, 16 or 32 bits or none, got {gains.bits} bits")
-    check_vector(device, gains.codes, matrix.size, "codes", np.dtype(f"u{gains.bits // 8}"))
+    check_vector(device, gains.codes, matrix.n_rows, "codes", np.dtype(f"u{gains.bits // 8}"))

@@ -9,8 +9,6 @@ import numpy as np
 
 from gpu_kernels.device import Device, Place
 
-__all__ = ["CodedVector", "compress"]
-
 _CHUNK = 1 << 24
 """Elements looked at together: bounds the temporary memory."""
 

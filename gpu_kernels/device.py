@@ -10,17 +10,6 @@ from typing import Any, Protocol
 from gpu_kernels._loader import Kernel, Macros, raw_kernel
 from gpu_kernels.availability import unavailable_reason
 
-__all__ = [
-    "CudaDevice",
-    "Device",
-    "Kernel",
-    "Macros",
-    "Place",
-    "current_device",
-    "device_problem",
-    "use_device",
-]
-
 _QUEUED = 8
 """Calls between two events: the host queues the later ones while the device is at work on the first."""
 

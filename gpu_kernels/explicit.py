@@ -10,8 +10,6 @@ from gpu_kernels._launch import macros
 from gpu_kernels.device import Device
 from gpu_kernels.tiles import TileMatrix
 
-__all__ = ["explicit_csr"]
-
 _THREADS = 256
 
 

@@ -11,8 +11,6 @@ from gpu_kernels.coded import CodedVector
 from gpu_kernels.device import Device
 from gpu_kernels.steps import NULL
 
-__all__ = ["BiCGStabKernels"]
-
 _THREADS = 256
 _MOST_BLOCKS = 1024
 """Blocks leave so many partial sums at most, on every card: the same sums everywhere."""

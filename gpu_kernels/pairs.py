@@ -11,8 +11,6 @@ from gpu_kernels.device import Device, Place
 from gpu_kernels.steps import NULL, Step
 from gpu_kernels.tiles import pack_columns
 
-__all__ = ["PAIR_THREADS", "PairMatrix", "PairTuning", "pack_pair_items", "pack_row_items", "run_pairs"]
-
 PAIR_THREADS = 128
 """Threads of a block that multiplies pairs."""
 

@@ -14,8 +14,6 @@ import numpy as np
 
 from gpu_kernels.device import Device, Place
 
-__all__ = ["Host", "copied_to", "made_for"]
-
 Record = TypeVar("Record")
 
 _FEW_ITEMS = 1 << 20

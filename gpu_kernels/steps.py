@@ -12,8 +12,6 @@ from gpu_kernels._launch import check_vector, macros
 from gpu_kernels.coded import CodedVector, compress
 from gpu_kernels.device import Device
 
-__all__ = ["CHANGE_SLOTS", "IterationState", "Mode", "Step", "coded_step", "finish_iteration", "product_step"]
-
 CHANGE_SLOTS = 256
 """Partial maxima of the change: the blocks' first pass writes them, one block's second pass reads them."""
 

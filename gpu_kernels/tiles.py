@@ -1,4 +1,4 @@
-"""Products with row types in tiles: the arrays that the kernel reads, and its launch (cuda/tiles.cu)."""
+"""Row types in tiles: the arrays that kernels read, and the launch for a single matrix (cuda/tiles.cu)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,6 @@ import numpy as np
 from gpu_kernels._launch import blocks_for, check_vector, index_type, macros
 from gpu_kernels.device import Device, Place
 from gpu_kernels.steps import NULL, Step
-
-__all__ = [
-    "LANES",
-    "PAD",
-    "TileMatrix",
-    "Tuning",
-    "pack_columns",
-    "pack_items",
-    "pack_terms",
-    "run_tiles",
-]
 
 LANES = 32
 """Rows of a slice: the lanes of a warp."""
@@ -52,21 +41,19 @@ class Tuning:
 
 @dataclass(frozen=True, eq=False)
 class TileMatrix:
-    """A matrix in tiles, ready for :func:`run_tiles`; the records are those of cuda/tile_types.cuh.
+    """A matrix, or the matrices of all layers, in tiles; the records are those of cuda/tile_types.cuh.
 
-    A *tile* is up to some hundreds of consecutive rows of a row type. Its *terms* are the triples (slot,
-    shift, value) that occur in it, and an entry is the number of its term. A *round* is a part of the terms
-    of a tile, small enough for the numbers in use; a *cell* is a slice of 32 rows in a round, and an *item* a
-    tile with some groups of its type. Index arrays have 32 or 64 bits, see `index_bits`.
+    docs/design/tiles.md has a drawing with the words. A matrix without marks is for :func:`run_tiles`, one
+    with marks for :func:`gpu_kernels.run_choices`. Index arrays have 32 or 64 bits, see `index_bits`.
 
     Attributes
     ----------
     n_rows, n_columns : int
-        Shape.
+        Shape, of every layer.
     index_bits, code_bits, term_bits : int
         Widths of indices (32, 64), term numbers (8, 16), and slots and value numbers of terms (16, 32).
     unit : int
-        Term numbers that a lane reads at once, 2 or 4.
+        Term numbers that a lane reads at once: 1, 2 or 4.
     items : ndarray, shape (items, 12 or 16), int32
         Packed by :func:`pack_items`.
     term_ptr, round_cell : ndarray, shape (rounds + 1,), int32
@@ -74,15 +61,16 @@ class TileMatrix:
     cells : ndarray, shape (cells, 2), int32
         First unit and units of every cell; cells with equal contents share their units.
     codes : ndarray, shape (units * 32 * unit,), uint8 or uint16
-        Term numbers, [unit][lane][unit]; the largest number stands for no entry.
+        Numbers of terms within their layer segment, [unit][lane][unit]; the largest number stands for no
+        entry. With marks one unit more than there are is at the end, because units are read ahead.
     terms : ndarray, shape (terms, 2 to 4), int32
         Packed by :func:`pack_terms`.
-    values : ndarray, float64
+    values : ndarray, shape (values,), float64
         The distinct values.
     group_row : ndarray, shape (groups,), index
         First row of every group; the groups of an item lie side by side.
     base : ndarray, shape (slots,), index
-        Column at which the submatrix of every slot begins.
+        Column at which the submatrix of every slot begins, within its layer.
     scale : ndarray, shape (slots,), float64, or None
         Factor of every slot.
     gap_begin : ndarray, shape (gaps,), index
@@ -92,10 +80,20 @@ class TileMatrix:
     gap_rows : int
         Rows in all gaps.
     place_words, weight_words : int
-        Doubles of shared memory that the largest item needs for the places of its terms and for their
+        Doubles of shared memory that the largest item needs for the addresses of its terms and for their
         weights; ``place_words`` is even.
     tuning : Tuning
         Launch shape; its ``members`` decide ``place_words``.
+    marks : ndarray, shape (units + 1,), uint32, or None
+        What goes with every unit: the first term of its layer segment in the round; plus 2**15 in the last
+        unit of a cell; plus 2**16 times the layer plus one in the last unit of a layer segment in a cell.
+        None for a single matrix: one layer segment a round.
+    layers : int
+        Layers L, numbered 0 .. L - 1.
+    look_ups : int
+        Terms that a thread of the kernel for layers looks up at once: 1 or 4.
+    many_rounds : bool
+        Whether some tile may have several rounds; read by the kernel for layers alone.
     """
 
     n_rows: int
@@ -120,6 +118,10 @@ class TileMatrix:
     place_words: int
     weight_words: int
     tuning: Tuning
+    marks: Array | None = None
+    layers: int = 1
+    look_ups: int = 1
+    many_rounds: bool = True
 
     @property
     def nbytes(self) -> int:
@@ -142,7 +144,15 @@ class TileMatrix:
         }
 
     def arguments(self) -> tuple[Any, ...]:
-        """Return the kernel arguments that stand for the matrix."""
+        """Return the kernel arguments that stand for a single matrix.
+
+        Raises
+        ------
+        ValueError
+            If the tiles have marks: kernels for single matrices do not know layers.
+        """
+        if self.marks is not None:
+            raise ValueError(f"matrix: expected tiles of a single matrix, got those of {self.layers} layers")
         return (
             self.items, self.term_ptr, self.round_cell, self.cells, self.codes, self.terms, self.values,
             self.group_row, self.base, NULL if self.scale is None else self.scale,
@@ -232,7 +242,7 @@ def run_tiles(device: Device, matrix: TileMatrix, step: Step, x: Array, out: Arr
     Raises
     ------
     TypeError, ValueError
-        If an operand has the wrong type or shape or lies elsewhere.
+        If an operand has the wrong type or shape or lies elsewhere, or the tiles have marks.
 
     Notes
     -----

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels._launch import blocks_for, check_vector, index_type, loop_bits, macros
-from gpu_kernels.device import Device, Kernel, Macros
+from gpu_kernels._loader import Kernel, Macros
+from gpu_kernels.device import Device
 from gpu_kernels.steps import NULL, IterationState, Mode, Step, finish_iteration
-
-__all__ = ["add_scaled", "compare_rows", "relax_rows"]
 
 _THREADS = 256
 _MOST_BLOCKS = 1 << 16

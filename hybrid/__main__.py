@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from hybrid.cli.console import Console
 
-__all__ = ["main"]
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status.

@@ -14,8 +14,6 @@ from hybrid.properties import Properties, load_properties, parse_properties, res
 from hybrid.run.options import CheckOptions
 from mtbdd.model import SymbolicModel
 
-__all__ = ["check", "check_all"]
-
 Constants = Mapping[str, bool | int | float]
 
 
@@ -78,6 +76,7 @@ def check_all(
     progress: Callable[[int, float], None] | None = None,
     scheduler: bool = False,
     storage: str = "auto",
+    representation: str = "row-types",
 ) -> list[Answer]:
     """Check all properties of a file or text, in order.
 
@@ -88,7 +87,7 @@ def check_all(
         Resolved properties, a path object to a properties file, or text.
     constants : mapping, optional
         Values of constants that the properties leave open.
-    engine, backend, level, method, omega, storage
+    engine, backend, level, method, omega, storage, representation
         See `hybrid.CheckOptions`.
     epsilon : float
         Iterations stop when two of them differ by less.
@@ -107,7 +106,7 @@ def check_all(
         A property that cannot be answered has an ``error`` and hides no other's answer.
     """
     chosen = CheckOptions.of(
-        engine, backend, level, method, omega, epsilon, absolute, max_iterations, storage
+        engine, backend, level, method, omega, epsilon, absolute, max_iterations, storage, representation
     )
     if not isinstance(properties, Properties):
         parsed = (

@@ -1,22 +1,13 @@
-"""What goes wrong besides texts (`mtbdd.language.LanguageError`); all of it is a `HybridError`."""
+"""Errors of options, properties, solutions and certificates, each a `HybridError`.
+
+Faults of model and property texts are `mtbdd.language.LanguageError`, which is a `HybridError` too.
+"""
 
 from __future__ import annotations
 
 from enum import Enum
 
-from mtbdd.errors import HybridError
-
-__all__ = [
-    "CertificateError",
-    "HybridError",
-    "NotCertifiableError",
-    "NotConvergedError",
-    "NotExactError",
-    "OptionError",
-    "PropertyError",
-    "UnknownError",
-    "UnsupportedError",
-]
+from mtbdd.errors import HybridError as HybridError
 
 
 class OptionError(HybridError, ValueError):

@@ -11,8 +11,6 @@ from mtbdd.language import load_model, resolve
 from mtbdd.language.limits import Limits, limited
 from mtbdd.model import SymbolicModel
 
-__all__ = ["load"]
-
 Constants = Mapping[str, bool | int | float]
 
 

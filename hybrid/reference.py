@@ -7,19 +7,13 @@ and every entry (i, j) of its submatrix S.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.injection.injected import InjectedMatrix
 from hybrid.injection.tasks import TaskList
-
-__all__ = [
-    "ReferenceProduct",
-    "multiply_by_paths",
-    "multiply_by_tasks",
-    "multiply_transposed_by_paths",
-    "relax_in_place",
-]
 
 Float64Array = NDArray[np.float64]
 
@@ -65,11 +59,11 @@ def multiply_transposed_by_paths(injected: InjectedMatrix, x: Float64Array) -> F
 
 def multiply_by_tasks(tasks: TaskList, x: Float64Array) -> Float64Array:
     """Return M x, shape (n_rows,), task by task; a task adds to its own 256 rows only."""
-    y = np.zeros(tasks.injected.shape[0])
+    y = np.zeros(tasks.shape[0])
     for task in tasks:
         segment = y[task.first_row : task.first_row + task.n_rows]
         for row, column, number, begin, end in task.instances.tolist():
-            part = tasks.injected.submatrix(number)
+            part = tasks.blocks[number]
             kept = slice(begin, end)
             products = part.value[kept] * x[column + part.column[kept].astype(np.int64)]
             np.add.at(segment, row + part.row[kept].astype(np.int64) - task.first_row, products)
@@ -105,7 +99,27 @@ def relax_in_place(
     return float(absolute), float(relative)
 
 
-class ReferenceProduct:
+class _PlainProduct(ABC):
+    """Products and relaxation steps from one way of multiplying."""
+
+    @abstractmethod
+    def _product(self, x: Float64Array) -> Float64Array:
+        """Return M x."""
+
+    def multiply(self, x: Float64Array, out: Float64Array) -> None:
+        """Write M x to ``out``."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            out[:] = self._product(x)
+
+    def relax(
+        self, x: Float64Array, b: Float64Array | None, diagonal: Float64Array, omega: float, out: Float64Array
+    ) -> tuple[float, float]:
+        """Write ``(1 - omega) x + omega (b + M x) / diagonal`` to ``out``; see :func:`relax_in_place`."""
+        self.multiply(x, out)
+        return relax_in_place(x, b, diagonal, omega, out)
+
+
+class ReferenceProduct(_PlainProduct):
     """Multiplies vectors by an injected matrix, path by path.
 
     Parameters
@@ -122,14 +136,26 @@ class ReferenceProduct:
         """Bytes of submatrices and instances."""
         return self.injected.nbytes
 
-    def multiply(self, x: Float64Array, out: Float64Array) -> None:
-        """Write M x to ``out``."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            out[:] = multiply_by_paths(self.injected, x)
+    def _product(self, x: Float64Array) -> Float64Array:
+        return multiply_by_paths(self.injected, x)
 
-    def relax(
-        self, x: Float64Array, b: Float64Array | None, diagonal: Float64Array, omega: float, out: Float64Array
-    ) -> tuple[float, float]:
-        """Write ``(1 - omega) x + omega (b + M x) / diagonal`` to ``out``; see :func:`relax_in_place`."""
-        self.multiply(x, out)
-        return relax_in_place(x, b, diagonal, omega, out)
+
+class ReferenceTaskProduct(_PlainProduct):
+    """Multiplies vectors by a matrix in tasks, task by task, with a Python step for every instance.
+
+    Parameters
+    ----------
+    tasks : TaskList
+        The matrix.
+    """
+
+    def __init__(self, tasks: TaskList) -> None:
+        self.tasks = tasks
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of submatrices, cut instances and task pointers."""
+        return self.tasks.nbytes
+
+    def _product(self, x: Float64Array) -> Float64Array:
+        return multiply_by_tasks(self.tasks, x)

@@ -17,8 +17,6 @@ from mtbdd.partition import Partition
 from mtbdd.states import StateIndex
 from mtbdd.vectors import expand
 
-__all__ = ["Amount", "added_up", "scaled"]
-
 _SYMBOLIC_PRODUCT = 64  # partitions are added as sets while this many pairs of pieces suffice
 _UNIT = Fraction(1, 2**53)
 _UP = 1 + 2.0**-40

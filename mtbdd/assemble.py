@@ -13,8 +13,6 @@ from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.partition import Partition
 
-__all__ = ["assemble", "enabled_choices", "row_divisors"]
-
 _NEAR = 2.0**-50  # of 1: probabilities that add up so closely only have rounding errors
 _NEAR_UNITS = 9.0  # the same in units of 2^-53, its own computation included
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from mtbdd.compiled import njit
 
-__all__ = ["copy_blocks"]
-
 
 def copy_blocks(
     flat: NDArray[Any], sources: NDArray[np.int64], ends: NDArray[np.int64], result: NDArray[Any]

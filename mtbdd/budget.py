@@ -17,8 +17,6 @@ from pathlib import Path
 
 from mtbdd.errors import HybridError
 
-__all__ = ["Budget", "BudgetError", "check_budget", "resident_bytes", "spending"]
-
 
 class BudgetError(HybridError, RuntimeError):
     """The time or the memory that was given is spent; the message says which, and how much it was."""

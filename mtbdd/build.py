@@ -13,10 +13,10 @@ from mtbdd.encoding import Encoding
 from mtbdd.events import Event, translate_events
 from mtbdd.expressions import ExpressionTranslator
 from mtbdd.faults import BuildError
-from mtbdd.language.syntax import ModelType, ResolvedModel
+from mtbdd.language.model_syntax import ResolvedModel
+from mtbdd.language.syntax import ModelType
 from mtbdd.model import SymbolicModel
 from mtbdd.order import order_variables
-from mtbdd.reach import Transition
 from mtbdd.reachable import reachable_states
 from mtbdd.refusals import (
     deadlock_warnings,
@@ -26,9 +26,8 @@ from mtbdd.refusals import (
     refuse_infinite,
     suspects_of,
 )
+from mtbdd.relation import Relation
 from mtbdd.states import index_states
-
-__all__ = ["build_model"]
 
 _LARGE = 10_000  # nodes of all events' relations together from which other variable orders are tried
 
@@ -84,7 +83,7 @@ class _Translated:
 
     translator: ExpressionTranslator
     events: list[Event]
-    relations: list[Transition]
+    relations: list[Relation]
     size: int  # nodes of all relations together
 
 
@@ -94,11 +93,9 @@ def _translate(source: ResolvedModel, order: str, package: str) -> _Translated:
     translator = ExpressionTranslator(encoding)
     is_mdp = source.type is ModelType.MDP
     events = translate_choices(source, translator) if is_mdp else translate_events(source, translator)
-    relations = [Transition.of(encoding, e.touched, e.rates.support) for e in events]
-    relations = [t for t in relations if t.relation != encoding.manager.false]
-    return _Translated(
-        translator, events, relations, sum(encoding.manager.size(t.relation) for t in relations)
-    )
+    relations = [Relation.of(encoding, e.touched, e.rates.support) for e in events]
+    relations = [t for t in relations if t.node != encoding.manager.false]
+    return _Translated(translator, events, relations, sum(encoding.manager.size(t.node) for t in relations))
 
 
 def _smaller(source: ResolvedModel, package: str, given: _Translated) -> _Translated:

@@ -21,21 +21,11 @@ from mtbdd.events import Event, component, gathered, synchronise
 from mtbdd.expressions import ExpressionTranslator
 from mtbdd.faults import BuildError
 from mtbdd.language.errors import Fault
-from mtbdd.language.syntax import Command, ResolvedModel
+from mtbdd.language.model_syntax import Command, ResolvedModel
 from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.partition import Partition
-from mtbdd.reach import Transition
-
-__all__ = [
-    "ChoiceLayer",
-    "ChoicePart",
-    "ChoiceRelation",
-    "choice_relations",
-    "pack_choices",
-    "split_commands",
-    "translate_choices",
-]
+from mtbdd.relation import Relation
 
 
 @dataclass(frozen=True)
@@ -76,22 +66,6 @@ class ChoiceLayer:
     matrix: SymbolicMatrix
     enabled: Node
     parts: tuple[ChoicePart, ...]
-
-
-@dataclass(frozen=True)
-class ChoiceRelation:
-    """Choices as a relation: at most one of every state.
-
-    Attributes
-    ----------
-    transition : Transition
-        Over all row bits and the column bits that the choices may change.
-    enabled : Node
-        The reachable states with a choice here; the transition starts nowhere else.
-    """
-
-    transition: Transition
-    enabled: Node
 
 
 def split_commands(
@@ -145,7 +119,7 @@ def translate_choices(model: ResolvedModel, translator: ExpressionTranslator) ->
         offers = [[component(members, translator) for members in own] for own in classes]
         for combination in product(*offers):
             event = synchronise(s.action, combination, translator)
-            if event.choices.support != false or event.suspects:
+            if event.choices.support != false or event.potential_errors:
                 events.append(event)
     return events
 
@@ -252,14 +226,14 @@ def _matrix(encoding: Encoding, parts: Sequence[ChoicePart], reachable: Node) ->
     return SymbolicMatrix.from_disjoint(manager, pieces).only(reachable)
 
 
-def choice_relations(encoding: Encoding, layers: Sequence[ChoiceLayer]) -> list[ChoiceRelation]:
+def choice_relations(encoding: Encoding, layers: Sequence[ChoiceLayer]) -> list[Relation]:
     """Return the choices of an MDP as relations over the bits that they touch, for work on sets.
 
     Parts of one layer that touch the same bits are united.  Time: one disjunction a part.
     """
     manager = encoding.manager
     found = []
-    for layer in layers:
+    for number, layer in enumerate(layers):
         groups: dict[tuple[int, ...], list[ChoicePart]] = {}
         for part in layer.parts:
             groups.setdefault(_touched(encoding, part), []).append(part)
@@ -267,6 +241,5 @@ def choice_relations(encoding: Encoding, layers: Sequence[ChoiceLayer]) -> list[
             relation = manager.disjunction(
                 p.states if p.event is None else p.event.rates.support & p.states for p in parts
             )
-            enabled = manager.disjunction(p.states for p in parts)
-            found.append(ChoiceRelation(Transition.over(encoding, bits, relation), enabled))
+            found.append(Relation(manager, relation, bits, number))
     return found

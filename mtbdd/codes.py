@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from mtbdd.manager import Manager, Node
 
-__all__ = ["spell", "union_of_codes"]
-
 Int64Array = NDArray[np.int64]
 
 _SMALL = 1 << 12  # a table of this many places costs no more than numpy's sort

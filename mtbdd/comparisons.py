@@ -9,8 +9,6 @@ from mtbdd.language.syntax import Binary, Literal, Name
 from mtbdd.manager import Node
 from mtbdd.partition import Partition
 
-__all__ = ["COMPARISONS", "compare_partitions", "variable_against_number"]
-
 COMPARISONS = frozenset(("=", "!=", "<", "<=", ">", ">="))
 _TURNED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 

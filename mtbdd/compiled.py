@@ -29,8 +29,6 @@ from numba.core.dispatcher import Dispatcher
 
 from mtbdd.kernel_store import KernelStore
 
-__all__ = ["njit"]
-
 _log = logging.getLogger(__name__)
 
 _CONSTANTS = (bool, int, float, str)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from mtbdd.language.limits import current
-from mtbdd.language.syntax import (
+from mtbdd.language.model_syntax import (
     ActionRenaming,
     Command,
     Composition,
@@ -22,8 +22,6 @@ from mtbdd.language.syntax import (
     Parallel,
     ResolvedModel,
 )
-
-__all__ = ["Synchronisation", "synchronisations"]
 
 Parts = tuple[tuple[Command, ...], ...]
 

@@ -17,8 +17,6 @@ from mtbdd.nodes import FALSE, NodeTable
 from mtbdd.offset import SCALED_UNITS, OffsetMTBDD, distinct_rows
 from mtbdd.states import StateIndex
 
-__all__ = ["offset_label"]
-
 _OUTSIDE = (
     "the matrix has an entry outside the given row and column states: expected all entries inside; "
     "cut it with `SymbolicMatrix.only` first"

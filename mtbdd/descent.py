@@ -6,8 +6,6 @@ from typing import Any
 
 from mtbdd.offset import OffsetMTBDD
 
-__all__ = ["descend"]
-
 Array = Any
 """A NumPy or CuPy array."""
 

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from mtbdd.offset import OffsetMTBDD
 
-__all__ = ["diagonal_of"]
-
 
 def diagonal_of(symbolic: OffsetMTBDD) -> NDArray[np.float64]:
     """Return the diagonal of a square matrix, shape (n,).

@@ -8,8 +8,6 @@ from mtbdd.language.errors import Fault
 from mtbdd.language.limits import Limits, current
 from mtbdd.language.syntax import Position
 
-__all__ = ["Effort"]
-
 
 class Effort:
     """Counts the steps of a translation and refuses more than the limits allow.

@@ -15,10 +15,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mtbdd.language.syntax import ResolvedVariable
+from mtbdd.language.model_syntax import ResolvedVariable
 from mtbdd.manager import Manager, Node
-
-__all__ = ["EncodedVariable", "Encoding"]
 
 
 @dataclass(frozen=True)
@@ -110,6 +108,16 @@ class Encoding:
             for position, name in enumerate(reversed(self.row_names(v))):
                 assignment[name] = bool(number >> position & 1)
         return self.manager.bdd.cube(assignment) if assignment else self.manager.true
+
+    def decode(self, bits: Sequence[int]) -> dict[str, bool | int]:
+        """Return the state that some row bits stand for, by variable name."""
+        values: dict[str, bool | int] = {}
+        for v in self.variables:
+            number = 0
+            for bit in v.bits:
+                number = 2 * number + int(bits[bit])
+            values[v.name] = v.decode(number)
+        return values
 
     def pick(self, states: Node) -> dict[str, bool | int]:
         """Return one state of a non-empty set over row bits, by variable name."""

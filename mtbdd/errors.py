@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["HybridError"]
-
 
 class HybridError(Exception):
     """A text, an option, a property or a file that cannot be used, or work that did not end with an answer.

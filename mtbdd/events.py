@@ -14,32 +14,11 @@ from mtbdd.budget import check_budget
 from mtbdd.composition import Synchronisation, synchronisations
 from mtbdd.expressions import NO_VALUE, ExpressionTranslator
 from mtbdd.language.errors import EvaluationError
+from mtbdd.language.model_syntax import Assignment, Command, ResolvedModel, Update
 from mtbdd.language.scalars import apply_binary
-from mtbdd.language.syntax import (
-    Assignment,
-    Binary,
-    Command,
-    Expression,
-    Literal,
-    Position,
-    ResolvedModel,
-    Update,
-)
+from mtbdd.language.syntax import Binary, Expression, Literal, Position
 from mtbdd.manager import Node
 from mtbdd.partition import Partition, canonical
-
-__all__ = [
-    "Event",
-    "Suspect",
-    "Synchronisation",
-    "component",
-    "gathered",
-    "probability_suspects",
-    "synchronisations",
-    "synchronise",
-    "translate_events",
-]
-
 
 _RATE_STEPS = 8  # steps of `Effort.pairs` that a product of two rates takes, with their relations
 _MANY = 256  # unlabelled commands of the same variables from which they are put together
@@ -80,7 +59,7 @@ class Event:
         Number of command combinations enabled in a state (row bits).
     exits : Partition
         Sum of the event's rates over all successors of a state (row bits).
-    suspects : list of Suspect
+    potential_errors : list of Suspect
         What must not be reachable.
     commands : tuple of tuple of Command
         The commands of every module that takes part.
@@ -91,7 +70,7 @@ class Event:
     rates: Partition
     choices: Partition
     exits: Partition
-    suspects: list[Suspect] = field(default_factory=list)
+    potential_errors: list[Suspect] = field(default_factory=list)
     commands: tuple[tuple[Command, ...], ...] = ()
 
 
@@ -143,17 +122,17 @@ def synchronise(action: str | None, components: Sequence[Event], translator: Exp
         rates = rates.times(c.rates)
         choices = choices.times(c.choices)
         exits = exits.times(c.exits)
-    suspects = []
-    if any(c.suspects for c in components):
+    potential_errors = []
+    if any(c.potential_errors for c in components):
         enabled = [c.choices.support for c in components]
         # Where another module's rates are zero there is no transition to be wrong, but a weight may be.
         live = [c.exits.nonzero().support for c in components]
         for i, c in enumerate(components):
             others = [_all_but(sets, i, manager.true) for sets in (enabled, live)]
-            suspects += [replace(s, states=s.states & others[s.moves]) for s in c.suspects]
+            potential_errors += [replace(s, states=s.states & others[s.moves]) for s in c.potential_errors]
     touched = tuple(v.name for v in encoding.variables if v.name in assigned)
     commands = tuple(own for c in components for own in c.commands)
-    return Event(action, touched, rates.nonzero(), choices, exits.nonzero(), suspects, commands)
+    return Event(action, touched, rates.nonzero(), choices, exits.nonzero(), potential_errors, commands)
 
 
 def _all_but(sets: Sequence[Node], left_out: int, everything: Node) -> Node:
@@ -173,19 +152,19 @@ def component(commands: Sequence[Command], translator: ExpressionTranslator) -> 
     rates: list[Partition] = []
     choices: list[Partition] = []
     exits: list[Partition] = []
-    suspects: list[Suspect] = []
+    potential_errors: list[Suspect] = []
     for command in commands:
         check_budget()
         missing = translator.undefined(command.guard) & encoding.valid
         if missing != manager.false:
             message = f"the guard of a command has no value ({NO_VALUE})"
-            suspects.append(Suspect(command.guard.position, missing, message))
+            potential_errors.append(Suspect(command.guard.position, missing, message))
         guard = translator.states(command.guard) & encoding.valid
         if guard == manager.false:
             continue
         choices.append(Partition(manager, {1: guard}))
         for update in command.updates:
-            rates.append(_update(command, update, guard, touched, translator, suspects))
+            rates.append(_update(command, update, guard, touched, translator, potential_errors))
         exits.append(translator.partition(total_weight(command), guard).nonzero())
     return Event(
         None,
@@ -193,7 +172,7 @@ def component(commands: Sequence[Command], translator: ExpressionTranslator) -> 
         Partition.total(manager, rates),
         Partition.total(manager, choices),
         Partition.total(manager, exits),
-        suspects,
+        potential_errors,
         (tuple(commands),),
     )
 
@@ -204,7 +183,7 @@ def _update(
     guard: Node,
     touched: Sequence[str],
     translator: ExpressionTranslator,
-    suspects: list[Suspect],
+    potential_errors: list[Suspect],
 ) -> Partition:
     """Return the partition of one update: its weight over guard, assignments and kept variables."""
     manager = translator.encoding.manager
@@ -214,16 +193,16 @@ def _update(
     missing = translator.undefined(weight) & guard
     if missing != manager.false:
         message = f"the weight of an update has no value ({NO_VALUE})"
-        suspects.append(Suspect(weight.position, missing, message))
+        potential_errors.append(Suspect(weight.position, missing, message))
         guard = guard & ~missing
     found = translator.partition(weight, guard)
     for value, piece in found:
         if not _is_weight(value):
-            suspects.append(Suspect(update.position, piece, f"the weight of an update is {value}"))
+            potential_errors.append(Suspect(update.position, piece, f"the weight of an update is {value}"))
         elif value > 0:
             weights[canonical(value)] = piece
             active = active | piece
-    relation = _relation(command, update, active, touched, translator, suspects)
+    relation = _relation(command, update, active, touched, translator, potential_errors)
     return Partition(manager, {v: piece & relation for v, piece in weights.items()}, found.units)
 
 
@@ -238,7 +217,7 @@ def _relation(
     active: Node,
     touched: Sequence[str],
     translator: ExpressionTranslator,
-    suspects: list[Suspect],
+    potential_errors: list[Suspect],
 ) -> Node:
     """Return the relation "assigned variables take their new value, the other touched ones keep theirs"."""
     encoding = translator.encoding
@@ -248,11 +227,11 @@ def _relation(
         missing = translator.undefined(assignment.expression) & active
         if missing != encoding.manager.false:
             message = f"the value assigned to {assignment.variable} does not exist ({NO_VALUE})"
-            suspects.append(Suspect(assignment.expression.position, missing, message, moves=True))
+            potential_errors.append(Suspect(assignment.expression.position, missing, message, moves=True))
             active = active & ~missing
         moves, strays = translator.assignment(encoding.by_name[assignment.variable], assignment.expression)
         if strays & active != encoding.manager.false:
-            suspects.extend(_strays(assignment, active, translator))
+            potential_errors.extend(_strays(assignment, active, translator))
         relation = relation & moves
     return relation
 

@@ -13,8 +13,6 @@ from mtbdd.memory import require_memory
 from mtbdd.nodes import NodeTable
 from mtbdd.states import StateIndex
 
-__all__ = ["expand_values"]
-
 _SHARED_BYTES = 1 << 29
 """Bytes of a result from which several cores copy it."""
 

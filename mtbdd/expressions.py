@@ -38,8 +38,6 @@ from mtbdd.real_partitions import RealPartitions, constant_partition
 from mtbdd.results import operator_results
 from mtbdd.tables import operators, set_from_table, tabulate, tabulated_assignment
 
-__all__ = ["NO_VALUE", "ExpressionTranslator"]
-
 NO_VALUE = (
     "a modulus that is not positive, a negative exponent of ints, the logarithm of a number that is not "
     "positive, or an integer of more than 64 bits"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from mtbdd.language.errors import LanguageError
 
-__all__ = ["BuildError", "format_state"]
-
 
 class BuildError(LanguageError):
     """A model that parses but cannot be built; carries every fault found, each with its place."""

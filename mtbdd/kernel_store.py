@@ -16,8 +16,6 @@ from pathlib import Path
 
 from mtbdd.private_folder import is_private_file, private_folder
 
-__all__ = ["KernelStore", "kernel_folder"]
-
 _log = logging.getLogger(__name__)
 
 _MAGIC = b"hybrid kernel 1\n"

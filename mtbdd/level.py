@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Level"]
-
 Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
 

@@ -15,8 +15,6 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["Manager", "Node"]
-
 Node = Any  # a `dd` Function; dd ships no type that both of its back ends share
 
 

@@ -18,8 +18,6 @@ from mtbdd.manager import Manager, Node
 from mtbdd.nodes import FALSE, NodeTable, read_nodes
 from mtbdd.partition import Partition, canonical
 
-__all__ = ["UNITED_UNITS", "SymbolicMatrix", "merge_close"]
-
 UNITED_UNITS = 8
 """Greatest relative distance of values that are united, in units of 2^-53: 4 units in the last place."""
 

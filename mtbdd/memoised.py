@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
-__all__ = ["Memoised"]
-
 T = TypeVar("T")
 
 

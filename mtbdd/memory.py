@@ -6,8 +6,6 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["free_memory_bytes", "require_memory"]
-
 _UNLIMITED = 1 << 62
 
 _SMALL = 1 << 26

@@ -7,50 +7,29 @@ of choices), sets of states for labels and expressions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtbdd.choices import (
-    ChoiceLayer,
-    ChoiceRelation,
-    choice_relations,
-)
+from mtbdd.build_statistics import BuildStatistics
+from mtbdd.choices import ChoiceLayer, choice_relations
 from mtbdd.convert import entry_units, offset_label
 from mtbdd.encoding import Encoding
 from mtbdd.events import Event
 from mtbdd.expansion import expand_values
 from mtbdd.expressions import ExpressionTranslator
-from mtbdd.language.syntax import Expression, ModelType, ResolvedModel
+from mtbdd.language.model_syntax import ResolvedModel
+from mtbdd.language.syntax import Expression, ModelType
 from mtbdd.manager import Node
 from mtbdd.matrix import UNITED_UNITS, SymbolicMatrix
 from mtbdd.memoised import Memoised
 from mtbdd.nodes import TRUE, NodeTable, read_nodes
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.partition import Partition
-from mtbdd.reach import Transition
+from mtbdd.relation import Relation
 from mtbdd.states import StateIndex, index_states
 from mtbdd.vectors import expand, expand_sum
-
-__all__ = ["BuildStatistics", "SymbolicModel"]
-
-
-@dataclass(frozen=True)
-class BuildStatistics:
-    """What the symbolic build cost and produced.
-
-    `choices` is None for chains; in an MDP `mtbdd_nodes` is the sum over the layers' diagrams and
-    `terminals` counts the distinct values of all layers.
-    """
-
-    seconds: float
-    states: int
-    choices: int | None
-    transitions: int
-    mtbdd_nodes: int
-    terminals: int
 
 
 class SymbolicModel(Memoised):
@@ -71,7 +50,7 @@ class SymbolicModel(Memoised):
         has one layer.
     events : tuple of Event
         The commands as partitions by rate; in an MDP every event offers at most one choice.
-    relations : tuple of Transition
+    relations : tuple of Relation
         The same as relations between states.
     translator : ExpressionTranslator
         Turns expressions over the variables into sets and partitions.
@@ -85,7 +64,7 @@ class SymbolicModel(Memoised):
         encoding: Encoding,
         translator: ExpressionTranslator,
         events: Sequence[Event],
-        relations: Sequence[Transition],
+        relations: Sequence[Relation],
         initial: Node,
         reachable_states: Node,
         deadlocks: Node,
@@ -252,12 +231,14 @@ class SymbolicModel(Memoised):
         return self.layer(layer).matrix.support()
 
     @cached_property
-    def choice_relations(self) -> tuple[ChoiceRelation, ...]:
-        """The choices as relations, each with at most one of every state, for fixed points on sets."""
+    def choice_relations(self) -> tuple[Relation, ...]:
+        """The graph, in an MDP in parts with at most one choice of every state, each of one layer.
+
+        Choices of a layer that touch the same bits are one relation, a chain as a whole is one.
+        """
         if self.is_mdp:
             return tuple(choice_relations(self.encoding, self.layers))
-        whole = Transition.over(self.encoding, range(self.encoding.n_bits), self.layer_relation(0))
-        return (ChoiceRelation(whole, self.reachable),)
+        return (Relation.whole(self.manager, self.layer_relation(0)),)
 
     def submatrix(
         self, rows: StateIndex, columns: StateIndex, diagonal: bool = True, layer: int | None = None
@@ -342,16 +323,7 @@ class SymbolicModel(Memoised):
     ) -> list[dict[str, bool | int]]:
         """Return states as assignments, by index in `within` (default: all states)."""
         bits = (within or self.index).bits_at(np.asarray(indices, dtype=np.int64))
-        found = []
-        for row in bits:
-            values: dict[str, bool | int] = {}
-            for v in self.encoding.variables:
-                number = 0
-                for bit in v.bits:
-                    number = 2 * number + int(row[bit])
-                values[v.name] = v.decode(number)
-            found.append(values)
-        return found
+        return [self.encoding.decode(row) for row in bits]
 
     def event_exits(self, event: Event) -> Partition:
         """Return an event's total rate by state, divided as the rows of a DTMC are."""

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from mtbdd.manager import Manager, Node
 
-__all__ = ["FALSE", "TRUE", "NodeTable", "read_nodes"]
-
 TRUE = 2  # references: twice the row in the table, plus 1 for a negated edge
 FALSE = 3
 

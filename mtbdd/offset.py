@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from mtbdd.level import Level
 from mtbdd.path_counts import count_entries_below, count_paths_above
 
-__all__ = ["ENTRY_UNITS", "SCALED_UNITS", "OffsetMTBDD", "distinct_rows", "zero_matrix"]
-
 Int64Array = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
 

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mtbdd.language.evaluate import expression_variables
-from mtbdd.language.syntax import Command, ResolvedModel, ResolvedVariable
-
-__all__ = ["ORDERS", "order_variables", "total_span"]
+from mtbdd.language.model_syntax import Command, ResolvedModel, ResolvedVariable
+from mtbdd.language.walk import expression_variables
 
 ORDERS = ("model", "reversed", "force")
 _ROUNDS = 100

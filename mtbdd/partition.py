@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from mtbdd.manager import Manager, Node
 
-__all__ = ["Partition", "canonical", "from_table"]
-
 LEAST = 2.0**-1074
 """The least positive double, which stands for positive numbers that are smaller."""
 

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from mtbdd.level import Level
 
-__all__ = ["MAX_COUNT", "count_entries_below", "count_paths_above"]
-
 Int64Array = NDArray[np.int64]
 
 MAX_COUNT = 2**62 - 1

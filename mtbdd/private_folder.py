@@ -10,8 +10,6 @@ import os
 import stat
 from pathlib import Path
 
-__all__ = ["is_private_file", "private_folder"]
-
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 

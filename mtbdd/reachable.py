@@ -14,11 +14,10 @@ from collections.abc import Callable, Sequence
 
 from mtbdd.encoding import Encoding
 from mtbdd.manager import Node
-from mtbdd.reach import Transition, image, search_rounds
+from mtbdd.reach import search_rounds
+from mtbdd.relation import Relation
 from mtbdd.state_search import StateSearch, can_list
 from mtbdd.states import index_states
-
-__all__ = ["reachable_states"]
 
 _TRIAL = 1 << 17  # work by which a search on sets is judged, once it has merged events
 _THIN = 4  # states are thinly spread where that work is this many times the states it found
@@ -30,7 +29,7 @@ _MOST_STATES = 1 << 24  # listed: half a GiB
 def reachable_states(
     encoding: Encoding,
     initial: Node,
-    transitions: Sequence[Transition],
+    relations: Sequence[Relation],
     progress: Callable[[str], None] | None = None,
 ) -> Node:
     """Return the states reachable from some states, those included.
@@ -40,20 +39,22 @@ def reachable_states(
     encoding : Encoding
     initial : Node
         Over row bits.
-    transitions : sequence of Transition
+    relations : sequence of Relation
     progress : callable, optional
         Called with a line of text after every round.
 
     Notes
     -----
-    Time: one relational product a transition and round (see `mtbdd.reach.fixpoint`), or one walk through
+    Time: one relational product a relation and round (see `mtbdd.reach.fixpoint`), or one walk through
     the relations' diagrams a state (see `mtbdd.state_search`).
     """
     say = progress or (lambda text: None)
     found, trial = initial, _TRIAL
     before: tuple[int, int] | None = None  # work and states when events were merged
     listed: StateSearch | None = None
-    for number, round_ in enumerate(search_rounds(encoding, initial, transitions, image), start=1):
+    for number, round_ in enumerate(
+        search_rounds(encoding.manager, initial, relations, Relation.after), start=1
+    ):
         found = round_.found
         say(f"reachable states, round {number}")
         if not round_.grouped:
@@ -70,7 +71,7 @@ def reachable_states(
         if listed is None:
             if before[1] > limit:
                 continue
-            listed = StateSearch(encoding, initial, transitions)
+            listed = StateSearch(encoding, initial, relations)
         say("reachable states, one by one")
         if listed.advance(limit):
             return listed.states()

@@ -17,18 +17,17 @@ import numpy as np
 
 from mtbdd.effort import Effort
 from mtbdd.encoding import Encoding
+from mtbdd.language.array_operations import apply_to_arrays
 from mtbdd.language.enclosing import has_doubles, nearest_nonzero
 from mtbdd.language.errors import EvaluationError
-from mtbdd.language.evaluate import apply_to_arrays, evaluate, expression_variables
+from mtbdd.language.evaluate import evaluate
 from mtbdd.language.rounded import from_real, real_of
 from mtbdd.language.scalars import TooCloseError
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Unary
 from mtbdd.language.types import is_double
-from mtbdd.language.walk import walk
+from mtbdd.language.walk import expression_variables, walk
 from mtbdd.manager import Manager, Node
 from mtbdd.partition import Partition
-
-__all__ = ["RealPartitions", "constant_partition"]
 
 _LEAF_COMBINATIONS = 1024  # values of its variables for which a part is evaluated one by one
 _NOTHING = math.nan  # the value of an expression that has none

@@ -11,19 +11,11 @@ from mtbdd.events import Event, Suspect, probability_suspects
 from mtbdd.expressions import ExpressionTranslator
 from mtbdd.faults import BuildError, format_state
 from mtbdd.language.errors import Fault
-from mtbdd.language.syntax import ModelType, Position, ResolvedModel
+from mtbdd.language.model_syntax import ResolvedModel
+from mtbdd.language.syntax import ModelType, Position
 from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.states import index_states
-
-__all__ = [
-    "deadlock_warnings",
-    "initial_states",
-    "model_fault",
-    "refuse",
-    "refuse_infinite",
-    "suspects_of",
-]
 
 _LEAST_NORMAL = 2.0**-1022  # below, doubles lose digits
 
@@ -49,16 +41,16 @@ def suspects_of(
     source: ResolvedModel, translator: ExpressionTranslator, events: Sequence[Event]
 ) -> list[Suspect]:
     """Gather everything that must not be reachable."""
-    suspects = [s for event in events for s in event.suspects]
+    potential_errors = [s for event in events for s in event.potential_errors]
     if source.type is not ModelType.CTMC:
-        suspects += probability_suspects(source, translator)
-    return suspects
+        potential_errors += probability_suspects(source, translator)
+    return potential_errors
 
 
-def refuse(encoding: Encoding, found: Node, suspects: Sequence[Suspect]) -> None:
+def refuse(encoding: Encoding, found: Node, potential_errors: Sequence[Suspect]) -> None:
     """Raise for every suspect that is reachable, once a place and message."""
     faults: dict[tuple[Position, str], Fault] = {}
-    for suspect in suspects:
+    for suspect in potential_errors:
         hit = suspect.states & found
         key = (suspect.position, suspect.message)
         if hit != encoding.manager.false and key not in faults:

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from mtbdd.language.evaluate import evaluate
 from mtbdd.language.syntax import Binary, Call, Expression, Name
 
-__all__ = ["operator_results"]
-
 
 def operator_results(e: Expression, *operands: Iterable[Any]) -> dict[Any, Any]:
     """Return an operator's or function's results by operand (a pair of them), for all values of the operands.

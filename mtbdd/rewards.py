@@ -14,27 +14,15 @@ from mtbdd.amounts import Amount, added_up, scaled
 from mtbdd.faults import BuildError, format_state
 from mtbdd.language.enclosing import enclose
 from mtbdd.language.errors import Fault
-from mtbdd.language.evaluate import expression_variables
-from mtbdd.language.syntax import Expression, LabelReference, RewardItem
-from mtbdd.language.walk import walk
+from mtbdd.language.model_syntax import RewardItem
+from mtbdd.language.syntax import Expression, LabelReference
+from mtbdd.language.walk import expression_variables, walk
 from mtbdd.manager import Node
 from mtbdd.memory import require_memory
 from mtbdd.model import SymbolicModel
 from mtbdd.partition import Partition
 from mtbdd.real_partitions import RealPartitions
 from mtbdd.states import StateIndex
-
-__all__ = [
-    "action_rewards",
-    "enclosed_rewards",
-    "expression_enclosure",
-    "expression_values",
-    "relative_units",
-    "reward_error",
-    "reward_rates",
-    "state_reward_error",
-    "state_rewards",
-]
 
 _SYMBOLIC_BITS = 12  # expressions over more bits take too many values to be worth a set each
 

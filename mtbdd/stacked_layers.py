@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from mtbdd.level import Level
 from mtbdd.offset import ENTRY_UNITS, OffsetMTBDD
 
-__all__ = ["StackedLayers", "stack_layers"]
-
 Int64Array = NDArray[np.int64]
 
 

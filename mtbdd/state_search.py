@@ -19,10 +19,8 @@ from mtbdd.codes import union_of_codes
 from mtbdd.encoding import Encoding
 from mtbdd.manager import Node
 from mtbdd.nodes import read_nodes
-from mtbdd.reach import Transition
+from mtbdd.relation import Relation
 from mtbdd.states import index_states
-
-__all__ = ["StateSearch", "can_list"]
 
 _CODE_BITS = 62  # a code is one signed 64-bit number, and -1 marks a free place
 _FIRST_ROOM = 1 << 16
@@ -43,7 +41,7 @@ class StateSearch:
     encoding : Encoding
     initial : Node
         Where to start, over row bits; few states.
-    transitions : sequence of Transition
+    events : sequence of Relation
 
     Raises
     ------
@@ -55,7 +53,7 @@ class StateSearch:
     The order of states depends on the relations' order alone, so that every run does the same.
     """
 
-    def __init__(self, encoding: Encoding, initial: Node, transitions: Sequence[Transition]) -> None:
+    def __init__(self, encoding: Encoding, initial: Node, events: Sequence[Relation]) -> None:
         if not 0 < encoding.n_bits <= _CODE_BITS:
             raise ValueError(
                 f"encoding: expected 1 to {_CODE_BITS} bits a state, got {encoding.n_bits}; "
@@ -65,17 +63,17 @@ class StateSearch:
         self.encoding = encoding
         nodes = _NodePool()
         # Only states with all variables in range are met, and only enabled events are walked further.
-        transitions = [t for t in transitions if t.relation != manager.false]
-        guards = [manager.exists(t.columns, t.relation) for t in transitions]
+        events = [t for t in events if t.node != manager.false]
+        guards = [t.sources for t in events]
         relations = [
-            manager.simplify(t.relation, encoding.valid & g) for t, g in zip(transitions, guards, strict=True)
+            manager.simplify(t.node, encoding.valid & g) for t, g in zip(events, guards, strict=True)
         ]
         guards = [manager.simplify(g, encoding.valid) for g in guards]
         self._guards = np.array([nodes.add(encoding, u) for u in guards], dtype=np.int64)
         self._relations = np.array([nodes.add(encoding, u) for u in relations], dtype=np.int64)
         self._nodes = nodes.array(encoding.n_bits)
-        self._bit_starts = np.cumsum([0, *(len(t.bits) for t in transitions)], dtype=np.int64)
-        self._bits = np.array([bit for t in transitions for bit in sorted(t.bits)], dtype=np.int64)
+        self._bit_starts = np.cumsum([0, *(len(t.bits) for t in events)], dtype=np.int64)
+        self._bits = np.array([bit for t in events for bit in sorted(t.bits)], dtype=np.int64)
         index = index_states(manager, initial)
         bits = index.bits_at(np.arange(index.size))
         weights = 1 << np.arange(encoding.n_bits - 1, -1, -1, dtype=np.int64)

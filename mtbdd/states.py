@@ -17,8 +17,6 @@ from mtbdd.manager import Manager, Node
 from mtbdd.nodes import FALSE, read_nodes
 from mtbdd.path_counts import MAX_COUNT
 
-__all__ = ["StateIndex", "index_states", "states_from"]
-
 
 @dataclass(frozen=True)
 class StateIndex:
@@ -28,9 +26,9 @@ class StateIndex:
     ----------
     states : Node
         The set, over row bits.
-    low, high : tuple of ndarray of int32
+    low, high : tuple of ndarray of int32, shape (nodes of the level,) each
         One array a row bit: the else and then children's numbers at the next level, -1 for none.
-    counts : tuple of ndarray of int64
+    counts : tuple of ndarray of int64, shape (nodes of the level,) each
         One array a level, ``n_bits + 1`` in all: the number of states below each node.
     """
 

@@ -15,8 +15,6 @@ from mtbdd.language.syntax import Expression, Literal, Name
 from mtbdd.language.walk import walk
 from mtbdd.manager import Manager, Node
 
-__all__ = ["operators", "set_from_table", "tabulate", "tabulated_assignment"]
-
 _AT_ONCE = 1 << 26  # entries of all an expression's parts held at a time, with their errors: 1 GiB
 _FEWEST = 1 << 10
 _WORD_BITS = 6

@@ -13,8 +13,6 @@ from mtbdd.nodes import FALSE
 from mtbdd.partition import Partition
 from mtbdd.states import StateIndex
 
-__all__ = ["expand", "expand_sum"]
-
 _SYMBOLIC_PRODUCT = 64  # partitions are added as sets while this many pairs of pieces suffice
 
 

@@ -12,8 +12,6 @@ import numpy as np
 
 from mtbdd.compiled import njit
 
-__all__ = ["explore", "insert_all"]
-
 
 @njit(cache=True, nogil=True)
 def insert_all(codes, slots):  # type: ignore[no-untyped-def]
@@ -45,12 +43,12 @@ def explore(nodes, guards, relations, bit_starts, bits, n_bits, out_queue, out_s
         References: where an event is enabled (row bits), and its relation.
     bit_starts : ndarray of int64, shape (events + 1,)
         Where an event's part of `bits` starts.
-    bits : ndarray of int64
+    bits : ndarray of int64, shape (bit_starts[-1],)
         Numbers of the bits that events may change, ascending within an event.
     n_bits : int
     out_queue : ndarray of int64, shape (room,)
         States in the order in which they are met.
-    out_slots : ndarray of int64
+    out_slots : ndarray of int64, shape (slots,)
         The table of states met, open addressing; a power of two of places, more than `room`.
     out_ends : ndarray of int64, shape (2,)
         How many states have been explored, and met.

@@ -11,14 +11,36 @@ from pathlib import Path
 import hypothesis
 import numpy as np
 import pytest
+from hypothesis.database import DirectoryBasedExampleDatabase
 
 import gpu_kernels
+from tests.exploring import multiply_examples
+from tests.gpu_kernels.devices import device
+
+__all__ = ["device"]
 
 # Plots are drawn without a display, whatever the machine's settings say.
 os.environ["MPLBACKEND"] = "Agg"
 
-# Compilation and a shared machine make single examples slow: no deadline, and a blob to replay a failure.
-hypothesis.settings.register_profile("project", deadline=None, print_blob=True)
+# Compilation and a shared machine make single examples slow: no deadline, and a blob to replay a failure. Every run
+# draws the same: the seed below, no kept examples, and no other defaults where a variable `CI` is set.
+hypothesis.settings.register_profile(
+    "project",
+    parent=hypothesis.settings.get_profile("default"),
+    deadline=None,
+    print_blob=True,
+    derandomize=False,
+    database=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+# `make nightly` explores: ten times the examples of every test; failures are kept, then tried first.
+_NIGHTLY_EXAMPLES = 10
+hypothesis.settings.register_profile(
+    "nightly",
+    parent=hypothesis.settings.get_profile("project"),
+    database=DirectoryBasedExampleDatabase(Path(__file__).parents[1] / ".hypothesis" / "examples"),
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
 hypothesis.settings.load_profile("project")
 
 # One number seeds every random test, those of Hypothesis too, so that runs repeat. HYBRID_TEST_SEED gives
@@ -55,6 +77,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    explores = config.getoption("--hypothesis-profile") == "nightly"
+    explored: set[int] = set()
     for item in items:
         # The id chooses the random numbers of the fixture below, and workers must collect the same ids.
         if re.search(r" at 0x[0-9a-f]+>", item.nodeid):
@@ -62,6 +86,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         function = getattr(item, "function", None)
         if hypothesis.is_hypothesis_test(function):
             hypothesis.seed(_SEED)(function)
+            # A test with parameters is one function.
+            if explores and id(function) not in explored:
+                explored.add(id(function))
+                multiply_examples(function, _NIGHTLY_EXAMPLES)
     if config.getoption("--seeded"):
         _keep(config, items, [item for item in items if _draws(item)])
     if not config.getoption("--first-cases"):
@@ -79,7 +107,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _draws(item: pytest.Item) -> bool:
     """Return whether a test depends on the seed."""
     function = getattr(item, "function", None)
-    return hypothesis.is_hypothesis_test(function) or "rng" in getattr(item, "fixturenames", ())
+    fixtures = getattr(item, "fixturenames", ())
+    return hypothesis.is_hypothesis_test(function) or "rng" in fixtures or "seed" in fixtures
 
 
 def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[pytest.Item]) -> None:
@@ -102,6 +131,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def backend(request: pytest.FixtureRequest) -> str:
     """Every backend of this version, by the name that the `backend=` argument takes."""
     return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def seed() -> int:
+    """The seed of the run, for random cases that many tests share."""
+    return _SEED
 
 
 @pytest.fixture

@@ -1,16 +1,14 @@
-"""The layers run one way, and the light packages stay light to import."""
+"""The layers run one way, the light packages stay light to import, and tests do not lean on tests."""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("hybrid", "mtbdd", "gpu_kernels")
+from tests.source_tree import PACKAGES, ROOT, imported_names, imports_of_modules, source_files
 
 # What a package must never import, not even inside a function.
 FORBIDDEN = {
@@ -23,30 +21,6 @@ FORBIDDEN = {
 HEAVY = ("cupy", "numba", "matplotlib", "scipy")
 
 
-def imported_names(source: str) -> list[tuple[str, int]]:
-    """Every absolute module name that a source imports, with its line; relative ones start with a dot."""
-    names = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            names += [(alias.name, node.lineno) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names.append(("." * node.level + (node.module or ""), node.lineno))
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in (
-            "import_module",
-            "__import__",
-        ):
-            names += [
-                (argument.value, node.lineno)
-                for argument in node.args[:1]
-                if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
-            ]
-    return names
-
-
-def source_files(package: str) -> list[Path]:
-    return sorted((ROOT / package).rglob("*.py"))
-
-
 @pytest.mark.parametrize("package", PACKAGES)
 def test_layers_no_forbidden_import(package: str) -> None:
     faults = [
@@ -56,26 +30,6 @@ def test_layers_no_forbidden_import(package: str) -> None:
         if name.split(".")[0] in FORBIDDEN[package]
     ]
     assert not faults, "\n".join(faults)
-
-
-def imports_of_modules() -> dict[str, set[str]]:
-    """Every module of the three packages with the modules that it imports, also inside functions."""
-    files = {}
-    for package in PACKAGES:
-        for path in source_files(package):
-            parts = path.relative_to(ROOT).with_suffix("").parts
-            files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    found: dict[str, set[str]] = {name: set() for name in files}
-    for name, path in files.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                # What is imported is a module of a package, or a name of a module.
-                whole = [f"{node.module}.{alias.name}" for alias in node.names]
-                found[name] |= {module if module in files else node.module for module in whole}
-            elif isinstance(node, ast.Import):
-                found[name] |= {alias.name for alias in node.names}
-        found[name] &= files.keys() - {name}
-    return found
 
 
 def test_layers_no_module_imports_itself_by_way_of_others() -> None:
@@ -99,6 +53,7 @@ FLOORS = (
     "gpu",
     "explicit",
     "levels",
+    "backends",
     "run",
     "operators",
     "explorer",
@@ -246,3 +201,31 @@ def test_layers_a_public_name_of_hybrid_has_one_home() -> None:
     # Every command of the command line has a `run`.
     twice = {name: found for name, found in homes.items() if len(found) > 1 and name != "run"}
     assert not twice, twice
+
+
+def test_no_test_module_is_imported_by_another_module() -> None:
+    """What several need stands in `tests/builders`, `tests/oracles` or a module of helpers."""
+    faults = []
+    for path in (*source_files("tests"), *source_files("benchmarks")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            whole = [a.name for a in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
+            if isinstance(node, ast.ImportFrom):
+                whole = [f"{node.module}.{name}" for name in whole]
+            faults += [f"{path.relative_to(ROOT)} imports {name}" for name in whole if is_of_tests(name)]
+    assert not faults, "\n".join(faults)
+
+
+def is_of_tests(name: str) -> bool:
+    """Whether a name is that of a test module or of something in one."""
+    package, *parts = name.split(".")
+    return package == "tests" and any(part.startswith("test_") or part == "conftest" for part in parts)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_layers_only_packages_list_their_public_names(package: str) -> None:
+    faults = [
+        str(path.relative_to(ROOT))
+        for path in source_files(package)
+        if path.name != "__init__.py" and "\n__all__ = " in path.read_text(encoding="utf-8")
+    ]
+    assert not faults, "\n".join(faults)

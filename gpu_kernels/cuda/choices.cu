@@ -1,10 +1,10 @@
 // Steps of value iteration with the matrices of all choices in tiles.
 //
 // As in tiles.cu, with one difference: the terms of a tile are put in order by the layer (the choice) that their
-// entries belong to, and so are the entries of a row. A *pass* is what a slice has of one layer in a round: some whole
-// units, the last of which is marked with the layer. A thread adds up pass after pass of its row and keeps the best in a
-// register: x is read where it is needed, out is written once, and no product ever lies in memory. A row without an
-// entry in a pass does not have the choice. Codes are numbers of terms within their pass.
+// entries belong to, and so are the entries of a row. A *layer segment* is what a slice has of one layer in a round:
+// some whole units, the last of which is marked with the layer. A thread adds up segment after segment of its row and
+// keeps the best in a register: x is read where it is needed, out is written once, and no product ever lies in memory.
+// A row without an entry in a segment does not have the choice. Codes are numbers of terms within their segment.
 //
 // What a choice is worth by itself depends on the state: row r of the table `gains` has, for L layers,
 //   gains[r][l]      of a choice with entries (any number where no state with this r has one),
@@ -13,7 +13,7 @@
 // `codes` names the row of every state, and `factors`[r][l] is what the product is multiplied by. Bit l of `uniform` says
 // that gains[r][l] is the same for all r.
 //
-// Launch: one block of THREADS threads an item; shared memory as `shared_bytes` of gpu_kernels/choices.py says.
+// Launch: one block of THREADS threads an item; shared memory as `shared_bytes` of gpu_kernels/tiles.py says.
 // Deterministic. In place: nothing but out, the chosen layers and the partial maxima. x and out must not overlap.
 //
 // Macros besides those of common.cuh, choice.cuh and tile_rows.cuh:
@@ -26,8 +26,8 @@
 #include "choice.cuh"
 #include "tile_rows.cuh"
 
-// What goes with a unit: the first term of its pass in the round; in the last unit of a pass the layer plus one as well,
-// and whether it is the last of its slice.
+// What goes with a unit: the first term of its layer segment in the round; in the last unit of a segment the layer plus
+// one as well, and whether it is the last of its slice.
 struct Mark {
     unsigned word;
 

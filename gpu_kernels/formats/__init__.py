@@ -12,7 +12,7 @@ from gpu_kernels.formats.delta_sell import CDeltaSell, CDeltaSellSorted, DeltaSe
 from gpu_kernels.formats.dictionary import encode_values
 from gpu_kernels.formats.matrix import ExplicitMatrix
 from gpu_kernels.formats.msr import Cmsr, CmsrSubwarp, Msr, MsrSubwarp
-from gpu_kernels.formats.scan import CmsrScan, MsrScan, ScanPlan, backward_segmented_scan
+from gpu_kernels.formats.scan import CmsrScan, MsrScan, ScanPlan
 from gpu_kernels.formats.segments import CmsrHalfWarp, CmsrWarp, MsrHalfWarp, MsrWarp
 from gpu_kernels.formats.sell import CSell, CSellSorted, Sell, SellSorted
 from gpu_kernels.formats.stream import CmsrStream, MsrStream
@@ -43,7 +43,6 @@ __all__ = [
     "ScanPlan",
     "Sell",
     "SellSorted",
-    "backward_segmented_scan",
     "encode_values",
     "read_csr",
 ]

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpu_kernels._launch import INDEX_LIMIT, index_bits, index_type
+from gpu_kernels.csr import CsrArrays
 from gpu_kernels.device import Device
-from gpu_kernels.ragged import array_module, owners
-
-__all__ = [
-    "INDEX_MARGIN",
-    "CsrArrays",
-    "longest_of",
-    "read_csr",
-    "reading_bytes",
-    "require_memory",
-]
+from gpu_kernels.ragged import array_module
 
 Array = Any
 
@@ -26,42 +17,14 @@ INDEX_MARGIN = 1 << 15
 """Rows and elements that threads of a launch may reach behind the end before they notice."""
 
 
-@dataclass(frozen=True, eq=False)
-class CsrArrays:
-    """A matrix in compressed sparse rows on the device, checked.
+def index_for(csr: CsrArrays, elements: int) -> type[np.signedinteger[Any]]:
+    """Return the type of indices where ``elements`` are stored: 64 bits where row starts have 64."""
+    return _index(max(elements, csr.nnz, *csr.shape), bool(csr.row_starts.dtype == np.int64))
 
-    Attributes
-    ----------
-    shape : tuple of int
-    row_starts : ndarray, shape (n_rows + 1,), int32 or int64
-    columns : ndarray, shape (entries,), int32
-    values : ndarray, shape (entries,), float64
-    wide : bool
-        Whether 64-bit indices were asked for.
-    """
 
-    shape: tuple[int, int]
-    row_starts: Array
-    columns: Array
-    values: Array
-    wide: bool
-
-    def index(self, elements: int = 0) -> type[np.signedinteger[Any]]:
-        """Return the type of indices where ``elements`` are stored, 32 bits if they are enough."""
-        largest = max(elements, len(self.columns), *self.shape) + INDEX_MARGIN
-        return index_type(index_bits(largest, self.wide))
-
-    def ranks(self) -> tuple[Array, Array]:
-        """Return row and position within the row of every entry, int64."""
-        xp = array_module(self.columns)
-        rows = owners(xp, self.row_starts, len(self.columns))
-        ranks = xp.arange(len(self.columns), dtype=np.int64)
-        ranks -= self.row_starts[rows]
-        return rows, ranks
-
-    def lengths(self) -> Array:
-        """Return the entries of every row, shape (n_rows,), int64."""
-        return (self.row_starts[1:] - self.row_starts[:-1]).astype(np.int64)
+def _index(largest: int, wide: bool) -> type[np.signedinteger[Any]]:
+    """Return the type of indices for the largest of all counts, which launches reach behind."""
+    return index_type(index_bits(largest + INDEX_MARGIN, wide))
 
 
 def read_csr(
@@ -110,9 +73,9 @@ def read_csr(
         if low < 0 or high >= n_columns:
             raise ValueError(f"columns: expected 0 to {n_columns - 1}, got {low} to {high}")
     columns = xp.ascontiguousarray(columns.astype(np.int32, copy=False))
-    arrays = CsrArrays((n_rows, int(n_columns)), row_starts, columns, values, wide)
-    starts = xp.ascontiguousarray(row_starts.astype(arrays.index(), copy=False))
-    return CsrArrays(arrays.shape, starts, columns, values, wide)
+    index = _index(max(n_rows, entries, n_columns), wide)
+    starts = xp.ascontiguousarray(row_starts.astype(index, copy=False))
+    return CsrArrays((n_rows, int(n_columns)), starts, columns, values)
 
 
 def reading_bytes(
@@ -123,8 +86,7 @@ def reading_bytes(
     Arrays that lie on the device with the right type are not copied.
     """
     n_rows, entries = max(len(row_starts) - 1, 0), len(columns)
-    largest = max(n_rows, entries, n_columns) + INDEX_MARGIN
-    index = np.dtype(index_type(index_bits(largest, wide)))
+    index = np.dtype(_index(max(n_rows, entries, n_columns), wide))
     stay, meanwhile = 0, n_rows
     for array, dtype in ((row_starts, index), (columns, np.dtype(np.int32)), (values, np.dtype(np.float64))):
         own = getattr(array, "dtype", np.dtype(np.int64))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import importlib
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
+from gpu_kernels.csr import CsrArrays
 from gpu_kernels.device import CudaDevice, Device
-from gpu_kernels.formats.arrays import CsrArrays, require_memory
+from gpu_kernels.formats.arrays import require_memory
 from gpu_kernels.formats.msr import Msr
-
-__all__ = ["CSR_ALGORITHMS", "CusparseCsr", "CusparsePlan"]
 
 Array = Any
 
@@ -23,59 +26,94 @@ _DOUBLE = 1
 """CUDA_R_64F."""
 
 
-@dataclass(frozen=True, eq=False)
+@functools.cache
+def preprocess_call(maps: Path = Path("/proc/self/maps")) -> Callable[..., int] | None:
+    """Return `cusparseSpMV_preprocess` of the library that this process has loaded; None if it has none.
+
+    CuPy binds `cusparseSpMV` without it. The library has it from CUDA 12.4 on.
+
+    Parameters
+    ----------
+    maps : Path
+        Where the system lists the files that are mapped into this process.
+    """
+    try:
+        paths = {
+            line.split(maxsplit=5)[-1] for line in maps.read_text().splitlines() if "cusparse.so" in line
+        }
+        found = ctypes.CDLL(min(paths)).cusparseSpMV_preprocess
+    except (AttributeError, OSError, ValueError):
+        return None
+    pointer, number = ctypes.c_void_p, ctypes.c_int
+    found.argtypes = (pointer, number, pointer, pointer, pointer, pointer, pointer, number, number, pointer)
+    found.restype = number
+    return found
+
+
+@dataclass(eq=False)
 class CusparsePlan:
-    """Descriptor of a matrix and buffers of an algorithm, kept from product to product.
+    """A matrix described to cuSPARSE, and work space of an algorithm, kept from product to product.
+
+    Every algorithm has a descriptor of its own, because only one work space of a descriptor can hold what
+    preprocessing has found.
 
     Attributes
     ----------
-    descriptor : object
-        CuPy's descriptor of the matrix, which keeps its arrays alive.
-    buffers : dict
-        Work space of every algorithm that has been used, by its number.
+    matrix : cupyx.scipy.sparse.csr_matrix
+        Keeps the arrays alive.
+    prepared : dict
+        Descriptor and work space of every algorithm that has been used, by its number.
+    preprocessed : bool
+        Whether cuSPARSE has preprocessed the matrix for all of them.
     """
 
-    descriptor: Any
-    buffers: dict[int, Any]
+    matrix: Any
+    prepared: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+    preprocessed: bool = True
 
     @classmethod
     def create(cls, shape: tuple[int, int], row_starts: Array, columns: Array, values: Array) -> CusparsePlan:
         """Describe a matrix on the device to cuSPARSE."""
         import cupyx.scipy.sparse
-        from cupyx.cusparse import SpMatDescriptor
 
-        matrix = cupyx.scipy.sparse.csr_matrix((values, columns, row_starts), shape=shape)
-        return cls(SpMatDescriptor.create(matrix), {})
+        return cls(cupyx.scipy.sparse.csr_matrix((values, columns, row_starts), shape=shape))
 
     @property
     def nbytes(self) -> int:
         """Bytes of the work space."""
-        return sum(int(buffer.nbytes) for buffer in self.buffers.values())
+        return sum(int(space.nbytes) for _, space in self.prepared.values())
 
     def run(self, x: Array, out: Array, algorithm: int = 0) -> None:
-        """Queue ``out = M x`` with an algorithm of `CSR_ALGORITHMS`; its first call makes the work space.
+        """Queue ``out = M x`` with an algorithm of `CSR_ALGORITHMS`; its first call prepares it.
 
         Raises
         ------
         MemoryError
-            If there is no room for it.
+            If there is no room for the work space.
         """
         import cupy
-        from cupyx.cusparse import DnVecDescriptor
+        from cupyx.cusparse import DnVecDescriptor, SpMatDescriptor
 
         cusparse = importlib.import_module("cupy_backends.cuda.libs.cusparse")
+        handle = cupy.cuda.device.get_cusparse_handle()
         one, zero = np.array(1.0), np.array(0.0)
         vectors = DnVecDescriptor.create(x), DnVecDescriptor.create(out)
+        known = self.prepared.get(algorithm)
+        descriptor = SpMatDescriptor.create(self.matrix) if known is None else known[0]
         arguments = (
-            cupy.cuda.device.get_cusparse_handle(), cusparse.CUSPARSE_OPERATION_NON_TRANSPOSE,
-            one.ctypes.data, self.descriptor.desc, vectors[0].desc, zero.ctypes.data, vectors[1].desc,
-            _DOUBLE, algorithm,
+            handle, cusparse.CUSPARSE_OPERATION_NON_TRANSPOSE, one.ctypes.data, descriptor.desc,
+            vectors[0].desc, zero.ctypes.data, vectors[1].desc, _DOUBLE, algorithm,
         )  # fmt: skip
-        if algorithm not in self.buffers:
+        if known is None:
             size = int(cusparse.spMV_bufferSize(*arguments))
             require_memory(CudaDevice(), size, "the work space of cuSPARSE")
-            self.buffers[algorithm] = cupy.empty(max(size, 1), np.int8)
-        cusparse.spMV(*arguments, self.buffers[algorithm].data.ptr)
+            known = descriptor, cupy.empty(max(size, 1), np.int8)
+            self.prepared[algorithm] = known
+            preprocess = preprocess_call()
+            cusparse.setStream(handle, cupy.cuda.get_current_stream().ptr)
+            done = preprocess is not None and preprocess(*arguments, known[1].data.ptr) == 0
+            self.preprocessed = self.preprocessed and done
+        cusparse.spMV(*arguments, known[1].data.ptr)
 
 
 @dataclass(frozen=True, eq=False)

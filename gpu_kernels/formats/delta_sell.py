@@ -15,20 +15,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gpu_kernels._launch import blocks_for
+from gpu_kernels.csr import CsrArrays
 from gpu_kernels.device import Device
-from gpu_kernels.formats.arrays import CsrArrays
-from gpu_kernels.formats.matrix import THREADS, ExplicitMatrix
+from gpu_kernels.formats.arrays import index_for
+from gpu_kernels.formats.matrix import THREADS, ExplicitMatrix, with_dictionary
 from gpu_kernels.formats.sell import LANES, PLACE_BYTES, SORT_WINDOW, SellLayout
 from gpu_kernels.ragged import array_module, pointers
-
-__all__ = [
-    "CDeltaSell",
-    "CDeltaSellSorted",
-    "DeltaSell",
-    "DeltaSellSorted",
-    "decode_columns",
-    "encode_columns",
-]
 
 Array = Any
 
@@ -149,7 +141,7 @@ class DeltaSell(ExplicitMatrix):
         values = cls._store_values(device, csr, places, elements)
         del places
         bases, units, distances = encode_columns(columns)
-        index = csr.index(elements)
+        index = index_for(csr, elements)
         cells = device.xp.zeros((len(units), 2), index)
         cells[:-1, 0], cells[:, 1] = bases, units
         starts = (layout.starts // LANES).astype(index)
@@ -182,11 +174,7 @@ class DeltaSell(ExplicitMatrix):
         kernel((blocks_for(self.shape[0], THREADS),), (THREADS,), arguments)
 
 
-@dataclass(frozen=True, eq=False)
-class CDeltaSell(DeltaSell):
-    """The same with a dictionary of values."""
-
-    compact: ClassVar[bool] = True
+CDeltaSell = with_dictionary("CDeltaSell", DeltaSell)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,8 +187,4 @@ class DeltaSellSorted(DeltaSell):
     window: ClassVar[int] = SORT_WINDOW
 
 
-@dataclass(frozen=True, eq=False)
-class CDeltaSellSorted(DeltaSellSorted):
-    """The same with a dictionary of values."""
-
-    compact: ClassVar[bool] = True
+CDeltaSellSorted = with_dictionary("CDeltaSellSorted", DeltaSellSorted)

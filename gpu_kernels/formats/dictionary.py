@@ -10,8 +10,6 @@ from gpu_kernels.coded import CodedVector
 from gpu_kernels.device import Device
 from gpu_kernels.formats.arrays import require_memory
 
-__all__ = ["dictionary_bytes", "encode_values", "scatter_values"]
-
 Array = Any
 
 _CHUNK = 1 << 24

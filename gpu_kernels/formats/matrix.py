@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 from gpu_kernels._launch import check_vector
+from gpu_kernels._loader import Macros
 from gpu_kernels.coded import CodedVector
-from gpu_kernels.device import Device, Macros
-from gpu_kernels.formats.arrays import CsrArrays, read_csr, reading_bytes, require_memory
+from gpu_kernels.csr import CsrArrays
+from gpu_kernels.device import Device
+from gpu_kernels.formats.arrays import read_csr, reading_bytes, require_memory
 from gpu_kernels.formats.dictionary import dictionary_bytes, encode_values, scatter_values
 from gpu_kernels.ragged import array_module, pointers
-
-__all__ = ["THREADS", "ExplicitMatrix"]
 
 Array = Any
 
@@ -23,6 +23,8 @@ THREADS = 256
 """Threads of a block of all kernels here."""
 
 _NULL = np.uint64(0)
+
+Format = TypeVar("Format", bound="ExplicitMatrix")
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,11 +144,6 @@ class ExplicitMatrix(ABC):
         """Elements, padding included."""
         return self.values.size
 
-    @property
-    def entries(self) -> int:
-        """Elements without padding. Synchronises: yes."""
-        return int((self.element_columns() >= 0).sum())
-
     def multiply(self, device: Device, x: Array, out: Array) -> None:
         """Queue ``out = M x``.
 
@@ -176,20 +173,6 @@ class ExplicitMatrix(ABC):
         if self.shape[0]:
             self._launch(device, x, out)
 
-    def reference_product(self, x: Array) -> Array:
-        """Return ``M x`` from the format's own arrays by array operations, to check kernels against.
-
-        Parameters
-        ----------
-        x : ndarray, shape (n_columns,), float64
-            Where the matrix lies: on the host for an emulator.
-        """
-        xp = array_module(x)
-        rows, columns = self.element_rows(), self.element_columns()
-        live = columns >= 0
-        products = self.plain_values()[live] * x[columns[live]]
-        return xp.bincount(rows[live], weights=products, minlength=self.shape[0]).astype(np.float64)
-
     def plain_values(self) -> Array:
         """Return the values of all elements, shape (n_elements,), float64; zeros or any value for padding."""
         table = self.values.table
@@ -215,7 +198,7 @@ class ExplicitMatrix(ABC):
         lengths = xp.bincount(rows[live], minlength=self.shape[0])
         starts = pointers(xp, lengths)
         blank = xp.zeros(int(live.sum()), np.int32)
-        places = self._places(CsrArrays(self.shape, starts, blank, None, False))
+        places = self._places(CsrArrays(self.shape, starts, blank, blank))
         index = np.int32 if len(blank) < 2**31 else np.int64
         return starts.astype(index), columns[places].astype(np.int32), self.plain_values()[places]
 
@@ -252,6 +235,16 @@ class ExplicitMatrix(ABC):
         """Return elements and table as kernel arguments."""
         table = self.values.table
         return self.values.elements, _NULL if table is None else table
+
+
+def with_dictionary(name: str, kind: type[Format]) -> type[Format]:
+    """Return a format that differs from another one only in its values: numbers of the distinct ones."""
+    own = {
+        "compact": True,
+        "__module__": kind.__module__,
+        "__doc__": f"{kind.__name__} over a dictionary of values.",
+    }
+    return type(name, (kind,), own)
 
 
 def _bytes_of(item: Any) -> int:

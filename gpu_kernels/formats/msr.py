@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from gpu_kernels._launch import blocks_for
+from gpu_kernels.csr import CsrArrays
 from gpu_kernels.device import Device
-from gpu_kernels.formats.arrays import CsrArrays
-from gpu_kernels.formats.matrix import THREADS, ExplicitMatrix
+from gpu_kernels.formats.matrix import THREADS, ExplicitMatrix, with_dictionary
 from gpu_kernels.ragged import array_module, owners
-
-__all__ = ["Cmsr", "CmsrSubwarp", "Msr", "MsrSubwarp"]
 
 Array = Any
 
@@ -66,11 +64,7 @@ class Msr(ExplicitMatrix):
         kernel((blocks_for(self.shape[0], THREADS),), (THREADS,), arguments)
 
 
-@dataclass(frozen=True, eq=False)
-class Cmsr(Msr):
-    """The same with a dictionary of values."""
-
-    compact: ClassVar[bool] = True
+Cmsr = with_dictionary("Cmsr", Msr)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +93,4 @@ class MsrSubwarp(Msr):
         kernel((blocks_for(self.shape[0], THREADS // lanes),), (THREADS,), arguments)
 
 
-@dataclass(frozen=True, eq=False)
-class CmsrSubwarp(MsrSubwarp):
-    """The same with a dictionary of values."""
-
-    compact: ClassVar[bool] = True
+CmsrSubwarp = with_dictionary("CmsrSubwarp", MsrSubwarp)

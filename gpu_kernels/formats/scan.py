@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from gpu_kernels._launch import blocks_for, check_vector, index_bits, index_type, macros
+from gpu_kernels.csr import CsrArrays
 from gpu_kernels.device import Device
-from gpu_kernels.formats.arrays import INDEX_MARGIN, CsrArrays
-from gpu_kernels.formats.matrix import THREADS
+from gpu_kernels.formats.arrays import INDEX_MARGIN
+from gpu_kernels.formats.matrix import THREADS, with_dictionary
 from gpu_kernels.formats.msr import Msr
-
-__all__ = ["ITEMS", "CmsrScan", "MsrScan", "ScanPlan", "backward_segmented_scan"]
 
 Array = Any
 
@@ -116,34 +115,6 @@ class ScanPlan:
             carry((blocks_for((len(above) - 1) * LANES, self.threads),), (self.threads,), arguments)
 
 
-def backward_segmented_scan(values: Array, flags: Array) -> Array:
-    """Return the scan by array operations, to check kernels against.
-
-    Parameters
-    ----------
-    values : ndarray, shape (n,), float64
-    flags : ndarray, shape (n,)
-        Non-zero where a segment begins; the first element begins one in any case.
-
-    Returns
-    -------
-    ndarray, shape (n,), float64
-        The sum from every element to the end of its segment, added from right to left.
-    """
-    result = np.array(values, dtype=np.float64)
-    flags = np.array(flags, dtype=bool)
-    flags[:1] = True
-    ends = np.append(np.flatnonzero(flags)[1:], len(flags)) - 1
-    distance = np.repeat(ends, np.diff(np.append(-1, ends))) - np.arange(len(flags))
-    # All elements at the same distance from their segment's end take a step together.
-    order = np.argsort(distance, kind="stable")
-    bounds = np.searchsorted(distance[order], np.arange(1, (distance.max() if len(distance) else 0) + 2))
-    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
-        at = order[begin:end]
-        result[at] += result[at + 1]
-    return result
-
-
 @dataclass(frozen=True, eq=False)
 class MsrScan(Msr):
     """Row-compressed storage; all products, a segmented scan, and the first element of every row.
@@ -195,8 +166,4 @@ class MsrScan(Msr):
         )
 
 
-@dataclass(frozen=True, eq=False)
-class CmsrScan(MsrScan):
-    """The same with a dictionary of values."""
-
-    compact: ClassVar[bool] = True
+CmsrScan = with_dictionary("CmsrScan", MsrScan)

@@ -8,12 +8,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gpu_kernels._launch import blocks_for
+from gpu_kernels.csr import CsrArrays
 from gpu_kernels.device import Device
-from gpu_kernels.formats.arrays import CsrArrays, longest_of
-from gpu_kernels.formats.matrix import THREADS, ExplicitMatrix
+from gpu_kernels.formats.arrays import index_for, longest_of
+from gpu_kernels.formats.matrix import THREADS, ExplicitMatrix, with_dictionary
 from gpu_kernels.ragged import array_module, owners, pointers
-
-__all__ = ["CmsrHalfWarp", "CmsrWarp", "HalfWarpSegments", "MsrHalfWarp", "MsrWarp", "WarpSegments"]
 
 Array = Any
 
@@ -73,7 +72,7 @@ class WarpSegments(ExplicitMatrix):
         columns = device.xp.full(elements, -1, np.int32)
         columns[places] = csr.columns
         values = cls._store_values(device, csr, places, elements)
-        return cls(csr.shape, values, starts.astype(csr.index(elements)), columns)
+        return cls(csr.shape, values, starts.astype(index_for(csr, elements)), columns)
 
     @classmethod
     def _skips(cls, xp: Any, n_rows: int) -> Array:
@@ -137,11 +136,7 @@ class MsrWarp(WarpSegments):
     """Full-warp segments over plain values."""
 
 
-@dataclass(frozen=True, eq=False)
-class CmsrWarp(WarpSegments):
-    """Full-warp segments over a dictionary of values."""
-
-    compact: ClassVar[bool] = True
+CmsrWarp = with_dictionary("CmsrWarp", WarpSegments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,8 +144,4 @@ class MsrHalfWarp(HalfWarpSegments):
     """Half-warp segments over plain values."""
 
 
-@dataclass(frozen=True, eq=False)
-class CmsrHalfWarp(HalfWarpSegments):
-    """Half-warp segments over a dictionary of values."""
-
-    compact: ClassVar[bool] = True
+CmsrHalfWarp = with_dictionary("CmsrHalfWarp", HalfWarpSegments)

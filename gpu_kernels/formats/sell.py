@@ -13,22 +13,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gpu_kernels._launch import blocks_for
+from gpu_kernels.csr import CsrArrays
 from gpu_kernels.device import Device
-from gpu_kernels.formats.arrays import CsrArrays, longest_of
-from gpu_kernels.formats.matrix import THREADS, ExplicitMatrix
+from gpu_kernels.formats.arrays import index_for, longest_of
+from gpu_kernels.formats.matrix import THREADS, ExplicitMatrix, with_dictionary
 from gpu_kernels.ragged import array_module, owners, pointers
-
-__all__ = [
-    "LANES",
-    "PLACE_BYTES",
-    "CSell",
-    "CSellSorted",
-    "SORT_WINDOW",
-    "Sell",
-    "SellLayout",
-    "SellSorted",
-    "rows_by_length",
-]
 
 Array = Any
 
@@ -159,7 +148,7 @@ class Sell(ExplicitMatrix):
         columns = device.xp.full(elements, -1, np.int32)
         columns[places] = csr.columns
         values = cls._store_values(device, csr, places, elements)
-        return cls(csr.shape, values, layout.starts.astype(csr.index(elements)), columns, layout.order)
+        return cls(csr.shape, values, layout.starts.astype(index_for(csr, elements)), columns, layout.order)
 
     def _layout(self) -> SellLayout:
         return SellLayout(self.slice_starts.astype(np.int64), self.order)
@@ -188,11 +177,7 @@ class Sell(ExplicitMatrix):
         kernel((blocks_for(self.shape[0], THREADS),), (THREADS,), arguments)
 
 
-@dataclass(frozen=True, eq=False)
-class CSell(Sell):
-    """The same with a dictionary of values."""
-
-    compact: ClassVar[bool] = True
+CSell = with_dictionary("CSell", Sell)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,8 +187,4 @@ class SellSorted(Sell):
     window: ClassVar[int] = SORT_WINDOW
 
 
-@dataclass(frozen=True, eq=False)
-class CSellSorted(SellSorted):
-    """The same with a dictionary of values."""
-
-    compact: ClassVar[bool] = True
+CSellSorted = with_dictionary("CSellSorted", SellSorted)

@@ -12,15 +12,13 @@ matrix-vector multiplication", SC 2016 (equal parts).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from gpu_kernels._launch import blocks_for
+from gpu_kernels.csr import CsrArrays
 from gpu_kernels.device import Device
-from gpu_kernels.formats.arrays import CsrArrays
-from gpu_kernels.formats.matrix import THREADS
+from gpu_kernels.formats.matrix import THREADS, with_dictionary
 from gpu_kernels.formats.msr import Msr
-
-__all__ = ["STREAM_TILE", "CmsrStream", "MsrStream"]
 
 Array = Any
 
@@ -80,8 +78,4 @@ class MsrStream(Msr):
             )
 
 
-@dataclass(frozen=True, eq=False)
-class CmsrStream(MsrStream):
-    """The same with a dictionary of values."""
-
-    compact: ClassVar[bool] = True
+CmsrStream = with_dictionary("CmsrStream", MsrStream)

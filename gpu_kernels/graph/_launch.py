@@ -10,8 +10,6 @@ import numpy as np
 from gpu_kernels._launch import blocks_for, macros
 from gpu_kernels.device import Device
 
-__all__ = ["THREADS", "Queue", "check_room", "launch", "none_word", "resident_blocks", "word_type"]
-
 Array = Any
 
 THREADS = 256

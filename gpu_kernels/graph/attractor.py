@@ -11,8 +11,6 @@ from gpu_kernels.device import Device
 from gpu_kernels.graph._launch import check_room, launch
 from gpu_kernels.graph.format import Graph
 
-__all__ = ["attractor"]
-
 Array = Any
 
 _ROUNDS = 8

@@ -15,8 +15,6 @@ from gpu_kernels.graph.memory import layout_bytes, search_bytes, transposed_byte
 from gpu_kernels.graph.options import SccOptions
 from gpu_kernels.graph.segments import Layout, build_layout
 
-__all__ = ["Regions", "Searches", "search_regions"]
-
 Array = Any
 
 _AHEAD, _BACK = 1, 2

@@ -10,8 +10,6 @@ import numpy as np
 from gpu_kernels.device import Device
 from gpu_kernels.graph._launch import check_room, launch, word_type
 
-__all__ = ["Graph"]
-
 Array = Any
 
 _SPARE_BITS = 3
@@ -40,7 +38,7 @@ class Graph:
         Where the choices of each state begin.
     choice_offsets : ndarray, shape (n_choices + 1,)
         Where the transitions of each choice begin.
-    back_offsets, back_trans : ndarray or None
+    back_offsets, back_trans : ndarray, shape (n_states + 1,) and (n_transitions,), or None
         The transposed graph, words of (source, group); None until :meth:`with_transpose`.
 
     References

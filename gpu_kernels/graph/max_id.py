@@ -12,8 +12,6 @@ from gpu_kernels.graph.format import Graph
 from gpu_kernels.graph.memory import edges_bytes
 from gpu_kernels.graph.options import SccOptions
 
-__all__ = ["propagate_components"]
-
 Array = Any
 
 _SWEEPS = 8

@@ -12,8 +12,6 @@ from gpu_kernels.graph.mec_trim import mec_by_trimming
 from gpu_kernels.graph.options import MecOptions
 from gpu_kernels.graph.result import MecResult, canonical_labels
 
-__all__ = ["mec"]
-
 
 def mec(device: Device, graph: Graph, options: MecOptions | None = None) -> MecResult:
     """Return the maximal end components of a graph.

@@ -16,8 +16,6 @@ from gpu_kernels.graph.memory import attractor_bytes, layout_bytes, search_bytes
 from gpu_kernels.graph.options import MecOptions
 from gpu_kernels.graph.segments import Layout, build_layout
 
-__all__ = ["mec_by_attractors"]
-
 Array = Any
 
 

@@ -17,8 +17,6 @@ from gpu_kernels.graph.options import MecOptions, VariantError
 from gpu_kernels.graph.part import part_of
 from gpu_kernels.graph.scc import components_of
 
-__all__ = ["mec_by_trimming"]
-
 Array = Any
 
 _MOST_CHOICES = 1 << 28

@@ -8,17 +8,6 @@ from __future__ import annotations
 
 from gpu_kernels.graph.format import Graph
 
-__all__ = [
-    "attractor_bytes",
-    "components_bytes",
-    "edges_bytes",
-    "layout_bytes",
-    "part_bytes",
-    "removal_bytes",
-    "search_bytes",
-    "transposed_bytes",
-]
-
 _WIDE_SHARE = 4096
 """Transitions for each word of the queue's room for states of very many: a quarter of the least number."""
 

@@ -12,8 +12,6 @@ from gpu_kernels.graph._launch import check_room, launch
 from gpu_kernels.graph.format import Graph
 from gpu_kernels.graph.memory import part_bytes
 
-__all__ = ["Part", "part_of"]
-
 Array = Any
 
 

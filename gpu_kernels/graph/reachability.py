@@ -11,8 +11,6 @@ from gpu_kernels.graph._launch import Queue, launch
 from gpu_kernels.graph.format import Graph
 from gpu_kernels.graph.options import SccOptions
 
-__all__ = ["search_component"]
-
 Array = Any
 
 

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["reference_mec", "reference_scc"]
-
 Labels = NDArray[np.int64]
 
 

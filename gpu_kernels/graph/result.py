@@ -10,8 +10,6 @@ import numpy as np
 from gpu_kernels.device import Device
 from gpu_kernels.graph._launch import launch, none_word, word_type
 
-__all__ = ["ComponentResult", "MecResult", "canonical_labels"]
-
 Array = Any
 
 

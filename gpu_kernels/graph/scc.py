@@ -17,8 +17,6 @@ from gpu_kernels.graph.reachability import search_component
 from gpu_kernels.graph.result import ComponentResult, canonical_labels
 from gpu_kernels.graph.trimming import trim_components
 
-__all__ = ["components_of", "scc"]
-
 Array = Any
 
 _SEARCH_LAUNCHES = 24

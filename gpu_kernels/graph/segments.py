@@ -11,8 +11,6 @@ from gpu_kernels.device import Device
 from gpu_kernels.graph.format import Graph
 from gpu_kernels.graph.options import VariantError
 
-__all__ = ["Layout", "build_layout", "source_states"]
-
 Array = Any
 
 _LANES = 32

@@ -1,1 +1,1 @@
-"""One file a quantity: reachability, rewards, long-run averages, transient probabilities."""
+"""One file a quantity: until, rewards, long-run averages, transient probabilities, repeated reachability."""

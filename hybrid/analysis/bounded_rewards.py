@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.choice_rewards import choice_rewards, not_negative, reward_units
 from hybrid.analysis.choice_systems import after_steps, choice_operator
-from hybrid.analysis.transient import Evolution
+from hybrid.analysis.transient import TransientAnalysis
 from hybrid.operators.rounding import scaled_bounds
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
@@ -17,8 +17,6 @@ from hybrid.run.work import Work
 from mtbdd.language.syntax import ModelType
 from mtbdd.model import SymbolicModel
 from mtbdd.rewards import enclosed_rewards, relative_units
-
-__all__ = ["cumulative_rewards", "instantaneous_rewards"]
 
 Vector = NDArray[np.float64]
 
@@ -48,8 +46,8 @@ def cumulative_rewards(
         if time == 0 or not part.any():
             return StateValues.exact(np.zeros(part.size))
         if model.type is ModelType.CTMC:
-            return Evolution(model, model.index, None, options, work).integral(part, float(time))
-        earning = Evolution(model, model.index, part, options, work)
+            return TransientAnalysis(model, model.index, None, options, work).integral(part, float(time))
+        earning = TransientAnalysis(model, model.index, part, options, work)
         return earning.after_steps(np.zeros(part.size), int(time))
 
     return _by_sign(rewards, error, gathered)
@@ -69,7 +67,7 @@ def instantaneous_rewards(
     def later(part: Vector) -> StateValues:
         if time == 0 or bool((part == part[0]).all()):
             return StateValues.exact(part)
-        evolution = Evolution(model, model.index, None, options, work)
+        evolution = TransientAnalysis(model, model.index, None, options, work)
         if evolution.continuous:
             return evolution.after_time(part, float(time))
         return evolution.after_steps(part, int(time))

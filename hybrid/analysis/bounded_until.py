@@ -14,9 +14,9 @@ import numpy as np
 from hybrid.analysis.choice_systems import after_steps, choice_operator
 from hybrid.analysis.precomputation import prob0a, prob0e
 from hybrid.analysis.systems import flow_into
-from hybrid.analysis.transient import Evolution
+from hybrid.analysis.transient import TransientAnalysis
 from hybrid.analysis.until import until_probabilities
-from hybrid.operators.offers import choice_flow
+from hybrid.operators.layer_choices import choice_flow
 from hybrid.properties.tree import TimeBound
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
@@ -26,8 +26,6 @@ from mtbdd.language.syntax import Literal, ModelType
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import StateIndex, index_states, states_from
-
-__all__ = ["Window", "through", "window_probabilities"]
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,7 @@ def window_probabilities(
     if window.lower == 0:
         return start.spread(inside, nowhere)
     if model.type is ModelType.CTMC:
-        run = Evolution(model, first, None, options, work)
+        run = TransientAnalysis(model, first, None, options, work)
         found = through(lambda x: run.after_time(x, float(window.lower)), start)
         return _probabilities(found).spread(inside, nowhere)
     # The last of the safe steps may enter a target that is not safe itself.
@@ -148,7 +146,7 @@ def _within(
     start = np.zeros(maybe.size)
     if model.type is ModelType.CTMC:
         b = flow_into(model, maybe, index_states(model.manager, target), options)
-        evolution = Evolution(model, maybe, b, options, work)
+        evolution = TransientAnalysis(model, maybe, b, options, work)
         # At any time some path has reached the target, and some other one has not.
         found = evolution.after_time(start, float(length)).within(0.0, 1.0)
         return found.spread(model.indicator(maybe_states), known)
@@ -175,7 +173,7 @@ def _course(
     entered = None if target is None else index_states(model.manager, target)
     if not model.is_mdp:
         b = None if entered is None else flow_into(model, within, entered, options)
-        return Evolution(model, within, b, options, work).after_steps
+        return TransientAnalysis(model, within, b, options, work).after_steps
 
     def gain(layer: int, rows: StateIndex) -> np.ndarray:
         return np.zeros(rows.size) if entered is None else choice_flow(model, layer, rows, entered, options)

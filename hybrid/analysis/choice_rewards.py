@@ -16,27 +16,16 @@ from numpy.typing import NDArray
 from hybrid.analysis.choice_systems import choice_operator
 from hybrid.analysis.precomputation import end_components, prob1a, prob1e
 from hybrid.errors import PropertyError
-from hybrid.operators.offers import group_states, leaving_choices
+from hybrid.operators.layer_choices import group_states, leaving_choices
 from hybrid.run.options import CheckOptions
-from hybrid.solvers.choice_operator import ChoiceOperator, Quotient
+from hybrid.solvers.choice_operator import ChoiceOperator
+from hybrid.solvers.choice_problem import Quotient
 from mtbdd.graph.components import EndComponents, MaximalEndComponent, model_end_components
 from mtbdd.graph.prob01 import backward
-from mtbdd.graph.relations import model_steps
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.rewards import enclosed_rewards, relative_units, reward_rates
 from mtbdd.states import StateIndex, index_states, states_from
-
-__all__ = [
-    "RewardSystem",
-    "choice_rewards",
-    "free_ends",
-    "greatest_totals",
-    "not_negative",
-    "reward_operator",
-    "reward_system",
-    "reward_units",
-]
 
 Vector = NDArray[np.float64]
 
@@ -83,7 +72,7 @@ def reward_system(model: SymbolicModel, structure: int, target: Node, maximise: 
     outside = model.reachable & ~finite
     kept = list(allowed)
     if outside != model.manager.false:
-        for step in model_steps(model):
+        for step in model.choice_relations:
             kept[step.layer] = kept[step.layer] & ~step.before(outside)
     free = _free_choices(model, structure, unknown, kept)
     return RewardSystem(finite, unknown, tuple(kept), end_components(model, unknown.states, free))
@@ -109,7 +98,7 @@ def reward_operator(
     )
 
 
-def free_ends(model: SymbolicModel, structure: int) -> Node:
+def zero_reward_mecs(model: SymbolicModel, structure: int) -> Node:
     """Return the states where a scheduler may stay for ever and earn nothing."""
     free = _free_choices(model, structure, model.index, [layer.enabled for layer in model.layers])
     return end_components(model, model.reachable, free).states

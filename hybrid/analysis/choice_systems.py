@@ -9,21 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.errors import NotConvergedError, UnsupportedError
-from hybrid.operators.offers import Gain, Offer, choice_slack, offers_of
+from hybrid.operators.layer_choices import LayerChoices, RewardOf, choice_slack, layer_choices_of
 from hybrid.operators.rounding import far_from_underflow
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
 from hybrid.solvers import Interval, Optimistic
 from hybrid.solvers.base import Clock, Status
-from hybrid.solvers.choice_operator import BOUND_VECTORS, ChoiceOperator, Quotient
-from hybrid.solvers.enclosure import positive_after
+from hybrid.solvers.bounded_solution import positive_after
+from hybrid.solvers.choice_operator import BOUND_VECTORS, ChoiceOperator
+from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
 from hybrid.solvers.value_iteration import ValueIteration
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import StateIndex
-
-__all__ = ["after_steps", "check_method", "choice_operator", "solve_choices"]
 
 Vector = NDArray[np.float64]
 
@@ -36,7 +35,7 @@ def choice_operator(
     model: SymbolicModel,
     unknown: StateIndex,
     allowed: Sequence[Node],
-    gain: Gain,
+    gain: RewardOf,
     maximise: bool,
     groups: Quotient | None,
     options: CheckOptions,
@@ -49,7 +48,7 @@ def choice_operator(
     allowed : sequence of Node
         For every layer, the states whose choice in it is allowed.
     gain : callable
-        See `hybrid.operators.offers.offers_of`.
+        See `hybrid.operators.layer_choices.layer_choices_of`.
     stop : ndarray, shape (unknown.size,), float64, optional
         What stopping is worth: one choice more, an infinity where there is none.
     """
@@ -69,7 +68,7 @@ def _built(
     model: SymbolicModel,
     unknown: StateIndex,
     allowed: Sequence[Node],
-    gain: Gain,
+    gain: RewardOf,
     maximise: bool,
     groups: Quotient | None,
     options: CheckOptions,
@@ -77,42 +76,41 @@ def _built(
 ) -> ChoiceOperator:
     """Return the operator of a system in the form that the engine asks for."""
     # Imported here: chains start quicker without.
-    from hybrid.operators.device_choice_rows import DeviceRows, device_rows
-    from hybrid.operators.device_choices import DeviceChoices, choices_in_one_pass
-    from hybrid.operators.explicit_choices import ExplicitChoices
+    from hybrid.operators.device_choices import DeviceChoices, fused_choices
+    from hybrid.operators.eligibility import why_ineligible
+    from hybrid.operators.explicit_choices import DeviceRows, ExplicitChoices, device_rows
     from hybrid.operators.hybrid_choices import hybrid_choices
-    from hybrid.operators.refusal import refuse_device
 
-    slack, size = choice_slack(model), unknown.size
-    stopping = [] if stop is None else [Offer(len(model.layers), None, None, stop, None)]
+    problem = ChoiceProblem(unknown.size, maximise, groups, choice_slack(model))
+    stopping = [] if stop is None else [LayerChoices(len(model.layers), None, None, stop, None)]
     if options.engine == "explicit":
-        offers = offers_of(model, unknown, allowed, gain, maximise) + stopping
+        layer_choices = layer_choices_of(model, unknown, allowed, gain, maximise) + stopping
         written: DeviceRows | ExplicitChoices
-        if options.matrix_backend() == "gpu":
-            written = device_rows(offers, size, maximise, groups, slack)
+        if options.matrix_backend().name == "gpu":
+            written = device_rows(layer_choices, problem)
         else:
-            written = ExplicitChoices(offers, size, maximise, groups, slack)
-        written.backend_reason = options.host_reason() or written.backend_reason
+            written = ExplicitChoices(layer_choices, problem)
+        written.backend_reason = options.matrix_backend().reason
         return written
-    refusal = refuse_device(options, size)
-    if refusal is None:
-        offers = offers_of(model, unknown, allowed, gain, maximise, whole=True) + stopping
-        found = choices_in_one_pass(offers, size, maximise, groups, slack, options)
+    refusal = why_ineligible(options, problem.size)
+    if refusal is None and options.representation == "row-types":
+        layer_choices = layer_choices_of(model, unknown, allowed, gain, maximise, whole=True) + stopping
+        found = fused_choices(layer_choices, problem, options)
         if isinstance(found, DeviceChoices):
             return found
         refusal = found
-    offers = offers_of(model, unknown, allowed, gain, maximise) + stopping
-    return hybrid_choices(offers, size, maximise, groups, slack, options, refusal)
+    layer_choices = layer_choices_of(model, unknown, allowed, gain, maximise) + stopping
+    return hybrid_choices(layer_choices, problem, options, refusal)
 
 
 def solve_choices(
-    system: ChoiceOperator, ceiling: float | None, options: CheckOptions, work: Work, what: str
+    system: ChoiceOperator, upper_bound: float | None, options: CheckOptions, work: Work, what: str
 ) -> StateValues:
     """Solve ``x = opt over i of (A_i x + b_i)``.
 
     Parameters
     ----------
-    ceiling : float, optional
+    upper_bound : float, optional
         A bound on all values known beforehand.
 
     Returns
@@ -139,7 +137,7 @@ def solve_choices(
     sound: Interval | Optimistic = (
         Interval(options.criterion) if options.method == "interval" else Optimistic(options.criterion)
     )
-    found = sound.bounds(system, ceiling, work.progress)
+    found = sound.bounds(system, upper_bound, work.progress)
     _note(work, sound.name, BOUND_VECTORS, system, found.iterations, found.seconds)
     work.accept(what, found)
     return StateValues(found.values, found.lower, found.upper)
@@ -211,5 +209,5 @@ def _note(
 ) -> None:
     """Add one run of iterations to the account; bytes are sums over the layers."""
     base = 8 * vectors * system.size + system.operand_bytes
-    work.synchronisations += system.space.looks
+    work.synchronisations += system.space.synchronisations
     work.note(method, system, iterations, seconds, base)

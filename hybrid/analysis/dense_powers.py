@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.explicit.matrix import ExplicitMatrix
-from hybrid.operators.inject import HybridMatrix, inject
-
-__all__ = ["FEWEST_STEPS", "MOST_STATES", "Leaps", "dense_leaps", "leaps_pay"]
+from hybrid.explicit.operators import ExplicitOperator
+from hybrid.operators.hybrid_matrix import HybridMatrix
+from hybrid.operators.inject import inject
 
 Vector = NDArray[np.float64]
 
@@ -25,7 +24,7 @@ FEWEST_STEPS = 20_000
 _PRECISE = 1e-18  # an extended format whose unit lies below this makes the products' errors vanish
 
 
-def leaps_pay(states: int, steps: int) -> bool:
+def dense_powers_pay(states: int, steps: int) -> bool:
     """Return whether a chain is small enough, and the way long enough, for powers of a dense matrix.
 
     Never where extended precision is that of doubles.
@@ -34,7 +33,7 @@ def leaps_pay(states: int, steps: int) -> bool:
     return precise and 0 < states <= MOST_STATES and steps >= FEWEST_STEPS
 
 
-class Leaps:
+class DensePowers:
     """Repetitions of ``x -> A x + c``.
 
     Parameters
@@ -105,14 +104,14 @@ class Leaps:
         return x[:size].astype(np.float64)
 
 
-def dense_leaps(
-    matrix: HybridMatrix | ExplicitMatrix, divisor: Vector, rate: float | None, b: Vector | None
-) -> Leaps:
+def dense_powers(
+    matrix: HybridMatrix | ExplicitOperator, divisor: Vector, rate: float | None, b: Vector | None
+) -> DensePowers:
     """Return the steps ``(M x + b) / divisor``, or uniformised ``x + (M x + b - divisor * x) / rate``.
 
     Parameters
     ----------
-    matrix : HybridMatrix or ExplicitMatrix
+    matrix : HybridMatrix or ExplicitOperator
         M, of few rows.
     divisor : ndarray of float64, shape (n,)
     rate : float, optional
@@ -132,8 +131,8 @@ def dense_leaps(
         a[:, column] = plain.multiply(unit)
     c = np.zeros(size, dtype=np.longdouble) if b is None else b.astype(np.longdouble)
     if rate is None:
-        return Leaps(a / divisor[:, None], c / divisor)
+        return DensePowers(a / divisor[:, None], c / divisor)
     loops = 1 - divisor / np.longdouble(rate)
     a /= np.longdouble(rate)
     a[np.diag_indices(size)] += loops
-    return Leaps(a, c / np.longdouble(rate))
+    return DensePowers(a, c / np.longdouble(rate))

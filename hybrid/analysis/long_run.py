@@ -13,14 +13,12 @@ from hybrid.operators.rounding import row_entries, step_slack
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
-from hybrid.solvers.enclosure import NEGLIGIBLE, TINY, underflow_of
+from hybrid.solvers.bounded_solution import NEGLIGIBLE, TINY, underflow_of
 from mtbdd.graph.prob01 import bottom_components
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.rewards import enclosed_rewards
 from mtbdd.states import StateIndex, index_states
-
-__all__ = ["steady_probabilities", "steady_rewards"]
 
 Vector = NDArray[np.float64]
 Gains = tuple[float, float, float]  # value, lower, upper
@@ -84,7 +82,7 @@ def _average(
     model: SymbolicModel, index: StateIndex, rewards: Vector, options: CheckOptions, work: Work, what: str
 ) -> Gains:
     """Return one component's average, without bounds (NaN) if the method chosen gives none."""
-    method = options.gain()
+    method = options.average_reward()
     if method is not None:
         return solve_gain(model, index, rewards, method, options, work, what)
     distribution = solve_stationary(model, index, options, work, what)
@@ -117,7 +115,7 @@ def _over_components(
     maybe, entered = index_states(model.manager, maybe_states), index_states(model.manager, bottom)
     member, unknown = model.indicator(bottom), model.indicator(maybe_states)
     flow = _Flow(model, maybe, entered, options)
-    ceiling = float(np.abs(inside[0]).max())
+    upper_bound = float(np.abs(inside[0]).max())
 
     def solved(numbers: Vector, upward: bool) -> StateValues:
         # Gains and losses are parted before they meet in a state, where they would cancel.
@@ -125,13 +123,13 @@ def _over_components(
         losses = _apart_from_zero(np.maximum(-numbers[member], 0.0), not upward)
         lost = flow.of(losses, not upward) if bool(losses.any()) else None
         what = "probabilities of bottom components"
-        return solve_linear(model, maybe, b, ceiling, options, work, what, lost)
+        return solve_linear(model, maybe, b, upper_bound, options, work, what, lost)
 
-    if options.enclosing() is None or (exact and flow.is_far(np.abs(inside[0][member]))):
+    if options.bounding_method() is None or (exact and flow.is_far(np.abs(inside[0][member]))):
         once = solved(inside[0], True)
         inside[:, unknown] = once.values, once.lower, once.upper
     else:
-        ceiling = max(float(np.abs(inside).max()), TINY)
+        upper_bound = max(float(np.abs(inside).max()), TINY)
         low, high = solved(inside[1], False), solved(inside[2], True)
         inside[:, unknown] = 0.5 * (low.lower + high.upper), low.lower, high.upper
     return StateValues(*inside)

@@ -24,8 +24,6 @@ from mtbdd.model import SymbolicModel
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker
 
-__all__ = ["maximises", "operator_values"]
-
 
 def operator_values(
     model: SymbolicModel,

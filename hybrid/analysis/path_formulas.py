@@ -27,8 +27,6 @@ from mtbdd.model import SymbolicModel
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker
 
-__all__ = ["has_path", "path_probabilities", "refuse_ltl", "until_form"]
-
 _STATE_OPERATORS = (Probability, SteadyState, Reward, Filter)
 
 

@@ -19,12 +19,10 @@ from numpy.typing import NDArray
 from hybrid.analysis.predecessor_lists import PredecessorLists, predecessor_lists
 from mtbdd.graph import prob01 as graph
 from mtbdd.graph.components import EndComponents, MaximalEndComponent, model_end_components
-from mtbdd.graph.predecessors import withdraw_choices
+from mtbdd.graph.predecessors import remove_choices
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import states_from
-
-__all__ = ["decided_states", "end_components", "prob0a", "prob0e", "prob1a", "prob1e", "staying_states"]
 
 Mask = NDArray[np.bool_]
 Words = NDArray[Any]
@@ -122,7 +120,7 @@ def staying_states(model: SymbolicModel, within: Node, allowed: Sequence[Node] |
 
     Notes
     -----
-    Time: O(states + transitions), or that of :func:`mtbdd.graph.predecessors.withdraw_choices`.
+    Time: O(states + transitions), or that of :func:`mtbdd.graph.predecessors.remove_choices`.
     """
     manager = model.manager
     lists = predecessor_lists(model)
@@ -137,7 +135,7 @@ def staying_states(model: SymbolicModel, within: Node, allowed: Sequence[Node] |
     if not model.is_mdp:
         return within
     choices = [own.enabled for own in model.layers] if allowed is None else list(allowed)
-    lost, _ = withdraw_choices(model, outside | (within & ~manager.disjunction(choices)), choices)
+    lost, _ = remove_choices(model, outside | (within & ~manager.disjunction(choices)), choices)
     return within & ~lost
 
 

@@ -23,8 +23,6 @@ from mtbdd.model import SymbolicModel
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.states import StateIndex
 
-__all__ = ["PredecessorLists", "list_predecessors", "predecessor_lists"]
-
 Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
 

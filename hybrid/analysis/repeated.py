@@ -11,8 +11,6 @@ from mtbdd.language.syntax import Expression
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 
-__all__ = ["repeated_form", "repeated_probabilities", "repeated_target"]
-
 
 def repeated_form(path: Path) -> tuple[Expression, bool] | None:
     """Return the formula below ``G F`` or ``F G`` without bounds, and whether it is the latter; or None."""

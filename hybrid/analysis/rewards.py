@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.choice_rewards import (
     choice_rewards,
-    free_ends,
     greatest_totals,
     reward_operator,
     reward_system,
     reward_units,
+    zero_reward_mecs,
 )
 from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
 from hybrid.analysis.precomputation import end_components
 from hybrid.analysis.systems import solve_linear
-from hybrid.operators.offers import group_states, leaving_choices
+from hybrid.operators.layer_choices import group_states, leaving_choices
 from hybrid.operators.rounding import scaled_bounds
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
@@ -31,8 +31,6 @@ from mtbdd.states import index_states, states_from
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker
-
-__all__ = ["reachability_rewards", "total_rewards"]
 
 Vector = NDArray[np.float64]
 
@@ -132,7 +130,7 @@ def total_rewards(
     if not model.is_mdp:
         return _total_on_chain(model, structure, options, work)
     if not maximise:
-        target = free_ends(model, structure)
+        target = zero_reward_mecs(model, structure)
         return reachability_rewards(model, structure, target, False, options, work)
     infinite, unknown_states = greatest_totals(model, structure)
     known = np.where(model.indicator(infinite), np.inf, 0.0)

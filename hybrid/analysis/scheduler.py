@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels.ragged import pointers
+from gpu_kernels.csr import CsrArrays
 from hybrid.analysis.precomputation import prob0e
 from hybrid.core.lists import concatenated_ranges
-from hybrid.explicit.csr import CsrArrays, index_types
+from hybrid.explicit.choice_rows import LayerRows, merge_layers
 from hybrid.explicit.extract import explicit_matrix
 from hybrid.run.state_values import StateValues
 from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator
@@ -27,8 +27,6 @@ from mtbdd.graph.components import EndComponents
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import StateIndex, states_from
-
-__all__ = ["Scheduler", "SchedulerMaker"]
 
 _PART = 1 << 14  # states written together
 
@@ -73,22 +71,15 @@ class Scheduler:
         MemoryError
             If there is no room to write a layer out.
         """
-        n = self.model.n_states
-        used = np.unique(self.layers).tolist()
-        matrices = {k: explicit_matrix(self.model.layer_transitions(k)) for k in used}
-        counts = np.zeros(n, np.int64)
-        for k, matrix in matrices.items():
-            rows = self.layers == k
-            counts[rows] = np.diff(matrix.row_starts)[rows]
-        starts = pointers(np, counts)
-        place, column = index_types(n, int(starts[-1]))
-        columns, values = np.empty(int(starts[-1]), column), np.empty(int(starts[-1]))
-        for k, matrix in matrices.items():
+        n, layers = self.model.n_states, []
+        for k in np.unique(self.layers).tolist():
+            matrix = explicit_matrix(self.model.layer_transitions(k))
             chosen = np.flatnonzero(self.layers == k)
-            where = concatenated_ranges(starts[chosen], counts[chosen])
-            source = concatenated_ranges(matrix.row_starts[chosen].astype(np.int64), counts[chosen])
-            columns[where], values[where] = matrix.columns[source], matrix.values[source]
-        return CsrArrays((n, n), starts.astype(place), columns, values)
+            lengths = np.diff(matrix.row_starts)[chosen]
+            source = concatenated_ranges(matrix.row_starts[chosen], lengths)
+            layers.append(LayerRows(k, chosen, lengths, matrix.columns[source], matrix.values[source]))
+        rows = merge_layers(layers, n)
+        return CsrArrays((n, n), rows.offsets, rows.columns, rows.values)
 
     def write(self, path: str | Path) -> None:
         """Write a table as CSV: the state's variables, its action (empty if unlabelled), and the layer.

@@ -7,17 +7,18 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.cpu.csr import CsrMatrix
+from hybrid.cpu.csr import csr_of
 from hybrid.errors import NotConvergedError
-from hybrid.explicit.matrix import ExplicitMatrix, write_out
-from hybrid.operators.inject import HybridMatrix, inject
+from hybrid.explicit.operators import ExplicitOperator, write_out
+from hybrid.operators.hybrid_matrix import HybridMatrix
+from hybrid.operators.inject import inject
 from hybrid.operators.rounding import row_entries, step_slack
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
-from hybrid.solvers import Gain, Status
+from hybrid.solvers import AverageReward, Status
 from hybrid.solvers.base import Clock, Method, Solution
-from hybrid.solvers.enclosure import UNIT, EnclosingMethod, Enclosure
+from hybrid.solvers.bounded_solution import UNIT, BoundedSolution, BoundingMethod
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.topological import Topological
 from mtbdd.memory import require_memory
@@ -25,17 +26,8 @@ from mtbdd.model import SymbolicModel
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.states import StateIndex
 
-__all__ = [
-    "flow_into",
-    "injected",
-    "leaving_rates",
-    "solve_gain",
-    "solve_linear",
-    "solve_stationary",
-]
-
 Vector = NDArray[np.float64]
-Matrix = HybridMatrix | ExplicitMatrix
+Matrix = HybridMatrix | ExplicitOperator
 
 _HOST_VECTORS = 3
 """Diagonal, right-hand side and solution; they are on the host whatever the backend."""
@@ -54,14 +46,12 @@ def injected(matrix: OffsetMTBDD, options: CheckOptions) -> Matrix:
         f"a system of {matrix.n_rows} equations, with {_HOST_VECTORS} vectors at least,",
         "choose smaller constants",
     )
-    host = options.host_reason()
+    backend = options.matrix_backend()
     if options.engine == "explicit":
-        written = write_out(matrix, options.matrix_backend(), options.storage)
-        written.backend_reason = host or written.backend_reason
+        written = write_out(matrix, backend.name, options.storage)
+        written.backend_reason = backend.reason
         return written
-    operator = inject(matrix, level=options.level, backend=options.matrix_backend())
-    operator.backend_reason = host or operator.backend_reason
-    return operator.prepare()
+    return inject(matrix, options.level, backend, representation=options.representation).prepare()
 
 
 def flow_into(
@@ -99,7 +89,9 @@ def leaving_rates(model: SymbolicModel, within: StateIndex, options: CheckOption
         return rates
     loops = model.self_loops(within)
     if bool((loops > 0.5 * rates).any()):
-        return injected(model.submatrix(within, model.index, diagonal=False), options).row_sums()
+        matrix = injected(model.submatrix(within, model.index, diagonal=False), options)
+        others = matrix.row_sums()
+        return others
     rates -= loops
     return rates
 
@@ -108,7 +100,7 @@ def solve_linear(
     model: SymbolicModel,
     maybe: StateIndex,
     b: Vector,
-    ceiling: float | None,
+    upper_bound: float | None,
     options: CheckOptions,
     work: Work,
     what: str,
@@ -124,7 +116,7 @@ def solve_linear(
     maybe : StateIndex
     b : ndarray of float64, shape (maybe.size,)
         Right-hand side, scaled by the exit rate like the rows; of any sign.
-    ceiling : float, optional
+    upper_bound : float, optional
         A bound on x known beforehand, and on the parts of it that gains and losses make.
     losses : ndarray of float64, shape (maybe.size,), optional
         Not negative, taken from b, which is not negative either: where both are sums, what cancels in their
@@ -143,7 +135,7 @@ def solve_linear(
     """
     matrix = injected(model.submatrix(maybe, maybe, diagonal=False), options)
     diagonal = leaving_rates(model, maybe, options)
-    method: EnclosingMethod | None = options.enclosing()
+    method: BoundingMethod | None = options.bounding_method()
     if method is None:
         solver = options.solver(steady=False)
         right = b if losses is None else b - losses
@@ -154,12 +146,13 @@ def solve_linear(
         work.estimate(_next_change(matrix, diagonal, right, solution.values))
         none = np.broadcast_to(np.float64(np.nan), b.shape)
         return StateValues(solution.values, none, none)
-    if isinstance(matrix, CsrMatrix) and options.method == "auto":
-        method = Topological.where_it_pays(matrix, options.criterion) or method
+    rows = csr_of(matrix)
+    if rows is not None and options.method == "auto":
+        method = Topological.where_it_pays(rows, options.criterion) or method
     slack = step_slack(matrix, row_entries(model.transitions)) + units * UNIT
 
-    def enclose(right: Vector) -> Enclosure:
-        found = method.solve(matrix, diagonal, right, slack, ceiling, work.progress)
+    def enclose(right: Vector) -> BoundedSolution:
+        found = method.solve(matrix, diagonal, right, slack, upper_bound, work.progress)
         _note(work, method, matrix, found.iterations, found.seconds)
         work.accept(what, found)
         return found
@@ -182,7 +175,7 @@ def solve_gain(
     model: SymbolicModel,
     component: StateIndex,
     rewards: Vector,
-    method: Gain,
+    method: AverageReward,
     options: CheckOptions,
     work: Work,
     what: str,
@@ -259,5 +252,6 @@ def _next_change(matrix: Matrix, diagonal: Vector, b: Vector | None, x: Vector) 
 
 def _note(work: Work, method: Method, matrix: Matrix, iterations: int, seconds: float) -> None:
     """Add one run of a method's iterations to the account, with the vectors that it held."""
-    vectors = method.vectors + (matrix.spare_vectors if isinstance(matrix, CsrMatrix) else 0)
+    rows = csr_of(matrix)
+    vectors = method.vectors + (0 if rows is None else rows.spare_vectors)
     work.note(method.name, matrix, iterations, seconds, 8 * vectors * matrix.shape[0])

@@ -21,21 +21,21 @@ graph tells, by steps of zeros and ones.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.dense_powers import FEWEST_STEPS, Leaps, dense_leaps, leaps_pay
+from hybrid.analysis.dense_powers import FEWEST_STEPS, DensePowers, dense_powers, dense_powers_pay
 from hybrid.analysis.systems import injected, leaving_rates
+from hybrid.analysis.transient_errors import Course, StepErrors
 from hybrid.errors import NotConvergedError
 from hybrid.operators.rounding import far_from_underflow, row_entries, step_slack, widened
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
 from hybrid.solvers.base import Clock, Status
-from hybrid.solvers.enclosure import UNIT, positive_after, underflow_of
+from hybrid.solvers.bounded_solution import UNIT, positive_after, underflow_of
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.poisson import poisson_weights
 from hybrid.solvers.workspace import Array, Pair
@@ -43,8 +43,6 @@ from mtbdd.language.syntax import ModelType
 from mtbdd.model import SymbolicModel
 from mtbdd.offset import SCALED_UNITS
 from mtbdd.states import StateIndex
-
-__all__ = ["Evolution"]
 
 Vector = NDArray[np.float64]
 
@@ -56,33 +54,7 @@ _TRUNCATED = 0.25  # share of epsilon that truncation may cost
 _VECTORS = 5  # two iterates, the sum, and the operands of the steps
 
 
-@dataclass
-class _Course:
-    """What running has cost in accuracy so far.
-
-    Attributes
-    ----------
-    steps : int
-        Steps accounted for, those left out among them.
-    terms : int
-        Weighted values added up.
-    left_out : float
-        Bound on the absolute error of steps not made.
-    rest : float
-        Sum of the weights left out.
-    made : int or None
-        Steps made before the others were left out, where values only rise: what follows makes no lower bound
-        worse.
-    """
-
-    steps: int = 0
-    terms: int = 0
-    left_out: float = 0.0
-    rest: float = 0.0
-    made: int | None = None
-
-
-class Evolution:
+class TransientAnalysis:
     """Steps of a chain within a set of states.
 
     Parameters
@@ -115,8 +87,7 @@ class Evolution:
         self._least_bound = 0.0 if b is None else 1.0
         self._b = b
         entries = row_entries(model.transitions)
-        self._slack = step_slack(self._matrix, 4)
-        self._absolute = self._slack
+        slack = absolute = step_slack(self._matrix, 4)
         if self.continuous:
             rates = leaving_rates(model, within, options)
             self.rate = _ABOVE * float(rates.max(initial=0.0))
@@ -126,33 +97,33 @@ class Evolution:
             # The rounding errors of exit rates, of 1 / q and of their products count most where little of a
             # state's own value is kept. Fused multiply-adds make fewer.
             exit_error = (entries + model.entry_units - SCALED_UNITS + 6) * UNIT
-            self._slack += exit_error * _ABOVE / (_ABOVE - 1.0)
-            self._absolute += exit_error
+            slack += exit_error * _ABOVE / (_ABOVE - 1.0)
+            absolute += exit_error
             # A time that is no double changes the weights by a unit a step in all, and each by two or so.
-            self._slack += 3 * UNIT
-            self._absolute += UNIT
+            slack += 3 * UNIT
+            absolute += UNIT
         else:
             self.rate = 1.0
             totals = model.exit_rates(within)
             near = bool((np.abs(totals - 1.0) <= 8.0 * UNIT).all())
             self._divisor = np.ones(within.size) if near else totals
             self._steps = self._space.system(self._divisor, b).relaxation()
-            self._slack += (entries + 8) * UNIT
-            self._absolute = self._slack
+            slack += (entries + 8) * UNIT
+            absolute = slack
         self._most = self.rate if self.continuous else float(self._divisor.max(initial=1.0))
-        self._underflow = underflow_of(np.array([self._most or 1.0]), self._slack)
+        self._errors = StepErrors(slack, absolute, underflow_of(np.array([self._most or 1.0]), slack))
 
     # ------------------------------------------------------------------ runs
 
     def after_steps(self, start: Vector, steps: int) -> StateValues:
         """Return the values a number of steps before those of `start`, not negative."""
-        course, clock = _Course(steps=steps), Clock(self._work.progress)
+        course, clock = Course(steps=steps), Clock(self._work.progress)
         leaps = self._leaps(start, steps)
         if leaps is not None:
             x = leaps.after(start, steps)
             self._account(leaps.products, clock.seconds)
             positive = leaps.positive_after(start, steps)
-            return self._bounds(x, course, max(float(start.max()), float(x.max())), positive=positive)
+            return self._errors.bounds(x, course, max(float(start.max()), float(x.max())), positive=positive)
         space, pair, made, looked = self._space, self._vectors(start), 0, 0
         while made < steps:
             count = min(space.stride, steps - made)
@@ -170,7 +141,7 @@ class Evolution:
         self._account(made, clock.seconds)
         x = space.to_host(pair[made % 2])
         greatest = max(float(start.max(initial=0)), float(x.max(initial=0)))
-        return self._bounds(x, course, greatest, positive=self._positive_after(x, start, steps, made))
+        return self._errors.bounds(x, course, greatest, positive=self._positive_after(x, start, steps, made))
 
     def after_time(self, start: Vector, time: float) -> StateValues:
         """Return the values a length of time before those of `start`, not negative; for a CTMC."""
@@ -178,7 +149,7 @@ class Evolution:
         tail = poisson.left_tail + poisson.right_tail
         result, course, greatest = self._weighted(start, poisson.left, poisson.weights)
         missing = (tail + course.rest) * greatest
-        return self._bounds(result, course, greatest, missing, poisson.slack + 2 * tail)
+        return self._errors.bounds(result, course, greatest, missing, poisson.slack + 2 * tail)
 
     def integral(self, rewards: Vector, time: float) -> StateValues:
         """Return what `rewards` per unit of time, not negative, add up to over a time; for a CTMC."""
@@ -196,24 +167,28 @@ class Evolution:
             result = result + leaps.added_up(rewards, poisson.left) / self.rate
             course.terms += 2
         tail = poisson.left_tail + poisson.right_tail
-        missing = greatest * (poisson.left_tail * poisson.left + poisson.excess) / self.rate
+        # Every P(N > k) up to the right end lacks the right tail, and those beyond it are missing.
+        tails = poisson.left_tail * poisson.left + poisson.right_tail * (poisson.right + 1) + poisson.excess
+        missing = greatest * tails / self.rate
         missing += greatest * course.rest
         # Weights next to underflow are off by no more than this.
         course.left_out = course.left_out * time + (course.terms + 1) * 2.0**-1022 * greatest
-        return self._bounds(result, course, greatest * time, missing, poisson.slack + 2 * tail, scale=time)
+        return self._errors.bounds(
+            result, course, greatest * time, missing, poisson.slack + 2 * tail, scale=time
+        )
 
     # ------------------------------------------------------------------ steps
 
-    def _leaps(self, start: Vector, steps: int) -> Leaps | None:
+    def _leaps(self, start: Vector, steps: int) -> DensePowers | None:
         """Return the steps as powers of a dense matrix where that pays: not if values settle before long."""
         size = self._matrix.shape[0]
-        if not leaps_pay(size, steps):
+        if not dense_powers_pay(size, steps):
             return None
-        leaps = dense_leaps(self._matrix, self._divisor, self.rate if self.continuous else None, self._b)
+        leaps = dense_powers(self._matrix, self._divisor, self.rate if self.continuous else None, self._b)
         x = leaps.after(start, FEWEST_STEPS // 2)
         change = float(np.abs(leaps.after(x, 1) - x).max())
         there = self._space.vector(x)
-        return None if self._may_stop(there, change, steps - FEWEST_STEPS // 2, _Course()) else leaps
+        return None if self._may_stop(there, change, steps - FEWEST_STEPS // 2, Course()) else leaps
 
     def _vectors(self, start: Vector) -> Pair:
         """Return the start and room for the value after a step, in the workspace."""
@@ -222,14 +197,14 @@ class Evolution:
 
     def _weighted(
         self, start: Vector, first: int, weights: Vector, flat: float = 0.0
-    ) -> tuple[Vector, _Course, float]:
+    ) -> tuple[Vector, Course, float]:
         """Return the sum of ``weights[k] * x_{first + k}`` and of `flat` times all x before, with its course.
 
         The last number returned is the greatest value met.
         """
         space, clock = self._space, Clock(self._work.progress)
         last = first + weights.size - 1
-        course = _Course(steps=last, terms=last + 1 if flat else weights.size)
+        course = Course(steps=last, terms=last + 1 if flat else weights.size)
         pair, result = self._vectors(start), space.xp.zeros(start.size)
         greatest = max(float(start.max(initial=0.0)), self._least_bound)
         rest = np.append(np.cumsum(weights[::-1])[::-1], 0.0)
@@ -279,14 +254,15 @@ class Evolution:
         least = self._space.read(self._space.extremes(result)[0])[0] if result.size else 0.0
         return _TRUNCATED * self._criterion.epsilon * least
 
-    def _may_stop(self, x: Array, change: float, remaining: int, course: _Course) -> bool:
+    def _may_stop(self, x: Array, change: float, remaining: int, course: Course) -> bool:
         """Return whether the steps still to come may be left out, and note the error if so."""
         if remaining == 0:
             return False
         error = remaining * change
-        if change > 0.0:
+        # The least doubles need not become zero, but they change by less than what underflow costs anyway.
+        if change > self._errors.underflow:
             # Less than the rounding errors of the steps, made or not, is negligible, too.
-            limit = max(_NEGLIGIBLE * self._criterion.epsilon, remaining * self._absolute)
+            limit = max(_NEGLIGIBLE * self._criterion.epsilon, remaining * self._errors.absolute)
             (most,) = self._space.read(x.max())
             if error > limit * most:
                 return False
@@ -296,66 +272,6 @@ class Evolution:
                     return False
         course.left_out = error
         return True
-
-    # ------------------------------------------------------------------ bounds
-
-    def _bounds(
-        self,
-        x: Vector,
-        course: _Course,
-        greatest: float,
-        missing: float = 0.0,
-        relative: float = 0.0,
-        positive: NDArray[np.bool_] | None = None,
-        scale: float = 1.0,
-    ) -> StateValues:
-        """Return computed values with their bounds.
-
-        Parameters
-        ----------
-        greatest : float
-            Bound on all values on the way.
-        missing : float
-            Absolute truncation error, which can only have made values too small.
-        relative : float
-            Relative error of the weights.
-        positive : ndarray of bool, optional
-            Where the exact value is positive; elsewhere it is zero.  Default: nothing is known.
-        scale : float
-            Sum of the weights.
-
-        Raises
-        ------
-        NotConvergedError
-            A value is no longer a finite double.
-        """
-        if not bool(np.isfinite(x).all()):
-            raise NotConvergedError("values along a path", Status.DIVERGED, course.steps, math.inf)
-        with np.errstate(over="ignore", invalid="ignore"):
-            each = relative + ((course.terms + 2) * UNIT if course.terms else 0.0)
-            other = (course.steps + course.terms + 2) * self._underflow * max(scale, 1.0)
-            error = self._rounding(x, course.steps, greatest) + (x * each + (course.left_out + other))
-            # Bounds and sums of errors are rounded themselves.
-            below = above = error * (1.0 + 2.0**-40) + x * (2.0 * UNIT)
-            if course.made is not None:
-                error = self._rounding(x, course.made, greatest) + (x * each + other)
-                below = error * (1.0 + 2.0**-40) + x * (2.0 * UNIT)
-            lower = np.maximum(x - below, 0.0)
-            upper = x + above
-            upper += missing * (1.0 + 2.0**-40)
-        if positive is None:
-            return StateValues(x, lower, upper)
-        lower[~positive], upper[~positive] = 0.0, 0.0
-        if not bool(positive.any()):
-            return StateValues.exact(np.zeros(x.size))
-        small = positive & (lower == 0.0)
-        return StateValues(x, lower, upper, small if bool(small.any()) else None)
-
-    def _rounding(self, x: Vector, steps: int, greatest: float) -> Vector:
-        """Return the rounding errors of some steps, shape as x; a little more covers their products."""
-        grown = math.expm1(min(1.01 * steps * self._slack, 700.0))
-        error: Vector = np.minimum(x * grown, 1.01 * steps * self._absolute * greatest)
-        return error
 
     def _positive_after(self, x: Vector, start: Vector, steps: int, made: int) -> NDArray[np.bool_] | None:
         """Return where the exact values after some steps are positive; None if that is not known.
@@ -385,7 +301,7 @@ class Evolution:
         matrix = self._matrix
         base = 8 * _VECTORS * matrix.shape[0]
         method = "uniformisation" if self.continuous else "steps"
-        self._work.synchronisations += self._space.looks
+        self._work.synchronisations += self._space.synchronisations
         self._work.note(method, matrix, steps, seconds, base)
 
 

@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
 from hybrid.analysis.precomputation import decided_states, end_components
 from hybrid.analysis.systems import flow_into, solve_linear
-from hybrid.operators.offers import choice_flow, choice_slack, group_states, leaving_choices
+from hybrid.operators.layer_choices import choice_flow, choice_slack, group_states, leaving_choices
 from hybrid.operators.rounding import ratio_units, row_entries, widened
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
-from hybrid.solvers.choice_operator import ChoiceOperator, Quotient
-from hybrid.solvers.enclosure import UNIT
+from hybrid.solvers.bounded_solution import UNIT
+from hybrid.solvers.choice_operator import ChoiceOperator
+from hybrid.solvers.choice_problem import Quotient
 from mtbdd.graph.components import EndComponents
 from mtbdd.graph.prob01 import prob0, prob1
 from mtbdd.manager import Node
@@ -32,8 +33,6 @@ from mtbdd.states import StateIndex, index_states
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker
-
-__all__ = ["UntilSystem", "next_probabilities", "until_operator", "until_probabilities", "until_system"]
 
 Vector = NDArray[np.float64]
 

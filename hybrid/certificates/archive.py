@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 
 from hybrid.errors import CertificateError
 
-__all__ = ["Certificate", "PartVectors", "digest", "read_certificate", "write_certificate"]
-
 Vector = NDArray[np.float64]
 
 FORMAT, VERSION = "hybrid certificate", 1
@@ -62,7 +60,7 @@ class Certificate:
     property : str
         The property itself.
     property_constants : dict of str to str
-    states : ndarray of int64
+    states : ndarray of int64, shape (states,)
         Numbers of the states, ascending.
     parts : list of PartVectors
         One for every operator, inner ones first.

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from hybrid.certificates.states import States
 from hybrid.certificates.table import Places
 from hybrid.errors import CertificateError
-from mtbdd.language.syntax import Command, ModelSyntax, ModelType, Update
-
-__all__ = ["STRAY", "Commands", "Entries", "joined", "together_of"]
+from mtbdd.language.model_syntax import Command, ModelSyntax, Update
+from mtbdd.language.syntax import ModelType
 
 Ints = NDArray[np.int64]
 

@@ -13,8 +13,6 @@ from hybrid.certificates.sweep import Sweep
 from hybrid.certificates.table import Places
 from hybrid.errors import CertificateError
 
-__all__ = ["Condition", "Mask", "Vector"]
-
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

@@ -14,8 +14,6 @@ from hybrid.certificates.condition import Condition, Mask, Vector
 from hybrid.certificates.table import Places
 from hybrid.errors import NotCertifiableError
 
-__all__ = ["Average", "Next", "Total", "Until"]
-
 
 @dataclass
 class Until(Condition):

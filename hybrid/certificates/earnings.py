@@ -6,9 +6,8 @@ import numpy as np
 
 from hybrid.certificates.table import Places
 from hybrid.certificates.transitions import Transitions
-from mtbdd.language.syntax import ModelType, RewardStructure
-
-__all__ = ["earnings", "state_scale"]
+from mtbdd.language.model_syntax import RewardStructure
+from mtbdd.language.syntax import ModelType
 
 
 def state_scale(transitions: Transitions) -> Places:

@@ -21,9 +21,8 @@ from hybrid.certificates.sweep import Sweep
 from hybrid.certificates.table import Places
 from hybrid.certificates.transitions import Transitions
 from hybrid.errors import CertificateError
-from mtbdd.language.syntax import Expression, LabelReference, RewardStructure
-
-__all__ = ["Finding", "Judge"]
+from mtbdd.language.model_syntax import RewardStructure
+from mtbdd.language.syntax import Expression, LabelReference
 
 Mask = NDArray[np.bool_]
 

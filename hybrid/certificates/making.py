@@ -33,8 +33,6 @@ from mtbdd.language.errors import LanguageError
 from mtbdd.language.syntax import Expression
 from mtbdd.model import SymbolicModel
 
-__all__ = ["CertificateMaker", "Made"]
-
 Ints = NDArray[np.int64]
 
 
@@ -123,7 +121,7 @@ class CertificateMaker:
         wanted: PropertyText,
         progress: Any = None,
     ) -> None:
-        if options.enclosing() is None:
+        if options.bounding_method() is None:
             raise NotCertifiableError(
                 f"the method {options.method} gives no bounds, so that there is nothing to certify: choose "
                 "auto, optimistic or interval"

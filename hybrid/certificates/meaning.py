@@ -13,22 +13,9 @@ from fractions import Fraction
 from typing import Any
 
 from hybrid.errors import NotCertifiableError
-from mtbdd.language.syntax import (
-    Binary,
-    Call,
-    Conditional,
-    Constant,
-    Expression,
-    Formula,
-    Label,
-    LabelReference,
-    Literal,
-    Name,
-    Unary,
-)
+from mtbdd.language.model_syntax import Constant, Formula, Label
+from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
 from mtbdd.language.walk import walk
-
-__all__ = ["Exact", "Meaning", "exact_number"]
 
 Exact = bool | int | Fraction
 

@@ -13,8 +13,6 @@ from hybrid.certificates.condition import Condition
 from hybrid.certificates.conditions import Next
 from hybrid.certificates.solving import slackened
 
-__all__ = ["mended"]
-
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

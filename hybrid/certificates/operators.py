@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from hybrid.properties.tree import Probability, Reward, SteadyState
 from mtbdd.language.syntax import Expression
 
-__all__ = ["NUMBER_FILTERS", "TRUTH_FILTERS", "Operator", "Question"]
-
 NUMBER_FILTERS = ("min", "max", "range", "avg", "sum", "state")
 TRUTH_FILTERS = ("forall", "exists", "count", "state")
 

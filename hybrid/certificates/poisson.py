@@ -20,8 +20,6 @@ from hybrid.certificates.conditions import Average
 from hybrid.certificates.mending import mended
 from hybrid.solvers.base import Criterion
 
-__all__ = ["averages"]
-
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

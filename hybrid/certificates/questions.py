@@ -18,20 +18,9 @@ from hybrid.properties.tree import (
     Reward,
     SteadyState,
 )
-from mtbdd.language.syntax import (
-    Binary,
-    Expression,
-    LabelReference,
-    Literal,
-    ModelType,
-    Name,
-    RewardStructure,
-    Unary,
-)
+from mtbdd.language.model_syntax import RewardStructure
+from mtbdd.language.syntax import Binary, Expression, LabelReference, Literal, ModelType, Name, Unary
 from mtbdd.language.walk import children, walk
-
-__all__ = ["ask"]
-
 
 _STATE_OPERATORS = (Probability, SteadyState, Reward, Filter)
 _CONNECTIVES = ("&", "|", "=>", "<=>")

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from hybrid.certificates.transitions import Transitions
 
-__all__ = ["Search"]
-
 Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 

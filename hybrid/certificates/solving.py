@@ -17,8 +17,6 @@ from scipy.sparse.linalg import splu
 
 from hybrid.certificates.condition import Condition
 
-__all__ = ["slackened"]
-
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

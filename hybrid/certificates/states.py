@@ -16,17 +16,8 @@ from numpy.typing import NDArray
 from hybrid.certificates.meaning import Exact, Meaning
 from hybrid.certificates.table import Places, RationalTable, distinct_keys
 from hybrid.errors import CertificateError, NotCertifiableError
-from mtbdd.language.syntax import (
-    Binary,
-    Expression,
-    LabelReference,
-    Literal,
-    Name,
-    ResolvedVariable,
-    Unary,
-)
-
-__all__ = ["MOST_NUMBER", "States", "count_valuations", "initial_numbers"]
+from mtbdd.language.model_syntax import ResolvedVariable
+from mtbdd.language.syntax import Binary, Expression, LabelReference, Literal, Name, Unary
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

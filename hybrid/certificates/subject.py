@@ -20,10 +20,8 @@ from hybrid.errors import NotCertifiableError
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.properties.tree import Property
 from mtbdd.language import parse_model, resolve
+from mtbdd.language.model_syntax import ModelSyntax, ResolvedModel
 from mtbdd.language.sources import read_source
-from mtbdd.language.syntax import ModelSyntax, ResolvedModel
-
-__all__ = ["PropertyText", "Subject", "number_text"]
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from hybrid.certificates.table import Places
 from hybrid.certificates.transitions import Transitions
 
-__all__ = ["Sweep"]
-
 Vector = NDArray[np.float64]
 Signs = NDArray[np.int8]
 

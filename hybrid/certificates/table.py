@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from hybrid.errors import NotCertifiableError
 
-__all__ = ["Places", "RationalTable", "distinct_keys"]
-
 Places = NDArray[np.int32]
 Ints = NDArray[np.int64]
 

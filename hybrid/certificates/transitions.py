@@ -16,9 +16,8 @@ from hybrid.certificates.commands import STRAY, Commands, Entries, joined, toget
 from hybrid.certificates.states import States
 from hybrid.certificates.table import Places
 from hybrid.errors import CertificateError, NotCertifiableError
-from mtbdd.language.syntax import Command, ModelSyntax, ModelType
-
-__all__ = ["Transitions", "expand"]
+from mtbdd.language.model_syntax import Command, ModelSyntax
+from mtbdd.language.syntax import ModelType
 
 Ints = NDArray[np.int64]
 
@@ -46,10 +45,10 @@ class Transitions:
         transitions of a choice may enter one state.
     total : ndarray of int32, shape (choices,)
         Places of the sum of a choice's weights.
-    exits : dict of (str or None) to ndarray of int32
+    exits : dict of (str or None) to ndarray of int32, shape (states,)
         In a chain: for every action (None: unlabelled) the places of its total weight by state.
     actions : tuple of str
-    initial : ndarray of int64
+    initial : ndarray of int64, shape (initial states,)
     deadlocks : ndarray of bool, shape (states,)
     """
 
@@ -81,7 +80,7 @@ def expand(syntax: ModelSyntax, states: States, initial: Ints) -> Transitions:
     syntax : ModelSyntax
         Checked before; without a system block.
     states : States
-    initial : ndarray of int64
+    initial : ndarray of int64, shape (initial states,)
         The numbers of the initial states.
 
     Raises

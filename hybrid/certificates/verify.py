@@ -19,8 +19,6 @@ from hybrid.errors import CertificateError, NotCertifiableError
 from hybrid.properties.tree import Property
 from mtbdd.language.errors import LanguageError
 
-__all__ = ["Verified", "verify"]
-
 _NUMBER = re.compile(r"-?[0-9]+(/0*[1-9][0-9]*)?")
 
 

@@ -1,1 +1,1 @@
-"""Checking properties: graph sets first, then linear systems on the hybrid matrix."""
+"""Checking properties: from the formula tree to values of states, filters and answers."""

@@ -13,8 +13,6 @@ from hybrid.run.work import Work
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import Scheduler
 
-__all__ = ["Answer", "json_number"]
-
 
 @dataclass(frozen=True)
 class Answer:

@@ -16,8 +16,6 @@ from hybrid.core.directed_rounding import GREATEST, Directed, added, divided, mu
 from hybrid.run.state_values import StateTruth, StateValues
 from mtbdd.language.rounded import doubles_around
 
-__all__ = ["apply_arithmetic", "apply_call", "choose", "constant_values", "negate"]
-
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

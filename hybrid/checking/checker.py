@@ -41,15 +41,13 @@ from hybrid.properties.tree import (
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateTruth, StateValues
 from hybrid.run.work import Work
-from hybrid.solvers.enclosure import TINY
+from hybrid.solvers.bounded_solution import TINY
 from mtbdd.budget import BudgetError
 from mtbdd.language.syntax import Expression, Literal
 from mtbdd.model import SymbolicModel
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import Scheduler
-
-__all__ = ["Checker", "UnsupportedError"]
 
 _log = logging.getLogger(__name__)
 
@@ -139,7 +137,7 @@ class Checker(FormulaChecker):
             return self._summary(formula)
         except UnknownError:
             coarse = self.options
-            if coarse.enclosing() is None:
+            if coarse.bounding_method() is None:
                 raise
             from hybrid.exact.formulas import ExactFormulas  # most runs never need it
 
@@ -165,7 +163,11 @@ class Checker(FormulaChecker):
     def _operator(self, formula: Probability | SteadyState | Reward) -> StateValues | StateTruth:
         """Return the values of P, S or R, compared with the operator's bound if it has one."""
         letter = "P" if isinstance(formula, Probability) else "R" if isinstance(formula, Reward) else "S"
+        before, self._unproven = self._unproven, False
         found = self._values(formula, letter)
+        if self._unproven:
+            found = found.without_bounds()
+        self._unproven |= before
         if letter == "R" and bool(np.isnan(self._scope.of_values(found).values).any()):
             raise UnsupportedError(
                 "R: rewards below zero that may be earned for ever need not add up to anything: "

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from hybrid.run.state_values import StateTruth, StateValues
 
-__all__ = ["apply_logic", "compare", "equivalent"]
-
 Mask = NDArray[np.bool_]
 
 _CLOSE = 1e-6  # values without bounds decide nothing that is closer than this, relatively

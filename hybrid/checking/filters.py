@@ -17,8 +17,6 @@ from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import StateIndex
 
-__all__ = ["MAX_LISTED", "Summary", "selected", "summarise"]
-
 MAX_LISTED = 1000
 _TIE = 1e-9  # values this close, relatively, share an extreme when there are no bounds to tell
 

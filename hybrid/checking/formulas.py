@@ -18,16 +18,7 @@ from hybrid.properties.tree import Filter, Path, Probability, Reward, SteadyStat
 from hybrid.run.state_values import StateTruth, StateValues
 from mtbdd.faults import format_state
 from mtbdd.language.errors import EvaluationError, Fault
-from mtbdd.language.syntax import (
-    Binary,
-    Call,
-    Conditional,
-    Expression,
-    LabelReference,
-    Literal,
-    Name,
-    Unary,
-)
+from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
 from mtbdd.language.walk import walk
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
@@ -36,8 +27,6 @@ from mtbdd.states import states_from
 
 if TYPE_CHECKING:
     from hybrid.exact.formulas import ExactFormulas
-
-__all__ = ["FormulaChecker"]
 
 _OPERATORS = (Probability, SteadyState, Reward, Filter, Path)
 _LOGIC = ("&", "|", "=>", "<=>")
@@ -60,7 +49,10 @@ class FormulaChecker(ABC):
 
     @abstractmethod
     def _operator(self, formula: Probability | SteadyState | Reward) -> StateValues | StateTruth:
-        """Return the values of P, S or R in every state, compared with the operator's bound if it has one."""
+        """Return the values of P, S or R in every state, compared with the operator's bound if it has one.
+
+        Sets that only estimates define leave the values without bounds.
+        """
 
     @abstractmethod
     def _decided_exactly(self) -> None:

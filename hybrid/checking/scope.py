@@ -17,8 +17,6 @@ from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import StateIndex, index_states
 
-__all__ = ["Scope"]
-
 
 @dataclass(frozen=True)
 class Scope:

@@ -1,1 +1,1 @@
-"""The command line: `hybrid check | levels | info`."""
+"""The command line: `hybrid check | levels | info | plot-matrix | graph | verify`, a module each."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 
 from hybrid.cli.bounded import add_limits
-
-__all__ = ["parse_arguments"]
+from hybrid.core.representations import REPRESENTATIONS
 
 _METHODS = ("auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic")
 
@@ -163,6 +162,13 @@ def _matrix_options(parser: argparse.ArgumentParser) -> None:
         type=_level,
         metavar="auto|min-memory|min-time|N",
         help="injection level: a policy or the number of variables above it",
+    )
+    parser.add_argument(
+        "--representation",
+        default="row-types",
+        choices=REPRESENTATIONS,
+        help="how a compressed matrix is held: in row types, the engine's own form (default), or in tasks of "
+        "256 rows, the published one",
     )
 
 

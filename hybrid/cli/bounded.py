@@ -23,8 +23,6 @@ from hybrid.cli.journal import Journal
 from mtbdd.budget import Budget, BudgetError, resident_bytes, spending
 from mtbdd.language.limits import Limits, limited
 
-__all__ = ["add_limits", "run_bounded"]
-
 _TICK = 0.1
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _PARENT_DEATH = 1  # PR_SET_PDEATHSIG

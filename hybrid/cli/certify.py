@@ -21,8 +21,6 @@ from mtbdd.model import SymbolicModel
 if TYPE_CHECKING:
     from hybrid.certificates.making import CertificateMaker, Made
 
-__all__ = ["Certifier"]
-
 
 class Certifier:
     """Makes the certificate that a command line asks for.

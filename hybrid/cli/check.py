@@ -33,8 +33,6 @@ from mtbdd.budget import check_budget
 from mtbdd.language import LanguageError, parse_constants
 from mtbdd.model import SymbolicModel
 
-__all__ = ["run"]
-
 _FILE_SUFFIXES = (".props", ".pctl", ".csl", ".prop")
 
 
@@ -50,6 +48,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         options.absolute,
         options.max_iters,
         options.storage,
+        options.representation,
     )
     refuse_overwriting(options)
     combinations = expand_ranges(options.const)
@@ -204,7 +203,7 @@ def _text(answer: Answer) -> str:
     if work.backend is not None:
         form = "" if work.level is None else f" at level {work.level}"
         if work.storage is not None:
-            form = f" written out as {work.storage}"
+            form = f" written out as {work.storage}" if work.level is None else f"{form} in {work.storage}"
         lines.append(
             f"  memory       vectors {bytes_text(work.base_bytes)}, "
             f"matrix {bytes_text(work.representation_bytes)}{form}"

@@ -11,8 +11,6 @@ from typing import TextIO
 
 from hybrid.cli.signals import Signals
 
-__all__ = ["Console", "StreamError"]
-
 _LOGGERS = ("mtbdd", "gpu_kernels", "hybrid")
 """Names under which the packages log the stages of their work."""
 

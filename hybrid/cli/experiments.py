@@ -8,8 +8,6 @@ from itertools import product
 
 from hybrid.errors import OptionError
 
-__all__ = ["expand_ranges"]
-
 _MOST = 100_000  # combinations; more are surely a slip
 _MOST_DIGITS = 400  # a double has fewer in front of the point and behind it
 

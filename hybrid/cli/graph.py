@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,9 +13,8 @@ from gpu_kernels import current_device, device_problem
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.sizes import bytes_text, seconds_text
-from hybrid.core.backend import BackendChoice
 from hybrid.errors import OptionError
-from hybrid.graphs import Decomposition, ModelGraph, decompose, decompose_ends, model_graph
+from hybrid.graphs import Decomposition, ModelGraph, decompose, mec_decomposition, model_graph
 from hybrid.loading import load
 from mtbdd.graph.components import (
     EndComponents,
@@ -25,8 +24,6 @@ from mtbdd.graph.components import (
 )
 from mtbdd.language import parse_constants
 from mtbdd.model import SymbolicModel
-
-__all__ = ["run"]
 
 Record = dict[str, Any]
 
@@ -64,25 +61,32 @@ def run(options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _backend(asked: str) -> BackendChoice:
+class _Place(NamedTuple):
+    """Where a graph is decomposed, and why."""
+
+    name: str
+    reason: str
+
+
+def _backend(asked: str) -> _Place:
     """Resolve auto: the device if there is one, else the CPU."""
     problem = device_problem() if asked in ("auto", "gpu") else None
     if asked == "auto" and problem is None:
-        return BackendChoice("gpu", f"a device is there, {current_device().name}")
+        return _Place("gpu", f"a device is there, {current_device().name}")
     if asked == "auto":
-        return BackendChoice("cpu", f"no GPU: {problem}")
+        return _Place("cpu", f"no GPU: {problem}")
     if problem is not None:
         raise OptionError(f"backend: 'gpu' cannot run here: {problem}; or use 'cpu' or 'symbolic'")
-    return BackendChoice(asked, "asked for")
+    return _Place(asked, "asked for")
 
 
 def _decompose(
     model: SymbolicModel,
-    chosen: BackendChoice,
+    chosen: _Place,
     options: argparse.Namespace,
     wanted: tuple[bool, bool],
     console: Console,
-) -> tuple[BackendChoice, Record]:
+) -> tuple[_Place, Record]:
     """Decompose on a backend; auto goes on on the CPU where the graph does not fit on the device."""
     if chosen.name == "symbolic":
         return chosen, _symbolic(model, *wanted)
@@ -94,7 +98,7 @@ def _decompose(
         # A variant that was asked for by name exists on the device alone.
         if options.backend != "auto" or options.variant != "auto":
             raise
-        chosen = BackendChoice("cpu", f"the device has no room: {error}")
+        chosen = _Place("cpu", f"the device has no room: {error}")
     return chosen, _on_cpu(model, options.variant, *wanted, console)
 
 
@@ -125,7 +129,7 @@ def _on_cpu(model: SymbolicModel, variant: str, with_scc: bool, with_mec: bool, 
     if with_mec:
         console.progress("maximal end components")
         started = time.perf_counter()
-        record["mec"] = _counts(decompose_ends(graph), started)
+        record["mec"] = _counts(mec_decomposition(graph), started)
     return record
 
 
@@ -134,7 +138,7 @@ def _compile(variant: str) -> None:
     index = np.array([0, 1], np.int32)
     graph = ModelGraph(np.zeros(1, np.int32), index, index, np.zeros(1, np.uint8))
     decompose(graph, variant)
-    decompose_ends(graph)
+    mec_decomposition(graph)
 
 
 def _on_gpu(model: SymbolicModel, variant: str, with_scc: bool, with_mec: bool, console: Console) -> Record:
@@ -145,7 +149,7 @@ def _on_gpu(model: SymbolicModel, variant: str, with_scc: bool, with_mec: bool, 
     index = np.array([0, 1, 2], np.int32)
     small = DeviceGraph.of(ModelGraph(np.array([1, 0], np.int32), index, index, np.zeros(2, np.uint8)))
     small.decompose(chosen.scc)
-    small.decompose_ends(chosen)
+    small.mec_decomposition(chosen)
     graph, record = _explicit(model, console)
     console.progress("copying the graph to the device")
     there = DeviceGraph.of(graph)
@@ -156,7 +160,7 @@ def _on_gpu(model: SymbolicModel, variant: str, with_scc: bool, with_mec: bool, 
         record["scc"] = {**_counts(components), "seconds": seconds}
     if with_mec:
         console.progress("maximal end components")
-        ends, seconds = there.decompose_ends(chosen)
+        ends, seconds = there.mec_decomposition(chosen)
         record["mec"] = {**_counts(ends), "seconds": seconds}
     return record
 

@@ -11,8 +11,6 @@ from hybrid.cli.sizes import bytes_text
 from hybrid.loading import load
 from mtbdd.language import parse_constants
 
-__all__ = ["run"]
-
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Build and print; return the exit status."""

@@ -9,8 +9,6 @@ from typing import Any
 
 from hybrid.cli.console import Console
 
-__all__ = ["Journal"]
-
 
 class Journal:
     """The models built and the answers found, in the order of the command line.

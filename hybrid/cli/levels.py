@@ -5,19 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 
+from hybrid.backends import choose_backend
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
 from hybrid.cli.sizes import bytes_text, seconds_text
-from hybrid.core.backend import choose_backend
 from hybrid.errors import OptionError
 from hybrid.explorer.measure import measure_levels
-from hybrid.explorer.model_offers import model_offers
+from hybrid.explorer.model_choices import model_choices
 from hybrid.explorer.report import LevelReport, report_levels
+from hybrid.explorer.weigh import weigh_levels
 from hybrid.loading import load
 from mtbdd.language import parse_constants
-
-__all__ = ["run"]
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -32,7 +31,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None) -> int:
     """Do it, with a file for the plot if there is to be one."""
-    backend = choose_backend(options.backend).name
+    engine = choose_backend(options.backend)
+    backend = engine.name
     model = load(
         options.model,
         parse_constants(options.const),
@@ -42,9 +42,13 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
     )
     for warning in model.warnings:
         console.warn(warning)
-    matrix = model_offers(model, backend) if model.is_mdp else model.transitions
-    seconds = measure_levels(matrix, backend, console.progress) if options.measure else None
-    report = report_levels(matrix, options.const, options.level, backend, seconds)
+    held = options.representation
+    # In tasks layers are held one by one, on a device too.
+    rows_of = "cpu" if held == "tasks" else backend
+    matrix = model_choices(model, rows_of) if model.is_mdp else model.transitions
+    seconds = measure_levels(matrix, backend, console.progress, held) if options.measure else None
+    weighed = weigh_levels(matrix, engine, held)
+    report = report_levels(matrix, options.const, options.level, backend, seconds, held, weighed)
     if plot is not None:
         from hybrid.explorer.plots import plot_level_curves
 
@@ -64,7 +68,7 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
 def _table(report: LevelReport) -> str:
     """Return the levels as a table, the chosen ones marked."""
     lines = [
-        f"{'level':>5} {'nodes':>9} {'paths':>15} {'instances ≤':>15} {'MemR ≤':>10} {'row types':>10} "
+        f"{'level':>5} {'nodes':>9} {'paths':>15} {'instances ≤':>15} {'MemR ≤':>10} {'held':>10} "
         f"{'product':>9}"
     ]
     for c in report.curve.levels:
@@ -76,7 +80,7 @@ def _table(report: LevelReport) -> str:
         seconds = seconds_text(report.seconds.get(c.level))
         lines.append(
             f"{c.level:>5} {c.nodes:>9,} {c.paths:>15,} {c.instances_worst_case:>15,} "
-            f"{bytes_text(c.bytes_worst_case):>10} {bytes_text(c.row_type_bytes):>10} {seconds:>9}"
+            f"{bytes_text(c.bytes_worst_case):>10} {bytes_text(report.held.get(c.level)):>10} {seconds:>9}"
             + (f"  <- {', '.join(marks)}" if marks else "")
         )
     lines.append("")

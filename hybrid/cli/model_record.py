@@ -8,8 +8,6 @@ from typing import Any
 
 from mtbdd.model import SymbolicModel
 
-__all__ = ["model_record", "model_text"]
-
 
 def model_record(model: SymbolicModel) -> dict[str, Any]:
     """Return the model's part of the JSON output."""

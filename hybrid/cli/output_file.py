@@ -15,8 +15,6 @@ from types import TracebackType
 
 from hybrid.errors import OptionError
 
-__all__ = ["OutputFile"]
-
 
 class OutputFile:
     """A file under a temporary name in the same folder, until it takes the place of what is there.

@@ -7,8 +7,6 @@ import os
 
 from hybrid.errors import OptionError
 
-__all__ = ["refuse_overwriting"]
-
 _READ = ("model", "property")
 _WRITTEN = ("csv", "scheduler", "certificate", "plot", "output")
 

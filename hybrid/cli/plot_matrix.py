@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from gpu_kernels.csr import CsrArrays
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
 from hybrid.cli.sizes import bytes_text
 from hybrid.errors import OptionError
-from hybrid.explicit.csr import CsrArrays
 from hybrid.explicit.density import density_of_diagram, density_of_rows
 from hybrid.explicit.extract import explicit_matrix
 from hybrid.explicit.measures import StructureMeasures, measure_structure
@@ -21,8 +21,6 @@ from hybrid.explicit.reorder import bfs_order
 from hybrid.loading import load
 from mtbdd.language import parse_constants
 from mtbdd.model import SymbolicModel
-
-__all__ = ["run"]
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

@@ -19,8 +19,6 @@ from hybrid.properties import Property
 from hybrid.run.work import Work
 from mtbdd.model import SymbolicModel
 
-__all__ = ["Report", "unanswered"]
-
 
 class _Failure(NamedTuple):
     """Why a run has no answers."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 else:
     import _signal as signal
 
-__all__ = ["Interrupted", "Signals"]
-
 _WORDS: dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 

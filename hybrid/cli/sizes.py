@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["bytes_text", "seconds_text"]
-
 
 def bytes_text(count: float | None) -> str:
     """Return a number of bytes with a unit: 1.25 MB."""

@@ -11,8 +11,6 @@ from typing import Any
 
 from hybrid.cli.output_file import OutputFile
 
-__all__ = ["Table"]
-
 _COLUMNS = ("name", "property", "value", "lower", "upper", "error")
 
 

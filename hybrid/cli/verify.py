@@ -11,8 +11,6 @@ from hybrid.cli.sizes import seconds_text
 from hybrid.errors import CertificateError
 from mtbdd.language import parse_constants
 
-__all__ = ["run"]
-
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Check the certificate, print what it shows; return the exit status."""

@@ -1,1 +1,1 @@
-"""What every other folder may use: backends by name, checked operands, directed rounding."""
+"""What every other folder may use: representations by name, checked operands, lists, directed rounding."""

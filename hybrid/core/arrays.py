@@ -10,15 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = [
-    "counts",
-    "distinct",
-    "distinct_values",
-    "scramble",
-    "stable_order",
-    "to_host",
-]
-
 Array = Any
 """A NumPy or CuPy array."""
 

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["GREATEST", "Directed", "added", "divided", "multiplied", "outward"]
-
 GREATEST = float(np.finfo(np.float64).max)
 """The greatest finite double."""
 

@@ -1,7 +1,8 @@
-"""Ragged lists in flat arrays: list i holds the items ``ptr[i] .. ptr[i + 1]``.
+"""Ragged lists of NumPy arrays, numbered by contents: list i holds the items ``ptr[i] .. ptr[i + 1]``.
 
 Row types, slice patterns and submatrices are all lists of varying length. These few helpers let whole
-levels of them be gathered, expanded and numbered without a Python loop.
+levels of them be gathered, expanded and numbered without a Python loop. :mod:`gpu_kernels.ragged` has those
+that run on a device too.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.core.arrays import scramble
-
-__all__ = ["concatenated_ranges", "distinct_lists", "positions_in_lists"]
 
 Int64Array = NDArray[np.int64]
 

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["as_vector", "check_out", "check_real"]
-
 Float64Array = NDArray[np.float64]
 
 

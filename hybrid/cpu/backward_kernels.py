@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from mtbdd.compiled import njit
 
-__all__ = ["search_states", "withdraw_states"]
-
 
 @njit(cache=True, nogil=True)
 def search_states(  # type: ignore[no-untyped-def]

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from gpu_kernels.ragged import pointers
 from hybrid.cpu.layout import WINDOW_ROWS, CpuLayout
 
-__all__ = ["BlockSchedule", "block_rows_for", "schedule_blocks"]
-
 Int64Array = NDArray[np.int64]
 
 _BLOCKS = 64

@@ -6,8 +6,6 @@ import numpy as np
 
 from mtbdd.compiled import njit
 
-__all__ = ["explicit_step", "finish_rows", "take_better", "take_better_at"]
-
 
 @njit(cache=True, nogil=True)
 def take_better(  # type: ignore[no-untyped-def]
@@ -18,15 +16,15 @@ def take_better(  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    product : ndarray, float64
+    product : ndarray, shape (n,), float64
         The product with the layer's matrix; not read unless `has_product`.
-    codes : ndarray, unsigned
+    codes : ndarray, shape (n,), unsigned
         With `coded`, the place of every row's operands in `gains` and `factors`; else those have a row's own.
-    gains, factors : ndarray, float64
+    gains, factors : ndarray, shape (distinct operands,) with `coded`, else (n,), float64
         ``factors * product + gains`` is what a choice is worth; infinite gains stand for no choice.
     first : bool
         Write to `out` whatever was there.
-    policy : ndarray, uint16
+    policy : ndarray, shape (n,), uint16
         With `has_policy`, only rows whose number in it is `layer` have the choice.
     out : ndarray, shape (n,), float64
         In place: the better of what was there and of this layer's choices.
@@ -90,8 +88,8 @@ def finish_rows(begin, end, x, factor, shape, has_shape, out, out_changes):  # t
     ----------
     x, out : ndarray, shape (n,), float64
         Old and new values; `out` becomes ``factor * out + shape``.
-    shape : ndarray, float64
-        Not read unless `has_shape`.
+    shape : ndarray, shape (n,), float64
+        The vector that is added. Not read unless `has_shape`.
     out_changes : ndarray, shape (3,), float64
         Greatest absolute and relative change, and a number that is not finite if some new value is not.
     """
@@ -136,7 +134,7 @@ def explicit_step(  # type: ignore[no-untyped-def]
         Choices of a state.
     offsets : ndarray, shape (choices + 1,), integers
         Transitions of a choice.
-    columns, values : ndarray
+    columns, values : ndarray, shape (transitions,), integers and float64
         Their targets and probabilities.
     gains : ndarray, shape (choices,), float64
         What a choice is worth by itself; not read with `plain`.

@@ -7,8 +7,7 @@ reading of a term. The model counts terms as entries over a typical number of en
 - for every batch of four groups and term: the reading of the term, which is dearer the larger the tables are,
   because they are read again for every batch;
 - for every group, slot and slice: bookkeeping; a slot begins a new stream of x, and costs more where x
-exceeds
-  the fast caches.
+  exceeds the fast caches.
 
 Its constants were fitted to measured products of the case studies at all levels. They need only rank levels.
 """
@@ -18,8 +17,6 @@ from __future__ import annotations
 import numpy as np
 
 from hybrid.injection.row_types import RowTypes
-
-__all__ = ["predict_seconds"]
 
 _ENTRIES_PER_TERM = 4.5
 _MEMBERS = 4

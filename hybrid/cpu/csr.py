@@ -1,6 +1,7 @@
 """A matrix in compressed sparse rows: what the explicit engine and the components of a system are held as.
 
-It offers what the solvers ask of a matrix, so that methods are those of the hybrid matrix.
+It offers what the solvers ask of a matrix, so that methods are those of the hybrid matrix.  Methods that need
+the rows themselves find them by `csr_of`.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.reference import relax_in_place
-
-__all__ = ["CsrMatrix"]
 
 Vector = NDArray[np.float64]
 
@@ -87,3 +86,9 @@ class CsrMatrix:
     def row_sums(self) -> Vector:
         """Return the sums of the rows, shape (n_rows,)."""
         return self.multiply(np.ones(self.shape[1]))
+
+
+def csr_of(matrix: object) -> CsrMatrix | None:
+    """Return the compressed sparse rows on the host that a matrix is held in; None where it is not."""
+    stored = getattr(matrix, "stored", matrix)
+    return stored if isinstance(stored, CsrMatrix) else None

@@ -6,8 +6,6 @@ import numpy as np
 
 from mtbdd.compiled import njit
 
-__all__ = ["component_levels", "gauss_seidel_csr", "substitute_csr"]
-
 
 @njit(cache=True, nogil=True)
 def gauss_seidel_csr(  # type: ignore[no-untyped-def]
@@ -47,7 +45,7 @@ def gauss_seidel_csr(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def substitute_csr(  # type: ignore[no-untyped-def]
-    rows, indptr, indices, data, b, low, high, underflow, tiny, ceiling, lower, upper
+    rows, indptr, indices, data, b, low, high, underflow, tiny, upper_bound, lower, upper
 ):
     """Solve rows whose successors are solved, one after the other, between bounds.
 
@@ -64,7 +62,7 @@ def substitute_csr(  # type: ignore[no-untyped-def]
         Bound on what underflow adds to a row's value.
     tiny : float64
         Positive values below it may have lost digits to underflow: their bounds are 0 and `tiny`.
-    ceiling : float64
+    upper_bound : float64
         A bound on all values known beforehand, or infinity.
     lower, upper : ndarray, shape (n,), float64
         Bounds of the rows solved; those of `rows` are written.
@@ -87,7 +85,7 @@ def substitute_csr(  # type: ignore[no-untyped-def]
             if above < tiny:
                 below, above = 0.0, tiny
         lower[i] = below
-        upper[i] = min(above, ceiling)
+        upper[i] = min(above, upper_bound)
 
 
 @njit(cache=True, nogil=True)

@@ -6,8 +6,6 @@ import numpy as np
 
 from mtbdd.compiled import njit
 
-__all__ = ["exact_spmv"]
-
 
 @njit(cache=True, nogil=True)
 def exact_spmv(  # type: ignore[no-untyped-def]

@@ -1,12 +1,10 @@
-"""Compiled decompositions of graphs: strongly connected components and maximal end components."""
+"""Compiled searches on graphs: strongly connected and maximal end components, breadth-first order."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from mtbdd.compiled import njit
-
-__all__ = ["decompose_end_components", "strong_components"]
 
 
 @njit(cache=True, nogil=True)
@@ -242,3 +240,40 @@ def decompose_end_components(targets, choice_ptr, choice_offsets, out_labels, ou
         if out_labels[v] == v:
             count += 1
     return count
+
+
+@njit(cache=True, nogil=True)
+def breadth_first_order(row_starts, columns, start, out_order):  # type: ignore[no-untyped-def]
+    """Write the states in the order in which a search meets them, which goes on from the first one not met.
+
+    Parameters
+    ----------
+    row_starts, columns : ndarray, integers
+        Of a :class:`gpu_kernels.csr.CsrArrays` with n rows and n columns.
+    start : ndarray, shape (k,), int64
+        Distinct states.
+    out_order : ndarray, shape (n,), int64
+        It is the queue as well, for what leaves a queue is in the order wanted.
+    """
+    n = len(out_order)
+    seen = np.zeros(n, np.bool_)
+    head, tail, candidate = 0, 0, 0
+    for s in start:
+        seen[s] = True
+        out_order[tail] = s
+        tail += 1
+    while head < n:
+        if head == tail:
+            while seen[candidate]:
+                candidate += 1
+            seen[candidate] = True
+            out_order[tail] = candidate
+            tail += 1
+        state = out_order[head]
+        head += 1
+        for i in range(row_starts[state], row_starts[state + 1]):
+            to = columns[i]
+            if not seen[to]:
+                seen[to] = True
+                out_order[tail] = to
+                tail += 1

@@ -14,39 +14,15 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
+from hybrid.cpu.relaxation import relax_rows
 from hybrid.cpu.vector_code import (
     fetch_add,
     multiply_1,
     multiply_2,
     multiply_4,
     multiply_checked,
-    relax,
 )
 from mtbdd.compiled import njit
-
-__all__ = ["block_spmv"]
-
-
-@njit(cache=True, nogil=True, boundscheck=False)
-def _relax_rows(begin, end, x, b, has_b, diagonal, omega, largest, out):  # type: ignore[no-untyped-def]
-    """Relax the rows begin .. end of ``out``, eight at a time as long as they last."""
-    at = begin
-    while at + 8 <= end:
-        relax(out, at, x, b, has_b, diagonal, omega, largest)
-        at += 8
-    while at < end:
-        total = out[at]
-        if has_b:
-            total += b[at]
-        new = (1.0 - omega) * x[at] + omega * (total / diagonal[at])
-        change = abs(new - x[at])
-        out[at] = new
-        largest[0] = max(largest[0], change)
-        if change > 0.0:
-            relative = change / abs(new) if new != 0.0 else np.inf
-            largest[8] = max(largest[8], relative)
-        largest[16] += new - new
-        at += 1
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
@@ -99,9 +75,11 @@ def block_spmv(  # type: ignore[no-untyped-def]
         the group arrays. A count of 1 or 2 or 4; 0 stands for one group whose terms may reach outside x.
     gap_begin, gap_end : ndarray, shape (gaps,), int64
         Ranges of rows that no group covers; chunk c takes gaps c, c + chunks, ...
-    row, row_type, slot_ptr : ndarray, int64
-        First row, row type, and first slot of every group.
-    base, scale : ndarray, int64 and float64
+    row, row_type : ndarray, shape (groups,), int64
+        First row and row type of every group.
+    slot_ptr : ndarray, shape (groups + 1,), int64
+        First slot of every group.
+    base, scale : ndarray, shape (slots,), int64 and float64
         Column base and factor of every slot; ``scale`` is not read unless ``scaled``.
     rows, slice_ptr, pattern, pattern_ptr, slot, shift, vector, coefficients
         The slices of the row types, as in :class:`hybrid.injection.slices.SliceTable`.
@@ -109,8 +87,8 @@ def block_spmv(  # type: ignore[no-untyped-def]
         The vector.
     step : bool
         Whether to relax: ``out = (1 - omega) x + omega (b + M x) / diagonal``, else ``out = M x``.
-    b, diagonal : ndarray, float64
-        Read if ``step`` (b only if ``has_b``); shape (n_rows,).
+    b, diagonal : ndarray, shape (n_rows,), float64
+        Read if ``step`` (b only if ``has_b``).
     omega : float64
         Relaxation weight.
     out_changes : ndarray, shape (3,), float64
@@ -154,12 +132,12 @@ def block_spmv(  # type: ignore[no-untyped-def]
             if step:
                 for m in range(real):
                     at = row[first + m]
-                    _relax_rows(at + 8 * begin, at + min(8 * end, n_rows),
-                                x, b, has_b, diagonal, omega, largest, out)  # fmt: skip
+                    relax_rows(at + 8 * begin, at + min(8 * end, n_rows),
+                               x, b, has_b, diagonal, omega, largest, out)  # fmt: skip
         for g in range(chunk, len(gap_begin), n_chunks):
             out[gap_begin[g] : gap_end[g]] = 0.0
             if step:
-                _relax_rows(gap_begin[g], gap_end[g], x, b, has_b, diagonal, omega, largest, out)
+                relax_rows(gap_begin[g], gap_end[g], x, b, has_b, diagonal, omega, largest, out)
     out_changes[0] = np.max(largest[:8])
     out_changes[1] = np.max(largest[8:16])
     out_changes[2] = np.sum(largest[16:])

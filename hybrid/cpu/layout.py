@@ -15,8 +15,6 @@ from hybrid.injection.row_types import RowTypes
 from hybrid.injection.slices import SliceTable, build_slices
 from hybrid.injection.submatrices import class_submatrices
 
-__all__ = ["CpuLayout", "build_cpu_layout"]
-
 Int64Array = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
 

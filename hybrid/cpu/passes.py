@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from hybrid.cpu.threads import run_in_parts, thread_count
 
-__all__ = ["CpuPasses"]
-
 Vector = NDArray[np.float64]
 
 _PART = 1 << 16

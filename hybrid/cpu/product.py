@@ -10,15 +10,10 @@ from numpy.typing import NDArray
 
 from hybrid.cpu import kernels
 from hybrid.cpu.layout import CpuLayout
-from hybrid.cpu.threads import run_together, thread_count
+from hybrid.cpu.threads import run_together, threads_for
 from hybrid.reference import relax_in_place
 
-__all__ = ["CpuProduct"]
-
 Float64Array = NDArray[np.float64]
-
-_SERIAL_COST = 20_000
-"""Terms below which waking other threads costs more than it saves."""
 
 
 class CpuProduct:
@@ -97,7 +92,7 @@ class CpuProduct:
         omega: float,
         out: Float64Array,
     ) -> Float64Array:
-        threads = thread_count() if self._terms + len(x) // 4 >= _SERIAL_COST else 1
+        threads = threads_for(self._terms + len(x) // 4)
         counter = np.zeros(1, np.int64)
         changes = np.zeros((threads, 3))
         has_b = b is not None

@@ -17,8 +17,6 @@ from hybrid.cpu.layout import CpuLayout
 from hybrid.cpu.threads import run_together, thread_count
 from mtbdd.compiled import njit
 
-__all__ = ["BlockSweep"]
-
 Float64Array = NDArray[np.float64]
 
 _THREADED_TERMS = 60_000

@@ -11,10 +11,8 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
-__all__ = ["run_in_parts", "run_together", "set_thread_count", "thread_count"]
-
 _SERIAL = 20_000
-"""Elements below which waking other threads costs more than it saves."""
+"""Elements, or terms, below which waking other threads costs more than it saves."""
 
 _Task = Callable[[int], None]
 _Done = SimpleQueue["BaseException | None"]
@@ -31,6 +29,11 @@ def thread_count() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def threads_for(size: int) -> int:
+    """Return the threads that some elements or terms are worth: all, or one where they are few."""
+    return thread_count() if size >= _SERIAL else 1
 
 
 def set_thread_count(count: int | None) -> None:
@@ -82,7 +85,7 @@ def run_in_parts(size: int, run: Callable[[int, int, int], None]) -> None:
 
     Few elements are one part, on the calling thread.
     """
-    threads = thread_count() if size >= _SERIAL else 1
+    threads = threads_for(size)
     cuts = [size * k // threads for k in range(threads + 1)]
     run_together(lambda k: run(cuts[k], cuts[k + 1], k), threads)
 

@@ -15,8 +15,6 @@ from numba.core import cgutils as _untyped_cgutils
 from numba.core import types
 from numba.extending import intrinsic
 
-__all__ = ["fetch_add", "multiply_1", "multiply_2", "multiply_4", "multiply_checked", "relax"]
-
 cgutils: Any = _untyped_cgutils
 _I1, _I32, _I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 _DOUBLE = ir.DoubleType()

@@ -11,8 +11,6 @@ from numba import types
 
 from mtbdd.compiled import njit
 
-__all__ = ["add_scaled_rows", "change_rows", "uniformise_rows"]
-
 _ROWS = (types.int64, types.int64)
 _INPUT = types.Array(types.float64, 1, "C", readonly=True)
 _OUTPUT = types.float64[::1]

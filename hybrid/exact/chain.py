@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -15,8 +16,6 @@ from mtbdd.graph.prob01 import backward, bottom_components, prob0, prob1
 from mtbdd.language.syntax import ModelType
 from mtbdd.manager import Node
 from mtbdd.states import states_from
-
-__all__ = ["MAX_UNKNOWN", "ExactChain"]
 
 MAX_UNKNOWN = 2000
 """States whose values may have to be solved for."""
@@ -54,12 +53,18 @@ class ExactChain(BackwardInduction):
     # ------------------------------------------------------------------ rewards
 
     def reachability_rewards(self, structure: int, target: Node) -> list[Exact]:
-        """Return the expected reward before a set is reached; infinite where it need not be reached."""
+        """Return the expected reward before a set is reached; infinite where it need not be reached.
+
+        Not a number where it is infinite and rewards below zero may be earned.
+        """
         zero = prob0(self.model, self.model.reachable, target)
         sure = prob1(self.model, self.model.reachable, target, zero)
-        known = [Fraction(0) if inside else float("inf") for inside in self.model.indicator(sure).tolist()]
+        known = [Fraction(0) if inside else math.inf for inside in self.model.indicator(sure).tolist()]
         unknown = self._members(sure & ~target)
         rewards = self._visits(structure)
+        losing = self._set([i for i, r in enumerate(rewards) if r < 0]) & ~target
+        for i in self._members(backward(self.model, losing) & ~sure):
+            known[i] = math.nan
         return self._solve(unknown, known, [rewards[i] for i in unknown])
 
     def total_rewards(self, structure: int) -> list[Exact]:

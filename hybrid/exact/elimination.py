@@ -14,8 +14,6 @@ from fractions import Fraction
 
 from hybrid.errors import NotExactError
 
-__all__ = ["Budget", "solve_rationals"]
-
 
 @dataclass
 class Budget:

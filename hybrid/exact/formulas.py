@@ -36,8 +36,6 @@ from mtbdd.language.walk import walk
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 
-__all__ = ["ExactFormulas"]
-
 _REDUCTIONS: dict[str, Callable[[list[Fraction]], Fraction]] = {
     "min": min,
     "max": max,
@@ -124,6 +122,8 @@ class ExactFormulas:
             return truth
         if positions is not None:
             values = [values[i] for i in positions.tolist()]
+        if any(value != value for value in values):
+            return truth
         best = min(values) if formula.operator == "argmin" else max(values)
         return StateTruth(np.array([value == best for value in values]))
 

@@ -17,8 +17,6 @@ from hybrid.exact.elimination import Budget
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 
-__all__ = ["WORK", "BackwardInduction", "Exact", "finite"]
-
 WORK = 1_000_000
 """Operations granted to one model."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from hybrid.analysis.choice_rewards import free_ends, greatest_totals, reward_system
+from hybrid.analysis.choice_rewards import greatest_totals, reward_system, zero_reward_mecs
 from hybrid.analysis.until import until_system
 from hybrid.errors import NotExactError
 from hybrid.exact.elimination import Budget
@@ -19,8 +19,6 @@ from hybrid.exact.policies import MAX_UNKNOWN, Option, solve_optima
 from hybrid.exact.reading import ExactModel
 from mtbdd.graph.components import EndComponents, model_end_components
 from mtbdd.manager import Node
-
-__all__ = ["ExactOptima"]
 
 
 class ExactOptima(BackwardInduction):
@@ -69,7 +67,7 @@ class ExactOptima(BackwardInduction):
         """Return the optimal expected reward in all time, from every state."""
         model, gains = self.model, self._gains(structure)
         if not self.maximise:
-            return self.reachability_rewards(structure, free_ends(model, structure))
+            return self.reachability_rewards(structure, zero_reward_mecs(model, structure))
         infinite, unknown = greatest_totals(model, structure)
         ends = model_end_components(model, unknown)
         allowed = [layer.enabled for layer in model.layers]

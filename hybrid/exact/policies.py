@@ -18,8 +18,6 @@ import numpy as np
 from hybrid.errors import NotExactError
 from hybrid.exact.elimination import Budget, solve_rationals
 
-__all__ = ["MAX_UNKNOWN", "Option", "solve_optima"]
-
 MAX_UNKNOWN = 1000
 """States whose optimal values may have to be solved for."""
 

@@ -19,13 +19,12 @@ from hybrid.errors import NotExactError
 from mtbdd.events import Event
 from mtbdd.language.enclosing import enclose
 from mtbdd.language.errors import EvaluationError
-from mtbdd.language.evaluate import evaluate, expression_variables
+from mtbdd.language.evaluate import evaluate
+from mtbdd.language.model_syntax import Command, Update
 from mtbdd.language.rounded import real_of
-from mtbdd.language.syntax import Command, Expression, LabelReference, ModelType, Update
-from mtbdd.language.walk import walk
+from mtbdd.language.syntax import Expression, LabelReference, ModelType
+from mtbdd.language.walk import expression_variables, walk
 from mtbdd.model import SymbolicModel
-
-__all__ = ["MAX_TRANSITIONS", "ExactModel"]
 
 MAX_TRANSITIONS = 20_000
 """Transitions of a model that is read in rational numbers."""

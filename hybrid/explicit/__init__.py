@@ -5,8 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gpu_kernels.csr import CsrArrays
+
 if TYPE_CHECKING:
-    from hybrid.explicit.csr import CsrArrays
     from hybrid.explicit.density import density_of_diagram, density_of_rows
     from hybrid.explicit.extract import ExplicitSizes, explicit_matrix, explicit_sizes
     from hybrid.explicit.measures import StructureMeasures, measure_structure
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from hybrid.explicit.streamed import PartTimes, StreamedOperator
 
 _HOMES = {
-    "CsrArrays": "csr",
     "ExplicitOperator": "operators",
     "ExplicitSizes": "extract",
     "FunctionOperator": "operators",

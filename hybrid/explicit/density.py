@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.csr import CsrArrays
 from gpu_kernels.ragged import owners
-from hybrid.explicit.csr import CsrArrays
+from hybrid.core.arrays import to_host
 from mtbdd.descent import descend
 from mtbdd.offset import OffsetMTBDD
-
-__all__ = ["density_of_diagram", "density_of_rows"]
 
 Int64Array = NDArray[np.int64]
 
@@ -57,7 +56,7 @@ def density_of_rows(matrix: CsrArrays, cells: int) -> Int64Array:
         cell = row * grid_rows // matrix.shape[0] * grid_columns + column * grid_columns // matrix.shape[1]
         grid += xp.bincount(cell, minlength=len(grid))
         begin = end
-    result: Int64Array = (grid.get() if hasattr(grid, "get") else grid).reshape(grid_rows, grid_columns)
+    result: Int64Array = to_host(grid).reshape(grid_rows, grid_columns)
     return result
 
 

@@ -14,15 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.csr import CsrArrays, index_types
 from gpu_kernels.ragged import owners, pointers
 from hybrid.core.arrays import Array
-from hybrid.explicit.csr import CsrArrays, index_types
 from hybrid.injection.injected import enumerate_paths
 from hybrid.injection.submatrices import expand_nodes
 from mtbdd.memory import free_memory_bytes
 from mtbdd.offset import OffsetMTBDD
-
-__all__ = ["ExplicitSizes", "explicit_matrix", "explicit_sizes"]
 
 BACKENDS = ("cpu", "gpu")
 

@@ -8,14 +8,12 @@ for any of its rows: what the warp must be given even if nothing is ever read tw
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
+from gpu_kernels.csr import CsrArrays
 from gpu_kernels.ragged import owners
-from hybrid.explicit.csr import CsrArrays
-
-__all__ = ["LINE_BYTES", "WARP_ROWS", "StructureMeasures", "measure_structure"]
+from hybrid.core.arrays import to_host
 
 WARP_ROWS = 32
 LINE_BYTES = 128
@@ -66,7 +64,7 @@ def measure_structure(matrix: CsrArrays) -> StructureMeasures:
         return StructureMeasures(0, 0.0, 0.0, 0.0)
     ptr = matrix.row_starts.astype(np.int64)
     warp_ptr = np.append(np.arange(0, n_rows, WARP_ROWS), n_rows)
-    entries = _host(ptr[xp.asarray(warp_ptr)])
+    entries = to_host(ptr[xp.asarray(warp_ptr)])
     bandwidth, total, lines, elements = 0, 0, 0, 0
     begin, warps = 0, len(warp_ptr) - 1
     while begin < warps:
@@ -87,7 +85,3 @@ def measure_structure(matrix: CsrArrays) -> StructureMeasures:
         begin = end
     # At least one line a warp that reads anything; counted per warp on average.
     return StructureMeasures(bandwidth, total / matrix.nnz, lines * LINE_BYTES / warps, elements * 8 / warps)
-
-
-def _host(array: Any) -> Any:
-    return array.get() if hasattr(array, "get") else array

@@ -1,19 +1,30 @@
-"""Any matrix as the iterative methods want it: products with M, and relaxation steps."""
+"""Matrices as the iterative methods want them: products with M and relaxation steps, wherever M lies."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpu_kernels import Device, current_device
-from gpu_kernels.formats import FORMATS, ExplicitMatrix
-from hybrid.explicit.csr import Array, CsrArrays
-from hybrid.explicit.storage import STORAGES, choose_storage
+from gpu_kernels.csr import CsrArrays
+from hybrid.core.arrays import Array, to_host
+from hybrid.cpu.csr import CsrMatrix
+from hybrid.reference import relax_in_place
+from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.workspace import Workspace
+from mtbdd.offset import OffsetMTBDD
 
-__all__ = ["ExplicitOperator", "FunctionOperator", "Relaxing", "device_module", "unrecorded"]
+if TYPE_CHECKING:
+    # Loaded on first use: a matrix on the host needs no format of the device.
+    from gpu_kernels import ExplicitMatrix
+
+Vector = NDArray[np.float64]
+
+_log = logging.getLogger(__name__)
 
 
 class Relaxing:
@@ -21,16 +32,20 @@ class Relaxing:
 
     Attributes
     ----------
-    xp : module
-        Array module of the vectors.
     device : Device or None
         Where the vectors lie; None is the host.
+    xp : module
+        Array module of the vectors.
+    recorded : bool
+        Whether a product does nothing but launch kernels on the current stream, so that launches can be
+        recorded and repeated.
     """
 
     backend = "cpu"
     level = None
     xp: Any = np
     device: Device | None = None
+    recorded = True
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -49,189 +64,34 @@ class Relaxing:
     ) -> tuple[float, float]:
         """Write ``(1 - omega) x + omega (M x + b) / diagonal`` to `out`; return greatest differences.
 
-        Synchronises: yes, for the two numbers.
+        Synchronises: yes, for the two numbers; iterations that leave them on the device have a workspace.
         """
-        xp = self.xp
-        self.multiply(x, out)
-        if b is not None:
-            out += b
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            out /= diagonal
-            if omega != 1.0:
-                out *= omega
-                out += (1.0 - omega) * x
-            change = abs(out - x)
-            relative = xp.where(change == 0.0, 0.0, change / abs(out))
-        if len(change) == 0:
-            return 0.0, 0.0
-        return float(change.max()), float(relative.max())
+        if self.device is None:
+            self.multiply(x, out)
+            return relax_in_place(x, b, diagonal, omega, out)
+        from hybrid.gpu.operands import relax_once
+        from hybrid.gpu.unfused import Unfused
+
+        run = Unfused(self.device, self.multiply, self.shape[0])
+        return relax_once(self.device, run, x, b, diagonal, omega, out)
 
     def workspace(self) -> Workspace:
         """Return where the solvers keep their vectors: beside the matrix."""
         if self.device is None:
-            from hybrid.solvers.host import HostWorkspace
-
             return HostWorkspace(self)
         from hybrid.gpu.unfused import Unfused
         from hybrid.gpu.workspace import DeviceWorkspace
 
-        def multiply(x: Array, out: Array) -> None:
-            self.multiply(x, out)
+        device: Any = self.device if self.recorded else _Unrecorded(self.device)
+        return DeviceWorkspace(device, Unfused(device, self.multiply, self.shape[0]))
 
-        return DeviceWorkspace(self.device, Unfused(self.device, multiply, self.shape[0]))
+    def row_sums(self) -> Vector:
+        """Return the sums of the rows, shape (n_rows,), float64, on the host.
 
-    def row_sums(self) -> Array:
-        """Return the sums of the rows, shape (n_rows,)."""
-        return self.multiply(self.xp.ones(self.shape[1]))
-
-
-class ExplicitOperator(Relaxing):
-    """A matrix in compressed sparse rows, multiplied by SciPy, or on a device by one of the formats' kernels.
-
-    Parameters
-    ----------
-    matrix : CsrArrays
-    device : Device, optional
-        Where the matrix lies; default the host for NumPy arrays and the current device for CuPy arrays.
-    storage : str
-        On a device: a name of :data:`gpu_kernels.formats.FORMATS`, to which the matrix is converted, or
-        "auto" for the one that `hybrid.explicit.storage.choose_storage` expects to be fastest.
-    n_values : int, optional
-        A bound on the number of distinct values, which saves counting them for "auto".
-
-    Attributes
-    ----------
-    storage : str or None
-        Name of the format; None on the host.
-
-    Raises
-    ------
-    ValueError
-        If there is no such format.
-    MemoryError
-        If the device has no room for it.
-    """
-
-    def __init__(
-        self,
-        matrix: CsrArrays,
-        device: Device | None = None,
-        storage: str = "auto",
-        n_values: int | None = None,
-    ) -> None:
-        if storage not in STORAGES:
-            raise ValueError(f"storage: expected one of {', '.join((*FORMATS, 'auto'))}, got {storage!r}")
-        self.xp = matrix.xp
-        self.device = current_device() if device is None and self.xp is not np else device
-        self._shape, self._nnz = matrix.shape, matrix.nnz
-        self._stored: ExplicitMatrix | None = None
-        self._csr: CsrArrays | None = None
-        self.storage: str | None = None
-        if self.device is None:
-            self._csr, self._sparse = matrix, matrix.to_scipy()
-            return
-        self.backend, self.xp = "gpu", self.device.xp
-        if storage == "auto":
-            storage = choose_storage(matrix, self.device.free_bytes(), n_values)
-        self.storage = storage
-        arrays = matrix.row_starts, matrix.columns, matrix.values
-        self._stored = FORMATS[storage].from_csr(self.device, *arrays, matrix.shape[1])
-
-    @property
-    def matrix(self) -> CsrArrays:
-        """The matrix; on a device made again from its storage, since two forms would take twice the room."""
-        if self._stored is None:
-            assert self._csr is not None
-            return self._csr
-        return CsrArrays(self._shape, *self._stored.to_csr())
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self._shape
-
-    def workspace(self) -> Workspace:
-        """Return where the solvers keep their vectors: beside the matrix."""
-        # A library's calls may do more than launch kernels.
-        return unrecorded(self) if self.storage == "cusparse" else super().workspace()
-
-    @property
-    def nnz(self) -> int:
-        """Number of stored entries."""
-        return self._nnz
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the matrix as it is multiplied."""
-        return self.matrix.nbytes if self._stored is None else self._stored.nbytes
-
-    def multiply(self, x: Array, out: Array | None = None) -> Array:
-        """Return ``M x``, written to `out` if given. Synchronises: no."""
-        if self.device is not None:
-            result = self.xp.empty(self.shape[0]) if out is None else out
-            stored: Any = self._stored
-            stored.multiply(self.device, x, result)
-            return result
-        with np.errstate(invalid="ignore", over="ignore"):
-            product = self._sparse @ x
-        if out is None:
-            return product
-        out[...] = product
-        return out
-
-
-class FunctionOperator(Relaxing):
-    """A matrix known by its products alone.
-
-    Parameters
-    ----------
-    shape : tuple of int
-    product : callable
-        Takes x and returns M x in an array of its own.
-    device : Device, optional
-        Where the vectors lie; default the host.
-    nbytes : int
-        Bytes of what stands behind the product, if known.
-    """
-
-    def __init__(
-        self,
-        shape: tuple[int, int],
-        product: Callable[[Array], Array],
-        device: Device | None = None,
-        nbytes: int = 0,
-    ) -> None:
-        self._shape, self._product = shape, product
-        self.device, self.nbytes = device, nbytes
-        self.xp = np if device is None else device.xp
-
-    def workspace(self) -> Workspace:
-        """Return a workspace that records no launches: a product may do anything, and not only launch."""
-        return unrecorded(self)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self._shape
-
-    def multiply(self, x: Array, out: Array | None = None) -> Array:
-        """Return ``M x``, written to `out` if given."""
-        product = self._product(x)
-        if out is None:
-            return product
-        out[...] = product
-        return out
-
-
-def device_module(operator: Any) -> Any:
-    """Return the array module of the vectors that an operator multiplies without copying them elsewhere.
-
-    Parameters
-    ----------
-    operator : HybridMatrix, ExplicitOperator or any other matrix
-        The device's module where ``operator.backend`` is "gpu", else NumPy.
-    """
-    return current_device().xp if getattr(operator, "backend", "cpu") == "gpu" else np
+        Synchronises: yes, on a device.
+        """
+        sums: Vector = to_host(self.multiply(self.xp.ones(self.shape[1])))
+        return sums
 
 
 class _Unrecorded:
@@ -248,16 +108,190 @@ class _Unrecorded:
         return work
 
 
-def unrecorded(operator: Relaxing) -> Workspace:
-    """Return a workspace whose sweeps are not recorded, for products that use several streams or the host."""
-    if operator.device is None:
-        return Relaxing.workspace(operator)
-    from hybrid.gpu.unfused import Unfused
-    from hybrid.gpu.workspace import DeviceWorkspace
+class ExplicitOperator(Relaxing):
+    """An explicit matrix: compressed sparse rows on the host, one of the formats on a device.
 
-    device: Any = _Unrecorded(operator.device)
+    Parameters
+    ----------
+    matrix : CsrArrays
+    device : Device, optional
+        Where the matrix lies; default the host for NumPy arrays and the current device for CuPy arrays.
+    storage : str
+        On a device: a name of :data:`gpu_kernels.formats.FORMATS`, to which the matrix is converted, or
+        "auto" for the one that `hybrid.explicit.storage.choose_storage` expects to be fastest.
+    n_values : int, optional
+        A bound on the number of distinct values, which saves counting them for "auto".
 
-    def multiply(x: Array, out: Array) -> None:
-        operator.multiply(x, out)
+    Attributes
+    ----------
+    stored : CsrMatrix or gpu_kernels.ExplicitMatrix
+        The matrix as it is multiplied.
+    storage : str
+        Name of the format; "csr" on the host.
+    backend, backend_reason : str
+        "cpu" or "gpu", and why, in words.
+    symbolic : OffsetMTBDD
+        Of an operator made by `write_out`: the diagram of the matrix.
 
-    return DeviceWorkspace(device, Unfused(device, multiply, operator.shape[0]))
+    Raises
+    ------
+    ValueError
+        If there is no such format.
+    MemoryError
+        If the device has no room for it.
+    """
+
+    backend_reason = "asked for"
+    symbolic: OffsetMTBDD
+
+    def __init__(
+        self,
+        matrix: CsrArrays,
+        device: Device | None = None,
+        storage: str = "auto",
+        n_values: int | None = None,
+    ) -> None:
+        if storage != "auto":
+            from gpu_kernels import FORMATS
+
+            if storage not in FORMATS:
+                raise ValueError(f"storage: expected one of {', '.join((*FORMATS, 'auto'))}, got {storage!r}")
+        self._shape, self.nnz = matrix.shape, matrix.nnz
+        self.device = current_device() if device is None and matrix.xp is not np else device
+        self.stored: CsrMatrix | ExplicitMatrix
+        if self.device is None:
+            self.storage, self.stored = "csr", CsrMatrix(matrix.to_scipy())
+            return
+        from gpu_kernels import FORMATS
+        from hybrid.explicit.storage import choose_storage
+
+        if storage == "auto":
+            storage = choose_storage(matrix, self.device.free_bytes(), n_values)
+        self.backend, self.storage, self.xp = "gpu", storage, self.device.xp
+        # A library's calls may do more than launch kernels.
+        self.recorded = storage != "cusparse"
+        arrays = matrix.row_starts, matrix.columns, matrix.values
+        self.stored = FORMATS[storage].from_csr(self.device, *arrays, matrix.shape[1])
+
+    @property
+    def matrix(self) -> CsrArrays:
+        """The matrix; on a device made again from its storage, since two forms would take twice the room."""
+        if isinstance(self.stored, CsrMatrix):
+            csr = self.stored.csr
+            return CsrArrays(self._shape, csr.indptr, csr.indices, csr.data)
+        return CsrArrays(self._shape, *self.stored.to_csr())
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self._shape
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the matrix as it is multiplied."""
+        return self.stored.nbytes
+
+    def multiply(self, x: Array, out: Array | None = None) -> Array:
+        """Return ``M x``, written to `out` if given; on a device each of them lies there or on the host.
+
+        Without `out` the result lies where x does.  Synchronises: only where a vector lies on the host.
+        """
+        stored, device = self.stored, self.device
+        if isinstance(stored, CsrMatrix):
+            return stored.multiply(x, out)
+        assert device is not None
+        xp = device.xp
+        target = out if isinstance(out, xp.ndarray) else xp.empty(self.shape[0])
+        is_there = isinstance(x, xp.ndarray)
+        stored.multiply(device, x if is_there else xp.asarray(x, dtype=np.float64), target)
+        if out is None:
+            return target if is_there else to_host(target)
+        if target is not out:
+            out[:] = to_host(target)
+        return out
+
+
+class FunctionOperator(Relaxing):
+    """A matrix known by its products alone.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    product : callable
+        Takes x and returns M x in an array of its own.  It may do anything, and not only launch kernels.
+    device : Device, optional
+        Where the vectors lie; default the host.
+    nbytes : int
+        Bytes of what stands behind the product, if known.
+    """
+
+    recorded = False
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        product: Callable[[Array], Array],
+        device: Device | None = None,
+        nbytes: int = 0,
+    ) -> None:
+        self._shape, self._product = shape, product
+        self.device, self.nbytes = device, nbytes
+        self.xp = np if device is None else device.xp
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self._shape
+
+    def multiply(self, x: Array, out: Array | None = None) -> Array:
+        """Return ``M x``, written to `out` if given."""
+        product = self._product(x)
+        if out is None:
+            return product
+        out[...] = product
+        return out
+
+
+def write_out(symbolic: OffsetMTBDD, backend: str, storage: str = "auto") -> ExplicitOperator:
+    """Return a matrix written out, for the explicit engine.
+
+    Parameters
+    ----------
+    symbolic : OffsetMTBDD
+    backend : {"cpu", "gpu"}
+        On the gpu it is extracted on the current device and kept there.
+    storage : str
+        See `ExplicitOperator`.
+
+    Raises
+    ------
+    MemoryError
+        If there is no room for the extraction, the matrix and, on a device, the vectors of a solution, before
+        anything is allocated; with required and available bytes.  A format that takes more room than the
+        leanest one is refused when the matrix is converted to it.
+    ValueError
+        If the format cannot hold the matrix.
+    RuntimeError
+        If the device does not have the format.
+    """
+    from hybrid.explicit.extract import explicit_matrix, explicit_sizes
+
+    _log.info("writing out a matrix of %d states", symbolic.shape[0])
+    if backend == "cpu":
+        held = ExplicitOperator(explicit_matrix(symbolic))
+    else:
+        from hybrid.explicit.storage import least_device_bytes
+
+        device, values = current_device(), len(symbolic.terminals)
+        required = least_device_bytes(explicit_sizes(symbolic, "gpu"), values)
+        available = device.free_bytes()
+        if required > available:
+            raise MemoryError(
+                f"the explicit matrix of {symbolic.n_rows} x {symbolic.n_columns} and its vectors need "
+                f"{required} bytes on {device.name}, {available} are free; "
+                "use --engine hybrid, --backend cpu, or a smaller model"
+            )
+        matrix = explicit_matrix(symbolic, "gpu", memory_budget=available)
+        held = ExplicitOperator(matrix, device, storage, values)
+    held.symbolic = symbolic
+    return held

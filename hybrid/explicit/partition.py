@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hybrid.explicit.csr import CsrArrays
-
-__all__ = ["RowPartition"]
+from gpu_kernels.csr import CsrArrays
 
 
 @dataclass(frozen=True, eq=False)

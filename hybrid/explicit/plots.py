@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from hybrid.errors import OptionError
 
-__all__ = ["plot_structures"]
-
 _INCHES = 6.0
 
 

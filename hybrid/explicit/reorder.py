@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpu_kernels.ragged import owners, pointers
-from hybrid.explicit.csr import Array, CsrArrays, array_module
-
-__all__ = ["Reordering", "bfs_order", "frontier_order"]
-
+from gpu_kernels.csr import CsrArrays
+from gpu_kernels.ragged import array_module, owners, pointers, ranges
+from hybrid.core.arrays import Array
 
 _UNSEEN = np.uint64(2**64 - 1)
 
@@ -79,9 +77,7 @@ class Reordering:
         first = matrix.row_starts[:-1].astype(np.int64)
         lengths = (matrix.row_starts[1:] - matrix.row_starts[:-1])[self.order]
         ptr = pointers(xp, lengths)
-        total = matrix.nnz
-        row = owners(xp, ptr, total)
-        source = xp.arange(total, dtype=np.int64) + (first[self.order] - ptr[:-1])[row]
+        source, row = ranges(xp, first[self.order], ptr, matrix.nnz)
         column = self.rank[matrix.columns[source]]
         # Rows are in place; only the columns within a row are not.
         by_place = xp.argsort(row * n + column if n < 2**31 else _two_keys(xp, row, column))
@@ -130,10 +126,12 @@ def bfs_order(matrix: CsrArrays, initial: ArrayLike = (0,)) -> Reordering:
     start = _check_start(matrix, initial)
     if matrix.xp is np:
         try:
-            from hybrid.explicit.queue_search import queue_order
+            from hybrid.cpu.graph_kernels import breadth_first_order
         except ImportError:
             return frontier_order(matrix, start)
-        return Reordering(queue_order(matrix.row_starts, matrix.columns, start))
+        order = np.empty(matrix.shape[0], np.int64)
+        breadth_first_order(matrix.row_starts, matrix.columns, start, order)
+        return Reordering(order)
     return frontier_order(matrix, start)
 
 

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from gpu_kernels.csr import CsrArrays
 from gpu_kernels.formats import FORMATS
-from hybrid.explicit.csr import Array, CsrArrays, array_module
+from gpu_kernels.ragged import array_module
+from hybrid.core.arrays import Array
 from hybrid.explicit.extract import ExplicitSizes
 from hybrid.solvers.base import DEFAULT_VECTORS
-
-__all__ = ["HOST_STORAGES", "STORAGES", "choose_storage", "least_device_bytes"]
 
 STORAGES = ("auto", *FORMATS)
 """Names of storage on a device."""

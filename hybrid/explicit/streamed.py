@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels import CodedVector, Device
+from gpu_kernels.csr import CsrArrays
 from gpu_kernels.formats import MsrSubwarp
-from hybrid.explicit.csr import Array, CsrArrays
-from hybrid.explicit.operators import Relaxing, unrecorded
+from hybrid.core.arrays import Array
+from hybrid.cpu.csr import CsrMatrix
+from hybrid.explicit.operators import Relaxing
 from hybrid.explicit.partition import RowPartition
-from hybrid.solvers.workspace import Workspace
-
-__all__ = ["PartTimes", "StreamedOperator"]
 
 _SHARE = 0.25
 """Of the free memory, for each of the two buffers; the vectors need the rest."""
@@ -66,6 +65,8 @@ class StreamedOperator(Relaxing):
         If two buffers do not fit on the device.
     """
 
+    recorded = False  # there are two streams besides the current one
+
     def __init__(
         self, matrix: CsrArrays, partition: RowPartition | None = None, device: Device | None = None
     ) -> None:
@@ -78,10 +79,10 @@ class StreamedOperator(Relaxing):
         parts = partition.split(matrix)
         self.nbytes = sum(part.nbytes for part in parts)
         self._parts: list[CsrArrays] = parts
-        self._sparse: list[Any] = []
+        self._held: list[CsrMatrix] = []
         self._lanes: list[_Lane] = []
         if device is None:
-            self._sparse = [part.to_scipy() for part in parts]
+            self._held = [CsrMatrix(part.to_scipy()) for part in parts]
             return
         largest = max(part.nbytes for part in parts)
         needed, free = 2 * largest, device.free_bytes()
@@ -98,10 +99,6 @@ class StreamedOperator(Relaxing):
         """Rows and columns."""
         return self._shape
 
-    def workspace(self) -> Workspace:
-        """Return a workspace that records no launches: there are two streams besides the current one."""
-        return unrecorded(self)
-
     @property
     def buffer_bytes(self) -> int:
         """Bytes of the buffers on the device; 0 without one."""
@@ -114,10 +111,12 @@ class StreamedOperator(Relaxing):
         """
         if x.shape != (self.shape[1],):
             raise ValueError(f"x: expected shape ({self.shape[1]},), got {x.shape}")
+        if out is not None and out.shape != (self.shape[0],):
+            raise ValueError(f"out: expected shape ({self.shape[0]},), got {out.shape}")
         result = self.xp.empty(self.shape[0]) if out is None else out
         if self.device is None:
-            for (begin, end), part in zip(self.partition, self._sparse, strict=True):
-                result[begin:end] = part @ x
+            for (begin, end), part in zip(self.partition, self._held, strict=True):
+                part.multiply(x, result[begin:end])
             return result
         self._run(x, result)
         return result

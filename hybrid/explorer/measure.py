@@ -5,22 +5,20 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hybrid.levels.curve import level_curve
-from hybrid.levels.layers import layer_levels
-from hybrid.levels.policy import predicted_seconds
+from hybrid.explorer.tables import levels_of
 from hybrid.levels.table import LevelTable
+from hybrid.solvers.choice_problem import ChoiceProblem
 from mtbdd.memory import free_memory_bytes
 from mtbdd.offset import OffsetMTBDD
 
 if TYPE_CHECKING:
-    from hybrid.operators.offers import Offer
+    from hybrid.operators.layer_choices import LayerChoices
     from hybrid.solvers.choice_operator import ChoiceOperator
-
-__all__ = ["measure_levels"]
 
 Work = tuple[Callable[[], object], int]
 """Something to time, and how many products or steps it makes."""
@@ -30,9 +28,10 @@ _HOPELESS = 30.0  # levels predicted to be so many times slower than the best ar
 
 
 def measure_levels(
-    matrix: OffsetMTBDD | Sequence[Offer],
+    matrix: OffsetMTBDD | Sequence[LayerChoices],
     backend: str = "cpu",
     progress: Callable[[str], None] | None = None,
+    representation: str = "row-types",
 ) -> dict[int, float]:
     """Time a product at every level that fits in memory and is not hopelessly slow on the backend.
 
@@ -40,12 +39,14 @@ def measure_levels(
 
     Parameters
     ----------
-    matrix : OffsetMTBDD or sequence of Offer
-        A matrix; or the choices of a decision process (`hybrid.explorer.model_offers`), of which a step is
+    matrix : OffsetMTBDD or sequence of LayerChoices
+        A matrix; or the choices of a decision process (`hybrid.explorer.model_choices`), of which a step is
         timed as an engine makes it: the products with all layers, and the best of them.
     backend : {"cpu", "gpu", "reference"}
     progress : callable, optional
         Called with a line of text at each level.
+    representation : {"row-types", "tasks"}
+        How the matrix is held, see `hybrid.inject`.
 
     Returns
     -------
@@ -57,18 +58,15 @@ def measure_levels(
     MemoryError
         Not even the vectors fit in the free memory.
     """
+    curve = levels_of(matrix, backend, representation)
     if isinstance(matrix, OffsetMTBDD):
-        whole = matrix
         vectors = 8 * (matrix.n_rows + matrix.n_columns)
-        return _measured(
-            level_curve(matrix), vectors, backend, lambda k: _products(whole, k, backend), progress
-        )
-    offers = matrix
-    matrices = [o.matrix for o in offers if o.matrix is not None]
-    curve = layer_levels(matrices, backend)
+        work_at = partial(_products, matrix, backend, representation)
+        return _measured(curve, vectors, backend, work_at, progress)
     # Two iterates and a product, and for every layer a code or a place a row.
-    vectors = 24 * curve.shape[0] + sum(5 * len(o.gain) for o in offers)
-    return _measured(curve, vectors, backend, lambda k: _steps(offers, curve.shape[0], k, backend), progress)
+    vectors = 24 * curve.shape[0] + sum(5 * len(o.gain) for o in matrix)
+    work_at = partial(_steps, matrix, curve.shape[0], backend, representation)
+    return _measured(curve, vectors, backend, work_at, progress)
 
 
 def _measured(
@@ -82,7 +80,7 @@ def _measured(
     free = free_memory_bytes()
     if vectors > free:
         raise MemoryError(f"the vectors of a product need {vectors} bytes, {free} are free")
-    predicted = [(predicted_seconds(curve, c, backend), c) for c in curve.levels]
+    predicted = [(curve.seconds(c.level, backend), c) for c in curve.levels]
     limit = _HOPELESS * min((s for s, _ in predicted if s is not None), default=0.0)
     found: dict[int, float] = {}
     for seconds, candidate in predicted:
@@ -102,11 +100,11 @@ def _measured(
     return found
 
 
-def _products(matrix: OffsetMTBDD, level: int, backend: str) -> Work:
+def _products(matrix: OffsetMTBDD, backend: str, representation: str, level: int) -> Work:
     """Return products with a matrix at a level."""
     from hybrid.operators.inject import inject
 
-    operator = inject(matrix, level=level, backend=backend)
+    operator = inject(matrix, level, backend, representation=representation)
     space = operator.workspace()
     x, out = space.vector(_random(operator.shape[1])), space.xp.empty(operator.shape[0])
 
@@ -118,9 +116,11 @@ def _products(matrix: OffsetMTBDD, level: int, backend: str) -> Work:
     return products, space.stride
 
 
-def _steps(offers: Sequence[Offer], size: int, level: int, backend: str) -> Work:
+def _steps(
+    layer_choices: Sequence[LayerChoices], size: int, backend: str, representation: str, level: int
+) -> Work:
     """Return steps over choices at a level."""
-    system = _system(list(offers), size, level, backend)
+    system = _system(list(layer_choices), size, level, backend, representation)
     space = system.space
     x, out = space.vector(_random(size)), space.xp.empty(size)
 
@@ -132,15 +132,24 @@ def _steps(offers: Sequence[Offer], size: int, level: int, backend: str) -> Work
     return steps, space.stride
 
 
-def _system(offers: list[Offer], size: int, level: int, backend: str) -> ChoiceOperator:
-    """Return the operator that an engine would build: in one pass on a device if that can be laid out."""
+def _system(
+    layer_choices: list[LayerChoices], size: int, level: int, backend: str, representation: str
+) -> ChoiceOperator:
+    """Return the operator that an engine would build: fused on a device if that can be laid out."""
     from hybrid.operators.device_choices import device_choices
     from hybrid.operators.hybrid_choices import hybrid_choices
     from hybrid.run.options import CheckOptions
 
-    options = CheckOptions.of(backend=backend, level=level)
-    found = device_choices(offers, size, True, None, 0.0, options)
-    return hybrid_choices(offers, size, True, None, 0.0, options) if found is None else found
+    options = CheckOptions.of(backend=backend, level=level, representation=representation)
+    row_types = representation == "row-types"
+    found = (
+        device_choices(layer_choices, ChoiceProblem(size, True, None, 0.0), options) if row_types else None
+    )
+    return (
+        hybrid_choices(layer_choices, ChoiceProblem(size, True, None, 0.0), options)
+        if found is None
+        else found
+    )
 
 
 def _random(size: int) -> np.ndarray[Any, np.dtype[np.float64]]:

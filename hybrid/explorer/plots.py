@@ -17,8 +17,6 @@ from typing import Any
 from hybrid.errors import OptionError
 from hybrid.explorer.report import LevelReport
 
-__all__ = ["plot_level_curves", "plot_memory_shares"]
-
 _MEMORY = "#0b6e99"
 _TIME = "#c1440e"
 

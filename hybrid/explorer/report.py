@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hybrid.levels.curve import base_memory_bytes, level_curve
-from hybrid.levels.layers import layer_levels
+from hybrid.explorer.tables import levels_of
+from hybrid.levels.curve import base_memory_bytes
 from hybrid.levels.policy import choose_level
 from hybrid.levels.table import LevelTable
 from mtbdd.offset import OffsetMTBDD
 
 if TYPE_CHECKING:
-    from hybrid.operators.offers import Offer
-
-__all__ = ["LevelReport", "report_levels"]
+    from hybrid.operators.layer_choices import LayerChoices
 
 
 @dataclass(frozen=True)
@@ -35,6 +33,8 @@ class LevelReport:
         Why the asked-for policy chooses the level it chooses.
     seconds : dict of int to float
         Measured time of a product, by level; empty if nothing was measured.
+    held : dict of int to int
+        Bytes of the representation that the backend holds, by level; empty if nothing was weighed.
     """
 
     label: str
@@ -44,6 +44,7 @@ class LevelReport:
     min_time: int
     reason: str
     seconds: dict[int, float]
+    held: dict[int, int]
 
     def record(self) -> dict[str, Any]:
         """Return the report as plain JSON values."""
@@ -56,6 +57,7 @@ class LevelReport:
                 "instances_worst_case": c.instances_worst_case,
                 "bytes_worst_case": c.bytes_worst_case,
                 "row_type_bytes": c.row_type_bytes,
+                "representation_bytes": self.held.get(c.level),
                 "seconds_per_product": self.seconds.get(c.level),
             }
             for c in self.curve.levels
@@ -70,19 +72,21 @@ class LevelReport:
 
 
 def report_levels(
-    matrix: OffsetMTBDD | Sequence[Offer],
+    matrix: OffsetMTBDD | Sequence[LayerChoices],
     label: str = "",
     policy: str | int = "auto",
     backend: str = "cpu",
     seconds: dict[int, float] | None = None,
+    representation: str = "row-types",
+    held: dict[int, int] | None = None,
 ) -> LevelReport:
     """Return the report of a matrix, or of the choices of a decision process.
 
     Parameters
     ----------
-    matrix : OffsetMTBDD or sequence of Offer
-        A matrix; or choices, of a whole MDP from `hybrid.explorer.model_offers.model_offers`. The layers are
-        counted as the backend holds them: in one pass on the gpu, if all have a row for every state, else one
+    matrix : OffsetMTBDD or sequence of LayerChoices
+        A matrix; or choices, of a whole MDP from `hybrid.explorer.model_choices`. The layers are
+        counted as the backend holds them: fused on the gpu, if all have a row for every state, else one
         by one.
     label : str
         Name in plots.
@@ -93,22 +97,23 @@ def report_levels(
     seconds : dict, optional
         Measured times by level (`hybrid.explorer.measure.measure_levels`); "min-time" then is the fastest of
         these.
+    representation : {"row-types", "tasks"}
+        How the matrix would be held, see `hybrid.inject`.
+    held : dict, optional
+        Bytes by level (`hybrid.explorer.weigh.weigh_levels`); "min-memory" then is the level of the fewest.
 
     Raises
     ------
     ValueError
-        If the policy is unknown, its level does not exist or cannot be used; or no choice has a matrix.
+        If the policy or the representation is unknown, a level does not exist or cannot be used; or no choice
+        has a matrix.
 
     Notes
     -----
     Time: O(nodes log nodes); no path is enumerated.
     """
-    curve: LevelTable
-    if isinstance(matrix, OffsetMTBDD):
-        curve, size = level_curve(matrix), matrix.n_rows
-    else:
-        curve = layer_levels([o.matrix for o in matrix if o.matrix is not None], backend)
-        size = curve.shape[0]
+    curve = levels_of(matrix, backend, representation)
+    size = curve.shape[0]
     chosen = choose_level(curve, policy, backend)
     measured = dict(seconds or {})
     reason = chosen.reason
@@ -117,5 +122,11 @@ def report_levels(
         reason = f"level {fastest} was measured to be the fastest, {measured[fastest]:.3g} s a product"
     else:
         fastest = choose_level(curve, "min-time", backend).level
-    smallest = choose_level(curve, "min-memory", backend).level
-    return LevelReport(label, curve, base_memory_bytes(size), smallest, fastest, reason, measured)
+    weighed = dict(held or {})
+    if weighed:
+        smallest = min(weighed, key=lambda k: (weighed[k], list(weighed).index(k)))
+        if policy == "min-memory":
+            reason = f"level {smallest} needs the least memory, {weighed[smallest]} bytes, of those weighed"
+    else:
+        smallest = choose_level(curve, "min-memory", backend).level
+    return LevelReport(label, curve, base_memory_bytes(size), smallest, fastest, reason, measured, weighed)

@@ -8,8 +8,6 @@ from hybrid.gpu.pair_cost import pair_build_bytes
 from hybrid.injection.row_types import RowTypes, TypedMatrix
 from hybrid.solvers.base import DEFAULT_VECTORS, LEAST_VECTORS
 
-__all__ = ["build_bytes", "check_memory", "layout_items", "reason_for_cpu"]
-
 SMALL_ENTRIES = 1 << 20
 """Entries below which a product takes less time than launching it."""
 
@@ -69,16 +67,29 @@ def check_memory(device: Device, types: RowTypes, k: int, pairs: bool = False, l
 
 def reason_for_cpu(device: Device, curve: TypedMatrix) -> str | None:
     """Say why a matrix is better multiplied on the CPU; None if the device is to be preferred."""
-    if curve.nonzeros < SMALL_ENTRIES:
-        return f"{curve.nonzeros} non-zeros are too few for the GPU to be faster"
-    vectors = 8 * DEFAULT_VECTORS * max(curve.shape)
+    reason = reason_of_size(device, curve.nonzeros, curve.shape)
+    if reason is not None:
+        return reason
+    ranked = rank_levels(curve)
+    return reason_of_time(device, curve.nonzeros, ranked[0][2]) if ranked else None
+
+
+def reason_of_size(device: Device, nonzeros: int, shape: tuple[int, int]) -> str | None:
+    """Say why a matrix is too small for the device, or its vectors too large; None if they are not."""
+    if nonzeros < SMALL_ENTRIES:
+        return f"{nonzeros} non-zeros are too few for the GPU to be faster"
+    vectors = 8 * DEFAULT_VECTORS * max(shape)
     available = device.free_bytes()
     if vectors > available:
         return f"the vectors of a solution need {vectors} bytes, and {available} are free on {device.name}"
-    ranked = rank_levels(curve)
-    if ranked and ranked[0][2] > _CPU_SECONDS_ENTRY * curve.nonzeros + _START_SECONDS:
+    return None
+
+
+def reason_of_time(device: Device, nonzeros: int, seconds: float) -> str | None:
+    """Say that a product predicted to take some time would be faster on the CPU; None if it would not."""
+    if seconds > _CPU_SECONDS_ENTRY * nonzeros + _START_SECONDS:
         return (
-            f"a product would take about {ranked[0][2] * 1e3:.3g} ms on {device.name}, longer than a CPU "
-            f"takes for {curve.nonzeros} non-zeros"
+            f"a product would take about {seconds * 1e3:.3g} ms on {device.name}, longer than a CPU "
+            f"takes for {nonzeros} non-zeros"
         )
     return None

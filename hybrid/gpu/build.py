@@ -5,12 +5,11 @@ from __future__ import annotations
 from gpu_kernels import Device, PairMatrix, Place, TileMatrix, current_device, made_for
 from hybrid.gpu.admission import check_memory, layout_items
 from hybrid.gpu.cost import types_of_level, uses_pairs
-from hybrid.gpu.layout import LayoutOptions, build_tile_matrix
 from hybrid.gpu.pair_layout import build_pairs
 from hybrid.gpu.product import GpuProduct
+from hybrid.gpu.tile_layout import build_tile_matrix
+from hybrid.gpu.tuning import LayoutOptions
 from hybrid.injection.row_types import RowTypes, TypedMatrix
-
-__all__ = ["build_product"]
 
 
 def build_product(curve: TypedMatrix, k: int, options: LayoutOptions | None = None) -> GpuProduct:

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from gpu_kernels import ChoiceGains, Place
 from hybrid.core.arrays import Array, distinct, to_host
 
-__all__ = ["code_gains"]
-
 Vector = NDArray[np.float64]
 
 

@@ -22,8 +22,7 @@ from hybrid.gpu.device_properties import REFERENCE, Card, card_in_use
 from hybrid.gpu.pair_cost import SECONDS_SERIAL_ENTRY, count_pairs, has_long_rows, longest_row, pair_seconds
 from hybrid.gpu.tuning import choose_tuning
 from hybrid.injection.row_types import RowTypes, TypedMatrix
-
-__all__ = ["level_seconds", "predicted_level_seconds", "rank_levels", "types_of_level", "uses_pairs"]
+from mtbdd.stacked_layers import StackedLayers
 
 _SECONDS_ENTRY = 0.42e-12
 _SECONDS_SCALED_ENTRY = 0.3e-12
@@ -180,3 +179,9 @@ def rank_levels(curve: TypedMatrix) -> list[tuple[int, RowTypes, float]]:
     """Return the usable levels with their row types and predicted seconds, fastest first."""
     ranked = sorted((form.seconds, k) for k, form in _levels(curve).items())
     return [(k, _levels(curve)[k].types, seconds) for seconds, k in ranked]
+
+
+def rank_choice_levels(stacked: StackedLayers, types: RowTypes) -> list[tuple[int, float]]:
+    """Return the levels whose submatrices belong to one layer each, with predicted seconds, fastest first."""
+    found = ((level_seconds(types, k), k) for k in range(stacked.first_level, len(types)))
+    return [(k, seconds) for seconds, k in sorted((s, k) for s, k in found if s is not None)]

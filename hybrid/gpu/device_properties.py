@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 from gpu_kernels import current_device, device_problem
 
-__all__ = ["REFERENCE", "Card", "card_in_use", "card_of"]
-
 _TWICE = 2
 """Transfers of a memory clock."""
 

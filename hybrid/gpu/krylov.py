@@ -13,8 +13,6 @@ from hybrid.solvers.base import Vector
 from hybrid.solvers.recurrence import Standing
 from hybrid.solvers.workspace import Workspace
 
-__all__ = ["RECORDED", "DeviceBiCGStab"]
-
 RECORDED = 4
 """Iterations in a recording: enough to hide what starting a replay takes, few enough for short solutions."""
 

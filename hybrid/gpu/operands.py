@@ -1,12 +1,12 @@
-"""Products of operators whose vectors lie on the device: checked, and answered on the device."""
+"""Products and steps of operators on the device, for vectors that lie there and for those of the host."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from hybrid.core.arrays import Array
-
-__all__ = ["multiply", "multiply_any"]
+from gpu_kernels import Device, IterationState, Mode, coded_step, finish_iteration
+from hybrid.core.arrays import Array, to_host
+from hybrid.gpu.sweeps import Run
 
 
 def multiply(product: Any, x: Array, out: Array | None) -> Array:
@@ -53,3 +53,37 @@ def multiply_any(product: Any, x: Array) -> Array:
     for i in range(x.shape[1]):
         out[:, i] = multiply(product, x[:, i], None)
     return out
+
+
+def relax_once(
+    device: Device, run: Run, x: Array, b: Array | None, diagonal: Array, omega: float, out: Array
+) -> tuple[float, float]:
+    """Write ``(1 - omega) x + omega (b + M x) / diagonal`` to ``out``.
+
+    Parameters
+    ----------
+    device : Device
+    run : callable
+        Queues a step over all rows of M.
+    x, b, diagonal, out : ndarray, shape (n,), float64
+        Each of them lies on the device or on the host.
+
+    Returns
+    -------
+    tuple of float, float
+        Greatest absolute change and greatest change relative to the new value.
+
+    Notes
+    -----
+    Synchronises: yes, for the two numbers. Iterations that leave them on the device have a workspace.
+    """
+    xp = device.xp
+    state = IterationState.create(device)
+    step = coded_step(device, Mode.JACOBI, diagonal, b, omega, state)
+    target = out if isinstance(out, xp.ndarray) else xp.empty(len(out))
+    run(step, xp.asarray(x), target)
+    finish_iteration(device, state, -1.0, False)
+    if target is not out:
+        out[:] = to_host(target)
+    absolute, relative = to_host(state.differences).tolist()
+    return absolute, relative

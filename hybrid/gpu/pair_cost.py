@@ -17,15 +17,6 @@ from hybrid.injection.row_types import RowTypes, TypedMatrix
 from hybrid.solvers.base import LEAST_VECTORS
 from mtbdd.offset import distinct_rows
 
-__all__ = [
-    "SECONDS_SERIAL_ENTRY",
-    "PairCounts",
-    "count_pairs",
-    "has_long_rows",
-    "pair_build_bytes",
-    "pair_seconds",
-]
-
 LONG_ROW = 32
 """Entries of a row, on average, from which a lane a row leaves the device waiting for its longest rows."""
 

@@ -17,12 +17,9 @@ from gpu_kernels import CodedVector, PairMatrix, PairTuning, Place, compress, in
 from gpu_kernels.pairs import PAIR_THREADS, pack_pair_items, pack_row_items
 from gpu_kernels.ragged import owners, pointers, ranges
 from hybrid.core.arrays import Array, counts, distinct, stable_order
-from hybrid.gpu.layout import find_gaps
-from hybrid.injection.groups import RowGroups, enumerate_groups
+from hybrid.injection.groups import RowGroups, enumerate_groups, find_gaps
 from hybrid.injection.row_types import RowTypes
 from hybrid.injection.submatrices import CooBlocks, class_submatrices
-
-__all__ = ["PairOptions", "build_pairs"]
 
 _TURNS = 2
 """Turns of a block over rows of a submatrix: enough to hide its start, few enough to spread the work."""

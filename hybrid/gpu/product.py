@@ -1,26 +1,23 @@
-"""The GPU backend's product: a matrix in tiles or as pairs on the device, joined to the compiled kernels."""
+"""The GPU backend's product: a matrix in tiles, as pairs or in tasks on the device, joined to its kernels."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from gpu_kernels import (
+    BlockTasks,
     Device,
-    IterationState,
-    Mode,
     PairMatrix,
     Step,
     TileMatrix,
-    coded_step,
-    finish_iteration,
     product_step,
+    run_block_tasks,
     run_pairs,
     run_tiles,
 )
 from hybrid.core.arrays import Array, to_host
+from hybrid.gpu.operands import relax_once
 from hybrid.gpu.workspace import DeviceWorkspace
-
-__all__ = ["GpuProduct"]
 
 
 class GpuProduct:
@@ -29,11 +26,11 @@ class GpuProduct:
     Parameters
     ----------
     device : Device
-    matrix : TileMatrix or PairMatrix
-        Pairs where rows are long.
+    matrix : TileMatrix, PairMatrix or BlockTasks
+        Pairs where rows are long; tasks where they are asked for.
     """
 
-    def __init__(self, device: Device, matrix: TileMatrix | PairMatrix) -> None:
+    def __init__(self, device: Device, matrix: TileMatrix | PairMatrix | BlockTasks) -> None:
         self.device = device
         self.matrix = matrix
         self._product = product_step()
@@ -47,6 +44,8 @@ class GpuProduct:
         """Queue a step over all rows; operands on the device. Synchronises: no."""
         if isinstance(self.matrix, PairMatrix):
             run_pairs(self.device, self.matrix, step, x, out)
+        elif isinstance(self.matrix, BlockTasks):
+            run_block_tasks(self.device, self.matrix, step, x, out)
         else:
             run_tiles(self.device, self.matrix, step, x, out)
 
@@ -65,27 +64,8 @@ class GpuProduct:
             out[:] = to_host(target)
 
     def relax(self, x: Any, b: Any, diagonal: Any, omega: float, out: Any) -> tuple[float, float]:
-        """Write ``(1 - omega) x + omega (b + M x) / diagonal`` to ``out``.
-
-        Returns
-        -------
-        tuple of float, float
-            Greatest absolute change and greatest change relative to the new value.
-
-        Notes
-        -----
-        Synchronises: yes, for the two numbers. Iterations that leave them on the device have a workspace.
-        """
-        xp = self.device.xp
-        state = IterationState.create(self.device)
-        step = coded_step(self.device, Mode.JACOBI, diagonal, b, omega, state)
-        target = out if isinstance(out, xp.ndarray) else xp.empty(self.matrix.n_rows)
-        self.run(step, xp.asarray(x), target)
-        finish_iteration(self.device, state, -1.0, False)
-        if target is not out:
-            out[:] = to_host(target)
-        absolute, relative = to_host(state.differences).tolist()
-        return absolute, relative
+        """Write ``(1 - omega) x + omega (b + M x) / diagonal`` to ``out``, as :func:`relax_once` does."""
+        return relax_once(self.device, self.run, x, b, diagonal, omega, out)
 
     def workspace(self) -> DeviceWorkspace:
         """Return memory and operations for a solution on the device."""

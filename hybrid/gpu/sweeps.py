@@ -7,8 +7,6 @@ from collections.abc import Callable
 from gpu_kernels import Device, IterationState, Step, add_scaled, finish_iteration
 from hybrid.core.arrays import Array
 
-__all__ = ["RECORDED", "DeviceSteps", "Run"]
-
 RECORDED = 10
 """Steps in a recording; an even number, so that the vectors are back in their places afterwards."""
 

@@ -11,8 +11,6 @@ from hybrid.core.arrays import Array, distinct, distinct_values
 from hybrid.injection.row_types import RowTypes
 from hybrid.injection.submatrices import CooBlocks
 
-__all__ = ["TileCuts", "TileTerms", "cut_types", "list_terms", "split_tiles"]
-
 
 @dataclass(frozen=True, eq=False)
 class TileCuts:
@@ -47,7 +45,7 @@ class TileTerms:
     term_tile, term_place, term_slot, term_shift, term_value : ndarray, shape (terms,)
         Tile of a term, its slot in the list of all types' slots and within its type, local column minus local
         row, and the number of its value.
-    values : ndarray, float64
+    values : ndarray, shape (values,), float64
         Distinct values.
     """
 

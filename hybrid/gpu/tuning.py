@@ -1,18 +1,18 @@
-"""Launch shape and tile size for a level, from what its row types look like; all by measurement."""
+"""What changes the speed of a product and not its result: launch shape and sizes of tiles, as measured."""
 
 from __future__ import annotations
 
-from gpu_kernels import Tuning
-from hybrid.gpu.tile_build import TileShape
-from hybrid.injection.row_types import RowTypes
+from dataclasses import dataclass
 
-__all__ = ["FEW_TERMS", "LARGE_SLICES", "choose_shape", "choose_tuning"]
+from gpu_kernels import Tuning
+from hybrid.injection.row_types import RowTypes
 
 _THREADS = 128
 _SLICES = 16
+_MOST_TERMS = 640
 
 _SHORT_ROWS = 2.5
-"""Entries of a row, on average, below which rows are read two entries at a time."""
+"""Entries of a row in a layer, on average, below which rows are read two entries at a time."""
 
 _FILLED = 0.55
 """Share of the places for groups that must be taken for four places to be better than two."""
@@ -22,6 +22,55 @@ FEW_TERMS = 16
 
 LARGE_SLICES = 64
 """Slices of a tile where terms are few: fewer blocks start, and none starts with much work."""
+
+
+@dataclass(frozen=True)
+class LayoutOptions:
+    """Choices that change the speed of a product or step and not its result; what is left out is chosen.
+
+    Attributes
+    ----------
+    tuning : Tuning, optional
+        Launch shape.
+    slices : int, optional
+        Slices of 32 rows of a tile at most.
+    unit : int, optional
+        Entries of a row in a layer that are read at once: 1, 2 or 4; rows are filled up to a multiple.
+    terms : int, optional
+        Terms of a round at most, fewer where fast memory does not hold as many; with up to 255 an entry
+        takes one byte, with more two.
+    entries : int
+        Entries of a tile of more than 128 rows at most; heeded for layers alone, so that no item lasts much
+        longer than others and the end waits for it.
+    turns : int
+        Slices of 32 rows that every warp of a block has at least, where there is room.
+    look_ups : int, optional
+        Terms that a thread of the kernel for layers looks up at once: 1 or 4.
+    window_rows : int
+        Groups of one type are bundled if they begin in the same window of rows.
+    wide : bool
+        Use 64-bit indices although 32 bits would do.
+    """
+
+    tuning: Tuning | None = None
+    slices: int | None = None
+    unit: int | None = None
+    terms: int | None = None
+    entries: int = 4096
+    turns: int = 1
+    look_ups: int | None = None
+    window_rows: int = 1 << 27
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class TileShape:
+    """Sizes of tiles, chosen: attributes as of :class:`LayoutOptions`."""
+
+    slices: int
+    unit: int
+    terms: int
+    entries: int
 
 
 def choose_tuning(types: RowTypes, k: int) -> Tuning:
@@ -38,11 +87,23 @@ def choose_tuning(types: RowTypes, k: int) -> Tuning:
     return Tuning(threads=_THREADS, min_blocks=8, members=4 if wanted >= _FILLED * offered else 2)
 
 
-def choose_shape(n_rows: int, entries: int) -> TileShape:
-    """Choose the sizes of tiles for a matrix.
+def choose_shape(options: LayoutOptions, rows: int, entries: int, room: int) -> TileShape:
+    """Choose the sizes of tiles that options leave open.
 
+    Parameters
+    ----------
+    options : LayoutOptions
+    rows, entries : int
+        Of the matrix, rows once for every layer.
+    room : int
+        Terms of a round that fast memory holds.
+
+    Notes
+    -----
     Tiles of 512 rows read x from the first-level cache as often as larger ones, nearly, and leave the parts
     of x that are in use at the same time small enough for the second-level cache. Rows of one or two entries
     are read two at a time, others four.
     """
-    return TileShape(_SLICES, unit=2 if entries < _SHORT_ROWS * n_rows else 4)
+    unit = options.unit or (2 if entries < _SHORT_ROWS * rows else 4)
+    terms = min(options.terms or _MOST_TERMS, room)
+    return TileShape(options.slices or _SLICES, unit, terms, options.entries)

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from gpu_kernels import Device, Mode, Step, relax_rows
 from hybrid.core.arrays import Array
 
-__all__ = ["Unfused"]
-
 
 class Unfused:
     """Runs steps as a product and a sweep over its rows; who wants products alone is spared the sweep.

@@ -30,8 +30,6 @@ from hybrid.gpu.sweeps import RECORDED, DeviceSteps, Run
 from hybrid.solvers.base import Criterion, Vector
 from hybrid.solvers.workspace import Workspace
 
-__all__ = ["DeviceSystem", "DeviceWorkspace"]
-
 _STRIDE = 2 * RECORDED
 """Steps between two looks. Half would do to look once in ten steps; the rest is left for other questions."""
 
@@ -63,7 +61,7 @@ class DeviceWorkspace(Workspace):
     def __init__(self, device: Device, run: Run) -> None:
         self.device = device
         self.xp: Any = device.xp
-        self.looks = 0
+        self.synchronisations = 0
         self._run = run
         self._product = product_step()
         self._stretch = _STRIDE // 2
@@ -125,7 +123,7 @@ class DeviceWorkspace(Workspace):
 
     def read(self, *arrays: Array) -> list[float]:
         """Bring some small arrays to the host together."""
-        self.looks += 1
+        self.synchronisations += 1
         xp = self.xp
         together = xp.concatenate([xp.asarray(a).ravel().astype(np.float64) for a in arrays])
         numbers: list[float] = to_host(together).tolist()
@@ -133,7 +131,7 @@ class DeviceWorkspace(Workspace):
 
     def to_host(self, array: Array) -> NDArray[Any]:
         """Copy an array to the host."""
-        self.looks += 1
+        self.synchronisations += 1
         copied: NDArray[Any] = to_host(array)
         return copied
 
@@ -145,7 +143,7 @@ class DeviceWorkspace(Workspace):
         return DeviceSteps(self.device, self._run, step, epsilon, absolute, self._note_look)
 
     def _note_look(self) -> None:
-        self.looks += 1
+        self.synchronisations += 1
 
 
 class DeviceSystem:

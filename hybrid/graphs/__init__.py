@@ -1,4 +1,4 @@
-"""Explicit graphs of models, and their decompositions on the CPU."""
+"""Explicit graphs of models, and their decompositions on the host and on a device."""
 
 from hybrid.graphs.arrays import ModelGraph, choice_actions, graph_bytes, model_graph
 from hybrid.graphs.decompositions import (
@@ -6,7 +6,7 @@ from hybrid.graphs.decompositions import (
     EndDecomposition,
     decompose,
     decompose_bottom,
-    decompose_ends,
+    mec_decomposition,
 )
 from hybrid.graphs.export import to_networkx
 
@@ -17,7 +17,7 @@ __all__ = [
     "choice_actions",
     "decompose",
     "decompose_bottom",
-    "decompose_ends",
+    "mec_decomposition",
     "graph_bytes",
     "model_graph",
     "to_networkx",

@@ -8,14 +8,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels.ragged import pointers
-from hybrid.core.lists import concatenated_ranges
-from hybrid.explicit.csr import index_types
+from gpu_kernels.csr import index_types
+from hybrid.explicit.choice_rows import LayerRows, merge_layers
 from hybrid.explicit.extract import explicit_matrix, explicit_sizes
 from mtbdd.memory import free_memory_bytes
 from mtbdd.model import SymbolicModel
-
-__all__ = ["ModelGraph", "choice_actions", "graph_bytes", "model_graph"]
 
 IntArray = NDArray[np.int32] | NDArray[np.int64]
 
@@ -142,40 +139,17 @@ def model_graph(
             f"the graph has {n} states and {model.n_transitions} transitions and needs {required} bytes in "
             f"the host's memory, {available} are available; decompose it symbolically or take a smaller model"
         )
-    counts, columns, values = [], [], []
+    layers = []
     for number in range(n_layers):
         matrix = explicit_matrix(model.layer_transitions(number), memory_budget=available)
-        degrees = np.diff(matrix.row_starts)
-        counts.append(degrees.astype(np.min_scalar_type(int(degrees.max(initial=0)))))
-        columns.append(matrix.columns)
-        values.append(matrix.values if probabilities else None)
-    transitions, choices = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    for own in counts:
-        transitions += own
-        choices += own > 0
-    entries = int(transitions.sum())
-    place, state = index_types(n, entries)
-    cursor, choice = pointers(np, transitions)[:-1], pointers(np, choices)
-    choice_ptr = choice.astype(place)
-    n_choices = int(choice[-1])
-    targets = np.empty(entries, state)
-    merged = np.empty(entries) if probabilities else None
-    choice_offsets = np.full(n_choices + 1, entries, place)
-    choice_layers = np.empty(n_choices, np.min_scalar_type(max(n_layers - 1, 0)))
-    for number in range(n_layers):
-        rows = np.flatnonzero(counts[number])
-        degrees = counts[number][rows].astype(np.int64)
-        starts = cursor[rows]
-        where = concatenated_ranges(starts, degrees)
-        targets[where] = columns[number]
-        if merged is not None:
-            merged[where] = values[number]
-        here = choice[rows]
-        choice_offsets[here] = starts
-        choice_layers[here] = number
-        cursor[rows] += degrees
-        choice[rows] += 1
-    return ModelGraph(targets, choice_offsets, choice_ptr, choice_layers, merged)
+        lengths = np.diff(matrix.row_starts)
+        lengths = lengths.astype(np.min_scalar_type(int(lengths.max(initial=0))))
+        values = matrix.values if probabilities else None
+        layers.append(LayerRows(number, None, lengths, matrix.columns, values))
+    rows = merge_layers(layers, n, np.min_scalar_type(max(n_layers - 1, 0)))
+    return ModelGraph(
+        rows.columns, rows.offsets, rows.choice_ptr, rows.layers, rows.values if probabilities else None
+    )
 
 
 def choice_actions(

@@ -11,15 +11,6 @@ from numpy.typing import NDArray
 from hybrid.errors import OptionError
 from hybrid.graphs.arrays import ModelGraph
 
-__all__ = [
-    "SCC_VARIANTS",
-    "Decomposition",
-    "EndDecomposition",
-    "decompose",
-    "decompose_bottom",
-    "decompose_ends",
-]
-
 SCC_VARIANTS = ("auto", "scipy", "tarjan")
 
 Int64Array = NDArray[np.int64]
@@ -118,7 +109,7 @@ def decompose_bottom(graph: ModelGraph, components: Decomposition | None = None)
     return Decomposition(np.where(left[labels], -1, labels))
 
 
-def decompose_ends(graph: ModelGraph) -> EndDecomposition:
+def mec_decomposition(graph: ModelGraph) -> EndDecomposition:
     """Return the maximal end components; those of a chain are its bottom components.
 
     Notes

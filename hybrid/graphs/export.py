@@ -9,8 +9,6 @@ import numpy as np
 from hybrid.graphs.arrays import ModelGraph, choice_actions, model_graph
 from mtbdd.model import SymbolicModel
 
-__all__ = ["to_networkx"]
-
 LIMIT = 1_000_000
 """Transitions up to which a graph is exported unless told otherwise: networkx takes about 500 bytes each."""
 

@@ -6,15 +6,12 @@ import time
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
-
 from gpu_kernels import Device, current_device, device_problem
 from gpu_kernels.graph import Graph, MecOptions, SccOptions, VariantError, mec, scc
+from hybrid.core.arrays import to_host
 from hybrid.errors import OptionError
 from hybrid.graphs.arrays import ModelGraph
 from hybrid.graphs.decompositions import Decomposition, EndDecomposition
-
-__all__ = ["DeviceGraph", "parse_variant"]
 
 _VECTORS = 16
 """Vectors over the states that a decomposition holds at most."""
@@ -120,9 +117,9 @@ class DeviceGraph:
             raise OptionError(str(error)) from None
         self.device.synchronise()
         seconds = time.perf_counter() - started
-        return Decomposition(_to_host(found.labels)), seconds
+        return Decomposition(to_host(found.labels)), seconds
 
-    def decompose_ends(self, options: MecOptions | None = None) -> tuple[EndDecomposition, float]:
+    def mec_decomposition(self, options: MecOptions | None = None) -> tuple[EndDecomposition, float]:
         """Return the maximal end components and the seconds of the search, copying them back excluded.
 
         Synchronises: yes.
@@ -134,7 +131,7 @@ class DeviceGraph:
             raise OptionError(str(error)) from None
         self.device.synchronise()
         seconds = time.perf_counter() - started
-        return EndDecomposition(_to_host(found.labels), _to_host(found.choice_kept)), seconds
+        return EndDecomposition(to_host(found.labels), to_host(found.choice_kept)), seconds
 
 
 def _device_bytes(graph: ModelGraph) -> int:
@@ -143,8 +140,3 @@ def _device_bytes(graph: ModelGraph) -> int:
     # Copies, borders of choices and running counts; then words of the graph and its transposed graph.
     copying = m * (graph.targets.itemsize + 25) + 24 * (n + choices)
     return copying + 8 * (2 * m + 3 * n + choices) + 8 * _VECTORS * n
-
-
-def _to_host(array: Any) -> Any:
-    """Return a device array as a NumPy array."""
-    return array.get() if hasattr(array, "get") else np.asarray(array)

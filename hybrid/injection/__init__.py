@@ -1,1 +1,1 @@
-"""Injection: submatrices, instances and tasks of a level, and their compact form as shared row types."""
+"""Injection of a level: row types, groups and slices; or submatrices, instances and tasks as published."""

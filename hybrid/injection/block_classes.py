@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 
 from mtbdd.offset import OffsetMTBDD, distinct_rows
 
-__all__ = ["BlockClasses", "find_block_classes"]
-
 Int64Array = NDArray[np.int64]
 Int32Array = NDArray[np.int32]
 Float64Array = NDArray[np.float64]

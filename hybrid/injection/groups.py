@@ -11,8 +11,6 @@ from gpu_kernels.ragged import pointers, ranges
 from hybrid.core.arrays import Array
 from hybrid.injection.row_types import RowTypes
 
-__all__ = ["RowGroups", "enumerate_groups"]
-
 
 @dataclass(frozen=True, eq=False)
 class RowGroups:
@@ -114,3 +112,29 @@ def _descend(xp: Any, types: RowTypes, depth: int, state: RowGroups) -> RowGroup
         base = base + xp.where(side, offset[node], 0)
     node = xp.where(side, xp.asarray(level.high)[node], xp.asarray(level.low)[node])
     return RowGroups(row, xp.asarray(below.child)[edge].astype(np.int32), ptr, base, node)
+
+
+def find_gaps(xp: Any, row: Array, rows: Array, n_rows: int) -> tuple[Array, Array]:
+    """Return the first rows of the ranges that no group covers, and pointers of their lengths.
+
+    Parameters
+    ----------
+    xp : module
+    row, rows : ndarray, shape (groups,), int64
+        First row and rows of every group, in the order of the rows.
+    n_rows : int
+        Rows of the matrix.
+
+    Returns
+    -------
+    begin : ndarray, shape (gaps,), int64
+    ptr : ndarray, shape (gaps + 1,), int64
+
+    Notes
+    -----
+    Time: O(groups). Synchronises: yes.
+    """
+    begin = xp.concatenate((xp.zeros(1, np.int64), row + rows))
+    end = xp.concatenate((row, xp.full(1, n_rows, np.int64)))
+    kept = begin < end
+    return begin[kept], pointers(xp, end[kept] - begin[kept])

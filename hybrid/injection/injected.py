@@ -16,46 +16,11 @@ from numpy.typing import NDArray
 
 from gpu_kernels.ragged import pointers
 from hybrid.errors import OptionError
-from hybrid.injection.submatrices import CooBlocks, expand_nodes
+from hybrid.injection.submatrices import CooBlocks, Submatrix, expand_nodes
 from mtbdd.descent import descend
 from mtbdd.offset import OffsetMTBDD
 
-__all__ = ["InjectedMatrix", "Instance", "Submatrix", "enumerate_paths", "inject_level"]
-
 Int64Array = NDArray[np.int64]
-Float64Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Submatrix:
-    """One injected submatrix: local indices, sorted by row, then by column.
-
-    Attributes
-    ----------
-    row, column : ndarray, shape (entries,), integers
-        Local indices.
-    value : ndarray, shape (entries,), float64
-        Values.
-    n_rows, n_columns : int
-        Shape.
-    """
-
-    row: NDArray[np.integer]
-    column: NDArray[np.integer]
-    value: Float64Array
-    n_rows: int
-    n_columns: int
-
-    @property
-    def nnz(self) -> int:
-        """Number of stored entries."""
-        return len(self.value)
-
-    def toarray(self) -> Float64Array:
-        """Return the dense submatrix, shape (n_rows, n_columns)."""
-        dense = np.zeros((self.n_rows, self.n_columns))
-        dense[self.row, self.column] = self.value
-        return dense
 
 
 @dataclass(frozen=True)
@@ -92,9 +57,7 @@ class InjectedMatrix:
     @property
     def nbytes(self) -> int:
         """Bytes of the first representation: entries, submatrix pointers and instances."""
-        blocks = self.blocks
-        entries = blocks.row.nbytes + blocks.column.nbytes + blocks.value.nbytes
-        return int(entries + blocks.ptr.nbytes + self.instances.nbytes)
+        return self.blocks.nbytes + self.instances.nbytes
 
     @property
     def n_submatrices(self) -> int:
@@ -103,17 +66,7 @@ class InjectedMatrix:
 
     def submatrix(self, number: int) -> Submatrix:
         """Return a view of one submatrix."""
-        blocks = self.blocks
-        if not 0 <= number < len(blocks):
-            raise IndexError(f"number: expected a submatrix 0..{len(blocks) - 1}, got {number}")
-        kept = slice(int(blocks.ptr[number]), int(blocks.ptr[number + 1]))
-        return Submatrix(
-            blocks.row[kept],
-            blocks.column[kept],
-            blocks.value[kept],
-            int(blocks.n_rows[number]),
-            int(blocks.n_columns[number]),
-        )
+        return self.blocks[number]
 
     def instance(self, number: int) -> Instance:
         """Return one instance."""

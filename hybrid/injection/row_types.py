@@ -23,8 +23,6 @@ from gpu_kernels.ragged import pointers
 from hybrid.core.lists import concatenated_ranges, distinct_lists
 from hybrid.injection.block_classes import BlockClasses
 
-__all__ = ["RowTypeLevel", "RowTypes", "TypedMatrix", "find_row_types"]
-
 Int64Array = NDArray[np.int64]
 Int32Array = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
@@ -58,9 +56,9 @@ class RowTypeLevel:
         Type of this level to which the edge leads.
     edge_ptr : ndarray, shape (edges + 1,), int64
         Where the slots of the edge's child type lie in ``source`` and ``side``.
-    source : ndarray, int32
+    source : ndarray, shape (edge_ptr[-1],), int32
         For every slot of the child, the slot of the parent type that it comes from.
-    side : ndarray, bool
+    side : ndarray, shape (edge_ptr[-1],), bool
         For every slot of the child, whether its node is the then child of the parent slot's node.
     """
 

@@ -25,8 +25,6 @@ from hybrid.injection.row_types import RowTypeLevel
 from hybrid.injection.submatrices import CooBlocks
 from mtbdd.offset import distinct_rows
 
-__all__ = ["WIDTH", "SliceTable", "build_slices"]
-
 WIDTH = 8
 """Rows of a slice: one 512-bit register of doubles, two of 256 bits, four of 128."""
 

@@ -14,11 +14,41 @@ from hybrid.injection.block_classes import BlockClasses
 from mtbdd.descent import descend
 from mtbdd.offset import OffsetMTBDD, distinct_rows
 
-__all__ = ["CooBlocks", "class_submatrices", "expand_nodes"]
-
 Int64Array = NDArray[np.int64]
 
 _MAX_ULP = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Submatrix:
+    """One injected submatrix: local indices, sorted by row, then by column.
+
+    Attributes
+    ----------
+    row, column : ndarray, shape (entries,), integers
+        Local indices.
+    value : ndarray, shape (entries,), float64
+        Values.
+    n_rows, n_columns : int
+        Shape.
+    """
+
+    row: NDArray[np.integer]
+    column: NDArray[np.integer]
+    value: NDArray[np.float64]
+    n_rows: int
+    n_columns: int
+
+    @property
+    def nnz(self) -> int:
+        """Number of stored entries."""
+        return len(self.value)
+
+    def toarray(self) -> NDArray[np.float64]:
+        """Return the dense submatrix, shape (n_rows, n_columns)."""
+        dense = np.zeros((self.n_rows, self.n_columns))
+        dense[self.row, self.column] = self.value
+        return dense
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +74,21 @@ class CooBlocks:
     n_rows: Int64Array
     n_columns: Int64Array
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what a product reads: entries and pointers to them."""
+        return int(self.ptr.nbytes + self.row.nbytes + self.column.nbytes + self.value.nbytes)
+
     def __len__(self) -> int:
         return len(self.ptr) - 1
+
+    def __getitem__(self, number: int) -> Submatrix:
+        """Return a view of one submatrix."""
+        if not 0 <= number < len(self):
+            raise IndexError(f"number: expected a submatrix 0..{len(self) - 1}, got {number}")
+        kept = slice(int(self.ptr[number]), int(self.ptr[number + 1]))
+        shape = int(self.n_rows[number]), int(self.n_columns[number])
+        return Submatrix(self.row[kept], self.column[kept], self.value[kept], *shape)
 
 
 def expand_nodes(
@@ -140,12 +183,12 @@ def _scales_are_accurate(classes: BlockClasses, k: int) -> bool:
 
     Members are compared with their representatives on the diagram: pairs of nodes descend together, and
     pairs that meet again under the same two leading values are followed once. No member is expanded.
+    Representatives are compared with themselves, for their own values may lie so far from the leading one
+    that the quotient overflows or underflows.
     """
     matrix, leading = classes.matrix, classes.leading[k]
     mine = np.arange(matrix.nodes[k], dtype=np.int64)
     twin = classes.representative[k][classes.classes[k]]
-    others = np.flatnonzero(mine != twin)
-    mine, twin = mine[others], twin[others]
     # A pair of leading values is all that its members' values depend on besides the two terminals.
     number = np.unique(leading, return_inverse=True)[1]
     first, pair = distinct_rows((number[mine], number[twin]))
@@ -161,5 +204,6 @@ def _scales_are_accurate(classes: BlockClasses, k: int) -> bool:
         twins = np.concatenate((level.low[twin], level.high[twin])).astype(np.int64)
         pair, mine, twin = np.concatenate((pair, pair))[there], below[there], twins[there]
     exact = matrix.terminals[mine]
-    rebuilt = own_leading[pair] * (matrix.terminals[twin] / twin_leading[pair])
+    with np.errstate(over="ignore", under="ignore"):
+        rebuilt = own_leading[pair] * (matrix.terminals[twin] / twin_leading[pair])
     return bool(np.all(np.abs(rebuilt - exact) <= _MAX_ULP * np.spacing(np.abs(exact))))

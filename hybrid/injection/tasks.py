@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels.ragged import pointers
 from hybrid.injection.injected import InjectedMatrix
-
-__all__ = ["TASK_ROWS", "Task", "TaskList", "cut_tasks"]
+from hybrid.injection.submatrices import CooBlocks
 
 TASK_ROWS = 256
 """Rows of a task in the thesis."""
@@ -28,7 +27,7 @@ class Task:
     ----------
     first_row, n_rows : int
         The rows; only the last task may have fewer than the others.
-    instances : ndarray, structured
+    instances : ndarray, shape (instances of the task,), structured
         Fields ``row``, ``column``, ``submatrix``, ``offset_begin``, ``offset_end``: entries
         ``offset_begin`` up to ``offset_end`` of the submatrix, with its corner at (row, column), write rows
         of this task only.
@@ -45,7 +44,9 @@ class TaskList:
 
     Attributes
     ----------
-    injected : InjectedMatrix
+    shape : tuple of int
+        Shape of the matrix.
+    blocks : CooBlocks
         The submatrices that the instances refer to.
     task_rows : int
         Rows of a task.
@@ -55,7 +56,8 @@ class TaskList:
         Instances of task i are ``task_ptr[i] .. task_ptr[i + 1]``.
     """
 
-    injected: InjectedMatrix
+    shape: tuple[int, int]
+    blocks: CooBlocks
     task_rows: int
     instances: NDArray[Any]
     task_ptr: Int64Array
@@ -63,8 +65,7 @@ class TaskList:
     @property
     def nbytes(self) -> int:
         """Bytes of the second representation: submatrices, cut instances and task pointers (MemR)."""
-        uncut = self.injected.instances.nbytes
-        return self.injected.nbytes - uncut + self.instances.nbytes + self.task_ptr.nbytes
+        return self.blocks.nbytes + self.instances.nbytes + self.task_ptr.nbytes
 
     def __len__(self) -> int:
         return len(self.task_ptr) - 1
@@ -74,7 +75,7 @@ class TaskList:
             raise IndexError(f"number: expected a task 0..{len(self) - 1}, got {number}")
         first = number * self.task_rows
         kept = slice(int(self.task_ptr[number]), int(self.task_ptr[number + 1]))
-        rows = min(self.task_rows, self.injected.shape[0] - first)
+        rows = min(self.task_rows, self.shape[0] - first)
         return Task(first, rows, self.instances[kept])
 
     def __iter__(self) -> Iterator[Task]:
@@ -140,4 +141,5 @@ def cut_tasks(injected: InjectedMatrix, task_rows: int = TASK_ROWS) -> TaskList:
         cut[name] = instances[name][owner[kept]]
     cut["offset_begin"], cut["offset_end"] = begin[kept], end[kept]
     n_tasks = -(-injected.shape[0] // task_rows)
-    return TaskList(injected, task_rows, cut, pointers(np, np.bincount(task[kept], minlength=n_tasks)))
+    task_ptr = pointers(np, np.bincount(task[kept], minlength=n_tasks))
+    return TaskList(injected.shape, blocks, task_rows, cut, task_ptr)

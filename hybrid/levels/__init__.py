@@ -1,1 +1,1 @@
-"""Injection levels: path counting, the level curve, the choice of a level and its report."""
+"""Injection levels: the level curve, and the choice of a level by prediction, weighing or timing."""

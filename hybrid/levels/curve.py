@@ -28,12 +28,12 @@ from numpy.typing import NDArray
 from hybrid.cpu.cost import predict_seconds
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.row_types import RowTypes, find_row_types
+from hybrid.injection.slices import WIDTH
 from hybrid.injection.tasks import TASK_ROWS
 from hybrid.levels.table import CandidateLevel, LevelTable
+from hybrid.levels.weighing import Weight
 from mtbdd.memoised import Memoised
 from mtbdd.offset import OffsetMTBDD
-
-__all__ = ["LevelCurve", "base_memory_bytes", "candidate_levels", "level_curve"]
 
 _log = logging.getLogger(__name__)
 
@@ -56,13 +56,52 @@ class LevelCurve(LevelTable, Memoised):
     plain: RowTypes
     scaled: RowTypes
 
-    def compiled_seconds(self, level: int, backend: str) -> float | None:
-        """See `LevelTable.compiled_seconds`."""
+    def seconds(self, level: int, backend: str) -> float | None:
+        """See `LevelTable.seconds`."""
+        if backend == "reference":
+            return self._reference_seconds(level)
         if backend == "gpu":
             from hybrid.gpu.cost import predicted_level_seconds
 
             return predicted_level_seconds(self, level)
         return self[level].seconds_predicted
+
+    def weights(self, backend: str) -> list[Weight]:
+        """See `LevelTable.weights`."""
+        found = []
+        for k in range(len(self)):
+            if self.seconds(k, backend) is not None:
+                found.append(row_type_weight(self._types(k, backend), k, k, backend))
+        return found
+
+    def _types(self, k: int, backend: str) -> RowTypes:
+        """Return the row types that a backend uses at a level."""
+        if backend == "gpu":
+            from hybrid.gpu.cost import types_of_level
+
+            return types_of_level(self, k)
+        return self.scaled if self[k].scaled else self.plain
+
+
+def row_type_weight(types: RowTypes, k: int, number: int, backend: str) -> Weight:
+    """Return what level k of row types costs at least where a backend holds it.
+
+    Parameters
+    ----------
+    types : RowTypes
+    k : int
+        Level of their matrix.
+    number : int
+        What the level is called.
+    backend : {"cpu", "gpu"}
+    """
+    level, scale = types.levels[k], 1 if types.classes.scaled else 0
+    slots, groups = level.group_slots, level.n_groups
+    items = int(level.entries.sum()) + slots + int(types.classes.entries(k).sum())
+    if backend == "gpu":
+        return Weight(items, number, 4 * slots)
+    slices = int((-(-level.rows // WIDTH)).sum())
+    return Weight(items, number, 32 * groups + 8 * (1 + scale) * slots + 16 * level.n_types + 4 * slices)
 
 
 def base_memory_bytes(n_states: int, with_b: bool = False) -> int:

@@ -1,7 +1,7 @@
 """Level curves of the layers of a decision process, counted in the form in which an engine holds them.
 
 All layers have one injection level. Held one by one, as on the CPU, they cost the sum of what each costs;
-laid out in one pass, as on a device, they are one matrix, whose row types have the submatrices of all layers.
+laid out fused, as on a device, they are one matrix, whose row types have the submatrices of all layers.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from hybrid.errors import OptionError
 from hybrid.levels.curve import LevelCurve, level_curve
 from hybrid.levels.table import CandidateLevel, LevelTable
+from hybrid.levels.weighing import Weight
 from mtbdd.offset import OffsetMTBDD
-
-__all__ = ["LayerCurve", "layer_curve", "layer_levels"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +35,20 @@ class LayerCurve(LevelTable):
         """See `LevelTable.form`."""
         return f"sums over {len(self.curves)} layers of choices, held one by one"
 
-    def compiled_seconds(self, level: int, backend: str) -> float | None:
-        """Predict the time of the products with all layers; see `LevelTable.compiled_seconds`."""
-        return _total(curve.compiled_seconds(level, backend) for curve in self.curves)
+    def seconds(self, level: int, backend: str) -> float | None:
+        """Predict the time of the products with all layers; see `LevelTable.seconds`."""
+        if backend == "reference":
+            return self._reference_seconds(level)
+        return _total(curve.seconds(level, backend) for curve in self.curves)
+
+    def weights(self, backend: str) -> list[Weight]:
+        """See `LevelTable.weights`; levels that all layers can use."""
+        layers = [{weight.level: weight for weight in curve.weights(backend)} for curve in self.curves]
+        usable = [k for k in range(len(self)) if all(k in own for own in layers)]
+        return [
+            Weight(sum(own[k].items for own in layers), k, sum(own[k].least_bytes for own in layers))
+            for k in usable
+        ]
 
 
 def layer_curve(matrices: Sequence[OffsetMTBDD]) -> LayerCurve:
@@ -84,7 +94,7 @@ def layer_levels(matrices: Sequence[OffsetMTBDD], backend: str) -> LevelTable:
     Returns
     -------
     LevelTable
-        On the gpu those of all layers in one pass, if every layer has a row for every state and the layers
+        On the gpu those of all layers fused, if every layer has a row for every state and the layers
         are not too many; else those of layers one by one.
     """
     if backend == "gpu":

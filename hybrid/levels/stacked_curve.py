@@ -1,16 +1,16 @@
-"""The level curve of the layers of a decision process, laid out on a device in one pass."""
+"""The level curve of the layers of a decision process, laid out on a device as one, fused."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from hybrid.gpu.choice_layout import rank_choice_levels, row_types_of
+from hybrid.gpu.cost import rank_choice_levels
+from hybrid.gpu.tile_layout import row_types_of
 from hybrid.injection.row_types import RowTypes
-from hybrid.levels.curve import candidate_levels
+from hybrid.levels.curve import candidate_levels, row_type_weight
 from hybrid.levels.table import LevelTable
+from hybrid.levels.weighing import Weight
 from mtbdd.stacked_layers import StackedLayers
-
-__all__ = ["MOST_LAYERS", "StackedCurve", "stacked_curve"]
 
 MOST_LAYERS = 64
 """Layers of a system at most: a state's layers with entries are bits of a word."""
@@ -27,21 +27,21 @@ class StackedCurve(LevelTable):
     stacked : StackedLayers
     types : RowTypes
         Row types of the stacked matrix; blocks are shared when equal and of one layer.
-    seconds : dict of int to float
+    step_seconds : dict of int to float
         Predicted time of a step by level, the fastest first; other levels cannot be used.
     """
 
     stacked: StackedLayers
     types: RowTypes
-    seconds: dict[int, float]
+    step_seconds: dict[int, float]
 
     @property
     def form(self) -> str:
         """See `LevelTable.form`."""
-        return f"{self.stacked.layers} layers of choices, held in one pass"
+        return f"{self.stacked.layers} layers of choices, fused"
 
-    def compiled_seconds(self, level: int, backend: str) -> float | None:
-        """Predict the time of a step at a level; see `LevelTable.compiled_seconds`.
+    def seconds(self, level: int, backend: str) -> float | None:
+        """Predict the time of a step at a level; see `LevelTable.seconds`.
 
         Raises
         ------
@@ -50,7 +50,12 @@ class StackedCurve(LevelTable):
         """
         if backend != "gpu":
             raise ValueError(f"backend: layers are stacked for 'gpu' alone, got {backend!r}")
-        return self.seconds.get(level)
+        return self.step_seconds.get(level)
+
+    def weights(self, backend: str) -> list[Weight]:
+        """See `LevelTable.weights`."""
+        first = self.stacked.first_level
+        return [row_type_weight(self.types, first + k, k, "gpu") for k in self.step_seconds]
 
 
 def stacked_curve(stacked: StackedLayers) -> StackedCurve:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-__all__ = ["CandidateLevel", "LevelTable"]
+from hybrid.levels.weighing import Weight
+
+_REFERENCE_ENTRY_SECONDS = 12e-9
+_REFERENCE_BLOCK_SECONDS = 30e-6
 
 
 @dataclass(frozen=True)
@@ -91,5 +94,47 @@ class LevelTable(ABC):
         return self.levels[level]
 
     @abstractmethod
-    def compiled_seconds(self, level: int, backend: str) -> float | None:
-        """Predict the time of a product at a level on ``cpu`` or ``gpu``; None where it cannot be used."""
+    def seconds(self, level: int, backend: str) -> float | None:
+        """Predict the time of a product at a level; None where the backend cannot, or should not, use it.
+
+        Parameters
+        ----------
+        level : int
+        backend : {"cpu", "gpu", "reference"}
+        """
+
+    def bytes_predicted(self, level: int, backend: str) -> int:
+        """Return about how many bytes a backend holds a level in.
+
+        Exact on ``reference``, which holds submatrices and paths. Row types are counted without what equal
+        diagonals and patterns share; `weights` says which levels may be built to know.
+        """
+        candidate = self[level]
+        if backend == "reference":
+            return candidate.bytes_first
+        return candidate.bytes_worst_case if candidate.row_type_bytes is None else candidate.row_type_bytes
+
+    def knows_bytes(self, backend: str) -> bool:
+        """Return whether `bytes_predicted` is what is held, or a bound on it."""
+        return backend == "reference"
+
+    @abstractmethod
+    def weights(self, backend: str) -> list[Weight]:
+        """Return the levels that a backend can use in row types, for :func:`hybrid.levels.weighing.weigh`."""
+
+    def _reference_seconds(self, level: int) -> float | None:
+        """Predict the time of a product in plain NumPy: entries, and a Python step for every submatrix.
+
+        Levels where the submatrices together come near to the explicit matrix are left to nobody: the compact
+        form is the point.
+        """
+        candidate = self[level]
+        if candidate.submatrix_nonzeros > max(self.nonzeros // 4, 1 << 16):
+            return None
+        return self.nonzeros * _REFERENCE_ENTRY_SECONDS + candidate.nodes * _REFERENCE_BLOCK_SECONDS
+
+    def describe(self, candidate: CandidateLevel, backend: str) -> str:
+        """Return what a level consists of on a backend, in words that end before the time of a product."""
+        if backend == "reference":
+            return ""
+        return f"{candidate.row_types} row types and {candidate.groups} groups, "

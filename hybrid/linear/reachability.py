@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels import current_device
+from gpu_kernels.csr import CsrArrays
 from hybrid.analysis.systems import flow_into, leaving_rates
 from hybrid.core.arrays import to_host
-from hybrid.explicit.csr import CsrArrays
 from hybrid.explicit.extract import explicit_matrix
-from hybrid.explicit.operators import ExplicitOperator, device_module
+from hybrid.explicit.operators import ExplicitOperator
 from hybrid.linear.system import LinearSystem
-from hybrid.operators.inject import HybridMatrix, inject
+from hybrid.operators.hybrid_matrix import HybridMatrix
+from hybrid.operators.inject import inject
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.properties.tree import Path, Probability
 from hybrid.run.options import CheckOptions
@@ -31,8 +32,6 @@ from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.states import index_states
-
-__all__ = ["ReachabilitySystem", "reachability_system"]
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -109,7 +108,7 @@ class ReachabilitySystem:
             operator = ExplicitOperator(matrix, device, storage)
         else:
             raise ValueError(f"engine: expected hybrid or explicit, got {engine!r}")
-        xp = device_module(operator)
+        xp = current_device().xp if operator.backend == "gpu" else np
         return LinearSystem(operator, xp.asarray(self.diagonal), xp.asarray(self.b))
 
     def as_scipy(self) -> tuple[Any, Vector]:

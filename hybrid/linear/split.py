@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpu_kernels import current_device
-from gpu_kernels.ragged import owners
-from hybrid.explicit.csr import Array, CsrArrays, array_module
+from gpu_kernels.csr import CsrArrays
+from gpu_kernels.ragged import array_module, owners
+from hybrid.core.arrays import Array
 from hybrid.explicit.operators import ExplicitOperator, FunctionOperator
 from hybrid.linear.system import LinearSystem, Method
 from hybrid.solvers import Criterion, Solution
-
-__all__ = ["solve", "split_system"]
 
 
 def split_system(matrix: Any, b: ArrayLike, diagonal: Array | None = None) -> LinearSystem:
@@ -105,7 +104,7 @@ def solve(
     --------
     >>> import numpy as np
     >>> from scipy.sparse.linalg import gmres
-    >>> from hybrid.explicit import solve
+    >>> from hybrid.linear import solve
     >>> a = np.array([[4.0, -1.0], [-2.0, 5.0]])
     >>> solve(a, [3.0, 3.0], "jacobi").values.round(6).tolist()
     [1.0, 1.0]

@@ -16,11 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from hybrid.core.arrays import to_host
-from hybrid.explicit.csr import Array, array_module
+from gpu_kernels.ragged import array_module
+from hybrid.core.arrays import Array, to_host
 from hybrid.solvers import BiCGStab, Criterion, Jacobi, Solution, Status
-
-__all__ = ["LinearSystem", "Method"]
 
 METHODS = ("jacobi", "jor", "bicgstab")
 
@@ -33,7 +31,7 @@ class LinearSystem:
 
     Attributes
     ----------
-    matrix : HybridMatrix, ExplicitOperator or any other Sweeper
+    matrix : HybridMatrix, ExplicitOperator or any other MatrixOperator
         M, shape (n, n), without diagonal.
     diagonal : ndarray, shape (n,), float64
         Of A; no element is zero.

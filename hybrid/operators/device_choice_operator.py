@@ -19,10 +19,9 @@ from gpu_kernels import (
 )
 from hybrid.gpu.sweeps import DeviceSteps
 from hybrid.gpu.workspace import DeviceWorkspace
-from hybrid.solvers.choice_operator import ChoiceOperator, Quotient
+from hybrid.solvers.choice_operator import ChoiceOperator
+from hybrid.solvers.choice_problem import ChoiceProblem
 from hybrid.solvers.workspace import Array, Pair
-
-__all__ = ["DeviceOperator"]
 
 _MEASURE_ONLY = -1.0
 """An epsilon with which nothing ends a sequence of steps."""
@@ -34,8 +33,7 @@ class DeviceOperator(ChoiceOperator):
     Parameters
     ----------
     device : Device
-    size, maximise, groups, slack
-        As for `ChoiceOperator`.
+    problem : ChoiceProblem
 
     Notes
     -----
@@ -45,13 +43,11 @@ class DeviceOperator(ChoiceOperator):
 
     backend = "gpu"
 
-    def __init__(
-        self, device: Device, size: int, maximise: bool, groups: Quotient | None, slack: float
-    ) -> None:
+    def __init__(self, device: Device, problem: ChoiceProblem) -> None:
         self._device = device
         self._state = IterationState.create(device)
         self._repeated: dict[float, DeviceSteps] = {}
-        super().__init__(size, maximise, groups, slack, DeviceWorkspace(device, _refuse))
+        super().__init__(problem, DeviceWorkspace(device, _refuse))
 
     @abstractmethod
     def _run(self, step: ChoiceStep, x: Array, out: Array) -> None:
@@ -75,7 +71,7 @@ class DeviceOperator(ChoiceOperator):
         shape: Array | None = None,
         policy: Array | None = None,
     ) -> None:
-        """See `ChoiceOperator.improve`; without groups all in one pass."""
+        """See `ChoiceOperator.improve`; without groups one launch for all layers."""
         if self.groups is not None:
             super().improve(x, out, factor, shape=shape, policy=policy)
             return
@@ -107,7 +103,7 @@ class DeviceOperator(ChoiceOperator):
         self._state = steps.state
 
     def _note_look(self) -> None:
-        self.space.looks += 1
+        self.space.synchronisations += 1
 
     def _measured(self) -> None:
         finish_iteration(self._device, self._state, _MEASURE_ONLY, False)

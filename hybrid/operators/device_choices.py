@@ -1,13 +1,13 @@
-"""Choices on the device: the matrices of all layers in one pass, the best taken on the way."""
+"""Fused choices on the device: one launch over the matrices of all layers, the best taken on the way."""
 
 from __future__ import annotations
 
 from gpu_kernels import (
     ChoiceGains,
     ChoiceStep,
-    ChoiceTiles,
     Device,
     Place,
+    TileMatrix,
     Tuning,
     current_device,
     made_for,
@@ -15,82 +15,78 @@ from gpu_kernels import (
     run_choices,
 )
 from hybrid.core.arrays import to_host
-from hybrid.core.backend import choose_backend
 from hybrid.gpu.admission import SMALL_ENTRIES
 from hybrid.gpu.choice_gains import code_gains
-from hybrid.levels.probe_choices import MOST_LAYERS, build_choices
+from hybrid.levels.probe_choices import build_choices
+from hybrid.levels.stacked_curve import MOST_LAYERS
 from hybrid.operators.device_choice_operator import DeviceOperator
-from hybrid.operators.offers import Offer
-from hybrid.operators.refusal import NOTHING_TO_MULTIPLY, Refusal, refuse_device
+from hybrid.operators.eligibility import NOTHING_TO_MULTIPLY, Ineligible, why_ineligible
+from hybrid.operators.layer_choices import LayerChoices
 from hybrid.run.options import CheckOptions
-from hybrid.solvers.choice_operator import Quotient
+from hybrid.solvers.choice_problem import ChoiceProblem
 from hybrid.solvers.workspace import Array
-
-__all__ = ["DeviceChoices", "choices_in_one_pass", "device_choices"]
 
 
 def device_choices(
-    offers: list[Offer],
-    size: int,
-    maximise: bool,
-    groups: Quotient | None,
-    slack: float,
+    layer_choices: list[LayerChoices],
+    problem: ChoiceProblem,
     options: CheckOptions,
 ) -> DeviceChoices | None:
-    """Return what `choices_in_one_pass` does, or None for a refusal."""
-    found = choices_in_one_pass(offers, size, maximise, groups, slack, options)
-    return None if isinstance(found, Refusal) else found
+    """Return what `fused_choices` does, or None for a refusal."""
+    found = fused_choices(layer_choices, problem, options)
+    return None if isinstance(found, Ineligible) else found
 
 
-def choices_in_one_pass(
-    offers: list[Offer],
-    size: int,
-    maximise: bool,
-    groups: Quotient | None,
-    slack: float,
+def fused_choices(
+    layer_choices: list[LayerChoices],
+    problem: ChoiceProblem,
     options: CheckOptions,
-) -> DeviceChoices | Refusal:
+) -> DeviceChoices | Ineligible:
     """Put the matrices of all offers on the device.
 
     Parameters
     ----------
-    offers, size, maximise, groups, slack, options
+    layer_choices, problem, options
         As for `hybrid.operators.hybrid_choices.hybrid_choices`; offers with a row for every unknown state.
 
     Returns
     -------
-    DeviceChoices or Refusal
+    DeviceChoices or Ineligible
         Refused where the device is not wanted or would save too little, has no room, where an offer has rows
-        for some states only, or where a step cannot be laid out as one pass.
+        for some states only, or where no level can be laid out for all layers.
 
     Raises
     ------
     MemoryError
         If the device was asked for and has no room.
     """
-    matrices = {o.layer: o.matrix for o in offers if o.matrix is not None}
-    refusal = refuse_device(options, size)
+    matrices = {o.layer: o.matrix for o in layer_choices if o.matrix is not None}
+    refusal = why_ineligible(options, problem.size)
     if refusal is not None:
         return refusal
     if not matrices:
-        return Refusal(NOTHING_TO_MULTIPLY, True)
-    if any(o.place is not None for o in offers):
-        return Refusal("a layer has rows for some states only, and one pass needs one for every state", False)
-    layers = 1 + max(o.layer for o in offers)
-    backend = options.matrix_backend()
+        return Ineligible(NOTHING_TO_MULTIPLY, True)
+    if any(o.place is not None for o in layer_choices):
+        return Ineligible(
+            "a layer has rows for some states only, and fused steps need one for every state", False
+        )
+    layers = 1 + max(o.layer for o in layer_choices)
+    engine = options.matrix_backend()
     if layers > MOST_LAYERS:
-        return Refusal(f"there are {layers} layers of choices, and one pass takes {MOST_LAYERS}", False)
+        return Ineligible(
+            f"there are {layers} layers of choices, and a fused step takes {MOST_LAYERS}", False
+        )
     entries = sum(m.n_entries for m in matrices.values())
-    if backend == "auto" and entries < SMALL_ENTRIES:
-        return Refusal(f"{entries} non-zeros of all layers are too few for the GPU to be faster", True)
-    device = current_device()
+    if engine.is_free and entries < SMALL_ENTRIES:
+        return Ineligible(f"{entries} non-zeros of all layers are too few for the GPU to be faster", True)
+    device, size, maximise = current_device(), problem.size, problem.maximise
     known: list[ChoiceGains] = []
 
-    def gains_for(tiles: ChoiceTiles) -> ChoiceGains:
+    def gains_for(tiles: TileMatrix) -> ChoiceGains:
         # The same for all levels: which layers have entries in a row does not depend on them.
         if not known:
-            own = {o.layer: o.gain for o in offers}
-            factors = {o.layer: o.factor for o in offers if o.factor is not None}
+            own = {o.layer: o.gain for o in layer_choices}
+            factors = {o.layer: o.factor for o in layer_choices if o.factor is not None}
             marks = mark_entries(device, tiles)
 
             def make(place: Place) -> ChoiceGains:
@@ -103,14 +99,14 @@ def choices_in_one_pass(
     try:
         built = build_choices(device, matrices, layers, options.level, gains=gains_for, maximise=maximise)
     except MemoryError as error:
-        if backend == "gpu":
+        if not engine.is_free:
             raise
-        return Refusal(str(error) or f"{device.name} has no room for the choices", True)
+        return Ineligible(str(error) or f"{device.name} has no room for the choices", True)
     if built is None:
-        return Refusal("no level can be laid out so that one pass takes all layers", False)
+        return Ineligible("no level can be laid out so that a fused step takes all layers", False)
     level, tiles = built
-    found = DeviceChoices(device, tiles, gains_for(tiles), level, maximise, groups, slack)
-    found.backend_reason = choose_backend(backend).reason
+    found = DeviceChoices(device, tiles, gains_for(tiles), level, problem)
+    found.backend_reason = engine.reason
     return found
 
 
@@ -120,25 +116,22 @@ class DeviceChoices(DeviceOperator):
     Parameters
     ----------
     device : Device
-    tiles : ChoiceTiles
+    tiles : TileMatrix
     gains : ChoiceGains
     level : int
         Injection level.
-    maximise, groups, slack
-        As for `ChoiceOperator`.
+    problem : ChoiceProblem
     """
 
     def __init__(
         self,
         device: Device,
-        tiles: ChoiceTiles,
+        tiles: TileMatrix,
         gains: ChoiceGains,
         level: int,
-        maximise: bool,
-        groups: Quotient | None,
-        slack: float,
+        problem: ChoiceProblem,
     ) -> None:
-        super().__init__(device, tiles.size, maximise, groups, slack)
+        super().__init__(device, problem)
         self._tiles, self._gains = tiles, gains
         self.level = level
         self.nbytes, self.operand_bytes = tiles.nbytes, gains.nbytes

@@ -1,4 +1,4 @@
-"""Steps over choices written out, on the host."""
+"""Choices written out, one row a choice: steps over them on the host, compiled, and on a device."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from gpu_kernels import ChoiceRows, ChoiceStep, Device, current_device, run_choice_rows
+from gpu_kernels.csr import index_types
 from hybrid.cpu.threads import run_in_parts
-from hybrid.operators.choice_rows import write_choices
+from hybrid.explicit.choice_rows import LayerRows, merge_layers
+from hybrid.explicit.extract import explicit_matrix, explicit_sizes
+from hybrid.operators.device_choice_operator import DeviceOperator
 from hybrid.operators.host_choices import NoMatrix, finish_on_host
-from hybrid.operators.offers import Offer
-from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator, Quotient
+from hybrid.operators.layer_choices import LayerChoices
+from hybrid.solvers.choice_operator import BOUND_VECTORS, NO_CHOICE, ChoiceOperator
+from hybrid.solvers.choice_problem import ChoiceProblem
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.workspace import Array
-
-__all__ = ["ExplicitChoices"]
+from mtbdd.memory import free_memory_bytes
 
 
 class ExplicitChoices(ChoiceOperator):
@@ -22,14 +26,12 @@ class ExplicitChoices(ChoiceOperator):
 
     Parameters
     ----------
-    offers : list of Offer
-    size, maximise, groups, slack
-        As for `ChoiceOperator`.
+    layer_choices : list of LayerChoices
+    problem : ChoiceProblem
 
     Attributes
     ----------
-    choice_ptr, offsets, columns, values, gains, layers
-        See `hybrid.operators.choice_rows.WrittenChoices`.
+    rows : ChoiceRows
 
     Raises
     ------
@@ -45,44 +47,151 @@ class ExplicitChoices(ChoiceOperator):
     level = None
     storage = "csr"
 
-    def __init__(
-        self, offers: list[Offer], size: int, maximise: bool, groups: Quotient | None, slack: float
-    ) -> None:
-        super().__init__(size, maximise, groups, slack, HostWorkspace(NoMatrix(size)))
-        written = write_choices(offers, size)
-        self.choice_ptr, self.offsets = written.choice_ptr, written.offsets
-        self.columns, self.values = written.columns, written.values
-        self.gains, self.layers = written.gains, written.layers
-        self.nbytes = sum(a.nbytes for a in (self.columns, self.values, self.offsets, self.choice_ptr))
-        self.operand_bytes = self.gains.nbytes + self.layers.nbytes
+    def __init__(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> None:
+        super().__init__(problem, HostWorkspace(NoMatrix(problem.size)))
+        self.rows = write_choices(layer_choices, problem.size)
+        self.nbytes, self.operand_bytes = self.rows.matrix_bytes, self.rows.operand_bytes
         self._no_policy = np.zeros(0, np.uint16)
 
     def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
         from hybrid.cpu import choice_kernels as kernels
 
         step: Any = kernels.explicit_step
-        chosen = self._no_policy if policy is None else policy
+        rows, chosen = self.rows, self._no_policy if policy is None else policy
 
         def run(begin: int, end: int, number: int) -> None:
-            step(begin, end, self.choice_ptr, self.offsets, self.columns, self.values, self.gains, plain,
-                 self.layers, self.maximise, chosen, policy is not None, x, out)  # fmt: skip
+            step(begin, end, rows.choice_ptr, rows.offsets, rows.columns, rows.values, rows.gains, plain,
+                 rows.layers, self.maximise, chosen, policy is not None, x, out)  # fmt: skip
 
         run_in_parts(self.size, run)
 
     def _choices(self, x: Array) -> tuple[Array, Array]:
-        worth = self.gains.copy()
-        owner = np.repeat(np.arange(len(self.gains)), np.diff(self.offsets))
-        worth += np.bincount(owner, self.values * x[self.columns], minlength=len(worth))
+        rows = self.rows
+        worth = rows.gains.copy()
+        owner = np.repeat(np.arange(len(rows.gains)), np.diff(rows.offsets))
+        worth += np.bincount(owner, rows.values * x[rows.columns], minlength=len(worth))
         best, policy = np.full(self.size, self.worst), np.full(self.size, NO_CHOICE, np.uint16)
-        has = np.diff(self.choice_ptr) > 0
-        starts = self.choice_ptr[:-1][has]
+        has = np.diff(rows.choice_ptr) > 0
+        starts = rows.choice_ptr[:-1][has]
         reduce = np.maximum if self.maximise else np.minimum
         if len(starts):
             best[has] = reduce.reduceat(worth, starts)
-            attained = worth == np.repeat(best, np.diff(self.choice_ptr))
+            attained = worth == np.repeat(best, np.diff(rows.choice_ptr))
             first = np.minimum.reduceat(np.where(attained, np.arange(len(worth)), len(worth)), starts)
-            policy[has] = self.layers[first]
+            policy[has] = rows.layers[first]
         return best, policy
 
     def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
         self.changes = finish_on_host(x, out, factor, shape)
+
+
+class DeviceRows(DeviceOperator):
+    """See `DeviceOperator`; the choices of all layers as compressed sparse rows.
+
+    Parameters
+    ----------
+    device : Device
+    rows : ChoiceRows
+    problem : ChoiceProblem
+    """
+
+    level = None
+    storage = "csr"
+
+    def __init__(self, device: Device, rows: ChoiceRows, problem: ChoiceProblem) -> None:
+        super().__init__(device, problem)
+        self._rows = rows
+        self.nbytes, self.operand_bytes = rows.matrix_bytes, rows.operand_bytes
+
+    def _run(self, step: ChoiceStep, x: Array, out: Array) -> None:
+        run_choice_rows(self._device, self._rows, step, x, out)
+
+
+def device_rows(layer_choices: list[LayerChoices], problem: ChoiceProblem) -> DeviceRows:
+    """Write the choices of all layers out and put them on the current device.
+
+    Parameters
+    ----------
+    layer_choices : list of LayerChoices
+    problem : ChoiceProblem
+
+    Raises
+    ------
+    MemoryError
+        If the device or the host has no room, before anything is allocated; with required and available
+        bytes.
+
+    Notes
+    -----
+    Time: O(transitions + states * layers), on the host; O(transitions) a step.
+    """
+    device = current_device()
+    required, available = device_bytes(layer_choices, problem.size), device.free_bytes()
+    if required > available:
+        raise MemoryError(
+            f"the choices of {problem.size} states, written out, need {required} bytes on {device.name}, "
+            f"{available} are free; use --engine hybrid, --backend cpu, or a smaller model"
+        )
+    return DeviceRows(device, write_choices(layer_choices, problem.size).to_device(device), problem)
+
+
+def write_choices(layer_choices: list[LayerChoices], size: int) -> ChoiceRows:
+    """Write the choices of all layers out, on the host.
+
+    Parameters
+    ----------
+    layer_choices : list of LayerChoices
+    size : int
+        Unknown states.
+
+    Raises
+    ------
+    MemoryError
+        If there is no room, before anything is allocated; with required and available bytes.
+
+    Notes
+    -----
+    Time: O(transitions + states * layers).
+    """
+    _check_room(layer_choices, size)
+    return merge_layers([_layer_rows(o) for o in sorted(layer_choices, key=lambda offer: offer.layer)], size)
+
+
+def _layer_rows(offer: LayerChoices) -> LayerRows:
+    """Return the choices of one offer."""
+    has = np.isfinite(offer.gain)
+    states = np.flatnonzero(has) if offer.place is None else offer.place[has]
+    if offer.matrix is None:
+        none = np.zeros(0)
+        return LayerRows(offer.layer, states, np.zeros(len(states), np.int8), none, none, offer.gain[has])
+    matrix = explicit_matrix(offer.matrix)
+    lengths = np.diff(matrix.row_starts)[has]
+    values = matrix.values if offer.factor is None else matrix.values * np.repeat(offer.factor[has], lengths)
+    return LayerRows(offer.layer, states, lengths, matrix.columns, values, offer.gain[has])
+
+
+def device_bytes(layer_choices: list[LayerChoices], size: int) -> int:
+    """Return the bytes that a device needs for the choices of all layers and the vectors of a solution.
+
+    Notes
+    -----
+    Time: O(nodes + states * layers).
+    """
+    entries = sum(explicit_sizes(offer.matrix).entries for offer in layer_choices if offer.matrix is not None)
+    choices = sum(int(np.isfinite(offer.gain).sum()) for offer in layer_choices)
+    index = int(np.dtype(index_types(size, max(entries, choices))[0]).itemsize)
+    # The targets have 32 bits there; every choice has a gain and a layer, too.
+    return 12 * entries + (index + 10) * choices + (index + 8 * BOUND_VECTORS) * (size + 1)
+
+
+def _check_room(layer_choices: list[LayerChoices], size: int) -> None:
+    """Refuse before allocating what does not fit."""
+    sizes = [explicit_sizes(o.matrix) for o in layer_choices if o.matrix is not None]
+    required = 2 * sum(s.matrix_bytes for s in sizes) + max((s.peak_bytes for s in sizes), default=0)
+    required += sum(18 * len(o.gain) for o in layer_choices) + 32 * size
+    available = free_memory_bytes()
+    if required > available:
+        raise MemoryError(
+            f"the choices of {size} states, written out, need {required} bytes in the host's memory, "
+            f"{available} are available; use --engine hybrid or a smaller model"
+        )

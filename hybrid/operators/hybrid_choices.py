@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -9,21 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.core.backend import BackendChoice, choose_backend
+from hybrid.backends import Backend, CpuBackend
+from hybrid.backends.base import MatrixTable, Product
+from hybrid.backends.select_level import select_level
 from hybrid.cpu.threads import run_in_parts
 from hybrid.levels.layers import layer_curve
-from hybrid.levels.policy import choose_level
+from hybrid.levels.table import LevelTable
+from hybrid.levels.task_table import layer_tasks, task_table
+from hybrid.operators.eligibility import NOTHING_TO_MULTIPLY, Ineligible
 from hybrid.operators.host_choices import NoMatrix, finish_on_host
 from hybrid.operators.hybrid_matrix import HybridMatrix
-from hybrid.operators.inject import confirm_gpu, inject_transposed
-from hybrid.operators.offers import Offer
-from hybrid.operators.refusal import NOTHING_TO_MULTIPLY, Refusal
+from hybrid.operators.inject import inject_transposed
+from hybrid.operators.layer_choices import LayerChoices
 from hybrid.run.options import CheckOptions
-from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator, Quotient
+from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator
+from hybrid.solvers.choice_problem import ChoiceProblem
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.workspace import Array, Workspace
-
-__all__ = ["HybridChoices", "hybrid_choices"]
+from mtbdd.offset import OffsetMTBDD
 
 Vector = NDArray[np.float64]
 
@@ -65,23 +69,20 @@ class _Layer:
 
 
 def hybrid_choices(
-    offers: list[Offer],
-    size: int,
-    maximise: bool,
-    groups: Quotient | None,
-    slack: float,
+    layer_choices: list[LayerChoices],
+    problem: ChoiceProblem,
     options: CheckOptions,
-    refusal: Refusal | None = None,
+    refusal: Ineligible | None = None,
 ) -> HybridChoices:
     """Inject the matrices of all offers at one level, on one backend, which the largest of them chooses.
 
     Parameters
     ----------
-    offers, size, maximise, groups, slack
+    layer_choices, problem
         As for `HybridChoices`.
     options : CheckOptions
-    refusal : Refusal, optional
-        Why a device has not taken all layers in one pass; heeded in the choice of the backend.
+    refusal : Ineligible, optional
+        Why a device has not taken all layers fused; heeded in the choice of the backend.
 
     Raises
     ------
@@ -92,37 +93,38 @@ def hybrid_choices(
     -----
     The level is the one that :func:`hybrid.levels.policy.choose_level` finds on the matrices' common curve.
     """
-    asked = options.matrix_backend()
-    engine = choose_backend(asked)
+    engine = options.matrix_backend()
     if refusal is not None:
-        engine = refusal.applied_to(engine, asked)
+        engine = refusal.applied_to(engine)
     injected: dict[int, HybridMatrix] = {}
-    wanted = sorted((o for o in offers if o.matrix is not None), key=lambda o: -_entries(o))
+    wanted = sorted((o for o in layer_choices if o.matrix is not None), key=lambda o: -_entries(o))
     if not wanted:
         if engine.name == "gpu":
-            engine = BackendChoice("cpu", NOTHING_TO_MULTIPLY)
-        return _explained(
-            HybridChoices(offers, injected, size, maximise, groups, slack, engine.name), engine, options
-        )
-    curve = layer_curve([o.matrix for o in wanted if o.matrix is not None])
-    if asked == "auto" and engine.name == "gpu":
-        engine = confirm_gpu(curve.curves[0], engine)
-    choice = choose_level(curve, options.level, engine.name)
-    for offer, own in zip(wanted, curve.curves, strict=True):
+            engine = CpuBackend(NOTHING_TO_MULTIPLY)
+        return HybridChoices(layer_choices, injected, problem, engine)
+    matrices = [o.matrix for o in wanted if o.matrix is not None]
+    table, own_tables = _tables(matrices, options.representation)
+    engine = engine.admitted(own_tables[0])
+    parts = [(matrix, own) for matrix, own in zip(matrices, own_tables, strict=True)]
+    choice, holding = select_level(parts, table, options.level, engine)
+    products: Sequence[Product | None] = [None] * len(parts) if holding is None else holding.products
+    for offer, levels, product in zip(wanted, own_tables, products, strict=True):
         assert offer.matrix is not None
-        transposed = partial(inject_transposed, offer.matrix, options.level, engine.name)
-        matrix = HybridMatrix(
-            offer.matrix, own, choice.level, choice.reason, engine.name, engine.reason, transposed
+        transposed = partial(
+            inject_transposed, offer.matrix, options.level, engine, representation=options.representation
         )
+        matrix = HybridMatrix(offer.matrix, levels, choice, engine, transposed, product)
         injected[offer.layer] = matrix.prepare()
-    found = HybridChoices(offers, injected, size, maximise, groups, slack, engine.name)
-    return _explained(found, engine, options)
+    return HybridChoices(layer_choices, injected, problem, engine)
 
 
-def _explained(found: HybridChoices, engine: BackendChoice, options: CheckOptions) -> HybridChoices:
-    """Return an operator that knows why it is where it is."""
-    found.backend_reason = options.host_reason() or engine.reason
-    return found
+def _tables(matrices: Sequence[OffsetMTBDD], representation: str) -> tuple[LevelTable, Sequence[MatrixTable]]:
+    """Return the levels of all layers together, and those of each."""
+    if representation == "tasks":
+        tables = [task_table(matrix) for matrix in matrices]
+        return layer_tasks(tables), tables
+    curve = layer_curve(matrices)
+    return curve, curve.curves
 
 
 class HybridChoices(ChoiceOperator):
@@ -130,13 +132,12 @@ class HybridChoices(ChoiceOperator):
 
     Parameters
     ----------
-    offers : list of Offer
+    layer_choices : list of LayerChoices
     injected : dict
         The matrix of every layer that has one.
-    backend : str
+    engine : Backend
         Theirs.
-    size, maximise, groups, slack
-        As for `ChoiceOperator`.
+    problem : ChoiceProblem
 
     Notes
     -----
@@ -146,21 +147,18 @@ class HybridChoices(ChoiceOperator):
 
     def __init__(
         self,
-        offers: list[Offer],
+        layer_choices: list[LayerChoices],
         injected: dict[int, HybridMatrix],
-        size: int,
-        maximise: bool,
-        groups: Quotient | None,
-        slack: float,
-        backend: str,
+        problem: ChoiceProblem,
+        engine: Backend,
     ) -> None:
         spaces = {layer: matrix.workspace() for layer, matrix in injected.items()}
-        space: Workspace = next(iter(spaces.values())) if spaces else HostWorkspace(NoMatrix(size))
-        super().__init__(size, maximise, groups, slack, space)
-        self.backend = backend
+        space: Workspace = next(iter(spaces.values())) if spaces else HostWorkspace(NoMatrix(problem.size))
+        super().__init__(problem, space)
+        self.backend, self.backend_reason = engine.name, engine.reason
         xp = space.xp
         self._layers = []
-        for offer in offers:
+        for offer in layer_choices:
             codes, gains, factors = _encoded(offer)
             blank = np.where(np.isfinite(gains), 0.0, gains)
             self._layers.append(
@@ -178,12 +176,13 @@ class HybridChoices(ChoiceOperator):
             )
         first = next((e.matrix for e in self._layers if e.matrix is not None), None)
         self.level = None if first is None else first.level
+        self.storage = None if first is None else first.storage
         self.nbytes = sum(m.nbytes for m in injected.values())
         arrays = [a for e in self._layers for a in (e.place, e.codes, e.gains, e.factors)]
         self.operand_bytes = sum(int(a.nbytes) for a in arrays if a is not None)
         most = max((e.rows for e in self._layers if e.matrix is not None), default=0)
         self._product = xp.empty(most)
-        self._compiled = backend == "cpu"
+        self._compiled = engine.name == "cpu"
         self._no_policy = np.zeros(0, np.uint16)
         self._no_codes = np.zeros(0, np.uint8)
 
@@ -284,7 +283,7 @@ class HybridChoices(ChoiceOperator):
         self.changes = self.space.distance(out, x) if xp is not np or self.size else np.zeros(2)
 
 
-def _entries(offer: Offer) -> float:
+def _entries(offer: LayerChoices) -> float:
     """Return a measure of a matrix's size: its rows and diagram nodes."""
     assert offer.matrix is not None
     return float(offer.matrix.shape[0]) * 1e3 + sum(offer.matrix.nodes)
@@ -295,7 +294,7 @@ def _narrow(place: NDArray[np.int64]) -> NDArray[Any]:
     return place.astype(np.uint32) if int(place.max(initial=0)) < 2**32 else place
 
 
-def _encoded(offer: Offer) -> tuple[NDArray[Any] | None, Vector, Vector]:
+def _encoded(offer: LayerChoices) -> tuple[NDArray[Any] | None, Vector, Vector]:
     """Return codes, distinct gains and distinct factors, or None and the vectors themselves."""
     rows = len(offer.gain)
     pairs = np.empty(rows, np.complex128)

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hybrid.backends import Backend, Product
+from hybrid.backends.base import MatrixTable
 from hybrid.core.operands import as_vector, check_out, check_real
 from hybrid.injection.injected import InjectedMatrix, inject_level
 from hybrid.injection.tasks import TaskList, cut_tasks
-from hybrid.levels.curve import LevelCurve
-from hybrid.operators.representation import MatrixStatistics, Product, is_scaled, represent
+from hybrid.levels.policy import LevelChoice
+from hybrid.levels.task_table import TaskTable
+from hybrid.operators.matrix_statistics import MatrixStatistics
+from hybrid.reference import ReferenceProduct, ReferenceTaskProduct
 from mtbdd.diagonal import diagonal_of
 from mtbdd.offset import OffsetMTBDD
 
@@ -22,8 +26,6 @@ if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
 
     from hybrid.solvers.workspace import Workspace
-
-__all__ = ["HybridMatrix"]
 
 _log = logging.getLogger(__name__)
 
@@ -37,10 +39,12 @@ class HybridMatrix:
     ----------
     matrix : OffsetMTBDD
         The matrix.
-    curve : LevelCurve
-        Its level curve.
-    level, level_reason, backend, backend_reason
-        Choices already made.
+    curve : LevelCurve or TaskTable
+        Its level curve; a `TaskTable` stands for the representation in tasks.
+    choice : LevelChoice
+        The level, and why.
+    engine : Backend
+        Where the matrix is held.
     transposed : callable
         Makes the same choices for the transposed matrix.
     product : Product, optional
@@ -50,20 +54,17 @@ class HybridMatrix:
     def __init__(
         self,
         matrix: OffsetMTBDD,
-        curve: LevelCurve,
-        level: int,
-        level_reason: str,
-        backend: str,
-        backend_reason: str,
+        curve: MatrixTable,
+        choice: LevelChoice,
+        engine: Backend,
         transposed: Callable[[], HybridMatrix],
         product: Product | None = None,
     ) -> None:
         self.symbolic = matrix
         self.curve = curve
-        self.level = level
-        self.level_reason = level_reason
-        self.backend = backend
-        self.backend_reason = backend_reason
+        self.level, self.level_reason = choice.level, choice.reason
+        self.engine = engine
+        self.backend, self.backend_reason = engine.name, engine.reason
         self._make_transposed = transposed
         self._transposed: HybridMatrix | None = None
         self._product = product
@@ -84,8 +85,14 @@ class HybridMatrix:
         return self.curve.nonzeros
 
     @property
-    def storage(self) -> None:
-        """None: the matrix is not explicit."""
+    def representation(self) -> str:
+        """How the matrix is held, one of `hybrid.core.representations.REPRESENTATIONS`."""
+        return "tasks" if isinstance(self.curve, TaskTable) else "row-types"
+
+    @property
+    def storage(self) -> str | None:
+        """The name "tasks" where the matrix is held in tasks; None where it is held in row types."""
+        return "tasks" if isinstance(self.curve, TaskTable) else None
 
     @property
     def nbytes(self) -> int:
@@ -106,11 +113,9 @@ class HybridMatrix:
             backend=self.backend,
             backend_reason=self.backend_reason,
             representation_memory_bytes=self.nbytes,
-            scaled=is_scaled(self.curve, self.level, self.backend),
+            scaled=self.engine.is_scaled(self.curve, self.level),
+            representation=self.representation,
         )
-
-    def _is_on_device(self, x: object) -> bool:
-        return self.backend == "gpu" and hasattr(x, "__cuda_array_interface__")
 
     def __repr__(self) -> str:
         return (
@@ -121,11 +126,15 @@ class HybridMatrix:
     @cached_property
     def injected(self) -> InjectedMatrix:
         """Submatrices and instances of the level ([Tealdi13] §4.4.1.1), built on first use."""
+        if isinstance(self._product, ReferenceProduct):
+            return self._product.injected
         return inject_level(self.symbolic, self.level)
 
     @cached_property
     def tasks(self) -> TaskList:
         """Tasks of 256 rows ([Tealdi13] §4.4.1.2), built on first use."""
+        if isinstance(self._product, ReferenceTaskProduct):
+            return self._product.tasks
         return cut_tasks(self.injected)
 
     @property
@@ -142,11 +151,7 @@ class HybridMatrix:
 
     def _represent(self) -> Product:
         _log.info("laying out level %d for the backend %s", self.level, self.backend)
-        if self.backend == "reference":
-            from hybrid.reference import ReferenceProduct
-
-            return ReferenceProduct(self.injected)
-        return represent(self.curve, self.level, self.backend)
+        return self.engine.represent(self.symbolic, self.curve, self.level)
 
     @property
     def T(self) -> HybridMatrix:  # noqa: N802
@@ -161,7 +166,7 @@ class HybridMatrix:
 
         On the gpu backend x may lie on the device, and the result then does too.
         """
-        if self._is_on_device(x):
+        if self.engine.holds(x):
             from hybrid.gpu.operands import multiply_any
 
             product: Float64Array = multiply_any(self.product, x)
@@ -201,7 +206,7 @@ class HybridMatrix:
         TypeError
             If x is not real.
         """
-        if self._is_on_device(x):
+        if self.engine.holds(x):
             from hybrid.gpu.operands import multiply
 
             product: Float64Array = multiply(self.product, x, out)
@@ -252,7 +257,7 @@ class HybridMatrix:
             If an array is not float64.
         """
         size = self._square("a relaxation step")
-        if self._is_on_device(x):
+        if self.engine.holds(x):
             return self.product.relax(x, b, diagonal, float(omega), out)
         vector = as_vector(x, size, "x")
         right_side = None if b is None else as_vector(b, size, "b")
@@ -262,13 +267,7 @@ class HybridMatrix:
 
     def workspace(self) -> Workspace:
         """Return memory and operations for a solution where the backend has the matrix."""
-        if self.backend == "gpu":
-            on_device: Workspace = self.product.workspace()  # type: ignore[attr-defined]
-            return on_device
-        from hybrid.cpu.passes import CpuPasses
-        from hybrid.solvers.host import HostWorkspace
-
-        return HostWorkspace(self, CpuPasses() if self.backend == "cpu" else None)
+        return self.engine.workspace(self.product, self)
 
     def row_sums(self) -> Float64Array:
         """Return the sums of the rows, shape (n_rows,)."""

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from functools import partial
 
-from hybrid.core.backend import BackendChoice, choose_backend
-from hybrid.levels.curve import LevelCurve, level_curve
-from hybrid.levels.policy import LevelChoice, choose_level, within_budget
+from hybrid.backends import Backend, choose_backend
+from hybrid.backends.base import MatrixTable, Product
+from hybrid.backends.select_level import select_level
+from hybrid.core.representations import check_representation
+from hybrid.levels.curve import level_curve
+from hybrid.levels.task_table import task_table
 from hybrid.operators.hybrid_matrix import HybridMatrix
-from hybrid.operators.representation import MatrixStatistics, Product
 from mtbdd.offset import OffsetMTBDD
-
-__all__ = ["HybridMatrix", "MatrixStatistics", "confirm_gpu", "inject", "inject_transposed"]
 
 
 def inject(
     matrix: OffsetMTBDD,
     level: str | int = "auto",
-    backend: str = "auto",
+    backend: str | Backend = "auto",
     *,
     memory_budget: int | None = None,
+    representation: str = "row-types",
 ) -> HybridMatrix:
     """Choose a level and a backend for a symbolic matrix.
 
@@ -30,15 +31,19 @@ def inject(
     level : str or int
         ``auto``, ``min-memory``, ``min-time``, or a level number 0 .. 2n; see
         :func:`hybrid.levels.policy.choose_level`.
-    backend : str
-        ``auto``, ``cpu``, ``gpu`` or ``reference``; see :func:`hybrid.core.backend.choose_backend`.
+    backend : str or Backend
+        ``auto``, ``cpu``, ``gpu`` or ``reference``; see :func:`hybrid.backends.choose_backend`.
     memory_budget : int, optional
         Bytes that the representation may take.
+    representation : {"row-types", "tasks"}
+        How the matrix is held: rows of equal sequences of blocks together, or as submatrices and instances in
+        tasks of 256 rows ([Tealdi13] §4.4.1.2). In tasks levels are chosen by prediction alone.
 
     Returns
     -------
     HybridMatrix
-        The operator; its representation is built at the first product, or here where levels are timed.
+        The operator; its representation is built at the first product, or here where levels are timed or
+        weighed.
 
     Raises
     ------
@@ -52,44 +57,30 @@ def inject(
             f"matrix: expected an offset-labelled MTBDD (mtbdd.OffsetMTBDD), such as model.transitions, "
             f"got {type(matrix).__name__}"
         )
-    engine = choose_backend(backend)
-    curve = level_curve(matrix)
-    if backend == "auto" and engine.name == "gpu":
-        engine = confirm_gpu(curve, engine)
-    choice, product = choose_level(curve, level, engine.name, memory_budget), None
-    measured = _measure_on_device(curve, level, memory_budget) if engine.name == "gpu" else None
+    check_representation(representation)
+    table: MatrixTable = task_table(matrix) if representation == "tasks" else level_curve(matrix)
+    engine = choose_backend(backend).admitted(table)
+    product: Product | None
+    measured = None
+    if level in ("auto", "min-time"):
+        measured = engine.measured(table, memory_budget)
     if measured is not None:
         choice, product = measured
-    transposed = partial(inject_transposed, matrix, level, engine.name, memory_budget)
-    return HybridMatrix(
-        matrix, curve, choice.level, choice.reason, engine.name, engine.reason, transposed, product
-    )
+    else:
+        choice, holding = select_level([(matrix, table)], table, level, engine, memory_budget)
+        product = None if holding is None else holding.products[0]
+    transposed = partial(inject_transposed, matrix, level, engine, memory_budget, representation)
+    return HybridMatrix(matrix, table, choice, engine, transposed, product)
 
 
 def inject_transposed(
-    matrix: OffsetMTBDD, level: str | int, backend: str, memory_budget: int | None = None
+    matrix: OffsetMTBDD,
+    level: str | int,
+    backend: str | Backend,
+    memory_budget: int | None = None,
+    representation: str = "row-types",
 ) -> HybridMatrix:
     """Choose a level for the transposed matrix; see `inject`."""
-    return inject(matrix.transpose(), level, backend, memory_budget=memory_budget)
-
-
-def confirm_gpu(curve: LevelCurve, engine: BackendChoice) -> BackendChoice:
-    """Return the CPU instead, with the reason, where the device would be slower or has no room."""
-    from gpu_kernels import current_device
-    from hybrid.gpu.admission import reason_for_cpu
-
-    reason = reason_for_cpu(current_device(), curve)
-    return engine if reason is None else BackendChoice("cpu", reason)
-
-
-def _measure_on_device(
-    curve: LevelCurve, policy: str | int, memory_budget: int | None
-) -> tuple[LevelChoice, Product] | None:
-    """Choose among the levels that look fastest by timing them, where the matrix is large enough for that."""
-    from gpu_kernels import current_device
-    from hybrid.levels.probe import PROBE_ENTRIES, probe_levels
-
-    if policy not in ("auto", "min-time") or curve.nonzeros < PROBE_ENTRIES:
-        return None
-    allowed = frozenset(c.level for c in curve.levels if within_budget(c, "gpu", memory_budget))
-    return probe_levels(current_device(), curve, allowed)
+    return inject(
+        matrix.transpose(), level, backend, memory_budget=memory_budget, representation=representation
+    )

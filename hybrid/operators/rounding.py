@@ -11,21 +11,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.explicit.matrix import ExplicitMatrix
-from hybrid.operators.inject import HybridMatrix
+from hybrid.explicit.operators import ExplicitOperator
+from hybrid.operators.hybrid_matrix import HybridMatrix
 from hybrid.run.state_values import StateValues
-from hybrid.solvers.enclosure import UNIT
+from hybrid.solvers.bounded_solution import UNIT
 from mtbdd.offset import SCALED_UNITS, OffsetMTBDD
-
-__all__ = [
-    "far_from_underflow",
-    "ratio_units",
-    "row_entries",
-    "scaled_bounds",
-    "step_slack",
-    "sum_slack",
-    "widened",
-]
 
 Vector = NDArray[np.float64]
 
@@ -55,12 +45,12 @@ def row_entries(matrix: OffsetMTBDD) -> int:
     return int(counts.max(initial=0))
 
 
-def step_slack(matrix: HybridMatrix | ExplicitMatrix, operands: int) -> float:
+def step_slack(matrix: HybridMatrix | ExplicitOperator, operands: int) -> float:
     """Return a bound on the relative error of one step ``(M x + b) / d``.
 
     Parameters
     ----------
-    matrix : HybridMatrix or ExplicitMatrix
+    matrix : HybridMatrix or ExplicitOperator
         M.
     operands : int
         Number of roundings behind b and d.
@@ -105,7 +95,7 @@ def far_from_underflow(seeds: Vector, entry: float, steps: int) -> bool:
 
     Parameters
     ----------
-    seeds : ndarray of float64
+    seeds : ndarray of float64, any shape
         What the values come from, not negative; zeros do not count.
     """
     positive = seeds[seeds > 0.0]

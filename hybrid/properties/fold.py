@@ -19,8 +19,6 @@ from mtbdd.language.scalars import Scalar
 from mtbdd.language.syntax import Expression, Literal
 from mtbdd.language.walk import expression_variables
 
-__all__ = ["PropertyFolder"]
-
 
 class PropertyFolder(Folder):
     """Folds well-typed properties and notes bounds that make no sense.

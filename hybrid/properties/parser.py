@@ -20,8 +20,6 @@ from mtbdd.language.errors import LanguageError
 from mtbdd.language.sources import read_source
 from mtbdd.language.syntax import Expression, Literal, Position
 
-__all__ = ["load_properties", "parse_properties"]
-
 _FILTER_SIGNS = {"+": "sum", "&": "forall", "|": "exists"}
 
 

@@ -11,8 +11,6 @@ from mtbdd.language.expression_parser import FUNCTIONS, PRECEDENCE
 from mtbdd.language.parser import DeclarationParser
 from mtbdd.language.syntax import Expression
 
-__all__ = ["ADDITIVE", "COMPARISONS", "PATH_BINARY", "PATH_UNARY", "PathParser"]
-
 COMPARISONS = frozenset(("<", "<=", ">", ">="))
 ADDITIVE = PRECEDENCE["+"]
 PATH_UNARY = frozenset("XFG")

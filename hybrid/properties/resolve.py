@@ -12,21 +12,12 @@ from hybrid.properties.types import PropertyTypeChecker
 from mtbdd.language.constants import check_given
 from mtbdd.language.definitions import Definitions, missing_message, work_out
 from mtbdd.language.errors import Fault, FaultCollector, LanguageError, shown_circle
+from mtbdd.language.model_syntax import Constant, ResolvedModel
 from mtbdd.language.names import BUILT_IN_LABELS, report_repeated
 from mtbdd.language.order import dependency_order
-from mtbdd.language.syntax import (
-    Constant,
-    Expression,
-    LabelReference,
-    ModelType,
-    Position,
-    ResolvedModel,
-    Type,
-)
+from mtbdd.language.syntax import Expression, LabelReference, ModelType, Position, Type
 from mtbdd.language.types import TypeChecker, type_of_value
 from mtbdd.language.walk import expression_variables, walk
-
-__all__ = ["resolve_properties"]
 
 
 def resolve_properties(

@@ -10,21 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from mtbdd.language.errors import Fault, LanguageError, listed, suggestion
-from mtbdd.language.syntax import Constant, Expression, Formula, Label, Position
-
-__all__ = [
-    "Cumulative",
-    "Filter",
-    "Instantaneous",
-    "LongRun",
-    "Path",
-    "Probability",
-    "Properties",
-    "Property",
-    "Reward",
-    "SteadyState",
-    "TimeBound",
-]
+from mtbdd.language.model_syntax import Constant, Formula, Label
+from mtbdd.language.syntax import Expression, Position
 
 # ------------------------------------------------------------------ operators
 

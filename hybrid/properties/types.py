@@ -20,8 +20,6 @@ from mtbdd.language.syntax import Expression, LabelReference, Type
 from mtbdd.language.text import short_text
 from mtbdd.language.types import TypeChecker
 
-__all__ = ["FILTER_OPERATORS", "PropertyTypeChecker"]
-
 # What the operand of a filter must be (None: anything), and what comes out (None: the same).
 FILTER_OPERATORS: dict[str, tuple[Type | None, Type | None]] = {
     "min": (Type.DOUBLE, None),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hybrid.core.backend import choose_backend
+from hybrid.backends import Backend, choose_backend
+from hybrid.core.representations import check_representation
 from hybrid.errors import OptionError
-from hybrid.solvers import BiCGStab, Criterion, Gain, Interval, Jacobi, Optimistic, Power
+from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power
 from hybrid.solvers.gauss_seidel import GaussSeidel
-
-__all__ = ["ENGINES", "METHODS", "CheckOptions"]
 
 ENGINES = ("hybrid", "explicit")
 METHODS = ("auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic")
@@ -41,6 +40,9 @@ class CheckOptions:
         damped, which periodic chains need in the long run, and what "bicgstab" is replaced by there.
     omega : float, optional
         Relaxation of JOR (default 0.9) or of Gauss-Seidel (default 1, and 0.9 in the long run).
+    representation : {"row-types", "tasks"}
+        How the hybrid engine holds a matrix, see `hybrid.inject`; in tasks the layers of a decision process
+        are held one by one, on a device too.
     criterion : Criterion
         When iterations stop: `epsilon` bounds the distance of the bounds for methods that give them, and
         the difference of two iterates for the others.
@@ -58,6 +60,7 @@ class CheckOptions:
     omega: float | None = None
     criterion: Criterion = Criterion()
     storage: str = "auto"
+    representation: str = "row-types"
 
     def __post_init__(self) -> None:
         """Check the names."""
@@ -75,6 +78,12 @@ class CheckOptions:
         if self.engine == "explicit" and self.backend == "reference":
             raise OptionError(
                 "the explicit engine runs on the cpu or on the gpu, not on reference; choose one"
+            )
+        check_representation(self.representation)
+        if self.engine == "explicit" and self.representation != "row-types":
+            raise OptionError(
+                f"representation {self.representation!r} is a form of compressed matrices, and the engine is "
+                "explicit: choose --engine hybrid, or leave the representation out"
             )
         self._check_storage()
         if self.method == "gauss-seidel" and self.backend == "gpu":
@@ -101,6 +110,7 @@ class CheckOptions:
         absolute: bool = False,
         max_iterations: int = 100_000,
         storage: str = "auto",
+        representation: str = "row-types",
     ) -> CheckOptions:
         """Return options from plain values; every senseless one is an `OptionError`.
 
@@ -109,23 +119,24 @@ class CheckOptions:
         if omega is not None and method == "auto":
             method = "jor"
         criterion = Criterion(epsilon, absolute, max_iterations)
-        return cls(engine, backend, level, method, omega, criterion, storage)
+        return cls(engine, backend, level, method, omega, criterion, storage, representation)
 
-    def enclosing(self) -> Interval | Optimistic | None:
+    def bounding_method(self) -> Interval | Optimistic | None:
         """Return the method with bounds for linear systems; None if one without bounds was chosen."""
         if self.method not in _ENCLOSING:
             return None
         return Interval(self.criterion) if self.method == "interval" else Optimistic(self.criterion)
 
-    def gain(self) -> Gain | None:
+    def average_reward(self) -> AverageReward | None:
         """Return the method with bounds for long-run averages; None if one without bounds was chosen."""
-        return Gain(self.criterion) if self.method in _ENCLOSING else None
+        return AverageReward(self.criterion) if self.method in _ENCLOSING else None
 
-    def matrix_backend(self) -> str:
-        """Return the backend to ask for: rows one by one and the explicit engine keep "auto" off the gpu."""
-        return self.backend if self.host_reason() is None else "cpu"
+    def matrix_backend(self) -> Backend:
+        """Return where matrices are held: rows one by one and the explicit engine keep "auto" off the gpu."""
+        reason = self._reason_for_host()
+        return choose_backend(self.backend) if reason is None else choose_backend("cpu").because(reason)
 
-    def host_reason(self) -> str | None:
+    def _reason_for_host(self) -> str | None:
         """Say why "auto" is the cpu, whatever device there is; None if that is not so."""
         if self.backend != "auto":
             return None
@@ -151,7 +162,7 @@ class CheckOptions:
                 f"storage {self.storage!r} is a format of written-out matrices, and the engine is "
                 f"{self.engine}: choose --engine explicit, or leave the storage out"
             )
-        offered, where = (STORAGES, "gpu") if self.matrix_backend() == "gpu" else (HOST_STORAGES, "cpu")
+        offered, where = (STORAGES, "gpu") if self.matrix_backend().name == "gpu" else (HOST_STORAGES, "cpu")
         if self.storage not in offered:
             other = "leave the storage out" + ("" if where == "gpu" else ", or choose --backend gpu")
             raise OptionError(

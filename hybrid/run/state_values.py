@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from hybrid.errors import UnknownError
 
-__all__ = ["StateTruth", "StateValues"]
-
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -58,6 +56,11 @@ class StateValues:
             return StateValues.exact(self.values[indices])
         below, above = (None if m is None else m[indices] for m in (self.open_lower, self.open_upper))
         return StateValues(self.values[indices], self.lower[indices], self.upper[indices], below, above)
+
+    def without_bounds(self) -> StateValues:
+        """Return the values as estimates."""
+        missing = np.broadcast_to(np.float64(np.nan), self.values.shape)
+        return StateValues(self.values, missing, missing)
 
     def within(self, least: float, greatest: float) -> StateValues:
         """Return the values cut to the interval that they are known to lie strictly inside.

@@ -9,8 +9,6 @@ from typing import Protocol
 from hybrid.errors import NotConvergedError
 from hybrid.solvers import Solution, Status
 
-__all__ = ["Accounted", "Work"]
-
 
 class Accounted(Protocol):
     """What the account asks of a matrix, or of the matrices of all choices.
@@ -21,7 +19,7 @@ class Accounted(Protocol):
     level : int or None
         Injection level; None where the matrix is explicit.
     storage : str or None
-        Format of an explicit matrix; None where it is compressed.
+        Format of an explicit matrix; of a compressed one "tasks", or None for row types.
     nbytes : int
         Bytes of the representation.
     """
@@ -49,7 +47,7 @@ class Work:
     level : int or None
         Injection level of the largest system; None where its matrix was written out.
     storage : str or None
-        In which format it was written out; None where it was not.
+        In which format it was written out; where it was not, "tasks", or None for row types.
     iterations : int
     seconds : float
         Wall time of the iterations.

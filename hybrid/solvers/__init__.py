@@ -1,9 +1,9 @@
 """Iterative methods, one a file, and the choice among them."""
 
-from hybrid.solvers.base import Criterion, Solution, Status, Sweeper
+from hybrid.solvers.average_reward import AverageReward, GainResult
+from hybrid.solvers.base import Criterion, MatrixOperator, Solution, Status
 from hybrid.solvers.bicgstab import BiCGStab
-from hybrid.solvers.enclosure import Enclosure
-from hybrid.solvers.gain import Gain, GainResult
+from hybrid.solvers.bounded_solution import BoundedSolution
 from hybrid.solvers.gauss_seidel import GaussSeidel
 from hybrid.solvers.interval import Interval
 from hybrid.solvers.jacobi import Jacobi
@@ -14,8 +14,8 @@ from hybrid.solvers.topological import Topological
 __all__ = [
     "BiCGStab",
     "Criterion",
-    "Enclosure",
-    "Gain",
+    "BoundedSolution",
+    "AverageReward",
     "GainResult",
     "GaussSeidel",
     "Interval",
@@ -24,6 +24,6 @@ __all__ = [
     "Power",
     "Solution",
     "Status",
-    "Sweeper",
+    "MatrixOperator",
     "Topological",
 ]

@@ -2,7 +2,7 @@
 
 The methods solve ``diagonal * x = M x + b`` for a matrix M with non-negative entries and no
 diagonal, by repeated products with M; the matrix may be held in any form that offers the
-`Sweeper` protocol.
+`MatrixOperator` protocol.
 """
 
 from __future__ import annotations
@@ -18,20 +18,6 @@ from numpy.typing import NDArray
 
 from gpu_kernels import seconds_loading
 from hybrid.errors import OptionError
-
-__all__ = [
-    "DEFAULT_VECTORS",
-    "LEAST_VECTORS",
-    "Clock",
-    "Criterion",
-    "Method",
-    "Progress",
-    "Solution",
-    "Status",
-    "Sweeper",
-    "Vector",
-    "true_residual",
-]
 
 Vector = NDArray[np.float64]
 Progress = Callable[[int, float], None]
@@ -152,7 +138,7 @@ class Method(Protocol):
         ...
 
 
-class Sweeper(Protocol):
+class MatrixOperator(Protocol):
     """What a method needs of a matrix.
 
     A matrix whose vectors had better live elsewhere offers ``workspace()`` besides, see
@@ -198,7 +184,9 @@ class Clock:
             self._progress(iteration, difference)
 
 
-def true_residual(matrix: Sweeper, x: Vector, b: Vector | None, diagonal: Vector, scratch: Vector) -> float:
+def true_residual(
+    matrix: MatrixOperator, x: Vector, b: Vector | None, diagonal: Vector, scratch: Vector
+) -> float:
     """Return ``max |M x + b - diagonal x|`` from a fresh product; `scratch` is overwritten."""
     if x.size == 0:
         return 0.0

@@ -15,10 +15,8 @@ from typing import Protocol
 import numpy as np
 
 from hybrid.solvers.base import Clock, Criterion, Status
-from hybrid.solvers.enclosure import FLOOR, NEGLIGIBLE, Enclosure, settle_tiny
+from hybrid.solvers.bounded_solution import FLOOR, NEGLIGIBLE, BoundedSolution, guard_underflow
 from hybrid.solvers.workspace import Array, Pair, Steps, Workspace
-
-__all__ = ["BellmanOperator", "Guess", "Outcome"]
 
 
 @dataclass
@@ -177,9 +175,9 @@ class BellmanOperator(ABC):
 
     def enclosure(
         self, outcome: Outcome, clock: Clock, lower: Array, upper: Array | None, spare: Pair
-    ) -> Enclosure:
+    ) -> BoundedSolution:
         """Return what has been found, brought to the host; both vectors of `spare` are overwritten."""
-        seconds, looks = clock.seconds, self.space.looks
+        seconds, looks = clock.seconds, self.space.synchronisations
         middle, scratch = spare
         if upper is None:
             middle = lower
@@ -192,9 +190,9 @@ class BellmanOperator(ABC):
             values, high = low, np.full_like(low, np.inf)
         else:
             high = self.space.to_host(upper)
-            settle_tiny(low, high)
+            guard_underflow(low, high)
             values = 0.5 * (low + high)
-        return Enclosure(
+        return BoundedSolution(
             values, outcome.status, outcome.iterations, seconds, outcome.difference, residual, low, high,
             synchronisations=looks,
         )  # fmt: skip

@@ -21,11 +21,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status, Sweeper, Vector
+from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Solution, Status, Vector
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.recurrence import Recurrence
-
-__all__ = ["BiCGStab"]
 
 _RESTARTS = 20
 _HELPED = 0.9  # of the residual may be left for a start to have helped
@@ -52,7 +50,7 @@ class BiCGStab:
 
     def solve(
         self,
-        matrix: Sweeper,
+        matrix: MatrixOperator,
         diagonal: Vector,
         b: Vector | None,
         start: Vector,
@@ -81,7 +79,7 @@ class BiCGStab:
             recurrence = system.bicgstab(start, self.criterion.epsilon * scale, _ORTHOGONAL)
             run = _Course(recurrence, scale)
             status = self._repeat(run, clock)
-        seconds, looks = clock.seconds, space.looks
+        seconds, looks = clock.seconds, space.synchronisations
         (residual,) = space.read(system.residual(recurrence.x, recurrence.spare))
         values = space.to_host(recurrence.x)
         return Solution(

@@ -7,7 +7,6 @@ live, is the business of its subclasses.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,10 @@ from numpy.typing import NDArray
 
 from hybrid.solvers.base import Criterion
 from hybrid.solvers.bellman import BellmanOperator
-from hybrid.solvers.enclosure import least_closure, underflow_of
+from hybrid.solvers.bounded_solution import least_closure, underflow_of
+from hybrid.solvers.choice_problem import ChoiceProblem
 from hybrid.solvers.weight_guess import WeightGuess
 from hybrid.solvers.workspace import Array, Pair, Workspace
-
-__all__ = ["BOUND_VECTORS", "NO_CHOICE", "ChoiceOperator", "Quotient"]
 
 BOUND_VECTORS = 8
 """Of methods with bounds: two iterates of each, the guess with its iterates, a policy, a layer's product."""
@@ -28,27 +26,6 @@ NO_CHOICE = 65_535
 """In a policy: the state's value is that of another member of its group."""
 
 Policy = NDArray[np.uint16]
-
-
-@dataclass(frozen=True, eq=False)
-class Quotient:
-    """States that share one value, the best of any of them: end components made one state by vectors.
-
-    Attributes
-    ----------
-    members : ndarray, shape (m,), int64
-        Places among the unknown states, group by group.
-    starts : ndarray, shape (groups,), int64
-        Where each group begins in `members`.
-    """
-
-    members: NDArray[np.int64]
-    starts: NDArray[np.int64]
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """Members of each group."""
-        return np.diff(np.append(self.starts, len(self.members)))
 
 
 class ChoiceSteps:
@@ -92,13 +69,7 @@ class ChoiceOperator(BellmanOperator):
 
     Parameters
     ----------
-    size : int
-        Unknown states.
-    maximise : bool
-    groups : Quotient or None
-        States that share one value.
-    slack : float
-        Bound on the relative error of one step, operands included.
+    problem : ChoiceProblem
     space : Workspace
         Where vectors live.
 
@@ -110,7 +81,7 @@ class ChoiceOperator(BellmanOperator):
     level : int or None
         Injection level, the same in all layers.
     storage : str or None
-        How the choices are written out; None where they are compressed.
+        How the choices are written out; where they are compressed, "tasks", or None for row types.
     nbytes, operand_bytes : int
         Matrices, and gains and places, of all layers together.
     least_entry : float
@@ -125,11 +96,11 @@ class ChoiceOperator(BellmanOperator):
     operand_bytes: int
     least_entry: float = 0.0
 
-    def __init__(
-        self, size: int, maximise: bool, groups: Quotient | None, slack: float, space: Workspace
-    ) -> None:
-        super().__init__(space, size, slack, underflow_of(np.ones(1), slack))
-        self.maximise, self.groups = maximise, groups
+    def __init__(self, problem: ChoiceProblem, space: Workspace) -> None:
+        slack = problem.slack
+        super().__init__(space, problem.size, slack, underflow_of(np.ones(1), slack))
+        self.problem = problem
+        self.maximise, self.groups = problem.maximise, problem.quotient
         self.changes: Array = np.full(2, np.inf)
         self._joined: tuple[Array, list[Array]] | None = None
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from hybrid.solvers.base import Criterion, Sweeper, Vector
+from hybrid.solvers.base import Criterion, MatrixOperator, Vector
 from hybrid.solvers.bellman import BellmanOperator
-from hybrid.solvers.enclosure import NEGLIGIBLE, least_closure, underflow_of
+from hybrid.solvers.bounded_solution import NEGLIGIBLE, least_closure, underflow_of
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.sum_guess import SumGuess
 from hybrid.solvers.workspace import Array, Steps
-
-__all__ = ["DirectedSystem"]
 
 _PART = 1 << 20  # elements compared together: bounds the temporary memory
 
@@ -22,12 +20,14 @@ class DirectedSystem(BellmanOperator):
     Parameters
     ----------
     matrix, diagonal, b, slack
-        As for :class:`hybrid.solvers.enclosure.EnclosingMethod`.
+        As for :class:`hybrid.solvers.bounded_solution.BoundingMethod`.
     vectors : int
         Of the method, for which room is asked before anything is copied.
     """
 
-    def __init__(self, matrix: Sweeper, diagonal: Vector, b: Vector, slack: float, vectors: int) -> None:
+    def __init__(
+        self, matrix: MatrixOperator, diagonal: Vector, b: Vector, slack: float, vectors: int
+    ) -> None:
         space = workspace_of(matrix)
         space.reserve(vectors, b.size)
         super().__init__(space, b.size, slack, underflow_of(diagonal, slack))

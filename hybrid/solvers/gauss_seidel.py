@@ -15,13 +15,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hybrid.cpu.csr import CsrMatrix
+from hybrid.cpu.csr import CsrMatrix, csr_of
 from hybrid.injection.tasks import TaskList
 from hybrid.reference import relax_in_place
-from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status, Sweeper, Vector, true_residual
+from hybrid.solvers.base import (
+    Clock,
+    Criterion,
+    MatrixOperator,
+    Progress,
+    Solution,
+    Status,
+    Vector,
+    true_residual,
+)
 from hybrid.solvers.host import HostWorkspace
-
-__all__ = ["GaussSeidel", "relax_by_tasks"]
 
 Sweep = Callable[[Vector, "Vector | None", Vector, float], tuple[float, float]]
 
@@ -50,7 +57,7 @@ class GaussSeidel:
 
     def solve(
         self,
-        matrix: Sweeper,
+        matrix: MatrixOperator,
         diagonal: Vector,
         b: Vector | None,
         start: Vector,
@@ -111,7 +118,7 @@ def relax_by_tasks(
         rows = slice(task.first_row, task.first_row + task.n_rows)
         new = np.zeros(task.n_rows)
         for row, column, number, begin, end in task.instances.tolist():
-            part = tasks.injected.submatrix(number)
+            part = tasks.blocks[number]
             kept = slice(begin, end)
             products = part.value[kept] * x[column + part.column[kept].astype(np.int64)]
             np.add.at(new, row + part.row[kept].astype(np.int64) - task.first_row, products)
@@ -124,14 +131,18 @@ def relax_by_tasks(
 
 def _sweep_of(matrix: Any) -> Sweep:
     """Return the sweep that fits how a matrix is held."""
-    if isinstance(matrix, CsrMatrix):
+    rows = csr_of(matrix)
+    if rows is not None:
         # An empty sweep, so that no compilation hides in the iterations' time.
         none = np.zeros(0)
-        _ = CsrMatrix(matrix.csr[:0, :0]).gauss_seidel_step(none, none, none, 1.0)
-        return matrix.gauss_seidel_step
+        _ = CsrMatrix(rows.csr[:0, :0]).gauss_seidel_step(none, none, none, 1.0)
+        return rows.gauss_seidel_step
     if matrix.backend == "cpu":
         from hybrid.cpu.sweep import BlockSweep
+        from hybrid.cpu.task_product import CpuTaskProduct
 
+        if isinstance(matrix.product, CpuTaskProduct):
+            return matrix.product.sweep().gauss_seidel_step
         return BlockSweep(matrix.product.layout, matrix.shape[0]).gauss_seidel_step
     if matrix.backend == "reference":
         return lambda x, b, diagonal, omega: relax_by_tasks(matrix.tasks, x, b, diagonal, omega)

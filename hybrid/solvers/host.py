@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hybrid.solvers.base import Criterion, Sweeper, Vector, true_residual
+from hybrid.solvers.base import Criterion, MatrixOperator, Vector, true_residual
 from hybrid.solvers.host_recurrence import HostBiCGStab
 from hybrid.solvers.passes import NumPyPasses, Passes
 from hybrid.solvers.workspace import Pair, Steps, Workspace
 from mtbdd.memory import require_memory
-
-__all__ = ["HostWorkspace"]
 
 _OPERANDS = 2
 """Of a method's vectors, those that it is called with: diagonal and right-hand side."""
@@ -25,16 +23,16 @@ class HostWorkspace(Workspace):
 
     Parameters
     ----------
-    matrix : Sweeper
+    matrix : MatrixOperator
     passes : Passes, optional
         How vectors are worked on; by default in plain NumPy.
     """
 
     xp: Any = np
     stride = 1
-    looks = 0
+    synchronisations = 0
 
-    def __init__(self, matrix: Sweeper, passes: Passes | None = None) -> None:
+    def __init__(self, matrix: MatrixOperator, passes: Passes | None = None) -> None:
         self._matrix = matrix
         self._passes: Passes = NumPyPasses() if passes is None else passes
 
@@ -95,7 +93,7 @@ class HostWorkspace(Workspace):
 class HostSystem:
     """``diagonal * x = M x + b``."""
 
-    def __init__(self, matrix: Sweeper, passes: Passes, diagonal: Vector, b: Vector | None) -> None:
+    def __init__(self, matrix: MatrixOperator, passes: Passes, diagonal: Vector, b: Vector | None) -> None:
         self._matrix, self._passes, self._diagonal, self._b = matrix, passes, diagonal, b
 
     def relaxation(
@@ -131,7 +129,7 @@ class _Relaxation:
     """Jacobi and JOR steps; their changes come with them."""
 
     def __init__(
-        self, matrix: Sweeper, passes: Passes, diagonal: Vector, b: Vector | None, omega: float
+        self, matrix: MatrixOperator, passes: Passes, diagonal: Vector, b: Vector | None, omega: float
     ) -> None:
         self._matrix, self._passes, self._diagonal, self._b, self._omega = matrix, passes, diagonal, b, omega
         self._made, self._absolute, self._relative = 0, float("inf"), float("inf")
@@ -162,7 +160,7 @@ class _Uniformised:
     """Steps of the uniformised chain; changes are measured when they are asked for."""
 
     def __init__(
-        self, matrix: Sweeper, passes: Passes, diagonal: Vector, b: Vector | None, weight: float
+        self, matrix: MatrixOperator, passes: Passes, diagonal: Vector, b: Vector | None, weight: float
     ) -> None:
         self._matrix, self._passes, self._weight = matrix, passes, weight
         self._diagonal = np.ascontiguousarray(diagonal, dtype=np.float64)
@@ -196,7 +194,7 @@ class _Uniformised:
         return np.append(float(self._made), self.changes)
 
 
-def workspace_of(matrix: Sweeper) -> Workspace:
+def workspace_of(matrix: MatrixOperator) -> Workspace:
     """Return the workspace that a matrix offers by a method of this name, or else one on the host."""
     own = getattr(matrix, "workspace", None)
     if own is not None:

@@ -12,8 +12,6 @@ from hybrid.solvers.passes import Passes
 from hybrid.solvers.recurrence import Standing
 from hybrid.solvers.workspace import Steps
 
-__all__ = ["HostBiCGStab"]
-
 
 class HostBiCGStab:
     """The recurrence of :mod:`hybrid.solvers.recurrence` for a matrix on the host.

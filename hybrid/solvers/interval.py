@@ -3,7 +3,7 @@
 For a monotone f with a unique fixed point, iterates from 0 rise and iterates from an upper bound fall
 towards it; their distance bounds the error (Haddad and Monmege, Interval iteration algorithm for MDPs and
 IMDPs, TCS 2018; Baier et al., Ensuring the reliability of your model checker, CAV 2017).  Rounding is
-directed as in `hybrid.solvers.enclosure`.
+directed as in `hybrid.solvers.bounded_solution`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from hybrid.solvers.base import Clock, Criterion, Progress, Status, Sweeper, Vector
+from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector
 from hybrid.solvers.bellman import BellmanOperator, Outcome
+from hybrid.solvers.bounded_solution import ENCLOSING_VECTORS, BoundedSolution
+from hybrid.solvers.check_interval import CheckInterval
 from hybrid.solvers.directed_system import DirectedSystem
-from hybrid.solvers.enclosure import ENCLOSING_VECTORS, Enclosure
 from hybrid.solvers.optimistic import Optimistic
-from hybrid.solvers.pace import Pace
 from hybrid.solvers.workspace import Array
-
-__all__ = ["Interval"]
 
 _CHECK_EVERY = 8  # iterations between measurements of the distance, which cost as much as a small product
 _COARSE = 0.5
@@ -28,7 +26,7 @@ _COARSE = 0.5
 
 @dataclass(frozen=True)
 class Interval:
-    """Interval iteration; parameters of `solve` as in `EnclosingMethod`.
+    """Interval iteration; parameters of `solve` as in `BoundingMethod`.
 
     Attributes
     ----------
@@ -42,14 +40,14 @@ class Interval:
 
     def solve(
         self,
-        matrix: Sweeper,
+        matrix: MatrixOperator,
         diagonal: Vector,
         b: Vector,
         slack: float,
-        ceiling: float | None,
+        upper_bound: float | None,
         progress: Progress | None = None,
-    ) -> Enclosure:
-        """Iterate both bounds; without a `ceiling` a coarse optimistic iteration provides the start above.
+    ) -> BoundedSolution:
+        """Iterate both bounds; without an upper bound a coarse optimistic iteration provides the start above.
 
         Notes
         -----
@@ -57,21 +55,21 @@ class Interval:
         of epsilon are what double precision allows for, and are returned.
         """
         clock = Clock(progress)
-        return self._bounds(DirectedSystem(matrix, diagonal, b, slack, self.vectors), ceiling, clock)
+        return self._bounds(DirectedSystem(matrix, diagonal, b, slack, self.vectors), upper_bound, clock)
 
     def bounds(
-        self, operator: BellmanOperator, ceiling: float | None, progress: Progress | None = None
-    ) -> Enclosure:
+        self, operator: BellmanOperator, upper_bound: float | None, progress: Progress | None = None
+    ) -> BoundedSolution:
         """Do the same for any monotone operator; see `Optimistic.bounds`."""
         operator.reserve(self.vectors)
-        return self._bounds(operator, ceiling, Clock(progress))
+        return self._bounds(operator, upper_bound, Clock(progress))
 
-    def _bounds(self, operator: BellmanOperator, ceiling: float | None, clock: Clock) -> Enclosure:
+    def _bounds(self, operator: BellmanOperator, upper_bound: float | None, clock: Clock) -> BoundedSolution:
         space = operator.space
         if not math.isfinite(operator.negligible):
             outcome, spare = Outcome(Status.NO_BOUND), (operator.zeros(), operator.zeros())
             return operator.enclosure(outcome, clock, operator.zeros(), None, spare)
-        if ceiling is None:
+        if upper_bound is None:
             coarse = Optimistic(replace(self.criterion, epsilon=_COARSE, absolute=False))
             found = coarse.bracket(operator, clock)
             if found.upper is None:
@@ -80,9 +78,9 @@ class Interval:
             done = found.outcome.iterations
         else:
             above = operator.zeros()
-            above += ceiling
+            above += upper_bound
             lows, highs, done = (operator.zeros(), operator.zeros()), (above, operator.zeros()), 0
-        outcome, pace = Outcome(iterations=done), Pace(space.stride)
+        outcome, pace = Outcome(iterations=done), CheckInterval(space.stride)
         down, up = operator.down, operator.up
         made = measured = 0
         while outcome.iterations < self.criterion.max_iterations:
@@ -109,7 +107,7 @@ class Interval:
                 pace.look(made, outcome.difference, self.criterion.epsilon)
             clock.tick(outcome.iterations, outcome.difference)
         k = made % 2
-        self._widen(operator, lows[k], highs[k], highs[1 - k], outcome, ceiling)
+        self._widen(operator, lows[k], highs[k], highs[1 - k], outcome, upper_bound)
         return operator.enclosure(outcome, clock, lows[k], highs[k], (lows[1 - k], highs[1 - k]))
 
     def _widen(
@@ -119,7 +117,7 @@ class Interval:
         upper: Array,
         spare: Array,
         outcome: Outcome,
-        ceiling: float | None,
+        upper_bound: float | None,
     ) -> None:
         """Add to the bounds what underflow may have cost, and cut them to what is known."""
         xp = operator.space.xp
@@ -128,5 +126,5 @@ class Interval:
             operator.lowered(lower, outcome.iterations)
             upper += outcome.iterations * operator.underflow
             xp.copyto(upper, 0.0, where=spare == 0.0)  # not a product: infinity times zero is no number
-        if ceiling is not None:
-            xp.minimum(upper, ceiling, out=upper)
+        if upper_bound is not None:
+            xp.minimum(upper, upper_bound, out=upper)

@@ -7,8 +7,6 @@ import math
 from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status, Vector
 from hybrid.solvers.workspace import Steps, System, Workspace
 
-__all__ = ["ITERATE_VECTORS", "iterate"]
-
 ITERATE_VECTORS = 4
 """Vectors of the loop: two iterates, diagonal, right-hand side."""
 
@@ -46,7 +44,7 @@ def iterate(
         elif difference < criterion.epsilon:
             status = Status.CONVERGED
         clock.tick(iterations, difference)
-    seconds, looks = clock.seconds, space.looks
+    seconds, looks = clock.seconds, space.synchronisations
     x, scratch = pair[iterations % 2], pair[1 - iterations % 2]
     (residual,) = space.read(system.residual(x, scratch))
     values = space.to_host(x)

@@ -10,11 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hybrid.solvers.base import Criterion, Progress, Solution, Sweeper, Vector
+from hybrid.solvers.base import Criterion, MatrixOperator, Progress, Solution, Vector
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.iteration import ITERATE_VECTORS, iterate
-
-__all__ = ["Jacobi"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Jacobi:
 
     def solve(
         self,
-        matrix: Sweeper,
+        matrix: MatrixOperator,
         diagonal: Vector,
         b: Vector | None,
         start: Vector,
@@ -54,7 +52,7 @@ class Jacobi:
 
         Parameters
         ----------
-        matrix : Sweeper
+        matrix : MatrixOperator
             M, shape (n, n), without diagonal.
         diagonal, start : ndarray of float64, shape (n,)
             `diagonal` positive; `start` is not changed.

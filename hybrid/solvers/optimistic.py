@@ -19,14 +19,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from hybrid.solvers.base import Clock, Criterion, Progress, Status, Sweeper, Vector
+from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector
 from hybrid.solvers.bellman import BellmanOperator, Guess, Outcome
+from hybrid.solvers.bounded_solution import ENCLOSING_VECTORS, TINY, BoundedSolution, width_of
+from hybrid.solvers.check_interval import CheckInterval
 from hybrid.solvers.directed_system import DirectedSystem
-from hybrid.solvers.enclosure import ENCLOSING_VECTORS, TINY, Enclosure, width_of
-from hybrid.solvers.pace import Pace
 from hybrid.solvers.workspace import Array, Pair, Steps
-
-__all__ = ["Bracket", "Optimistic"]
 
 _LOOSE = 4.0  # times epsilon that bounds may be apart whose guess came from a greater solution
 
@@ -55,7 +53,7 @@ class Bracket:
 
 @dataclass(frozen=True)
 class Optimistic:
-    """Optimistic value iteration; parameters of `solve` as in `EnclosingMethod`.
+    """Optimistic value iteration; parameters of `solve` as in `BoundingMethod`.
 
     Attributes
     ----------
@@ -69,13 +67,13 @@ class Optimistic:
 
     def solve(
         self,
-        matrix: Sweeper,
+        matrix: MatrixOperator,
         diagonal: Vector,
         b: Vector,
         slack: float,
-        ceiling: float | None,
+        upper_bound: float | None,
         progress: Progress | None = None,
-    ) -> Enclosure:
+    ) -> BoundedSolution:
         """Iterate until a verified upper bound is within epsilon of the iterate.
 
         Where double precision does not allow for that, the bounds come out as close as it does.
@@ -87,26 +85,26 @@ class Optimistic:
         passes, which takes chains of some 10^13 steps, or if values are lost to underflow.
         """
         clock = Clock(progress)
-        return self._bounds(DirectedSystem(matrix, diagonal, b, slack, self.vectors), ceiling, clock)
+        return self._bounds(DirectedSystem(matrix, diagonal, b, slack, self.vectors), upper_bound, clock)
 
     def bounds(
-        self, operator: BellmanOperator, ceiling: float | None, progress: Progress | None = None
-    ) -> Enclosure:
+        self, operator: BellmanOperator, upper_bound: float | None, progress: Progress | None = None
+    ) -> BoundedSolution:
         """Do the same for any monotone operator.
 
         Parameters
         ----------
         operator : BellmanOperator
-        ceiling : float, optional
+        upper_bound : float, optional
             A bound on the solution known beforehand.
         """
         operator.reserve(self.vectors)
-        return self._bounds(operator, ceiling, Clock(progress))
+        return self._bounds(operator, upper_bound, Clock(progress))
 
-    def _bounds(self, operator: BellmanOperator, ceiling: float | None, clock: Clock) -> Enclosure:
+    def _bounds(self, operator: BellmanOperator, upper_bound: float | None, clock: Clock) -> BoundedSolution:
         found = self.bracket(operator, clock)
-        if found.upper is not None and ceiling is not None:
-            operator.space.xp.minimum(found.upper, ceiling, out=found.upper)
+        if found.upper is not None and upper_bound is not None:
+            operator.space.xp.minimum(found.upper, upper_bound, out=found.upper)
         return operator.enclosure(found.outcome, clock, found.lower, found.upper, found.spare)
 
     def bracket(self, operator: BellmanOperator, clock: Clock) -> Bracket:
@@ -196,7 +194,7 @@ class _Climb:
         """
         space, outcome, guess = self._operator.space, self._outcome, self._guess
         pair, target = self._pair, self.criterion.epsilon
-        pace, made, outcome.status = Pace(space.stride), 0, Status.MAX_ITERATIONS
+        pace, made, outcome.status = CheckInterval(space.stride), 0, Status.MAX_ITERATIONS
         while outcome.iterations < self.criterion.max_iterations:
             count = pace.steps(self.criterion.max_iterations - outcome.iterations)
             down.sweep(pair, made, count, guess.total)

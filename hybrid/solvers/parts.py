@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-__all__ = ["PART", "parts"]
-
 PART = 1 << 14
 """Elements of a part."""
 

@@ -10,8 +10,6 @@ import numpy as np
 from hybrid.solvers.base import Vector
 from hybrid.solvers.parts import PART, parts
 
-__all__ = ["NumPyPasses", "Passes"]
-
 
 class Passes(Protocol):
     """What a workspace on the host does with whole vectors besides products."""
@@ -44,9 +42,11 @@ class NumPyPasses:
     def add_scaled(self, weight: float, x: Vector, total: Vector) -> None:
         """Add ``weight * x`` to `total`."""
         spare = np.empty(min(PART, x.size))
-        for part in parts(x.size):
-            term = np.multiply(x[part], weight, out=spare[: part.stop - part.start])
-            total[part] += term
+        # Values beyond the doubles become infinite, and those who look at them say so.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for part in parts(x.size):
+                term = np.multiply(x[part], weight, out=spare[: part.stop - part.start])
+                total[part] += term
 
     def uniformise(self, x: Vector, b: Vector | None, diagonal: Vector, weight: float, out: Vector) -> None:
         """Turn ``out = M x`` into ``(1 - weight * diagonal) x + weight (M x + b)``."""

@@ -10,11 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hybrid.solvers.base import Criterion, Progress, Solution, Sweeper, Vector
+from hybrid.solvers.base import Criterion, MatrixOperator, Progress, Solution, Vector
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.iteration import ITERATE_VECTORS, iterate
-
-__all__ = ["Power"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Power:
 
     def solve(
         self,
-        matrix: Sweeper,
+        matrix: MatrixOperator,
         diagonal: Vector,
         b: Vector | None,
         start: Vector,

@@ -17,8 +17,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
-__all__ = ["Recurrence", "Standing"]
-
 
 class Standing(NamedTuple):
     """Where a recurrence stands.

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 from hybrid.solvers.base import Criterion
 from hybrid.solvers.bellman import BellmanOperator, Outcome
-from hybrid.solvers.enclosure import width_of
+from hybrid.solvers.bounded_solution import width_of
 from hybrid.solvers.workspace import Array, Pair
-
-__all__ = ["SumGuess"]
 
 _GUESSES = 4  # tries with a doubled c before more iterations are made
 _LAST_GUESSES = 40  # the same where more iterations would change nothing

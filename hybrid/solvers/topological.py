@@ -8,8 +8,8 @@ techniques for model checking Markov decision processes, QEST 2008.)
 
 Bounds.  With M and b non-negative the solution grows with the right-hand side, so lower bounds come from the
 lower bounds of what is solved already, and upper ones from the upper; rounding is directed as in
-`hybrid.solvers.enclosure`.  If the lower right-hand side is at least ``1 - delta`` times the upper one,
-so is the solution, and one iteration serves both.
+`hybrid.solvers.bounded_solution`.  If the lower right-hand side is at least ``1 - delta`` times the upper
+one, so is the solution, and one iteration serves both.
 """
 
 from __future__ import annotations
@@ -20,13 +20,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.cpu.csr import CsrMatrix
-from hybrid.solvers.base import Clock, Criterion, Progress, Status, Sweeper, Vector, true_residual
-from hybrid.solvers.enclosure import TINY, UNIT, Enclosure, underflow_of, width_of
+from hybrid.cpu.csr import CsrMatrix, csr_of
+from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector, true_residual
+from hybrid.solvers.bounded_solution import TINY, UNIT, BoundedSolution, underflow_of, width_of
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.optimistic import Optimistic
-
-__all__ = ["Components", "Topological", "find_components"]
 
 Int64Array = NDArray[np.int64]
 
@@ -40,7 +38,7 @@ class Components:
 
     Attributes
     ----------
-    single, joined : ndarray, int64
+    single, joined : ndarray, shape (rows of each kind,), int64
         Rows that are components of their own, each after those it refers to; rows of larger components.
     single_ptr, joined_ptr : ndarray, shape (levels + 1,), int64
         Rows of each level.  A level refers to single rows up to its own and to larger components below it.
@@ -126,14 +124,14 @@ class Topological:
 
     def solve(
         self,
-        matrix: Sweeper,
+        matrix: MatrixOperator,
         diagonal: Vector,
         b: Vector,
         slack: float,
-        ceiling: float | None,
+        upper_bound: float | None,
         progress: Progress | None = None,
-    ) -> Enclosure:
-        """Solve level by level; parameters as in `EnclosingMethod`.
+    ) -> BoundedSolution:
+        """Solve level by level; parameters as in `BoundingMethod`.
 
         Raises
         ------
@@ -148,16 +146,17 @@ class Topological:
         """
         from hybrid.cpu.csr_kernels import substitute_csr
 
-        if not isinstance(matrix, CsrMatrix):
+        held = csr_of(matrix)
+        if held is None:
             raise TypeError(
                 f"matrix: expected compressed sparse rows (CsrMatrix), got {type(matrix).__name__}; "
                 "use Optimistic or Interval for it"
             )
         HostWorkspace(matrix).reserve(self.vectors, b.size)
-        found, csr = self.components, matrix.csr
+        found, csr = self.components, held.csr
         low, high = diagonal * (1.0 + slack), diagonal * (1.0 - slack)
         lower, upper = np.zeros_like(b), np.zeros_like(b)
-        most = np.inf if ceiling is None else ceiling
+        most = np.inf if upper_bound is None else upper_bound
         underflow = underflow_of(diagonal, slack)
         operands = (csr.indptr, csr.indices, csr.data, b, low, high, underflow, TINY, most, lower, upper)
         substitute_csr(found.single[:0], *operands)  # compiled before the clock starts
@@ -186,7 +185,7 @@ class Topological:
                 status = Status.DIVERGED
                 break
             delta = float((1.0 - np.divide(below, above, out=np.ones_like(above), where=above > 0)).max())
-            solved = inner.solve(part, diagonal[rows], above, slack, ceiling, progress)
+            solved = inner.solve(part, diagonal[rows], above, slack, upper_bound, progress)
             iterations += solved.iterations
             status, upper[rows] = solved.status, solved.upper
             if delta <= 0.0:
@@ -194,13 +193,13 @@ class Topological:
             elif self._covers(delta, solved.upper, inner.criterion.epsilon):
                 lower[rows] = solved.lower * (1.0 - (delta + 8.0 * UNIT))
             elif status is Status.CONVERGED:
-                second = inner.solve(part, diagonal[rows], below, slack, ceiling, progress)
+                second = inner.solve(part, diagonal[rows], below, slack, upper_bound, progress)
                 iterations += second.iterations
                 status, lower[rows] = second.status, second.lower
             if status is not Status.CONVERGED:
                 break
         seconds = clock.seconds
-        # A product that overflows makes lower bounds infinite; a ceiling may keep the upper ones finite.
+        # A product that overflows makes lower bounds infinite; a upper_bound may keep the upper ones finite.
         if status is Status.CONVERGED and not bool((np.isfinite(lower) & np.isfinite(upper)).all()):
             status = Status.DIVERGED
         if status is not Status.CONVERGED:
@@ -211,7 +210,7 @@ class Topological:
         residual = true_residual(matrix, values, b, diagonal, np.empty_like(b))
         with np.errstate(invalid="ignore"):
             difference = width_of(self.criterion, upper - lower, lower)
-        return Enclosure(values, status, iterations, seconds, difference, residual, lower, upper)
+        return BoundedSolution(values, status, iterations, seconds, difference, residual, lower, upper)
 
     def _covers(self, delta: float, upper: Vector, inner: float) -> bool:
         """Whether taking a share `delta` off a solution costs no more than solving once more would."""

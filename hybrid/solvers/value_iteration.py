@@ -8,11 +8,9 @@ from typing import ClassVar
 
 from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status
 from hybrid.solvers.bellman import Outcome
+from hybrid.solvers.check_interval import CheckInterval
 from hybrid.solvers.choice_operator import ChoiceOperator
-from hybrid.solvers.pace import Pace
 from hybrid.solvers.workspace import Pair
-
-__all__ = ["ValueIteration"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class ValueIteration:
         clock, space = Clock(progress), system.space
         space.reserve(self.vectors, system.size)
         pair: Pair = system.zeros(), system.zeros()
-        outcome, pace = Outcome(), Pace(space.stride)
+        outcome, pace = Outcome(), CheckInterval(space.stride)
         while outcome.status is Status.MAX_ITERATIONS and outcome.iterations < self.criterion.max_iterations:
             count = pace.steps(self.criterion.max_iterations - outcome.iterations)
             system.repeat(pair, outcome.iterations, count)
@@ -47,7 +45,7 @@ class ValueIteration:
             pace.look(outcome.iterations, outcome.difference, self.criterion.epsilon)
             clock.tick(outcome.iterations, outcome.difference)
         k = outcome.iterations % 2
-        seconds, looks = clock.seconds, space.looks
+        seconds, looks = clock.seconds, space.synchronisations
         residual = system.residual(pair[k], pair[1 - k])
         return Solution(
             space.to_host(pair[k]), outcome.status, outcome.iterations, seconds, outcome.difference, residual,

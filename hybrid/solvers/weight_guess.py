@@ -14,10 +14,8 @@ from typing import Protocol
 
 from hybrid.solvers.base import Criterion
 from hybrid.solvers.bellman import Outcome
-from hybrid.solvers.enclosure import width_of
+from hybrid.solvers.bounded_solution import width_of
 from hybrid.solvers.workspace import Array, Pair, Workspace
-
-__all__ = ["WeightGuess"]
 
 _GUESSES = 4  # tries with a doubled c before more iterations are made
 _LAST_GUESSES = 40  # the same where more iterations would change nothing

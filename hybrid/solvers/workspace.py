@@ -16,8 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from hybrid.solvers.base import Criterion, Vector
 from hybrid.solvers.recurrence import Recurrence
 
-__all__ = ["Array", "Pair", "Steps", "System", "Workspace"]
-
 Array = Any
 """An array of the workspace's module `xp`."""
 
@@ -105,7 +103,7 @@ class Workspace(Protocol):
 
     xp: Any
     stride: int
-    looks: int
+    synchronisations: int
 
     def reserve(self, vectors: int, size: int) -> None:
         """Refuse a solution that there is no room for, before its vectors are made.

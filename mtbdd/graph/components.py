@@ -24,23 +24,11 @@ from functools import cached_property
 
 from mtbdd.graph.projections import model_parts
 from mtbdd.graph.regions import strong_components
-from mtbdd.graph.relations import Step
 from mtbdd.graph.trimming import ChoicePeeling
 from mtbdd.manager import Manager, Node
 from mtbdd.model import SymbolicModel
+from mtbdd.relation import Relation
 from mtbdd.states import index_states
-
-__all__ = [
-    "EndComponents",
-    "MaximalEndComponent",
-    "StrongComponents",
-    "decompose",
-    "decompose_ends",
-    "maximal_end_components",
-    "model_components",
-    "model_end_components",
-    "strong_components",
-]
 
 _log = logging.getLogger(__name__)
 
@@ -177,7 +165,7 @@ def model_components(model: SymbolicModel, within: Node | None = None) -> Strong
 # ------------------------------------------------------------------ decision processes
 
 
-def decompose_ends(manager: Manager, relations: Sequence[Node], within: Node) -> EndComponents:
+def mec_decomposition(manager: Manager, relations: Sequence[Node], within: Node) -> EndComponents:
     """Return the maximal end components inside a set, those of one state in bulk.
 
     Parameters
@@ -201,7 +189,7 @@ def decompose_ends(manager: Manager, relations: Sequence[Node], within: Node) ->
     them, the pivot's component.  Time: one search either way for every component of every region that is
     left; withdrawing choices costs one relational product a relation and round, over all regions together.
     """
-    steps = [Step.whole(manager, relation) for relation in relations]
+    steps = [Relation.whole(manager, relation) for relation in relations]
     moving = [step.moving() for step in steps]
     looping = [s.sources & within & ~m.sources for s, m in zip(steps, moving, strict=True)]
     graph = ChoicePeeling(manager, moving, within)
@@ -234,12 +222,12 @@ def decompose_ends(manager: Manager, relations: Sequence[Node], within: Node) ->
 def maximal_end_components(
     manager: Manager, relations: Sequence[Node], within: Node
 ) -> list[MaximalEndComponent]:
-    """Return the maximal end components inside a set, every one by itself; see `decompose_ends`.
+    """Return the maximal end components inside a set, every one by itself; see `mec_decomposition`.
 
     Those of several states come first.  Time: besides the search, one set for every component of
-    one state; where there are very many, `decompose_ends` keeps them together.
+    one state; where there are very many, `mec_decomposition` keeps them together.
     """
-    found = decompose_ends(manager, relations, within)
+    found = mec_decomposition(manager, relations, within)
     every = list(found.components)
     left = found.single.states
     while left != manager.false:
@@ -271,7 +259,7 @@ def model_end_components(
     relations = [model.layer_relation(number) for number in range(len(model.layers))]
     if allowed is not None:
         relations = [relation & own for relation, own in zip(relations, allowed, strict=True)]
-    return decompose_ends(model.manager, relations, model.reachable if within is None else within)
+    return mec_decomposition(model.manager, relations, model.reachable if within is None else within)
 
 
 def _pick(manager: Manager, region: Node, hint: Node) -> Node:

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mtbdd.graph.relations import model_steps
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-
-__all__ = ["search_backward", "withdraw_choices"]
 
 
 def search_backward(model: SymbolicModel, target: Node, allowed: Sequence[Node]) -> Node:
@@ -36,7 +33,7 @@ def search_backward(model: SymbolicModel, target: Node, allowed: Sequence[Node])
     left = model.manager.disjunction(allowed) & ~target
     while frontier != false:
         seen, new = frontier, false
-        for step in model_steps(model):
+        for step in model.choice_relations:
             hit = step.before(seen) & left & allowed[step.layer]
             if hit != false:
                 seen, new, left = seen | hit, new | hit, left & ~hit
@@ -44,7 +41,7 @@ def search_backward(model: SymbolicModel, target: Node, allowed: Sequence[Node])
     return found
 
 
-def withdraw_choices(model: SymbolicModel, gone: Node, kept: Sequence[Node]) -> tuple[Node, list[Node]]:
+def remove_choices(model: SymbolicModel, gone: Node, kept: Sequence[Node]) -> tuple[Node, list[Node]]:
     """Take states away, then choices that may lead to them, then states without any other, and so on.
 
     Parameters
@@ -72,7 +69,7 @@ def withdraw_choices(model: SymbolicModel, gone: Node, kept: Sequence[Node]) -> 
     frontier = gone
     while frontier != false:
         seen, new = frontier, false
-        for step in model_steps(model):
+        for step in model.choice_relations:
             hit = step.before(seen) & left[step.layer]
             if hit == false:
                 continue

@@ -4,7 +4,7 @@ All of them look only at which transitions exist.  Prob0 and Prob1 are the usual
 fixed points ([Tealdi13] §2.3; for MDPs, where a scheduler picks the choices, in Forejt et
 al., "Automated verification techniques for probabilistic systems", 2011, algorithms 1 to 4);
 bottom strongly connected components are found by forward and backward sets from one state
-at a time.
+at a time.  A set of states is a `mtbdd.manager.Node` over row bits, within the reachable states.
 """
 
 from __future__ import annotations
@@ -13,24 +13,12 @@ import logging
 
 import numpy as np
 
-from mtbdd.graph.predecessors import search_backward, withdraw_choices
+from mtbdd.graph.predecessors import remove_choices, search_backward
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-from mtbdd.reach import fixpoint, image, preimage
+from mtbdd.reach import fixpoint
+from mtbdd.relation import Relation
 from mtbdd.states import index_states
-
-__all__ = [
-    "absorbing_states",
-    "backward",
-    "bottom_components",
-    "forward",
-    "prob0",
-    "prob0a",
-    "prob0e",
-    "prob1",
-    "prob1a",
-    "prob1e",
-]
 
 _log = logging.getLogger(__name__)
 
@@ -53,22 +41,22 @@ def backward(model: SymbolicModel, target: Node, through: Node | None = None) ->
     Time: one relational product an event and round.
     """
     inside = model.reachable if through is None else through
-    return fixpoint(model.encoding, target, model.relations, preimage, inside, through is not None)
+    return fixpoint(model.manager, target, model.relations, Relation.before, inside, through is not None)
 
 
 def forward(model: SymbolicModel, start: Node) -> Node:
     """Return the states reachable from `start`, itself included."""
-    return fixpoint(model.encoding, start, model.relations, image)
+    return fixpoint(model.manager, start, model.relations, Relation.after)
 
 
 def prob0(model: SymbolicModel, safe: Node, target: Node) -> Node:
-    """Return the states from which `safe U target` has probability 0."""
+    """Return the states from which `safe U target` has probability 0 in a chain."""
     through = None if safe == model.reachable else safe & ~target
     return model.reachable & ~backward(model, target, through)
 
 
 def prob1(model: SymbolicModel, safe: Node, target: Node, zero: Node) -> Node:
-    """Return the states from which `safe U target` has probability 1.
+    """Return the states from which `safe U target` has probability 1 in a chain.
 
     These are the states that cannot reach `zero` (the result of `prob0`) before the target.
     """
@@ -98,7 +86,7 @@ def prob0e(model: SymbolicModel, safe: Node, target: Node) -> Node:
     if not model.is_mdp:
         return prob0(model, safe, target)
     through = safe & ~target
-    positive, _ = withdraw_choices(model, target, [o.enabled & through for o in model.layers])
+    positive, _ = remove_choices(model, target, [o.enabled & through for o in model.layers])
     return model.reachable & ~positive
 
 
@@ -122,7 +110,7 @@ def prob1e(model: SymbolicModel, safe: Node, target: Node) -> Node:
         lost = model.reachable & ~found & ~gone
         if lost == model.manager.false:
             return found
-        lost, kept = withdraw_choices(model, lost, kept)
+        lost, kept = remove_choices(model, lost, kept)
         gone = gone | lost
 
 
@@ -187,7 +175,7 @@ def bottom_components(model: SymbolicModel) -> list[Node]:
 def absorbing_states(model: SymbolicModel) -> Node:
     """Return the reachable states that no transition leaves.  Time: one quantification an event."""
     manager = model.manager
-    leaving = (manager.exists(t.columns, t.relation & ~manager.equal_bits(t.bits)) for t in model.relations)
+    leaving = (relation.moving().sources for relation in model.relations)
     return model.reachable & ~manager.disjunction(leaving)
 
 

@@ -17,11 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mtbdd.graph.relations import Step
 from mtbdd.manager import Manager, Node
 from mtbdd.model import SymbolicModel
-
-__all__ = ["common_cycles", "cut_by_parts", "model_parts", "split_by_parts"]
+from mtbdd.relation import Relation
 
 Part = tuple[int, ...]
 
@@ -43,7 +41,7 @@ def model_parts(model: SymbolicModel) -> tuple[Part, ...]:
     return tuple(bits for bits in parts if 0 < len(bits) <= most)
 
 
-def common_cycles(manager: Manager, relation: Node, part: Part) -> Step | None:
+def common_cycles(manager: Manager, relation: Node, part: Part) -> Relation | None:
     """Return which values of a part may come from each other, both ways.
 
     Parameters
@@ -56,7 +54,7 @@ def common_cycles(manager: Manager, relation: Node, part: Part) -> Step | None:
 
     Returns
     -------
-    Step or None
+    Relation or None
         An equivalence over the part's row and column bits: pairs of values on a closed walk of the graph
         seen through the part, and equal ones.  None if it would be a large diagram.
 
@@ -67,19 +65,21 @@ def common_cycles(manager: Manager, relation: Node, part: Part) -> Step | None:
     """
     own = frozenset(part)
     others = _names(manager, (i for i in range(manager.n_bits) if i not in own))
-    closed = _closure(Step(manager, manager.exists(others, relation), part))
+    projected = Relation(manager, manager.exists(others, relation), part)
+    small = manager.size(projected.node) <= _CLOSURE_NODES
+    closed = projected.closure(_CLOSURE_NODES) if small else None
     if closed is None:
         return None
-    return Step(manager, (closed.relation & closed.turned) | manager.equal_bits(part), part)
+    return Relation(manager, (closed.node & closed.turned) | manager.equal_bits(part), part)
 
 
-def cut_by_parts(manager: Manager, relation: Node, parts: Sequence[Part]) -> tuple[Node, list[Step]]:
+def cut_by_parts(manager: Manager, relation: Node, parts: Sequence[Part]) -> tuple[Node, list[Relation]]:
     """Return the transitions on which every part may come back, and the equivalences of `common_cycles`.
 
     A part inside one that has an equivalence already tells nothing new, and has none of its own.
     Time: `common_cycles` and one conjunction with the relation a part.
     """
-    classes: list[Step] = []
+    classes: list[Relation] = []
     for part in parts:
         if any(set(part) <= set(found.bits) for found in classes):
             continue
@@ -87,11 +87,11 @@ def cut_by_parts(manager: Manager, relation: Node, parts: Sequence[Part]) -> tup
         if found is not None:
             classes.append(found)
     for found in classes:
-        relation = relation & found.relation
+        relation = relation & found.node
     return relation, classes
 
 
-def split_by_parts(manager: Manager, states: Node, classes: Sequence[Step]) -> list[Node]:
+def split_by_parts(manager: Manager, states: Node, classes: Sequence[Relation]) -> list[Node]:
     """Return a set in pieces, two states together if all equivalences hold between their values.
 
     Notes
@@ -115,7 +115,7 @@ def split_by_parts(manager: Manager, states: Node, classes: Sequence[Step]) -> l
     return pieces
 
 
-def _one_value(manager: Manager, values: Node, part: Step) -> Node:
+def _one_value(manager: Manager, values: Node, part: Relation) -> Node:
     """Return one member of a set over a part's row bits."""
     chosen = manager.bdd.pick(values, care_vars=part.rows)
     return manager.bdd.cube({name: bool(chosen[name]) for name in part.rows})
@@ -124,17 +124,3 @@ def _one_value(manager: Manager, values: Node, part: Step) -> Node:
 def _names(manager: Manager, bits: Iterable[int]) -> list[str]:
     """Return the row and column bits of some numbers."""
     return [name for i in bits for name in (manager.rows[i], manager.columns[i])]
-
-
-def _closure(step: Step) -> Step | None:
-    """Return one repetition or more of a step as a step, or None if its diagram grows large."""
-    manager, relation = step.manager, step.relation
-    spares = tuple(manager.spares[i] for i in step.bits)
-    first, second = (dict(zip(names, spares, strict=True)) for names in (step.columns, step.rows))
-    while manager.size(relation) <= _CLOSURE_NODES:
-        halves = manager.rename(first, relation), manager.rename(second, relation)
-        longer = relation | manager.and_exists(*halves, spares)
-        if longer == relation:
-            return Step(manager, relation, step.bits)
-        relation = longer
-    return None

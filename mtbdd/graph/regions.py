@@ -21,10 +21,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from mtbdd.graph.projections import cut_by_parts, split_by_parts
-from mtbdd.graph.relations import Step
 from mtbdd.manager import Manager, Node
-
-__all__ = ["draw_state", "strong_components", "trim"]
+from mtbdd.relation import Relation
 
 _SEED = 40723  # any number: the same graph takes the same course every time
 _FRONT = 5  # three products of a front cost as much as one of a set with this many times its nodes
@@ -54,7 +52,7 @@ def strong_components(
     false = manager.false
     rng: np.random.Generator | None = None
     relation = manager.disjunction(relations) & ~manager.equal_bits(range(manager.n_bits))
-    relation = _within(manager, relation, states).relation
+    relation = _within(manager, relation, states).node
     regions = [] if states == false else [states]
     while regions:
         left = manager.disjunction(regions)
@@ -66,7 +64,7 @@ def strong_components(
         kept = trim(step, left)
         if kept != left:
             regions = [r for r in (region & kept for region in regions) if r != false]
-            step = _within(manager, step.relation, kept)
+            step = _within(manager, step.node, kept)
         regions = [piece for region in regions for piece in split_by_parts(manager, region, classes)]
         pivots = [draw_state(manager, region, rng) for region in regions]
         # The first search covers most of the graph, and from a corner of it the diagrams stay smallest; later
@@ -81,7 +79,7 @@ def strong_components(
                 yield found
             others = (region & ahead & ~behind, region & behind & ~ahead, region & ~ahead & ~behind)
             divided += [part for part in others if part != false]
-        regions, relation = divided, step.relation
+        regions, relation = divided, step.node
         if not regions:
             return
         for part in (ahead, behind):
@@ -89,12 +87,12 @@ def strong_components(
             relation = (relation & part & columns) | (relation & ~part & ~columns)
 
 
-def trim(step: Step, states: Node) -> Node:
+def trim(step: Relation, states: Node) -> Node:
     """Return the greatest subset whose states all have a successor and a predecessor in it.
 
     Parameters
     ----------
-    step : Step
+    step : Relation
         Without transitions from a state to itself.
     states : Node
         Over row bits.
@@ -144,9 +142,9 @@ def draw_state(manager: Manager, states: Node, rng: np.random.Generator | None) 
     return manager.bdd.cube(turns)
 
 
-def _within(manager: Manager, relation: Node, states: Node) -> Step:
+def _within(manager: Manager, relation: Node, states: Node) -> Relation:
     """Return the transitions between members of a set."""
-    return Step.whole(manager, relation & states & manager.to_columns(states))
+    return Relation.whole(manager, relation & states & manager.to_columns(states))
 
 
 def _search(manager: Manager, move: Callable[[Node], Node], start: Node) -> Node:

@@ -14,10 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mtbdd.graph.relations import Step
 from mtbdd.manager import Manager, Node
-
-__all__ = ["ChoicePeeling"]
+from mtbdd.relation import Relation
 
 _PATIENCE = 100  # rounds of all steps together before they take turns
 
@@ -30,7 +28,7 @@ class ChoicePeeling:
     Parameters
     ----------
     manager : Manager
-    steps : sequence of Step
+    steps : sequence of Relation
         Without transitions from a state to itself, each with at most one choice of every state.
     states : Node
         The states to begin with, over row bits.
@@ -43,14 +41,16 @@ class ChoicePeeling:
         For every step those of them that have a way on in it.
     """
 
-    def __init__(self, manager: Manager, steps: Sequence[Step], states: Node) -> None:
+    def __init__(self, manager: Manager, steps: Sequence[Relation], states: Node) -> None:
         self.manager = manager
         self.left = states
         self._steps = tuple(steps)
         self._index = manager.index_bits(max(1, (len(steps) - 1).bit_length()))
         self._cubes = [manager.cube(self._index, number) for number in range(len(steps))]
         pairs = zip(self._steps, self._cubes, strict=True)
-        self._together = manager.disjunction(step.over_all_bits() & cube for step, cube in pairs)
+        self._together = manager.disjunction(
+            step.over_bits(range(manager.n_bits)) & cube for step, cube in pairs
+        )
         offered = manager.exists(manager.columns, self._together) & states
         self._offers = offered & ~self._leading_to(~states)
         self.offers = self._by_step()

@@ -12,26 +12,21 @@ from mtbdd.language.constants import check_given
 from mtbdd.language.definitions import Definitions, missing_message, work_out
 from mtbdd.language.errors import EvaluationError, Fault, FaultCollector, LanguageError, listed, suggestion
 from mtbdd.language.limits import current
-from mtbdd.language.names import BUILT_IN_LABELS, check_names
-from mtbdd.language.syntax import (
-    Expression,
+from mtbdd.language.model_syntax import (
     Formula,
     Label,
-    Literal,
     ModelSyntax,
-    Position,
     ResolvedModel,
     ResolvedVariable,
     RewardItem,
     RewardStructure,
-    Type,
     Variable,
 )
+from mtbdd.language.names import BUILT_IN_LABELS, check_names
+from mtbdd.language.syntax import Expression, Literal, Position, Type
 from mtbdd.language.text import short_text
 from mtbdd.language.types import TypeChecker
 from mtbdd.language.walk import expression_variables
-
-__all__ = ["resolve"]
 
 
 def resolve(

@@ -6,8 +6,6 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["paused_collector"]
-
 
 @contextmanager
 def paused_collector() -> Iterator[None]:

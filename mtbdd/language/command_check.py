@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from mtbdd.language.definitions import Definitions
 from mtbdd.language.errors import EvaluationError, suggestion
+from mtbdd.language.model_syntax import Assignment, Command, Module, Update
 from mtbdd.language.names import DeclaredNames
-from mtbdd.language.syntax import Assignment, Command, Expression, Module, Type, Update
+from mtbdd.language.syntax import Expression, Type
 from mtbdd.language.types import TypeChecker
-
-__all__ = ["CommandChecker"]
 
 
 class CommandChecker:

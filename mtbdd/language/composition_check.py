@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from mtbdd.language.composition_walk import walk_composition
 from mtbdd.language.errors import FaultCollector, listed, shown_circle, suggestion
-from mtbdd.language.names import report_repeated
-from mtbdd.language.order import dependency_order
-from mtbdd.language.syntax import (
+from mtbdd.language.model_syntax import (
     ActionRenaming,
     Composition,
     Hiding,
@@ -16,8 +14,8 @@ from mtbdd.language.syntax import (
     SystemBlock,
     SystemReference,
 )
-
-__all__ = ["resolve_system"]
+from mtbdd.language.names import report_repeated
+from mtbdd.language.order import dependency_order
 
 
 def resolve_system(

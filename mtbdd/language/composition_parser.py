@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mtbdd.language.expression_parser import ExpressionParser
-from mtbdd.language.syntax import (
+from mtbdd.language.model_syntax import (
     ActionRenaming,
     Composition,
     Hiding,
@@ -18,8 +18,6 @@ from mtbdd.language.syntax import (
     SystemBlock,
     SystemReference,
 )
-
-__all__ = ["CompositionParser"]
 
 
 class CompositionParser(ExpressionParser):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mtbdd.language.syntax import ActionRenaming, Composition, Hiding, Parallel, SystemBlock
-
-__all__ = ["introduced_actions", "walk_composition"]
+from mtbdd.language.model_syntax import ActionRenaming, Composition, Hiding, Parallel, SystemBlock
 
 
 def walk_composition(composition: Composition) -> Iterator[Composition]:

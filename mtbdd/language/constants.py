@@ -10,11 +10,10 @@ from fractions import Fraction
 from numbers import Integral, Rational, Real
 
 from mtbdd.language.errors import FaultCollector, listed, suggestion
+from mtbdd.language.model_syntax import Constant
 from mtbdd.language.rounded import LONGEST, Rounded, as_double, from_real, from_text
 from mtbdd.language.scalars import INT_LIMIT, Scalar
-from mtbdd.language.syntax import Constant, Position, Type
-
-__all__ = ["check_given", "parse_constants"]
+from mtbdd.language.syntax import Position, Type
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _INT = re.compile(r"[+-]?[0-9]{1,20}")

@@ -14,8 +14,6 @@ from mtbdd.language.syntax import Binary, Call, Conditional, Expression, Literal
 from mtbdd.language.types import is_double
 from mtbdd.language.walk import children
 
-__all__ = ["DEFINED", "Definedness", "definedness"]
-
 _TRUE = Literal(Position("", 1, 1), True)
 DEFINED = "defined "
 """Begins the name of the function that tells whether the operator or function behind it has a value."""

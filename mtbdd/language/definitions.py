@@ -8,16 +8,15 @@ from typing import NoReturn
 
 from mtbdd.language.errors import EvaluationError, Fault, FaultCollector, listed, shown_circle
 from mtbdd.language.fold import Folder
+from mtbdd.language.model_syntax import Constant, Formula, Label
 from mtbdd.language.names import BUILT_IN_LABELS
 from mtbdd.language.order import dependency_order
 from mtbdd.language.rounded import as_double
 from mtbdd.language.scalars import Scalar
-from mtbdd.language.syntax import Constant, Expression, Formula, Label, LabelReference, Literal, Name, Type
+from mtbdd.language.syntax import Expression, LabelReference, Literal, Name, Type
 from mtbdd.language.text import short_text
 from mtbdd.language.types import TypeChecker
 from mtbdd.language.walk import expression_variables, walk
-
-__all__ = ["Definitions", "missing_message", "work_out"]
 
 Definition = Constant | Formula | Label
 

@@ -1,9 +1,8 @@
 """Values of expressions over arrays, with a bound on what rounding costs them.
 
-Numbers are computed in doubles together with a bound on their absolute error (running error analysis: J. H.
-Wilkinson, 1963; N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 3.3).  Where that
-leaves a comparison or an integer part open, or a number without correct leading digits, the expression is
-evaluated once more on the real numbers, for these entries alone.
+Numbers are computed in doubles together with a bound on their absolute error (running error analysis,
+[Higham02] §3.3).  Where that leaves a comparison or an integer part open, or a number without correct
+leading digits, the expression is evaluated once more on the real numbers, for these entries alone.
 """
 
 from __future__ import annotations
@@ -15,26 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtbdd.language.definedness import DEFINED
 from mtbdd.language.errors import EvaluationError, Fault
-from mtbdd.language.evaluate import Value, apply_to_arrays, evaluate
+from mtbdd.language.evaluate import evaluate
 from mtbdd.language.reals import bounds
 from mtbdd.language.rounded import real_of
+from mtbdd.language.running_errors import LEAST, UNIT, UP, WHOLE, RunningErrors
 from mtbdd.language.scalars import TooCloseError, TooLargeError
-from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
+from mtbdd.language.syntax import Binary, Call, Expression, Literal
 from mtbdd.language.types import is_double
 from mtbdd.language.walk import children
 
-__all__ = ["LEAST", "Enclosed", "enclose", "has_doubles", "nearest_nonzero", "units_of"]
-
-LEAST = 2.0**-1074
-"""The least positive double, which stands for positive numbers that are smaller."""
-
-UNIT = 2.0**-53
-_MOST_UNITS = 32  # relative error beyond which a number is evaluated on the reals
-_LIBRARY_UNITS = 16  # relative error granted to the library's powers and logarithms
-_UP = 1 + 2.0**-40  # the bounds are computed in doubles, too
-_WHOLE = 2.0**53  # integers up to here are doubles
+_MOST_UNITS = 32
+"""Relative error beyond which a number is evaluated on the reals, in units."""
 
 Array = NDArray[Any]
 Vector = NDArray[np.float64]
@@ -47,9 +38,9 @@ class Enclosed:
 
     Attributes
     ----------
-    values : ndarray
+    values : ndarray, any shape
         Bools, int64 or float64; NaN where the expression has no value.
-    error : ndarray of float64, or None
+    error : ndarray of float64, shape of `values`, or None
         Bound on the distance of every value from the number that it stands for; None if all are exact.
     """
 
@@ -93,7 +84,7 @@ def enclose(
         The values of names, bools or integers, of shapes that broadcast to `shape`; those of labels under
         their names in double quotes.
     shape : tuple of int
-    where : ndarray of bool, optional
+    where : ndarray of bool, shape `shape`, optional
         The entries that count; the others' values and errors mean nothing.
 
     Returns
@@ -116,7 +107,7 @@ def enclose(
     if not has_doubles(expression):
         return Enclosed(np.broadcast_to(np.asarray(evaluate(expression, environment)), shape), None)
     with np.errstate(all="ignore"):
-        found = _Run(environment).of(expression)
+        found = RunningErrors(environment).of(expression)
         # In C order, so that what is put right below is put into these arrays and not into copies of them.
         values = np.array(np.broadcast_to(np.asarray(found.value), shape), order="C")
         doubtful = np.array(np.broadcast_to(np.asarray(found.doubt, dtype=np.bool_), shape), order="C")
@@ -153,7 +144,7 @@ def _with(values: Array, at: Array, mended: Sequence[tuple[Any, float] | None]) 
                 values.reshape(-1)[k] = exact[0]
         return values
     # Integers that were computed as doubles, since some may have left 64 bits.
-    whole = np.where(np.abs(values) <= _WHOLE, values, 0.0).astype(np.int64)
+    whole = np.where(np.abs(values) <= WHOLE, values, 0.0).astype(np.int64)
     lost = np.isnan(values)
     for k, exact in zip(at.tolist(), mended, strict=True):
         lost.reshape(-1)[k] = exact is None
@@ -171,7 +162,7 @@ def units_of(found: Enclosed, where: Mask | None = None) -> float:
     if where is not None:
         counts &= where
     with np.errstate(over="ignore"):
-        return float((error[counts] / size[counts]).max(initial=0.0)) / UNIT * _UP
+        return float((error[counts] / size[counts]).max(initial=0.0)) / UNIT * UP
 
 
 def nearest_nonzero(value: int | float, position: Any) -> tuple[float, float]:
@@ -194,7 +185,7 @@ def nearest_nonzero(value: int | float, position: Any) -> tuple[float, float]:
     if low == high == double:
         return double, 0.0
     # Half a unit in the last place, and the width of the enclosure, which is far less.
-    return double, max(abs(double) * UNIT * _UP, LEAST)
+    return double, max(abs(double) * UNIT * UP, LEAST)
 
 
 def _exact(
@@ -215,183 +206,3 @@ def _exact(
     except EvaluationError:
         return None
     return value, 0.0
-
-
-# ------------------------------------------------------------------ running errors
-
-
-@dataclass(frozen=True)
-class _Found:
-    """A value, the error of a double, and where a bool or an integer is not certain."""
-
-    value: Value
-    error: Any = 0.0
-    doubt: Any = False
-
-
-class _Run:
-    """One evaluation; the values of nodes that occur twice are kept."""
-
-    def __init__(self, environment: Mapping[str, Array]) -> None:
-        self._environment = environment
-        self._known: dict[int, _Found] = {}
-
-    def of(self, e: Expression) -> _Found:
-        """Return the value of an expression."""
-        chain = []
-        while isinstance(e, Binary) and id(e) not in self._known:
-            chain.append(e)
-            e = e.left
-        result = self._known.get(id(e)) or self._operand(e)
-        self._known[id(e)] = result
-        for node in reversed(chain):
-            result = self._known[id(node)] = _binary(node, result, self.of(node.right))
-        return result
-
-    def _operand(self, e: Expression) -> _Found:
-        if isinstance(e, Literal):
-            return _literal(e.value)
-        if isinstance(e, (Name, LabelReference)):
-            return _Found(evaluate(e, self._environment))
-        if isinstance(e, Conditional):
-            return _conditional(e, self.of(e.condition), self.of(e.then), self.of(e.otherwise))
-        if isinstance(e, Unary):
-            operand = self.of(e.operand)
-            return _Found(apply_to_arrays(e, [operand.value]), operand.error, operand.doubt)
-        if isinstance(e, Call):
-            return _call(e, [self.of(argument) for argument in e.arguments])
-        return _Found(evaluate(e, self._environment))
-
-
-def _literal(value: bool | int | float) -> _Found:
-    if not isinstance(value, float):
-        return _Found(value)
-    low, high = bounds(real_of(value))
-    error = max(abs(high - _exactly(value)), abs(low - _exactly(value)))
-    return _Found(float(value), float(error) * _UP + LEAST if error else 0.0)
-
-
-def _exactly(value: float) -> Any:
-    return real_of(float(value))
-
-
-def _doubt(*parts: _Found) -> Any:
-    result: Any = False
-    for part in parts:
-        result = np.logical_or(result, part.doubt)
-    return result
-
-
-def _as_double(a: _Found) -> tuple[Any, Any]:
-    """Return a number as doubles with their error: that of integers beyond 2^53 is what rounding costs."""
-    if isinstance(a.value, float) or (isinstance(a.value, np.ndarray) and a.value.dtype.kind == "f"):
-        return a.value, a.error
-    value = np.asarray(a.value, dtype=np.float64)
-    size = np.abs(value)
-    return value, np.where(size > _WHOLE, size * (2 * UNIT), 0.0) if bool((size > _WHOLE).any()) else 0.0
-
-
-def _binary(e: Binary, a: _Found, b: _Found) -> _Found:
-    operator, doubt = e.operator, _doubt(a, b)
-    value = apply_to_arrays(e, [a.value, b.value])
-    if operator in ("&", "|", "=>", "<=>"):
-        return _Found(value, 0.0, doubt)
-    integers = _is_int(a.value) and _is_int(b.value)
-    if operator in ("=", "!=", "<", "<=", ">", ">="):
-        if integers:
-            return _Found(value, 0.0, doubt)
-        (x, dx), (y, dy) = _as_double(a), _as_double(b)
-        margin = (dx + dy) * _UP
-        return _Found(value, 0.0, doubt | ((margin != 0) & ~(np.abs(x - y) > margin * _UP)))
-    if integers and operator != "/":
-        return _Found(value, 0.0, doubt | _leaves_64_bits(value))
-    (x, dx), (y, dy) = _as_double(a), _as_double(b)
-    size = np.abs(np.asarray(value, dtype=np.float64))
-    if operator in ("+", "-"):
-        error = dx + dy + size * UNIT
-        if not np.any(dx) and not np.any(dy):
-            # Whole numbers are added exactly, so that sums of integers and round constants stay exact.
-            exact = (np.trunc(x) == x) & (np.trunc(y) == y) & (np.abs(x) + np.abs(y) <= _WHOLE)
-            error = np.where(exact, 0.0, error)
-        return _Found(value, error * _UP, doubt)
-    if operator == "*":
-        error = np.abs(x) * dy + np.abs(y) * dx + dx * dy + size * UNIT + LEAST
-        if not np.any(dx) and not np.any(dy):
-            exact = (x == 0) | (y == 0) | (np.trunc(x) == x) & (np.trunc(y) == y) & (size <= _WHOLE)
-            # Halves and doubles keep all digits, unless they underflow.
-            exact |= (_is_power_of_two(x) | _is_power_of_two(y)) & (size >= 2.0**-1022)
-            error = np.where(exact | (np.abs(x) == 1) | (np.abs(y) == 1), 0.0, error)
-        return _Found(value, error * _UP, doubt)
-    left = np.abs(y) - dy
-    error = np.where(left > 0, (dx + size * dy) / (left * (1 - UNIT)) + size * UNIT + LEAST, np.inf)
-    if not np.any(dx) and not np.any(dy):
-        error = np.where((y != 0) & ((x == 0) | (np.abs(y) == 1)), 0.0, error)
-    return _Found(value, error * _UP, doubt)
-
-
-def _is_power_of_two(value: Any) -> Any:
-    return np.abs(np.frexp(value)[0]) == 0.5
-
-
-def _is_int(value: Value) -> bool:
-    return value.dtype.kind == "i" if isinstance(value, np.ndarray) else isinstance(value, int)
-
-
-def _leaves_64_bits(value: Value) -> Any:
-    """Return where the integers of an array computed as doubles may be rounded or have left 64 bits."""
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        return ~(np.abs(value) <= _WHOLE)
-    return False
-
-
-def _conditional(e: Conditional, condition: _Found, then: _Found, otherwise: _Found) -> _Found:
-    parts = (condition.value, then.value, otherwise.value)
-    if not any(isinstance(part, np.ndarray) for part in parts):
-        chosen = then if condition.value else otherwise
-        value = chosen.value if _is_int(then.value) == _is_int(otherwise.value) else _as_double(chosen)[0]
-        # Python's number, as every value without variables: one of NumPy would be no int and have 64 bits.
-        return _Found(
-            value if isinstance(value, (bool, int)) else float(value), chosen.error, _doubt(condition, chosen)
-        )
-    where = np.asarray(condition.value, dtype=np.bool_)
-    error = np.where(where, then.error, otherwise.error)
-    doubt = np.logical_or(condition.doubt, np.where(where, then.doubt, otherwise.doubt))
-    if _is_int(then.value) != _is_int(otherwise.value):  # the integers become doubles
-        sides = _as_double(then), _as_double(otherwise)
-        return _Found(
-            np.where(where, sides[0][0], sides[1][0]), np.where(where, sides[0][1], sides[1][1]), doubt
-        )
-    return _Found(np.where(where, then.value, otherwise.value), error, doubt)
-
-
-def _call(e: Call, parts: list[_Found]) -> _Found:
-    function, doubt = e.function, _doubt(*parts)
-    value = apply_to_arrays(e, [part.value for part in parts])
-    if function.startswith(DEFINED):
-        return _Found(value, 0.0, doubt)
-    if all(_is_int(part.value) for part in parts) and function != "log":
-        return _Found(value, 0.0, doubt | _leaves_64_bits(value))
-    doubles = [_as_double(part) for part in parts]
-    x, dx = doubles[0]
-    if function in ("min", "max"):
-        error = dx
-        for _, other in doubles[1:]:
-            error = np.maximum(error, other)
-        return _Found(value, error, doubt)
-    if function in ("floor", "ceil", "round"):
-        shifted = x + 0.5 if function == "round" else x
-        margin = (dx + np.abs(shifted) * UNIT * (function == "round")) * _UP
-        nearest = np.rint(shifted)
-        unclear = (margin != 0) & ~(np.abs(shifted - nearest) > margin * _UP)
-        return _Found(value, 0.0, doubt | unclear | _leaves_64_bits(value))
-    y, dy = doubles[1]
-    size = np.abs(np.asarray(value, dtype=np.float64))
-    if function == "pow":
-        # |d(x^y)| <= x^y (|y| dx/x + |ln x| dy), for small relative errors.
-        relative = (np.abs(y) * dx / np.abs(x) + np.abs(np.log(np.abs(x))) * dy) * 1.01
-        relative = np.where((x == 0) | ~(relative < 0.01), np.inf, relative)
-    else:
-        left, right = np.log(x), np.log(y)
-        relative = (dx / np.abs(x) / np.abs(left) + dy / np.abs(y) / np.abs(right)) * 1.01
-        relative = np.where((left == 0) | ~(relative < 0.01), np.inf, relative)
-    return _Found(value, size * (relative + _LIBRARY_UNITS * UNIT) * _UP + LEAST, doubt)

@@ -14,18 +14,6 @@ from mtbdd.errors import HybridError
 from mtbdd.language.limits import current
 from mtbdd.language.syntax import Position
 
-__all__ = [
-    "EvaluationError",
-    "Fault",
-    "FaultCollector",
-    "LanguageError",
-    "SourceError",
-    "SyntaxFaultError",
-    "listed",
-    "shown_circle",
-    "suggestion",
-]
-
 _LISTED = 20  # names told in a message
 _LONGEST_NAME = 60  # a name to which another is offered; longer ones are surely no slips
 _CANDIDATES = 2_000  # names that are compared with a misspelt one

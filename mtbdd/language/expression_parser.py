@@ -25,8 +25,6 @@ from mtbdd.language.syntax import (
 )
 from mtbdd.language.tokens import RESERVED, TokenReader
 
-__all__ = ["FUNCTIONS", "PRECEDENCE", "ExpressionParser", "parse_expression"]
-
 # Function: least and greatest number of arguments.
 FUNCTIONS: dict[str, tuple[int, int | None]] = {
     "min": (1, None),

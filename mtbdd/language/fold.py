@@ -7,20 +7,9 @@ from typing import cast
 
 from mtbdd.language.rounded import as_double
 from mtbdd.language.scalars import Scalar, apply_binary, apply_call, apply_unary
-from mtbdd.language.syntax import (
-    Binary,
-    Call,
-    Conditional,
-    Expression,
-    LabelReference,
-    Literal,
-    Name,
-    Unary,
-)
+from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
 from mtbdd.language.types import is_double
 from mtbdd.language.walk import map_children
-
-__all__ = ["Folder"]
 
 
 class Folder:

@@ -7,8 +7,6 @@ from typing import Any
 from mtbdd.language.syntax import Binary, Call, Expression, LabelReference, Literal, Name, Unary
 from mtbdd.language.walk import children
 
-__all__ = ["Interner"]
-
 
 class Interner:
     """Numbers expressions by structure; positions do not count.

@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 
-__all__ = ["Limits", "current", "limited"]
-
 
 @dataclass(frozen=True)
 class Limits:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from mtbdd.language.expression_parser import ExpressionParser
 from mtbdd.language.limits import current
-from mtbdd.language.syntax import Assignment, Command, Expression, Module, Position, Update, Variable
-
-__all__ = ["ModuleParser", "Renaming"]
+from mtbdd.language.model_syntax import Assignment, Command, Module, Update, Variable
+from mtbdd.language.syntax import Expression, Position
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from mtbdd.language.composition_walk import introduced_actions
 from mtbdd.language.errors import FaultCollector
-from mtbdd.language.syntax import ModelSyntax, Position, Type, Variable
-
-__all__ = ["BUILT_IN_LABELS", "DeclaredNames", "check_names", "report_repeated"]
+from mtbdd.language.model_syntax import ModelSyntax, Variable
+from mtbdd.language.syntax import Position, Type
 
 BUILT_IN_LABELS = frozenset(("init", "deadlock"))
 

@@ -7,25 +7,21 @@ import os
 from mtbdd.language.collector import paused_collector
 from mtbdd.language.composition_parser import CompositionParser
 from mtbdd.language.expression_parser import ExpressionParser
-from mtbdd.language.module_parser import ModuleParser, Renaming
-from mtbdd.language.renaming import write_out
-from mtbdd.language.sources import read_source
-from mtbdd.language.syntax import (
+from mtbdd.language.model_syntax import (
     Constant,
-    Expression,
     Formula,
     Label,
     ModelSyntax,
-    ModelType,
     Module,
     RewardItem,
     RewardStructure,
     SystemBlock,
-    Type,
     Variable,
 )
-
-__all__ = ["DeclarationParser", "load_model", "parse_model"]
+from mtbdd.language.module_parser import ModuleParser, Renaming
+from mtbdd.language.renaming import write_out
+from mtbdd.language.sources import read_source
+from mtbdd.language.syntax import Expression, ModelType, Type
 
 _MODEL_TYPES = {
     "dtmc": ModelType.DTMC,

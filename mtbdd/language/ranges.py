@@ -9,8 +9,6 @@ from mtbdd.language.scalars import INT_LIMIT
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, Literal, Name, Unary
 from mtbdd.language.walk import children
 
-__all__ = ["Range", "RangeFinder"]
-
 Range = tuple[int, int] | tuple[float, float] | None
 """Least and greatest value: ints for an int, floats for a double, infinite if unknown; None for a bool."""
 

@@ -15,23 +15,6 @@ from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 
-__all__ = [
-    "MOST_BITS",
-    "Enclosure",
-    "Real",
-    "RealOverflowError",
-    "UndecidedError",
-    "add",
-    "bounds",
-    "compare",
-    "divide",
-    "floor",
-    "logarithm",
-    "multiply",
-    "negate",
-    "power",
-]
-
 MOST_BITS = 4096
 """Bits of numerator and denominator beyond which a rational is replaced by an enclosure."""
 

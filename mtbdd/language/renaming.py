@@ -12,21 +12,11 @@ from typing import NoReturn
 
 from mtbdd.language.errors import FaultCollector, LanguageError, listed, shown_circle, suggestion
 from mtbdd.language.limits import current
+from mtbdd.language.model_syntax import Assignment, Command, Formula, Module, Update, Variable
 from mtbdd.language.module_parser import Renaming
 from mtbdd.language.order import dependency_order
-from mtbdd.language.syntax import (
-    Assignment,
-    Command,
-    Expression,
-    Formula,
-    Module,
-    Name,
-    Update,
-    Variable,
-)
+from mtbdd.language.syntax import Expression, Name
 from mtbdd.language.walk import expression_variables, substitute
-
-__all__ = ["write_out"]
 
 
 def write_out(parts: Sequence[Module | Renaming], formulas: Sequence[Formula]) -> tuple[Module, ...]:

@@ -13,17 +13,6 @@ from fractions import Fraction
 
 from mtbdd.language.reals import Enclosure, Real, bounds
 
-__all__ = [
-    "LONGEST",
-    "Rounded",
-    "as_double",
-    "decimal_text",
-    "doubles_around",
-    "from_real",
-    "from_text",
-    "real_of",
-]
-
 LONGEST = 1000
 """Digits that a decimal may have, and greatest magnitude of its exponent, divided by ten."""
 

@@ -20,16 +20,6 @@ from mtbdd.language.rounded import from_real, real_of
 from mtbdd.language.syntax import Position
 from mtbdd.language.text import value_text
 
-__all__ = [
-    "INT_LIMIT",
-    "Scalar",
-    "TooCloseError",
-    "TooLargeError",
-    "apply_binary",
-    "apply_call",
-    "apply_unary",
-]
-
 Scalar = bool | int | float
 
 # Integers are 64 bits wide, as in the arrays.

@@ -9,8 +9,6 @@ from mtbdd.language.errors import Fault, SourceError
 from mtbdd.language.limits import current
 from mtbdd.language.syntax import Position
 
-__all__ = ["read_source"]
-
 
 def read_source(path: str | os.PathLike[str], what: str = "model") -> str:
     """Read a text file.

@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from mtbdd.language.expression_parser import PRECEDENCE
 from mtbdd.language.rounded import decimal_text
-from mtbdd.language.syntax import (
-    Binary,
-    Call,
-    Conditional,
-    Expression,
-    LabelReference,
-    Literal,
-    Name,
-    Unary,
-)
+from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
 from mtbdd.language.walk import children
-
-__all__ = ["short_text", "to_text", "value_text"]
 
 _CONDITIONAL, _NOT, _NEGATION, _OPERAND = 1, 6, 11, 12
 _TIGHT = frozenset(("*", "/"))

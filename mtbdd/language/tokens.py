@@ -11,8 +11,6 @@ from mtbdd.language.errors import Fault, SyntaxFaultError, suggestion
 from mtbdd.language.limits import current
 from mtbdd.language.syntax import Position
 
-__all__ = ["RESERVED", "TokenReader"]
-
 # The words that PRISM keeps for itself; a name must not be one of them.
 RESERVED = frozenset(
     """A bool clock const ctmc C double dtmc E endinit endinvariant endmodule endobservables endrewards

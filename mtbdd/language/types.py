@@ -24,8 +24,6 @@ from mtbdd.language.syntax import (
 )
 from mtbdd.language.text import short_text
 
-__all__ = ["TypeChecker", "expression_type", "is_double", "type_of_value"]
-
 _LOGIC = frozenset(("&", "|", "=>", "<=>"))
 _ORDER = frozenset(("<", "<=", ">", ">="))
 _NUMBERS = frozenset((Type.INT, Type.DOUBLE))

@@ -13,8 +13,6 @@ from typing import TypeVar
 
 from mtbdd.language.syntax import Binary, Call, Expression, Literal, Name, Unary
 
-__all__ = ["children", "expression_variables", "map_children", "substitute", "walk"]
-
 Node = TypeVar("Node", bound=Expression)
 
 

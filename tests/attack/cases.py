@@ -104,6 +104,7 @@ def random_options(rng: Random, kind: str, backend: str | None) -> dict[str, Any
         "absolute": rng.random() < 0.2,
         "level": rng.choice(("auto", "auto", "min-memory", 0)),
         "max_iterations": _MOST_ITERATIONS,
+        "representation": rng.choice(("row-types", "tasks")) if engine == "hybrid" else "row-types",
     }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.conftest import SMALL_ANSWER
+from tests.faults.models import SMALL_ANSWER
 from tests.faults.processes import ROOT, environment, run, started, stopped, wait_for
 
 pytest.importorskip("numba")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.conftest import SLOW_QUESTION
+from tests.faults.models import SLOW_QUESTION
 from tests.faults.processes import Done, run, started, stopped, wait_for
 
 QUESTIONS = f"P=? [ X s=1 ]; {SLOW_QUESTION}; P=? [ X s=0 ]"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.conftest import SMALL_ANSWER
+from tests.faults.models import SMALL_ANSWER
 from tests.faults.processes import ROOT, run
 
 # The pipe has no reader when the first line is printed.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -12,10 +13,10 @@ from tests.gpu_kernels.host_device import COMPILER, HostDevice
 DEVICES = ("host", pytest.param("cuda", marks=pytest.mark.gpu))
 
 
-@pytest.fixture(params=DEVICES)
-def device(request: pytest.FixtureRequest) -> Iterator[Device]:
-    """A device, made the current one."""
-    if request.param == "host":
+@contextmanager
+def device_of(kind: str) -> Iterator[Device]:
+    """Make a device of a kind the current one: the emulator for "host", a card for "cuda"."""
+    if kind == "host":
         if COMPILER is None:
             pytest.skip("no C++ compiler (g++) to run the kernels on the host with")
         with use_device(HostDevice()) as host:
@@ -23,6 +24,13 @@ def device(request: pytest.FixtureRequest) -> Iterator[Device]:
     else:
         with use_device(CudaDevice()) as cuda:
             yield cuda
+
+
+@pytest.fixture(params=DEVICES)
+def device(request: pytest.FixtureRequest) -> Iterator[Device]:
+    """A device, made the current one."""
+    with device_of(request.param) as found:
+        yield found
 
 
 def to_numpy(array: object) -> object:

@@ -23,8 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_kernels._loader import kernel_names, source_text
-from gpu_kernels.device import Kernel, Macros
+from gpu_kernels._loader import Kernel, Macros, kernel_names, source_text
 from mtbdd.private_folder import private_folder
 from tests.gpu_kernels.guarded import Place, guarded_copies, nearest
 

@@ -15,7 +15,6 @@ from gpu_kernels import (
     IterationState,
     finish_iteration,
     run_choice_rows,
-    step_choice_rows_numpy,
 )
 from tests.gpu_kernels.devices import to_numpy
 from tests.gpu_kernels.host_device import HostDevice
@@ -40,7 +39,26 @@ def random_rows(
 
 
 def on_host(arrays: dict[str, np.ndarray]) -> ChoiceRows:
-    return ChoiceRows.on_device(HostDevice(), **arrays)
+    return ChoiceRows(**arrays).to_device(HostDevice())
+
+
+def step_by_numpy(rows: ChoiceRows, step: ChoiceStep, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return what a step writes and the chosen layers, by NumPy; rows and operands on the host."""
+    worst = -np.inf if step.maximise else np.inf
+    owner = np.repeat(np.arange(len(rows.gains)), np.diff(rows.offsets))
+    worth = np.bincount(owner, rows.values * x[rows.columns], minlength=len(rows.gains))
+    if not step.plain:
+        worth = worth + rows.gains
+    state = np.repeat(np.arange(rows.size), np.diff(rows.choice_ptr))
+    if step.policy is not None:
+        worth = np.where(step.policy[state] == rows.layers, worth, worst)
+    best = np.full(rows.size, worst)
+    (np.maximum if step.maximise else np.minimum).at(best, state, worth)
+    chosen = np.full(rows.size, NO_CHOICE, np.uint16)
+    found = np.flatnonzero((worth == best[state]) & (worth != worst))[::-1]
+    chosen[state[found]] = rows.layers[found]
+    out = step.scale * best
+    return out if step.shape is None else out + step.shape, chosen
 
 
 @pytest.mark.parametrize(
@@ -67,7 +85,7 @@ def test_steps_match_numpy(
 ) -> None:
     arrays, xp = random_rows(rng, states, choices, transitions), device.xp
     rows = replace(
-        ChoiceRows.on_device(device, **arrays, wide=maximise), state_lanes=lanes[0], choice_lanes=lanes[1]
+        ChoiceRows(**arrays).to_device(device, wide=maximise), state_lanes=lanes[0], choice_lanes=lanes[1]
     )
     x, shape = rng.random(states), rng.random(states)
     out, chosen, state = xp.full(states, np.nan), xp.zeros(states, np.uint16), IterationState.create(device)
@@ -75,7 +93,7 @@ def test_steps_match_numpy(
     run_choice_rows(device, rows, step, xp.asarray(x), out)
     finish_iteration(device, state, -1.0, False)
     twin = ChoiceStep(maximise, 0.75, shape=shape)
-    expected, policy = step_choice_rows_numpy(on_host(arrays), twin, x)
+    expected, policy = step_by_numpy(on_host(arrays), twin, x)
     np.testing.assert_allclose(to_numpy(out), expected, rtol=1e-13)
     np.testing.assert_allclose(to_numpy(state.differences)[0], np.abs(expected - x).max(), rtol=1e-12)
     np.testing.assert_array_equal(to_numpy(chosen), policy)
@@ -84,13 +102,13 @@ def test_steps_match_numpy(
 def test_policies_and_steps_without_gains_match_numpy(device: Device, rng: np.random.Generator) -> None:
     states, xp = 130, device.xp
     arrays = random_rows(rng, states, 3, 4)
-    rows, twin_rows = ChoiceRows.on_device(device, **arrays), on_host(arrays)
+    rows, twin_rows = ChoiceRows(**arrays).to_device(device), on_host(arrays)
     x, policy = rng.random(states), rng.choice([0, 1, 2, NO_CHOICE], states).astype(np.uint16)
     out = xp.empty(states)
     for plain in (True, False):
         step = ChoiceStep(False, plain=plain, policy=xp.asarray(policy))
         run_choice_rows(device, rows, step, xp.asarray(x), out)
-        expected, _ = step_choice_rows_numpy(twin_rows, ChoiceStep(False, plain=plain, policy=policy), x)
+        expected, _ = step_by_numpy(twin_rows, ChoiceStep(False, plain=plain, policy=policy), x)
         np.testing.assert_allclose(to_numpy(out), expected, rtol=1e-13)
         assert np.isinf(expected).any()
 
@@ -106,22 +124,20 @@ def test_the_numpy_twin_by_hand() -> None:
         "layers": np.array([3, 7], np.uint16),
     }
     x = np.array([4.0, 5.0])
-    best, chosen = step_choice_rows_numpy(on_host(arrays), ChoiceStep(True), x)
+    best, chosen = step_by_numpy(on_host(arrays), ChoiceStep(True), x)
     assert (best.tolist(), chosen.tolist()) == ([5.0, -np.inf], [7, NO_CHOICE])
-    best, chosen = step_choice_rows_numpy(on_host(arrays), ChoiceStep(False), x)
+    best, chosen = step_by_numpy(on_host(arrays), ChoiceStep(False), x)
     assert (best.tolist(), chosen.tolist()) == ([3.0, np.inf], [3, NO_CHOICE])
 
 
 def test_no_state_and_launch_shapes() -> None:
     device = HostDevice()
-    none = ChoiceRows.on_device(
-        device, np.zeros(1), np.zeros(1), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0)
-    )
+    none = ChoiceRows(np.zeros(1), np.zeros(1), *[np.zeros(0)] * 4).to_device(device)
     run_choice_rows(device, none, ChoiceStep(True), np.zeros(0), np.zeros(0))
     assert device.launches == []
-    long = ChoiceRows.on_device(
-        device, np.array([0, 2]), np.array([0, 40, 80]), np.zeros(80), np.ones(80), np.zeros(2), np.zeros(2)
-    )
+    long = ChoiceRows(
+        np.array([0, 2]), np.array([0, 40, 80]), np.zeros(80), np.ones(80), np.zeros(2), np.zeros(2)
+    ).to_device(device)
     assert (long.state_lanes, long.choice_lanes) == (16, 8)
 
 
@@ -129,10 +145,10 @@ def test_pointers_that_do_not_fit_are_refused() -> None:
     device = HostDevice()
     one = np.array([0, 1])
     with pytest.raises(ValueError, match="at their ends"):
-        ChoiceRows.on_device(device, one, one, np.zeros(2), np.zeros(2), np.zeros(1), np.zeros(1))
+        ChoiceRows(one, one, np.zeros(2), np.zeros(2), np.zeros(1), np.zeros(1)).to_device(device)
     with pytest.raises(ValueError, match="one a transition"):
-        ChoiceRows.on_device(device, one, one, np.zeros(1), np.zeros(2), np.zeros(1), np.zeros(1))
-    fit = ChoiceRows.on_device(device, one, one, np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1))
+        ChoiceRows(one, one, np.zeros(1), np.zeros(2), np.zeros(1), np.zeros(1)).to_device(device)
+    fit = ChoiceRows(one, one, *[np.zeros(1)] * 4).to_device(device)
     with pytest.raises(ValueError, match="powers of two"):
         run_choice_rows(device, replace(fit, state_lanes=3), ChoiceStep(True), np.zeros(1), np.ones(1))
     with pytest.raises(ValueError, match="shares memory"):
@@ -143,9 +159,9 @@ def test_pointers_that_do_not_fit_are_refused() -> None:
 def test_a_sum_that_is_no_number_is_seen(device: Device) -> None:
     xp = device.xp
     two = np.array([0, 2])
-    rows = ChoiceRows.on_device(
-        device, two, np.array([0, 1, 1]), np.zeros(1), np.ones(1), np.zeros(2), np.array([0, 1])
-    )
+    rows = ChoiceRows(
+        two, np.array([0, 1, 1]), np.zeros(1), np.ones(1), np.zeros(2), np.array([0, 1])
+    ).to_device(device)
     out, state = xp.zeros(1), IterationState.create(device)
     run_choice_rows(device, rows, ChoiceStep(True, state=state), xp.full(1, np.nan), out)
     finish_iteration(device, state, -1.0, False)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from gpu_kernels import Device, block_spmv
-from hybrid.gpu.baseline import build_block_tasks
+from hybrid.gpu.task_layout import build_block_tasks
+from tests.builders.matrices import from_dense, random_sparse
 from tests.gpu_kernels.devices import to_numpy
-from tests.helpers import from_dense, random_sparse
 
 SIZES = (1, 31, 33, 255, 256, 257, 600)
 

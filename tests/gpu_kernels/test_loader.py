@@ -9,8 +9,7 @@ import pytest
 
 from gpu_kernels import seconds_loading
 from gpu_kernels._launch import GRID_LIMIT, blocks_for, index_bits, loop_bits, macros
-from gpu_kernels._loader import COMPILE_OPTIONS, SOURCES, kernel_names, raw_kernel, source_text
-from gpu_kernels.device import Macros
+from gpu_kernels._loader import COMPILE_OPTIONS, SOURCES, Macros, kernel_names, raw_kernel, source_text
 
 ARCHITECTURES = ("sm_80", "sm_90")
 STEP = {"MODE": 1, "DIAGONAL_BITS": 8, "RIGHT_BITS": 64}
@@ -25,7 +24,12 @@ CHOICE = {
 ALL_PARTS = CHOICE | {"MAXIMISE": 0, "SHAPE": 1, "POLICY": 1, "CHOOSE": 1}
 LAYERS = RECORDS | LAUNCH | {"SCALED": 0, "LAYERS": 6, "GAIN_BITS": 8, "FACTORS": 0, "ROUNDS": 0}
 VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
-    "block_spmv.cu": ({},),
+    "block_spmv.cu": (
+        STEP,
+        {"MODE": 0, "DIAGONAL_BITS": 0, "RIGHT_BITS": 0},
+        STEP | {"MODE": 2},
+        STEP | {"MODE": 3},
+    ),
     "choice_rows.cu": (
         CHOICE | {"STATE_LANES": 4, "CHOICE_LANES": 1},
         ALL_PARTS | {"STATE_LANES": 32, "CHOICE_LANES": 8},

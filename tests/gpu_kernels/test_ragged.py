@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -33,3 +34,15 @@ def test_lists_are_expanded_as_by_loops(xp: Any, index: Any, lengths: list[int])
     assert numbers.tolist() == [starts[i] + j for i, n in enumerate(lengths) for j in range(n)]
     assert owner.tolist() == expected
     assert array_module(numbers) is np
+
+
+def test_arrays_with_an_interface_of_cuda_are_cupys(monkeypatch: pytest.MonkeyPatch) -> None:
+    class OnDevice:
+        @property
+        def __cuda_array_interface__(self) -> dict[str, Any]:
+            raise AssertionError("the type tells")
+
+    other = OtherModule()
+    monkeypatch.setitem(sys.modules, "cupy", other)  # type: ignore[arg-type]
+    assert array_module(OnDevice()) is other
+    assert array_module([1.0]) is np

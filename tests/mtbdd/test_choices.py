@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import pytest
 
-from mtbdd.build import build_model
 from mtbdd.faults import BuildError
-from mtbdd.language import parse_model, resolve
-from mtbdd.model import SymbolicModel
-from mtbdd.reach import preimage
-from mtbdd.rewards import action_rewards, reward_rates, state_rewards
+from mtbdd.rewards import action_rewards, reward_rates
 from mtbdd.states import index_states
-from tests.helpers import to_dense
-from tests.mdp_oracles import ExplicitMdp, explore_mdp
-from tests.model_checks import build, members, state_set
+from tests.builders.matrices import to_dense
+from tests.builders.models import build, build_mdp, members, state_set
+from tests.oracles.comparing import assert_same_mdp
 
 PACKAGES = ("cudd", "autoref")
 
@@ -59,67 +54,6 @@ COUNTS = {
     "overlapping": (4, 6, 8, 3),
     "combined": (6, 12, 23, 4),
 }
-
-
-def build_mdp(text: str, package: str = "auto", **constants: Any) -> tuple[SymbolicModel, ExplicitMdp]:
-    source = resolve(parse_model(text), constants)
-    return build_model(source, package=package), explore_mdp(source)
-
-
-def offered(model: SymbolicModel) -> list[Counter[tuple[str | None, tuple[float, ...]]]]:
-    """Return what every state is offered: its choices with actions, as rows of the layers."""
-    found: list[Counter[tuple[str | None, tuple[float, ...]]]] = [Counter() for _ in range(model.n_states)]
-    for number, layer in enumerate(model.layers):
-        offset = model.layer_transitions(number)
-        offset.validate()
-        dense = to_dense(offset)
-        enabled = members(model, layer.enabled)
-        assert enabled == set(np.flatnonzero(dense.any(axis=1)).tolist())
-        parts = [members(model, part.states) for part in layer.parts]
-        assert sum(len(states) for states in parts) == len(enabled)
-        assert set().union(*parts) == enabled
-        for part, states in zip(layer.parts, parts, strict=True):
-            for i in states:
-                found[i][part.action, tuple(dense[i].round(12).tolist())] += 1
-    return found
-
-
-def expected_offers(mdp: ExplicitMdp) -> list[Counter[tuple[str | None, tuple[float, ...]]]]:
-    """Return the same from the explicit MDP."""
-    n = mdp.graph.n_states
-    return [
-        Counter((action, tuple(round(float(row.get(j, 0)), 12) for j in range(n))) for action, row in own)
-        for own in mdp.choices
-    ]
-
-
-def assert_same_mdp(model: SymbolicModel, mdp: ExplicitMdp) -> None:
-    graph = mdp.graph
-    assert model.n_states == graph.n_states
-    assert model.describe(np.arange(model.n_states)) == [graph.valuation(i) for i in range(model.n_states)]
-    assert members(model, model.initial) == graph.initial
-    assert members(model, model.deadlocks) == graph.deadlocks
-    assert bool(model.warnings) == bool(graph.deadlocks)
-    assert model.n_choices == model.statistics.choices == mdp.n_choices
-    assert model.n_transitions == model.statistics.transitions == mdp.n_transitions
-    assert offered(model) == expected_offers(mdp)
-    for structure in range(len(model.source.rewards)):
-        assert_same_rewards(model, mdp, structure)
-
-
-def assert_same_rewards(model: SymbolicModel, mdp: ExplicitMdp, structure: int) -> None:
-    own = np.array([float(r) for r in mdp.state_rewards(structure)])
-    np.testing.assert_allclose(state_rewards(model, structure, model.index), own, rtol=1e-12, atol=1e-13)
-    for number, layer in enumerate(model.layers):
-        moves = np.zeros(model.n_states)
-        for part in layer.parts:
-            rewards = mdp.choice_rewards(structure, part.action)
-            for i in members(model, part.states) if part.event is not None else ():
-                moves[i] = float(rewards[i])
-        found = action_rewards(model, structure, model.index, number)
-        np.testing.assert_allclose(found, moves, rtol=1e-12, atol=1e-13)
-        both = reward_rates(model, structure, model.index, number)
-        np.testing.assert_allclose(both, own + moves, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -217,8 +151,8 @@ def test_choice_relations_are_the_layers(name: str, package: str, rng: np.random
         hits: Counter[int] = Counter()
         enabled: Counter[int] = Counter()
         for relation in model.choice_relations:
-            hits.update(members(model, preimage(model.encoding, relation.transition, node)))
-            enabled.update(members(model, relation.enabled))
+            hits.update(members(model, relation.before(node)))
+            enabled.update(members(model, relation.sources))
         expected = Counter(i for i, own in enumerate(mdp.choices) for _, row in own if target & set(row))
         assert hits == expected
         assert enabled == Counter({i: len(own) for i, own in enumerate(mdp.choices)})

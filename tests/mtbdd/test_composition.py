@@ -11,8 +11,9 @@ from mtbdd.composition import synchronisations
 from mtbdd.faults import BuildError
 from mtbdd.language import parse_model, resolve
 from mtbdd.language.limits import Limits, limited
-from tests.helpers import to_dense
-from tests.model_checks import assert_same_model, build, build_both
+from tests.builders.matrices import to_dense
+from tests.builders.models import build, build_both
+from tests.oracles.comparing import assert_same_model
 
 PACKAGES = ("cudd", "autoref")
 

@@ -11,8 +11,8 @@ from mtbdd.manager import Manager
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.partition import Partition, from_table
 from mtbdd.states import StateIndex, index_states
-from tests.helpers import from_dense, to_dense
-from tests.model_checks import node_set
+from tests.builders.matrices import from_dense, to_dense
+from tests.builders.models import node_set
 
 PACKAGES = ("cudd", "autoref")
 

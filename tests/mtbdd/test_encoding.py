@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from mtbdd.encoding import Encoding
-from mtbdd.language.syntax import Position, ResolvedVariable
-from tests.model_checks import node_set
+from mtbdd.language.model_syntax import ResolvedVariable
+from mtbdd.language.syntax import Position
+from tests.builders.models import node_set
 
 PACKAGES = ("cudd", "autoref")
 HERE = Position("test", 1, 1)

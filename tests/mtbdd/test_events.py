@@ -111,7 +111,7 @@ def test_guards_without_a_value_are_suspect(package: str) -> None:
     found = [
         expand(SymbolicMatrix.from_partition(Partition(encoding.manager, {1.0: s.states})), index).tolist()
         for event in events
-        for s in event.suspects
+        for s in event.potential_errors
     ]
     assert found == [[1, 0, 0, 0], [1, 1, 0, 0]]
-    assert "the guard of a command has no value" in events[0].suspects[0].message
+    assert "the guard of a command has no value" in events[0].potential_errors[0].message

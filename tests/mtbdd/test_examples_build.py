@@ -11,11 +11,10 @@ import pytest
 
 from mtbdd.build import build_model
 from mtbdd.language import load_model, parse_model, resolve
-from mtbdd.language.syntax import ResolvedModel
-from tests.mdp_oracles import explore_mdp
-from tests.model_checks import assert_same_model
-from tests.mtbdd.test_choices import assert_same_mdp
-from tests.oracles import explore
+from mtbdd.language.model_syntax import ResolvedModel
+from tests.oracles.comparing import assert_same_mdp, assert_same_model
+from tests.oracles.mdps import explore_mdp
+from tests.oracles.models import explore
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

@@ -13,8 +13,9 @@ from mtbdd import expressions
 from mtbdd.encoding import Encoding
 from mtbdd.expressions import ExpressionTranslator
 from mtbdd.language import EvaluationError, parse_model, resolve
-from mtbdd.language.syntax import Expression, ResolvedModel
-from tests.oracles import evaluate_exactly
+from mtbdd.language.model_syntax import ResolvedModel
+from mtbdd.language.syntax import Expression
+from tests.oracles.expressions import evaluate_exactly
 
 PACKAGES = ("cudd", "autoref")
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mtbdd.manager import Manager
-from tests.model_checks import node_set
+from tests.builders.models import node_set
 
 PACKAGES = ("cudd", "autoref")
 

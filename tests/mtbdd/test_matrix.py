@@ -13,8 +13,8 @@ from mtbdd.manager import Manager
 from mtbdd.matrix import SymbolicMatrix, merge_close
 from mtbdd.nodes import FALSE, TRUE, NodeTable, read_nodes
 from mtbdd.partition import Partition, from_table
-from tests.model_checks import node_set
-from tests.oracles import mtbdd_size
+from tests.builders.models import node_set
+from tests.oracles.models import mtbdd_size
 
 PACKAGES = ("cudd", "autoref")
 

@@ -11,9 +11,11 @@ from mtbdd.build import build_model
 from mtbdd.faults import BuildError
 from mtbdd.language import LanguageError
 from mtbdd.states import index_states
-from tests.helpers import to_dense
-from tests.model_checks import assert_same_model, build, build_both, members, state_set
-from tests.oracles import OracleFaultError, explore
+from tests.builders.matrices import to_dense
+from tests.builders.models import build, build_both, members, state_set
+from tests.oracles.comparing import assert_same_model
+from tests.oracles.expressions import OracleFaultError
+from tests.oracles.models import explore
 
 PACKAGES = ("cudd", "autoref")
 

@@ -10,7 +10,7 @@ import pytest
 from mtbdd import nodes
 from mtbdd.manager import Manager
 from mtbdd.nodes import FALSE, TRUE, read_nodes
-from tests.model_checks import node_set
+from tests.builders.models import node_set
 
 
 @pytest.mark.parametrize("way", ["memory", "folder", "walk", "cut", "cut after a line"])

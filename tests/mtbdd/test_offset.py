@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtbdd.offset import OffsetMTBDD, distinct_rows, zero_matrix
-from tests.helpers import from_dense, random_codes, random_sparse, to_dense
+from tests.builders.matrices import from_dense, random_codes, random_sparse, to_dense
 
 
 def random_matrix(seed: int, n_bits: int, n_rows: int, n_columns: int) -> tuple[np.ndarray, OffsetMTBDD]:

@@ -76,8 +76,8 @@ def test_auto_keeps_the_model_order_of_small_models_and_leaves_it_where_relation
     monkeypatch.setattr("mtbdd.build._LARGE", 500)
     chosen = build_model(source)
     assert [v.name for v in chosen.encoding.variables][:2] == ["g", "v"]
-    assert sum(chosen.manager.size(t.relation) for t in chosen.relations) * 2 <= sum(
-        plain.manager.size(t.relation) for t in plain.relations
+    assert sum(chosen.manager.size(t.node) for t in chosen.relations) * 2 <= sum(
+        plain.manager.size(t.node) for t in plain.relations
     )
     assert (chosen.n_states, chosen.n_choices, chosen.n_transitions) == (
         plain.n_states,

@@ -11,7 +11,7 @@ import pytest
 from mtbdd.manager import Manager, Node
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.partition import Partition, canonical, from_table
-from tests.model_checks import node_set
+from tests.builders.models import node_set
 
 VALUES = (0.0, 0.5, 1.0)
 Table = tuple[float, ...]

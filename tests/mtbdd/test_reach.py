@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from mtbdd.encoding import Encoding
-from mtbdd.language.syntax import Position, ResolvedVariable
+from mtbdd.language.model_syntax import ResolvedVariable
+from mtbdd.language.syntax import Position
 from mtbdd.manager import Node
-from mtbdd.reach import Transition, close, fixpoint, image, preimage
-from tests.model_checks import node_set
-from tests.oracles import backward_states, forward_states
+from mtbdd.reach import fixpoint
+from mtbdd.relation import Relation
+from tests.builders.models import node_set
+from tests.oracles.chains import backward_states, forward_states
 
 PACKAGES = ("cudd", "autoref")
 BITS = (2, 1, 2)  # widths of the three variables
@@ -28,7 +30,7 @@ class Events:
     """Random events: each changes some variables in some states, to one or two values."""
 
     encoding: Encoding
-    transitions: list[Transition]
+    transitions: list[Relation]
     chain: list[dict[int, int]]
 
     @classmethod
@@ -52,7 +54,7 @@ class Events:
                 )
                 relation = relation | (manager.cube(manager.rows, state) & manager.cube(columns, number))
                 chain[state][target] = 1
-            transitions.append(Transition.of(encoding, [v.name for v in chosen], relation))
+            transitions.append(Relation.of(encoding, [v.name for v in chosen], relation))
         return cls(encoding, transitions, chain)
 
     def set(self, states: set[int]) -> Node:
@@ -78,9 +80,9 @@ def test_fixpoint_equals_search(package: str, mode: str, rng: np.random.Generato
     for n_events, share in ((1, 0.9), (3, 0.1), (5, 0.05), (4, 0.3)):
         events = Events.random(rng, package, n_events, share)
         start = {int(s) for s in rng.choice(SIZE, size=2)}
-        arguments = events.encoding, events.set(start), events.transitions
-        assert fixpoint(*arguments, image) == events.set(forward_states(events.chain, start))
-        assert fixpoint(*arguments, preimage) == events.set(backward_states(events.chain, start))
+        arguments = events.encoding.manager, events.set(start), events.transitions
+        assert fixpoint(*arguments, Relation.after) == events.set(forward_states(events.chain, start))
+        assert fixpoint(*arguments, Relation.before) == events.set(backward_states(events.chain, start))
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -90,11 +92,21 @@ def test_fixpoint_stays_inside(package: str, mode: str, rng: np.random.Generator
         start = {int(s) for s in rng.choice(SIZE, size=2)}
         inside = {int(s) for s in np.flatnonzero(rng.random(SIZE) < 0.6)}
         found = fixpoint(
-            events.encoding, events.set(start), events.transitions, preimage, events.set(inside), True
+            events.encoding.manager,
+            events.set(start),
+            events.transitions,
+            Relation.before,
+            events.set(inside),
+            True,
         )
         assert found == events.set(backward_states(events.chain, start, inside))
         nowhere = fixpoint(
-            events.encoding, events.set(start), events.transitions, preimage, events.set(set()), True
+            events.encoding.manager,
+            events.set(start),
+            events.transitions,
+            Relation.before,
+            events.set(set()),
+            True,
         )
         assert nowhere == events.set(start)
 
@@ -104,7 +116,9 @@ def test_fixpoint_inside_a_closed_set_drops_the_rest(package: str, rng: np.rando
     events = Events.random(rng, package, 4, 0.1)
     closed = forward_states(events.chain, [3, 17])
     target = {3}
-    found = fixpoint(events.encoding, events.set(target), events.transitions, preimage, events.set(closed))
+    found = fixpoint(
+        events.encoding.manager, events.set(target), events.transitions, Relation.before, events.set(closed)
+    )
     assert found == events.set(backward_states(events.chain, target, closed))
 
 
@@ -113,13 +127,13 @@ def test_close_is_the_transitive_closure(package: str, rng: np.random.Generator)
     for share in (0.2, 0.5):
         events = Events.random(rng, package, 1, share)
         transition = events.transitions[0]
-        closure = close(events.encoding, transition, 10**6)
+        closure = transition.closure(10**6)
         assert closure is not None and closure.bits == transition.bits
         for state in range(SIZE):
             after = {t for s in events.chain[state] for t in forward_states(events.chain, [s])}
-            assert image(events.encoding, closure, events.set({state})) == events.set(after)
-        again = close(events.encoding, closure, 0)
-        assert again is not None and again.relation == closure.relation
+            assert closure.after(events.set({state})) == events.set(after)
+        again = closure.closure(0)
+        assert again is not None and again.node == closure.node
 
 
 def test_close_gives_up_beyond_its_limit() -> None:
@@ -128,13 +142,11 @@ def test_close_gives_up_beyond_its_limit() -> None:
     relation = manager.false
     for value in range(31):
         relation = relation | (manager.cube(manager.rows, value) & manager.cube(manager.columns, value + 1))
-    transition = Transition.of(encoding, ["x"], relation)
-    assert close(encoding, transition, 3) is None
-    whole = close(encoding, transition)
+    transition = Relation.of(encoding, ["x"], relation)
+    assert transition.closure(3) is None
+    whole = transition.closure(200)
     assert whole is not None
-    assert image(encoding, whole, manager.cube(manager.rows, 0)) == node_set(
-        manager, manager.rows, range(1, 32)
-    )
+    assert whole.after(manager.cube(manager.rows, 0)) == node_set(manager, manager.rows, range(1, 32))
 
 
 def test_fixpoint_counts_rounds_and_closures_save_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,19 +156,25 @@ def test_fixpoint_counts_rounds_and_closures_save_them(monkeypatch: pytest.Monke
     relation = manager.false
     for value in range(31):
         relation = relation | (manager.cube(manager.rows, value) & manager.cube(manager.columns, value + 1))
-    transition = Transition.of(encoding, ["x"], relation)
+    transition = Relation.of(encoding, ["x"], relation)
     start = manager.cube(manager.rows, 0)
     rounds: list[int] = []
-    assert fixpoint(encoding, start, [transition], image, progress=rounds.append) == manager.true
+    assert (
+        fixpoint(encoding.manager, start, [transition], Relation.after, progress=rounds.append)
+        == manager.true
+    )
     assert rounds == [1, 2]
     monkeypatch.setattr("mtbdd.reach._CLOSURE_FLOOR", 0)
     monkeypatch.setattr("mtbdd.reach._CLOSURE_GROWTH", 0)
     rounds.clear()
-    assert fixpoint(encoding, start, [transition], image, progress=rounds.append) == manager.true
+    assert (
+        fixpoint(encoding.manager, start, [transition], Relation.after, progress=rounds.append)
+        == manager.true
+    )
     assert rounds == list(range(1, 33))
 
 
 def test_fixpoint_without_transitions_is_its_start() -> None:
     encoding = Encoding([variable("x", 3)], "cudd")
     start = encoding.manager.cube(encoding.manager.rows, 2)
-    assert fixpoint(encoding, start, [], image) == start
+    assert fixpoint(encoding.manager, start, [], Relation.after) == start

@@ -8,8 +8,8 @@ import pytest
 from mtbdd.faults import BuildError
 from mtbdd.rewards import expression_values, reward_rates
 from mtbdd.states import index_states
-from tests.model_checks import build, build_both, state_set
-from tests.oracles import evaluate_exactly
+from tests.builders.models import build, build_both, state_set
+from tests.oracles.expressions import evaluate_exactly
 
 PACKAGES = ("cudd", "autoref")
 

@@ -7,13 +7,15 @@ import pytest
 
 from mtbdd import reachable, state_search
 from mtbdd.encoding import Encoding
-from mtbdd.language.syntax import Position, ResolvedVariable
+from mtbdd.language.model_syntax import ResolvedVariable
+from mtbdd.language.syntax import Position
 from mtbdd.manager import Node
-from mtbdd.reach import Transition, fixpoint, image
+from mtbdd.reach import fixpoint
 from mtbdd.reachable import reachable_states
+from mtbdd.relation import Relation
 from mtbdd.state_search import StateSearch, can_list
 from mtbdd.states import index_states
-from tests.model_checks import build_both, node_set
+from tests.builders.models import build_both, node_set
 
 pytest.importorskip("numba")
 
@@ -27,7 +29,7 @@ def encode(ranges: list[tuple[int, int]], package: str = "cudd") -> Encoding:
     return Encoding(variables, package)
 
 
-def random_transition(rng: np.random.Generator, encoding: Encoding, share: float) -> Transition:
+def random_transition(rng: np.random.Generator, encoding: Encoding, share: float) -> Relation:
     """Return an event on random variables, from random states to one to three successors each."""
     manager = encoding.manager
     touched = [v.name for v in encoding.variables if rng.random() < 0.6]
@@ -43,14 +45,14 @@ def random_transition(rng: np.random.Generator, encoding: Encoding, share: float
     others = [i for i in range(encoding.n_bits) if i not in bits]
     inside = encoding.valid & manager.to_columns(encoding.valid) & manager.equal_bits(others)
     relation = manager.exists([manager.columns[i] for i in others], relation & inside)
-    return Transition.of(encoding, touched, relation)
+    return Relation.of(encoding, touched, relation)
 
 
-def all_states(encoding: Encoding, transitions: list[Transition], start: Node) -> Node:
+def all_states(encoding: Encoding, transitions: list[Relation], start: Node) -> Node:
     """Return what is reachable by plain rounds: the union of all images until nothing is new."""
     found = start
     while True:
-        more = encoding.manager.disjunction([found, *(image(encoding, t, found) for t in transitions)])
+        more = encoding.manager.disjunction([found, *(t.after(found) for t in transitions)])
         if more == found:
             return found
         found = more
@@ -84,7 +86,7 @@ def test_a_limit_stops_the_search_and_a_higher_one_continues_it(monkeypatch: pyt
         manager.cube(encoding.row_names(variable), k) & encoding.column_value(variable, k + 1)
         for k in range(999)
     ]
-    transition = Transition.of(encoding, ["v0"], manager.disjunction(steps))
+    transition = Relation.of(encoding, ["v0"], manager.disjunction(steps))
     start = encoding.state({"v0": 0})
     search = StateSearch(encoding, start, [transition])
     for limit in (0, 1, 2, 10, 10, 999):
@@ -97,7 +99,7 @@ def test_a_limit_stops_the_search_and_a_higher_one_continues_it(monkeypatch: pyt
 
 def test_bits_that_no_path_mentions_take_both_values() -> None:
     encoding = encode([(0, 7), (0, 1)])
-    transition = Transition.of(encoding, ["v0"], encoding.manager.true)  # any value of v0 may follow
+    transition = Relation.of(encoding, ["v0"], encoding.manager.true)  # any value of v0 may follow
     search = StateSearch(encoding, encoding.state({"v0": 5, "v1": 1}), [transition])
     assert search.advance(100)
     assert search.met == 8
@@ -114,7 +116,7 @@ def test_wide_and_empty_states_are_refused() -> None:
     assert can_list(encode([(0, 2**61)]))
 
 
-def thin_model() -> tuple[Encoding, Node, list[Transition]]:
+def thin_model() -> tuple[Encoding, Node, list[Relation]]:
     """A long scattered run: one state follows another, with no order that a diagram could use."""
     encoding = encode([(0, 1023)])
     manager = encoding.manager
@@ -127,7 +129,7 @@ def thin_model() -> tuple[Encoding, Node, list[Transition]]:
             for k, (a, b) in enumerate(zip(run[:-1], run[1:], strict=True))
             if k % 3 == part
         ]
-        transitions.append(Transition.of(encoding, ["v0"], manager.disjunction(steps)))
+        transitions.append(Relation.of(encoding, ["v0"], manager.disjunction(steps)))
     return encoding, encoding.state({"v0": run[0]}), transitions
 
 
@@ -178,7 +180,7 @@ def test_sets_are_kept_where_they_find_many_states(monkeypatch: pytest.MonkeyPat
     for variable in encoding.variables:
         rows = encoding.row_names(variable)
         steps = [manager.cube(rows, k) & encoding.column_value(variable, k + 1) for k in range(7)]
-        transitions.append(Transition.of(encoding, [variable.name], manager.disjunction(steps)))
+        transitions.append(Relation.of(encoding, [variable.name], manager.disjunction(steps)))
     start = encoding.state({v.name: 0 for v in encoding.variables})
     assert reachable_states(encoding, start, transitions) == manager.true
 
@@ -189,7 +191,7 @@ def test_sets_are_kept_without_the_compiler(monkeypatch: pytest.MonkeyPatch) -> 
     encoding, start, transitions = thin_model()
     lines: list[str] = []
     found = reachable_states(encoding, start, transitions, lines.append)
-    assert found == fixpoint(encoding, start, transitions, image)
+    assert found == fixpoint(encoding.manager, start, transitions, Relation.after)
     assert "reachable states, one by one" not in lines
 
 

@@ -14,7 +14,7 @@ from mtbdd.partition import Partition, from_table
 from mtbdd.path_counts import MAX_COUNT
 from mtbdd.states import StateIndex, index_states
 from mtbdd.vectors import expand, expand_sum
-from tests.model_checks import node_set
+from tests.builders.models import node_set
 
 PACKAGES = ("cudd", "autoref")
 

@@ -9,8 +9,8 @@ import pytest
 
 import hybrid
 from hybrid.analysis import transient as evolution
-from hybrid.analysis.dense_powers import FEWEST_STEPS, MOST_STATES, Leaps, leaps_pay
-from tests.hybrid.checking.models import load_text
+from hybrid.analysis.dense_powers import FEWEST_STEPS, MOST_STATES, DensePowers, dense_powers_pay
+from tests.builders.chain_texts import load_text
 
 # Two states that are left for a third ever so slowly.
 LEAK = """
@@ -44,7 +44,7 @@ def refuse(states, steps):
 def test_powers_are_steps(steps):
     rng = np.random.default_rng(steps)
     a, c, x = rng.random((4, 4)) / 4, rng.random(4), rng.random(4)
-    leaps = Leaps(a.astype(np.longdouble), c.astype(np.longdouble))
+    leaps = DensePowers(a.astype(np.longdouble), c.astype(np.longdouble))
     expected, total = x, np.zeros(4)
     term = x
     for _ in range(steps):
@@ -55,12 +55,12 @@ def test_powers_are_steps(steps):
 
 
 def test_leaps_are_for_tiny_chains_and_long_ways(monkeypatch):
-    assert leaps_pay(3, FEWEST_STEPS)
-    assert not leaps_pay(MOST_STATES + 1, FEWEST_STEPS)
-    assert not leaps_pay(3, FEWEST_STEPS - 1)
-    assert not leaps_pay(0, FEWEST_STEPS)
+    assert dense_powers_pay(3, FEWEST_STEPS)
+    assert not dense_powers_pay(MOST_STATES + 1, FEWEST_STEPS)
+    assert not dense_powers_pay(3, FEWEST_STEPS - 1)
+    assert not dense_powers_pay(0, FEWEST_STEPS)
     monkeypatch.setattr("hybrid.analysis.dense_powers._PRECISE", 1e-40)
-    assert not leaps_pay(3, FEWEST_STEPS)
+    assert not dense_powers_pay(3, FEWEST_STEPS)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_leaps_answer_as_steps_do(tmp_path, monkeypatch, small, prop):
     model = load_text(tmp_path, LEAK, constants={"leak": 1e-3})
     leapt = hybrid.check(model, prop)
     with monkeypatch.context() as patch:
-        patch.setattr(evolution, "leaps_pay", refuse)
+        patch.setattr(evolution, "dense_powers_pay", refuse)
         stepped = hybrid.check(model, prop)
     assert leapt.statistics.iterations < stepped.statistics.iterations
     assert leapt.value == pytest.approx(stepped.value, rel=1e-10)

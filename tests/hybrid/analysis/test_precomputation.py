@@ -21,15 +21,15 @@ from hybrid.analysis.predecessor_lists import PredecessorLists, list_predecessor
 from hybrid.analysis.until import until_system
 from mtbdd.build import build_model
 from mtbdd.graph import prob01 as graph
-from mtbdd.graph.components import decompose_ends, model_end_components
+from mtbdd.graph.components import mec_decomposition, model_end_components
 from mtbdd.language import parse_model, resolve
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import states_from
-from tests import mdp_oracles
-from tests.helpers import to_dense
-from tests.model_checks import build, members, state_set
-from tests.properties.test_symbolic_mdps import flat
+from tests.builders.matrices import to_dense
+from tests.builders.models import build, members, state_set
+from tests.builders.random_mdps import flat
+from tests.oracles import mdps as mdp_oracles
 
 SETTINGS = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 
@@ -145,7 +145,7 @@ def test_staying_states_hold_all_end_components(
         relations = [model.layer_relation(i) & states for i, states in enumerate(allowed)]
         found, expected = (
             end_components(model, within, allowed),
-            decompose_ends(model.manager, relations, within),
+            mec_decomposition(model.manager, relations, within),
         )
         assert {c.states for c in found.components} == {c.states for c in expected.components}
         assert {c.choices for c in found.components} == {c.choices for c in expected.components}

@@ -10,8 +10,8 @@ import pytest
 
 from hybrid.__main__ import main
 from hybrid.certificates.archive import read_certificate, write_certificate
+from tests.builders.chain_texts import DIE
 from tests.hybrid.certificates.helpers import EXAMPLES
-from tests.hybrid.checking.models import DIE
 
 COIN, COIN_PROPERTIES = str(EXAMPLES / "coin.prism"), str(EXAMPLES / "coin.props")
 

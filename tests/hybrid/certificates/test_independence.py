@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tests.test_layers import ROOT, imports_of_modules
+from tests.source_tree import ROOT, imports_of_modules
 
 MAKERS = {f"hybrid.certificates.{name}" for name in ("making", "mending", "poisson", "solving")}
 ALLOWED = ("hybrid.certificates", "hybrid.errors", "hybrid.properties", "mtbdd.errors", "mtbdd.language")

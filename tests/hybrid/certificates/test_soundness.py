@@ -12,17 +12,18 @@ import pytest
 
 from hybrid.certificates.archive import Certificate
 from hybrid.errors import CertificateError
-from tests.chain_oracles import (
+from tests.builders.models import build_mdp
+from tests.builders.random_chains import RandomChain
+from tests.builders.random_mdps import random_mdp
+from tests.hybrid.certificates.helpers import Case, make
+from tests.oracles import optima
+from tests.oracles.chains import (
     backward_states,
     bottom_components,
     reachability_rewards,
     stationary_distribution,
     until_probabilities,
 )
-from tests.hybrid.certificates.helpers import Case, make
-from tests.hybrid.certificates.random_chains import RandomChain
-from tests.hybrid.mdp import optima
-from tests.hybrid.mdp.optima import build_mdp
 
 Exact = Sequence[Fraction | float]
 
@@ -170,23 +171,3 @@ def test_flipped_bits_are_refused_or_leave_true_bounds(
         for low, value, high in zip(part.lower.tolist(), exact, part.upper.tolist(), strict=True):
             assert low <= value <= high
     assert refused > 0
-
-
-def random_mdp(rng: np.random.Generator) -> str:
-    """The text of an MDP of up to six states with up to three choices each, loops, end components."""
-    n = int(rng.integers(2, 6))
-    commands, rewards = [], []
-    for s in range(n):
-        for choice in range(int(rng.integers(0, 4))):
-            targets = rng.choice(n, size=int(rng.integers(1, min(n, 3) + 1)), replace=False).tolist()
-            parts = [int(rng.integers(1, 4)) for _ in targets]
-            updates = " + ".join(f"{p}/{sum(parts)}:(x'={t})" for p, t in zip(parts, targets, strict=True))
-            action = "ab"[choice % 2] if rng.random() < 0.5 else ""
-            commands.append(f"[{action}] x={s} -> {updates};")
-        if rng.random() < 0.6:
-            rewards.append(f"x={s} : {int(rng.integers(0, 3))}; [a] x={s} : {int(rng.integers(0, 2))};")
-    body, earned = "\n".join(commands), "\n".join(rewards)
-    return (
-        f"mdp\nmodule m\nx : [0..{n - 1}];\n[a] x<0 -> true;\n{body}\nendmodule\ninit true endinit\n"
-        f"rewards\n{earned}\nx<0 : 1;\nendrewards\n"
-    )

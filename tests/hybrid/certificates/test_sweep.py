@@ -13,8 +13,8 @@ from hybrid.certificates.subject import PropertyText, Subject
 from hybrid.certificates.sweep import Sweep
 from hybrid.certificates.table import RationalTable, distinct_keys
 from hybrid.certificates.transitions import Transitions
-from tests import mdp_oracles
-from tests.hybrid.certificates.test_soundness import random_mdp
+from tests.builders.random_mdps import random_mdp
+from tests.oracles import mdps as mdp_oracles
 
 WEIGHTS = [
     "1/3",

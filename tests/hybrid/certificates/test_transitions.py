@@ -16,8 +16,8 @@ from hybrid.certificates.transitions import Transitions
 from hybrid.errors import CertificateError, NotCertifiableError
 from mtbdd.language.syntax import ModelType
 from tests.hybrid.certificates.helpers import EXAMPLES
-from tests.mdp_oracles import explore_mdp
-from tests.oracles import explore
+from tests.oracles.mdps import explore_mdp
+from tests.oracles.models import explore
 
 MODELS = [
     ("tandem", {"c": 3}),

@@ -12,11 +12,8 @@ from gpu_kernels import FORMATS, Device, use_device
 from hybrid.errors import OptionError
 from hybrid.run.options import CheckOptions
 from hybrid.run.work import Work
-from tests.gpu_kernels.devices import device
+from tests.builders.chain_texts import DIE, GAMBLER, QUEUE, load_text
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
-from tests.hybrid.checking.models import DIE, GAMBLER, QUEUE, load_text
-
-__all__ = ["device"]
 
 WIN = "P=? [ F x=goal ]"
 ON_HOST = pytest.mark.skipif(
@@ -40,7 +37,7 @@ def test_what_was_asked_for_says_so(tmp_path: Path, backend: str) -> None:
 
 
 def test_auto_names_the_problem_of_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.core.backend.device_problem", lambda: "the card is at home")
+    monkeypatch.setattr("hybrid.backends.choose.device_problem", lambda: "the card is at home")
     for prop, text in (
         (WIN, GAMBLER),
         ("S=? [ n=0 ]", QUEUE),

@@ -9,7 +9,7 @@ import pytest
 
 import hybrid
 from hybrid.errors import OptionError
-from tests.hybrid.checking.models import DIE, GAMBLER, MANY_STARTS, QUEUE, SPLIT, load_text
+from tests.builders.chain_texts import DIE, GAMBLER, MANY_STARTS, QUEUE, SPLIT, load_text
 
 TIGHT = {"epsilon": 1e-13}
 

@@ -12,15 +12,13 @@ import pytest
 import hybrid
 from gpu_kernels import Device, use_device
 from hybrid.errors import OptionError
-from hybrid.explicit.matrix import DeviceMatrix, HostMatrix, write_out
+from hybrid.explicit.operators import write_out
 from hybrid.run.options import CheckOptions
-from tests.gpu_kernels.devices import device, to_numpy
+from tests.builders.chain_texts import DIE, GAMBLER, QUEUE, STAIRS, load_text
+from tests.builders.known_answers import OF_CHAINS
+from tests.builders.matrices import to_dense
+from tests.gpu_kernels.devices import to_numpy
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
-from tests.helpers import to_dense
-from tests.hybrid.checking.models import DIE, GAMBLER, QUEUE, load_text
-from tests.hybrid.checking.test_engines import EXACT, STAIRS, stairs
-
-__all__ = ["device"]
 
 ON_DEVICE = {"engine": "explicit", "backend": "gpu"}
 ESTIMATES = [
@@ -33,8 +31,7 @@ ESTIMATES = [
 
 def test_bounds_contain_the_exact_values(device: Device, tmp_path: Path) -> None:
     # Emulated launches are slow: one in four there, among them both kinds of models.
-    for text, prop, known in EXACT[:: 4 if device.name == "host" else 1]:
-        exact = stairs()[prop] if known is None else known
+    for text, prop, exact in OF_CHAINS[:: 4 if device.name == "host" else 1]:
         answer = hybrid.check(load_text(tmp_path, text), prop, **ON_DEVICE, throw=False)
         assert answer.error is None, (prop, answer.error)
         if exact == math.inf:
@@ -76,7 +73,7 @@ def test_the_record_names_the_device(device: Device, tmp_path: Path) -> None:
     assert record["representation_memory_bytes"] > 0
     # What is not asked for by name stays on the host.
     assert hybrid.check(model, "P=? [ F s=8 ]", engine="explicit").record()["backend"] == "cpu"
-    assert CheckOptions(engine="explicit").matrix_backend() == "cpu"
+    assert CheckOptions(engine="explicit").matrix_backend().name == "cpu"
 
 
 @pytest.mark.parametrize("backend", ["cpu", "gpu"])
@@ -85,7 +82,7 @@ def test_products_and_steps_are_dense_ones(
 ) -> None:
     symbolic = load_text(tmp_path, GAMBLER).transitions
     matrix, dense = write_out(symbolic, backend), to_dense(symbolic)
-    assert isinstance(matrix, DeviceMatrix if backend == "gpu" else HostMatrix)
+    assert matrix.backend == backend
     n = symbolic.n_rows
     x, b, diagonal, out = rng.random(n), rng.random(n), rng.uniform(1, 2, n), np.empty(n)
     assert matrix.multiply(x, out) is out
@@ -109,7 +106,7 @@ def test_products_and_steps_are_dense_ones(
 def test_kernels_of_the_format_run_and_no_tiles(tmp_path: Path) -> None:
     model = load_text(tmp_path, GAMBLER)
     with use_device(HostDevice()) as host:
-        storage = DeviceMatrix(model.transitions).storage
+        storage = write_out(model.transitions, "gpu").storage
         hybrid.check(model, "P=? [ F x=goal ]", **ON_DEVICE)
     assert storage == "cmsr"
     assert "multiply_rows" in host.launches, set(host.launches)

@@ -7,7 +7,7 @@ import math
 import pytest
 
 import hybrid
-from tests.hybrid.checking.models import GAMBLER, load_text
+from tests.builders.chain_texts import GAMBLER, load_text
 
 # Every run of successes is undone by one failure: 2^n steps, and iterates that seem to stand still
 # (S. Haddad and B. Monmege, Reachability in MDPs, RP 2014).

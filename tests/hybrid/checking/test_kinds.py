@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import hybrid
+from hybrid.checking.checker import Checker
+from hybrid.properties import parse_properties, resolve_properties
+from hybrid.run.options import CheckOptions
 
 # From the start the end is seldom reached: 1e-36, and BiCGStab stops at 0 long before it knows.
 SELDOM = """
@@ -53,6 +57,20 @@ def test_answers_say_what_they_are(model, prop, method, kind):
     assert answer.kind == kind
     assert answer.record()["kind"] == kind
     assert (answer.statistics.component_residual is not None) == (kind == "estimate")
+
+
+def test_sets_of_estimates_leave_no_bounds_in_any_state(model):
+    # The set is the one of an estimate, and the graph decides all the rest.
+    checker = Checker(model, CheckOptions.of(method="jacobi"))
+    text = "P=? [ G F (P>0.5 [ F s=12 ]) ]"
+    (prop,) = resolve_properties(parse_properties(text), model.source).properties
+    found = checker.evaluate(prop.formula)
+    assert np.isnan(found.lower).all() and np.isnan(found.upper).all()
+    (prop,) = resolve_properties(parse_properties(text.replace("=?", ">0.5", 1)), model.source).properties
+    assert checker.evaluate(prop.formula).unproven.all()
+    # What does not rest upon it keeps its bounds.
+    (prop,) = resolve_properties(parse_properties("P=? [ F s<=12 ]"), model.source).properties
+    assert not np.isnan(checker.evaluate(prop.formula).lower).any()
 
 
 def test_the_residual_of_an_estimate_is_that_of_its_worst_component(model):

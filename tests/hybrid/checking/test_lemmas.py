@@ -14,8 +14,8 @@ from hybrid.checking.arithmetic import apply_arithmetic
 from hybrid.operators.inject import inject
 from hybrid.operators.rounding import row_entries, step_slack
 from hybrid.run.state_values import StateValues
-from tests.helpers import from_dense
-from tests.model_checks import build
+from tests.builders.matrices import from_dense
+from tests.builders.models import build
 
 OPERATIONS = {
     "+": lambda a, b: a + b,

@@ -10,7 +10,7 @@ import pytest
 from scipy.linalg import expm
 
 import hybrid
-from tests.hybrid.checking.models import DIE, GAMBLER, MANY_STARTS, QUEUE, SPLIT, load_text
+from tests.builders.chain_texts import DIE, GAMBLER, MANY_STARTS, QUEUE, SPLIT, load_text
 
 FLIP = """
 // on and off with rates 2 and 3

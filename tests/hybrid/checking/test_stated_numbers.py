@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import hybrid
 from hybrid.checking.filters import selected
 from hybrid.run.state_values import StateValues
-from tests.model_checks import build
+from tests.builders.models import build
 
 HALVES = """dtmc module m s:[0..55]; b:bool; [] s<54 & !b -> 0.5:(s'=s+1) + 0.5:(b'=true);
 [] b -> true; [] s=54 & !b -> (s'=55); [] s=55 -> true; endmodule"""

@@ -10,9 +10,9 @@ import pytest
 
 from gpu_kernels import use_device
 from hybrid.__main__ import main
-from hybrid.solvers import Gain
+from hybrid.solvers import AverageReward
+from tests.builders.chain_texts import DIE, QUEUE
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
-from tests.hybrid.checking.models import DIE, QUEUE
 
 RESULT_KEYS = {
     "name",
@@ -55,6 +55,7 @@ LEVEL_KEYS = {
     "instances_worst_case",
     "bytes_worst_case",
     "row_type_bytes",
+    "representation_bytes",
     "seconds_per_product",
 }
 
@@ -101,7 +102,7 @@ def test_check_prints_one_json_object_as_agreed(capsys, queue):
     assert result["value"] == pytest.approx(1 / sum((2 / 3) ** k for k in range(5)), rel=1e-6)
     assert result["method"] == "gain"
     assert result["engine"] == "hybrid"
-    assert result["base_memory_bytes"] == 8 * Gain.vectors * 5
+    assert result["base_memory_bytes"] == 8 * AverageReward.vectors * 5
     assert result["representation_memory_bytes"] > 0
     assert result["lower"] <= result["value"] <= result["upper"]
 
@@ -162,7 +163,7 @@ def test_plain_output_names_value_memory_and_method(capsys, queue):
 
 
 def test_plain_output_and_record_say_where_and_why(capsys, queue, monkeypatch):
-    monkeypatch.setattr("hybrid.core.backend.device_problem", lambda: "the card is at home")
+    monkeypatch.setattr("hybrid.backends.choose.device_problem", lambda: "the card is at home")
     _, out, _ = run(capsys, "check", queue, 'R{"length"}=? [ S ]')
     assert "\n  backend      cpu: compiled kernels on all cores; no GPU: the card is at home\n" in out + "\n"
     _, record, _ = run_json(capsys, "check", queue, 'R{"length"}=? [ S ]')
@@ -228,7 +229,7 @@ def test_levels_json_as_agreed(capsys, queue):
     assert record["levels"][0]["submatrix_nonzeros"] == 8
     assert record["levels"][6]["paths"] == 8
     assert record["base_memory_bytes"] == 3 * 8 * 5
-    sizes = {row["level"]: row["bytes_worst_case"] for row in record["levels"]}
+    sizes = {r["level"]: r["representation_bytes"] for r in record["levels"] if r["representation_bytes"]}
     assert sizes[record["min_memory"]] == min(sizes.values())
 
 
@@ -305,7 +306,7 @@ def test_levels_of_an_mdp(capsys, walk):
     assert (root["nodes"], root["paths"]) == (layers, layers)
     assert root["submatrix_nonzeros"] == terminals["paths"] == record["model"]["transitions"]
     assert record["base_memory_bytes"] == 3 * 8 * 41
-    sizes = {row["level"]: row["bytes_worst_case"] for row in record["levels"]}
+    sizes = {r["level"]: r["representation_bytes"] for r in record["levels"] if r["representation_bytes"]}
     assert sizes[record["min_memory"]] == min(sizes.values())
     assert all(row["row_type_bytes"] > 0 for row in record["levels"])
     assert str(record["min_time"]) in record["reason"]
@@ -411,7 +412,7 @@ def test_files_that_are_no_models(capsys, tmp_path):
 )
 def test_wrong_usage_exits_with_2(capsys, die, arguments, monkeypatch):
     # The same on a machine with a GPU.
-    monkeypatch.setattr("hybrid.core.backend.device_problem", lambda: "there is none")
+    monkeypatch.setattr("hybrid.backends.choose.device_problem", lambda: "there is none")
     status, out, err = run(capsys, "check", die, *arguments)
     assert status == 2
     assert out == ""

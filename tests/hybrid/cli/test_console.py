@@ -11,7 +11,7 @@ import pytest
 
 from hybrid.__main__ import main
 from hybrid.cli.console import Console
-from tests.hybrid.checking.models import QUEUE
+from tests.builders.chain_texts import QUEUE
 
 LOGGERS = ("mtbdd", "gpu_kernels", "hybrid")
 

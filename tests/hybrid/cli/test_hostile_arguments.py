@@ -7,7 +7,7 @@ import pytest
 from hybrid.__main__ import main
 from hybrid.checking import checker
 from hybrid.errors import PropertyError
-from tests.hybrid.checking.models import DIE, QUEUE
+from tests.builders.chain_texts import DIE, QUEUE
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hybrid.__main__ import main
-from tests.hybrid.checking.models import DIE
+from tests.builders.chain_texts import DIE
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from hybrid.cpu.layout import WINDOW_ROWS
 from hybrid.cpu.threads import set_thread_count
 from hybrid.operators.inject import inject
 from hybrid.solvers.gauss_seidel import relax_by_tasks
-from tests.helpers import from_dense, random_codes, random_sparse
+from tests.builders.matrices import from_dense, random_codes, random_sparse
 
 N = 300
 

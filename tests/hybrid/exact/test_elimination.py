@@ -8,7 +8,7 @@ import pytest
 
 from hybrid.errors import NotExactError
 from hybrid.exact.elimination import Budget, solve_rationals
-from tests.oracles import solve_exactly
+from tests.oracles.chains import solve_exactly
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 15])

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hybrid
@@ -17,10 +17,18 @@ from hybrid.exact.formulas import ExactFormulas
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateTruth, StateValues
-from tests.hybrid.checking.models import DIE, GAMBLER, QUEUE, SPLIT, load_text
-from tests.model_checks import build, build_both
-from tests.oracles import reachability_rewards, stationary_distribution, until_probabilities
-from tests.properties.test_checking_random_chains import QUICK, chains, condition, exact_steps, mean
+from tests.builders.chain_texts import DIE, GAMBLER, QUEUE, SPLIT, load_text
+from tests.builders.models import build, build_both
+from tests.builders.random_chains import chains, condition
+from tests.oracles.chains import (
+    exact_steps,
+    mean,
+    reachability_rewards,
+    stationary_distribution,
+    until_probabilities,
+)
+
+QUICK = settings(max_examples=20)
 
 
 def exact_values(model, text):
@@ -190,3 +198,38 @@ def test_an_exact_value_outside_of_its_bounds_settles_nothing(tmp_path):
         moved = StateValues(found.values, lower, upper)
         assert exact.settle(unknown, ">=", (left, moved), right) is unknown
     assert exact.settle(StateTruth(unknown.values), ">=", *sides).unknown is None
+
+
+# From states 1 and 3 the target is missed with probability 1/2; something is lost in state 1.
+LOSSES = """
+dtmc
+module m
+  s : [0..5];
+  [] s=0 -> 1/2:(s'=1) + 1/2:(s'=2);
+  [] s=1 -> 1/2:(s'=4) + 1/2:(s'=5);
+  [] s=2 -> (s'=4);
+  [] s=3 -> 1/2:(s'=4) + 1/2:(s'=5);
+  [] s>=4 -> true;
+endmodule
+init true endinit
+rewards
+  s=1 : -1;
+  s=2 : 3;
+endrewards
+"""
+
+
+def test_losses_where_the_target_may_be_missed_have_no_value():
+    model = build(LOSSES)
+    found = exact_values(model, "R=? [ F s=4 ]")
+    assert math.isnan(found[0]) and math.isnan(found[1])
+    assert found[2:] == [3, math.inf, 0, math.inf]
+    around = ExactFormulas(model, Checker(model, CheckOptions.of()).states).enclosures
+    (prop,) = resolve_properties(parse_properties("R=? [ F s=4 ]"), model.source).properties
+    assert np.isnan(around(prop.formula).values).tolist() == [True, True, False, False, False, False]
+    chosen = StateTruth(np.zeros(6, dtype=bool), np.ones(6, dtype=bool), None, "left")
+    (prop,) = resolve_properties(parse_properties("filter(argmin, R=? [ F s=4 ])"), model.source).properties
+    assert (
+        ExactFormulas(model, Checker(model, CheckOptions.of()).states).attained(prop.formula, chosen, None)
+        is chosen
+    )

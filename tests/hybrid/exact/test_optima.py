@@ -21,9 +21,10 @@ from hybrid.exact.reading import ExactModel
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.run.options import CheckOptions
 from mtbdd.model import SymbolicModel
-from tests.hybrid.mdp import optima
-from tests.hybrid.mdp.models import COINS, ROOMS, SLOW_WAY, WAITING_ROOM
-from tests.hybrid.mdp.random_mdps import mdps
+from tests.builders.mdp_texts import COINS, ROOMS, SLOW_WAY, WAITING_ROOM
+from tests.builders.models import build_mdp
+from tests.builders.random_mdps import mdps
+from tests.oracles import optima
 
 RANDOM = settings(max_examples=8)
 
@@ -35,7 +36,7 @@ def exact_values(model: SymbolicModel, text: str) -> list[Exact]:
 
 
 def read(text: str) -> SymbolicModel:
-    return optima.build_mdp(text)[0]
+    return build_mdp(text)[0]
 
 
 def word(maximise: bool) -> str:
@@ -48,7 +49,7 @@ def word(maximise: bool) -> str:
 @RANDOM
 @given(text=mdps(), maximise=st.booleans())
 def test_probabilities_without_bounds(text: str, maximise: bool) -> None:
-    model, mdp = optima.build_mdp(text)
+    model, mdp = build_mdp(text)
     safe = optima.states_of(mdp, lambda v: v["x"] != 2)
     reached = optima.states_of(mdp, lambda v: v["x"] == 1)
     found = optima.until(mdp, safe, reached, maximise)
@@ -66,7 +67,7 @@ def test_probabilities_without_bounds(text: str, maximise: bool) -> None:
 @RANDOM
 @given(text=mdps(), maximise=st.booleans())
 def test_rewards_until_a_set_and_in_total(text: str, maximise: bool) -> None:
-    model, mdp = optima.build_mdp(text)
+    model, mdp = build_mdp(text)
     reached = optima.states_of(mdp, lambda v: v["x"] == 1)
     found = optima.reachability_rewards(mdp, 0, reached, maximise)
     assert exact_values(model, f"R{word(maximise)}=? [ F x=1 ]") == found
@@ -76,7 +77,7 @@ def test_rewards_until_a_set_and_in_total(text: str, maximise: bool) -> None:
 @RANDOM
 @given(text=mdps(), maximise=st.booleans(), lower=st.integers(0, 3), length=st.integers(0, 4))
 def test_steps(text: str, maximise: bool, lower: int, length: int) -> None:
-    model, mdp = optima.build_mdp(text)
+    model, mdp = build_mdp(text)
     n, opt = mdp.graph.n_states, word(maximise)
     everything = set(range(n))
     reached, unsafe = (optima.states_of(mdp, lambda v, k=k: v["x"] == k) for k in (1, 2))
@@ -101,7 +102,7 @@ def test_steps(text: str, maximise: bool, lower: int, length: int) -> None:
 
 
 def test_policies_do_not_depend_on_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, _ = optima.build_mdp(SLOW_WAY)
+    model, _ = build_mdp(SLOW_WAY)
     monkeypatch.setattr(policies, "_approximate", lambda options, policy, maximise: policy)
     assert exact_values(model, "Pmax=? [ F x=2 ]")[0] == Fraction(3, 5)
     assert exact_values(model, "Pmin=? [ F x=2 ]")[0] == Fraction(1, 4)

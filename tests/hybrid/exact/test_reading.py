@@ -15,7 +15,7 @@ from hybrid.injection.injected import inject_level
 from mtbdd.faults import BuildError
 from mtbdd.model import SymbolicModel
 from mtbdd.rewards import reward_error, reward_rates, state_reward_error, state_rewards
-from tests.model_checks import build
+from tests.builders.models import build
 
 UNIT = Fraction(1, 2**53)
 

@@ -9,11 +9,11 @@ import pytest
 
 import hybrid
 from gpu_kernels import Device
+from gpu_kernels.csr import index_types
 from hybrid.explicit import CsrArrays, explicit_matrix, explicit_sizes
 from hybrid.explicit import extract as extraction
-from hybrid.explicit.csr import index_types
 from mtbdd.offset import OffsetMTBDD, zero_matrix
-from tests.helpers import from_dense, random_codes, random_sparse
+from tests.builders.matrices import from_dense, random_codes, random_sparse
 
 
 def random_case(

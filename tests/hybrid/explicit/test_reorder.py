@@ -27,8 +27,8 @@ from hybrid.explicit import density as density_module
 from hybrid.explicit import measures as measures_module
 from hybrid.explicit.reorder import _two_keys
 from mtbdd.offset import zero_matrix
+from tests.builders.matrices import from_dense, random_codes, random_sparse
 from tests.gpu_kernels.devices import to_numpy
-from tests.helpers import from_dense, random_codes, random_sparse
 
 
 def arrays(dense: np.ndarray) -> CsrArrays:

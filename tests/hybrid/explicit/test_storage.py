@@ -9,10 +9,8 @@ from scipy.sparse import csr_matrix, random_array
 from gpu_kernels import Device
 from hybrid.explicit import CsrArrays, ExplicitOperator, explicit_sizes
 from hybrid.explicit.storage import choose_storage, least_device_bytes
-from tests.gpu_kernels.devices import device, to_numpy
-from tests.helpers import from_dense
-
-__all__ = ["device"]
+from tests.builders.matrices import from_dense
+from tests.gpu_kernels.devices import to_numpy
 
 ROOM = 1 << 40
 
@@ -77,7 +75,11 @@ def test_operators_multiply_and_give_their_matrix_back(device: Device, rng: np.r
         ):
             np.testing.assert_array_equal(to_numpy(mine), own)
     host = ExplicitOperator(matrix)
-    assert (host.backend, host.storage, host.matrix) == ("cpu", None, matrix)
+    assert (host.backend, host.storage, host.shape) == ("cpu", "csr", (90, 70))
+    assert all(
+        np.shares_memory(getattr(host.matrix, name), getattr(matrix, name))
+        for name in ("row_starts", "columns", "values")
+    )
 
 
 def test_bytes_grow_with_what_the_dictionary_needs() -> None:

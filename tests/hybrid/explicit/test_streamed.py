@@ -11,9 +11,9 @@ from scipy.sparse import csr_matrix
 from gpu_kernels import Device
 from hybrid.explicit import CsrArrays, RowPartition, StreamedOperator
 from hybrid.solvers import Criterion, Jacobi, Status
+from tests.builders.matrices import random_sparse
 from tests.gpu_kernels.devices import to_numpy
 from tests.gpu_kernels.host_device import HostDevice
-from tests.helpers import random_sparse
 
 
 def arrays(dense: np.ndarray) -> CsrArrays:

@@ -2,10 +2,6 @@
 
 import pytest
 
-from tests.gpu_kernels.devices import device
-
-__all__ = ["device"]
-
 
 @pytest.fixture(autouse=True)
 def everything_is_built_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:

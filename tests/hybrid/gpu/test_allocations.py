@@ -14,12 +14,13 @@ from gpu_kernels import CodedVector, CudaDevice, IterationState, Mode, Step, cur
 from hybrid.gpu.sweeps import RECORDED, DeviceSteps
 from hybrid.operators.device_choices import device_choices
 from hybrid.operators.inject import inject
-from hybrid.operators.offers import Offer
+from hybrid.operators.layer_choices import LayerChoices
 from hybrid.run.options import CheckOptions
-from hybrid.solvers import BiCGStab, Criterion, Gain, Interval, Jacobi, Optimistic, Power
+from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power
+from hybrid.solvers.choice_problem import ChoiceProblem
 from hybrid.solvers.value_iteration import ValueIteration
+from tests.builders.matrices import from_dense
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
-from tests.helpers import from_dense
 from tests.hybrid.gpu.allocations import CountingModule, memory_at_looks
 
 Solve = Callable[[int], Any]
@@ -47,7 +48,7 @@ def solver(name: str, size: int) -> Solve:
     def solve(iterations: int) -> Any:
         criterion = Criterion(1e-15, max_iterations=iterations)
         if name == "gain":
-            return Gain(criterion).solve(matrix, diagonal, b, SLACK)
+            return AverageReward(criterion).solve(matrix, diagonal, b, SLACK)
         if name in ("optimistic", "interval"):
             method = Optimistic(criterion) if name == "optimistic" else Interval(criterion)
             return method.solve(matrix, diagonal, b, SLACK, 1e9)
@@ -65,15 +66,17 @@ def solver(name: str, size: int) -> Solve:
 def _choices(size: int) -> Solve:
     dense, diagonal = walk(size, 1e-6)
     dense /= diagonal[:, None]
-    offers = [
-        Offer(layer, None, from_dense(dense * (1.0 - 1e-6 * layer)), np.full(size, 1e-3), None)
+    layer_choices = [
+        LayerChoices(layer, None, from_dense(dense * (1.0 - 1e-6 * layer)), np.full(size, 1e-3), None)
         for layer in range(2)
     ]
-    system = device_choices(offers, size, True, None, SLACK, CheckOptions.of(backend="gpu"))
+    system = device_choices(
+        layer_choices, ChoiceProblem(size, True, None, SLACK), CheckOptions.of(backend="gpu")
+    )
     assert system is not None
 
     def solve(iterations: int) -> Any:
-        system.space.xp, system.space.looks = current_device().xp, 0
+        system.space.xp, system.space.synchronisations = current_device().xp, 0
         return ValueIteration(Criterion(1e-15, max_iterations=iterations)).solve(system)
 
     return solve

@@ -11,15 +11,14 @@ import pytest
 import gpu_kernels
 import hybrid
 from gpu_kernels import Device, use_device
-from hybrid.core.backend import choose_backend
+from hybrid.backends import choose_backend
 from hybrid.levels.curve import level_curve
 from hybrid.levels.probe import levels_to_time, probe_levels
 from hybrid.operators.inject import inject
 from hybrid.solvers import Criterion, Jacobi, Power, Status
+from tests.builders.matrices import banded, from_dense
 from tests.gpu_kernels.devices import DEVICES
 from tests.gpu_kernels.host_device import HostDevice
-from tests.helpers import from_dense
-from tests.hybrid.operators.test_hybrid_matrix import banded
 
 
 def chain(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -221,9 +220,10 @@ def test_levels_are_timed_where_that_pays(device: Device, monkeypatch: pytest.Mo
     fixed = inject(matrix, 3, "gpu")
     assert fixed.level == 3
     assert fixed._product is None
-    tight = min(c.row_type_bytes for c in operator.curve.levels if c.row_type_bytes is not None)
+    tight = inject(matrix, "min-memory", "gpu").nbytes
     budget = inject(matrix, "auto", "gpu", memory_budget=tight)
-    assert operator.curve[budget.level].row_type_bytes == tight
+    assert budget.nbytes == tight
+    assert "was measured" in budget.level_reason or "needs the least memory" in budget.level_reason
     monkeypatch.setattr("hybrid.gpu.build.check_memory", _refuse)
     assert "predicted" in inject(matrix, "auto", "gpu").level_reason
 
@@ -253,14 +253,14 @@ def test_short_products_are_timed_without_the_host(monkeypatch: pytest.MonkeyPat
     times = [5e-4 - 1e-4 * (k == levels[-2]) for k in levels]
     short = TimingDevice(2e-5, times)
     with use_device(short):
-        found = probe_levels(short, curve, frozenset(levels))
+        found = probe_levels(short, curve)
     assert found is not None
     assert found[0].level == levels[-2]
     assert len(short.recordings) == len(levels)
     assert "0.04 ms a product" in found[0].reason
     long = TimingDevice(2e-4, [])
     with use_device(long):
-        assert probe_levels(long, curve, frozenset(levels)) is not None
+        assert probe_levels(long, curve) is not None
     assert long.recordings == []
 
 
@@ -269,7 +269,7 @@ def _refuse(*_: object) -> None:
 
 
 def test_asked_for_without_a_device_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.core.backend.device_problem", lambda: "there is none")
+    monkeypatch.setattr("hybrid.backends.choose.device_problem", lambda: "there is none")
     with pytest.raises(ValueError, match="'gpu' cannot run here: there is none"):
         choose_backend("gpu")
     assert choose_backend("auto").name == "cpu"

@@ -11,18 +11,17 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from gpu_kernels import Device, use_device
-from gpu_kernels.device import Kernel, Macros
+from gpu_kernels._loader import Kernel, Macros
 from hybrid.explicit import CsrArrays, ExplicitOperator, FunctionOperator
 from hybrid.gpu.krylov import RECORDED
 from hybrid.operators.inject import inject
 from hybrid.solvers import BiCGStab, Criterion, Solution, Status
 from hybrid.solvers.host import workspace_of
+from tests.builders.linear_systems import Dense
+from tests.builders.matrices import banded, from_dense
 from tests.gpu_kernels.devices import to_numpy
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
-from tests.helpers import from_dense
 from tests.hybrid.gpu.allocations import CountingModule
-from tests.hybrid.operators.test_hybrid_matrix import banded
-from tests.hybrid.solvers.test_solvers import Dense
 
 PAIR = np.array([[0.0, 1.0], [1.0, 0.0]])
 ITERATION = ("find_alpha", "shorten_residual", "find_omega", "move_iterate", "turn_direction")

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import hybrid.gpu
 from gpu_kernels import Device, Host, copied_to
 from gpu_kernels.ragged import owners, pointers, ranges
 from hybrid.core.arrays import distinct, stable_order
 from hybrid.core.lists import concatenated_ranges
-from hybrid.gpu.cells import gather_units, share_cells
 from hybrid.gpu.cost import rank_levels
-from hybrid.gpu.layout import build_tile_matrix
 from hybrid.gpu.pair_layout import build_pairs
+from hybrid.gpu.tile_cells import gather_units, share_cells
+from hybrid.gpu.tile_layout import build_tile_matrix
+from hybrid.gpu.tile_table import build_tiles
+from hybrid.gpu.tuning import TileShape
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.groups import enumerate_groups
 from hybrid.injection.row_types import find_row_types
 from hybrid.injection.submatrices import class_submatrices
 from hybrid.levels.curve import level_curve
 from mtbdd.offset import distinct_rows
+from tests.builders.matrices import banded, from_dense, random_sparse
 from tests.gpu_kernels.devices import to_numpy
-from tests.helpers import from_dense, random_sparse
-from tests.hybrid.operators.test_hybrid_matrix import banded
 
 
 @pytest.mark.parametrize("scaled", [False, True])
@@ -95,6 +98,22 @@ def test_array_sweeps(device: Device, rng: np.random.Generator) -> None:
     assert len(distinct(xp, [empty])[0]) == len(stable_order(xp, [empty])) == 0
 
 
+@pytest.mark.parametrize("level", [0, 5, 14])
+def test_a_single_matrix_has_the_tiles_of_one_layer_without_marks(device: Device, level: int) -> None:
+    types = find_row_types(find_block_classes(from_dense(banded(100)), False))
+    entries = class_submatrices(device.xp, types.classes, level, np.int64)
+    assert entries is not None
+    shape = TileShape(2, 4, 640, 1 << 40)
+    layer = device.xp.zeros(len(types.levels[level].blocks), np.int64)
+    single = build_tiles(device.xp, types, level, entries, shape)
+    layered = build_tiles(device.xp, types, level, entries, shape, layer)
+    assert single is not None and layered is not None
+    assert single.cells.marks is None and layered.cells.marks is not None
+    # Units of layers are read ahead.
+    codes = layered.cells.codes[: -32 * shape.unit]
+    assert_same_arrays(single, replace(layered, cells=replace(layered.cells, codes=codes, marks=None)))
+
+
 def test_equal_cells_are_stored_once(device: Device, rng: np.random.Generator) -> None:
     xp = device.xp
     contents = [rng.integers(0, 255, (n, 128)).astype(np.uint8) for n in (2, 1, 0, 3)]
@@ -121,12 +140,21 @@ def test_equal_cells_with_other_marks_are_kept(device: Device) -> None:
 
 def test_colliding_hashes_share_nothing(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     xp = device.xp
-    monkeypatch.setattr("hybrid.gpu.cells.scramble", lambda xp, key: key * xp.uint64(0))
+    monkeypatch.setattr("hybrid.gpu.tile_cells.scramble", lambda xp, key: key * xp.uint64(0))
     codes = xp.arange(256).astype(np.uint8)
     first, units, kept = share_cells(xp, xp.asarray(np.array([0, 1, 2])), codes, 4)
     assert to_numpy(first).tolist() == [0, 1]
     assert to_numpy(units).tolist() == [1, 1]
     assert to_numpy(kept).tolist() == [0, 1]
+
+
+def test_the_design_page_has_the_drawing_of_the_package() -> None:
+    page = (Path(hybrid.gpu.__file__).parents[2] / "docs/design/tiles.md").read_text(encoding="utf-8")
+    drawing = page.split("```")[1].strip()
+    assert len(drawing.splitlines()) > 20
+    text = hybrid.gpu.__doc__
+    assert text is not None
+    assert drawing in "\n".join(line.removeprefix("    ") for line in text.splitlines())
 
 
 def test_levels_are_ranked_by_predicted_time() -> None:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from gpu_kernels import ChoiceTiles, Device
+from gpu_kernels import Device, TileMatrix
 from hybrid.levels import probe_choices as choice_build
 from hybrid.levels.probe_choices import build_choices
 from mtbdd.offset import OffsetMTBDD
-from tests.helpers import from_dense
+from tests.builders.matrices import from_dense
 
 
 @pytest.fixture
@@ -26,18 +26,18 @@ def matrices() -> dict[int, OffsetMTBDD]:
 class Times:
     """Stands for the timing of steps, and remembers what was timed."""
 
-    def __init__(self, seconds: Callable[[ChoiceTiles], float]) -> None:
+    def __init__(self, seconds: Callable[[TileMatrix], float]) -> None:
         self.seconds_of = seconds
-        self.timed: list[ChoiceTiles] = []
+        self.timed: list[TileMatrix] = []
 
-    def seconds(self, tiles: ChoiceTiles) -> float:
+    def seconds(self, tiles: TileMatrix) -> float:
         self.timed.append(tiles)
         return self.seconds_of(tiles)
 
 
 @pytest.fixture
-def timing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[ChoiceTiles], float]], Times]:
-    def install(seconds: Callable[[ChoiceTiles], float]) -> Times:
+def timing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[TileMatrix], float]], Times]:
+    def install(seconds: Callable[[TileMatrix], float]) -> Times:
         times = Times(seconds)
         monkeypatch.setattr(choice_build, "PROBE_ENTRIES", 0)
         monkeypatch.setattr(choice_build._Trial, "seconds", lambda _, tiles: times.seconds(tiles))
@@ -46,7 +46,7 @@ def timing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[ChoiceTiles],
     return install
 
 
-Timing = Callable[[Callable[[ChoiceTiles], float]], Times]
+Timing = Callable[[Callable[[TileMatrix], float]], Times]
 
 
 def test_the_fastest_level_and_shape_are_taken(
@@ -65,7 +65,7 @@ def test_the_fastest_level_and_shape_are_taken(
 def test_a_level_that_only_the_better_shape_favours_is_found(
     device: Device, matrices: dict[int, OffsetMTBDD], timing: Timing
 ) -> None:
-    def seconds(tiles: ChoiceTiles) -> float:
+    def seconds(tiles: TileMatrix) -> float:
         # Slots are those of the level, whatever the shape: with eight blocks few are better, with nine many.
         slots = 1e-3 * len(tiles.base)
         return {8: 2.0 + slots, 9: 1.0 - slots}.get(tiles.tuning.min_blocks, 5.0)

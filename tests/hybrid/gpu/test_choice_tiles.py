@@ -5,13 +5,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpu_kernels import ChoiceStep, ChoiceTiles, Device, Tuning, mark_entries, run_choices
+from gpu_kernels import (
+    ChoiceStep,
+    Device,
+    TileMatrix,
+    Tuning,
+    explicit_csr,
+    mark_entries,
+    product_step,
+    run_choices,
+    run_tiles,
+)
 from gpu_kernels.tiles import LANES
 from hybrid.gpu.choice_gains import code_gains
-from hybrid.gpu.choice_layout import ChoiceLayoutOptions, build_choice_tiles, row_types_of
+from hybrid.gpu.tile_layout import build_tile_matrix, row_types_of
+from hybrid.gpu.tuning import LayoutOptions
+from hybrid.levels.curve import level_curve
 from mtbdd.stacked_layers import stack_layers
+from tests.builders.matrices import from_dense
 from tests.gpu_kernels.devices import to_numpy
-from tests.helpers import from_dense
 
 SIZE, CROWDED, TERMS = 1024, 32, 220
 
@@ -34,16 +46,16 @@ def matrices(rng: np.random.Generator, row: int = 200) -> dict[int, np.ndarray]:
     return {0: first, 1: second}
 
 
-def laid_out(device: Device, dense: dict[int, np.ndarray], options: ChoiceLayoutOptions) -> ChoiceTiles:
+def laid_out(device: Device, dense: dict[int, np.ndarray], options: LayoutOptions) -> TileMatrix:
     stacked = stack_layers({layer: from_dense(m) for layer, m in dense.items()}, len(dense))
-    tiles = build_choice_tiles(device, stacked, row_types_of(stacked), stacked.first_level, options)
+    tiles = build_tile_matrix(device, row_types_of(stacked), stacked.first_level, options, stacked)
     assert tiles is not None
     return tiles
 
 
 def test_crowded_tiles_alone_are_split(device: Device, rng: np.random.Generator) -> None:
     dense = matrices(rng)
-    tiles = laid_out(device, dense, ChoiceLayoutOptions(TUNING, slices=16, most_terms=TERMS))
+    tiles = laid_out(device, dense, LayoutOptions(TUNING, slices=16, terms=TERMS))
     rows = to_numpy(tiles.items)[:, ROWS]
     # Rows 192 to 255 have the corner; the tile around it is halved until its terms fit.
     assert rows.sum() == SIZE
@@ -60,8 +72,8 @@ def test_crowded_tiles_alone_are_split(device: Device, rng: np.random.Generator)
 
 def test_tiles_that_stay_crowded_are_refused(device: Device, rng: np.random.Generator) -> None:
     stacked = stack_layers({layer: from_dense(m) for layer, m in matrices(rng).items()}, 2)
-    options = ChoiceLayoutOptions(TUNING, slices=16, most_terms=20)
-    assert build_choice_tiles(device, stacked, row_types_of(stacked), stacked.first_level, options) is None
+    options = LayoutOptions(TUNING, slices=16, terms=20)
+    assert build_tile_matrix(device, row_types_of(stacked), stacked.first_level, options, stacked) is None
 
 
 def test_tiles_with_many_entries_are_split_down_to_a_slice_for_every_warp(
@@ -71,7 +83,7 @@ def test_tiles_with_many_entries_are_split_down_to_a_slice_for_every_warp(
     for shift in range(1, 9):
         # Nine entries a row in the first half, one in the other.
         dense[: SIZE // 2] += 0.01 * np.eye(SIZE, k=shift)[: SIZE // 2]
-    tiles = laid_out(device, {0: dense}, ChoiceLayoutOptions(TUNING, slices=16, most_entries=1000))
+    tiles = laid_out(device, {0: dense}, LayoutOptions(TUNING, slices=16, entries=1000))
     items = to_numpy(tiles.items)
     items = items[np.argsort(items[:, 0])]
     assert items[:, ROWS].tolist() == [128, 128, 128, 128, 512]
@@ -82,26 +94,26 @@ def test_tiles_with_many_entries_are_split_down_to_a_slice_for_every_warp(
 
 
 def test_heavy_items_come_first(device: Device, rng: np.random.Generator) -> None:
-    tiles = laid_out(device, matrices(rng, 6 * LANES), ChoiceLayoutOptions(TUNING, slices=1))
+    tiles = laid_out(device, matrices(rng, 6 * LANES), LayoutOptions(TUNING, slices=1))
     items = to_numpy(tiles.items)
     assert items[0, TERM_COUNT] == items[:, TERM_COUNT].max() > 100
     begin = items[1:, 0]
     assert (np.diff(begin) > 0).all()
 
 
-@pytest.mark.parametrize(("most_terms", "look_ups"), [(TERMS, 1), (640, 4)])
+@pytest.mark.parametrize(("terms", "look_ups"), [(TERMS, 1), (640, 4)])
 def test_many_look_ups_go_side_by_side(
-    device: Device, rng: np.random.Generator, most_terms: int, look_ups: int
+    device: Device, rng: np.random.Generator, terms: int, look_ups: int
 ) -> None:
     dense = matrices(rng) if look_ups == 1 else {0: rng.random((64, 64)) * (rng.random((64, 64)) < 0.1)}
     tuning = TUNING if look_ups == 1 else Tuning(threads=32, min_blocks=1, members=1)
-    tiles = laid_out(device, dense, ChoiceLayoutOptions(tuning, most_terms=most_terms))
+    tiles = laid_out(device, dense, LayoutOptions(tuning, terms=terms))
     assert tiles.look_ups == look_ups
 
 
 def test_units_carry_marks(device: Device) -> None:
     layer = 0.5 * np.eye(64) + 0.25 * np.eye(64, k=1) + 0.125 * np.eye(64, k=5)
-    tiles = laid_out(device, {0: layer, 1: layer}, ChoiceLayoutOptions(TUNING, slices=2, unit=2))
+    tiles = laid_out(device, {0: layer, 1: layer}, LayoutOptions(TUNING, slices=2, unit=2))
     marks, cells = to_numpy(tiles.marks), to_numpy(tiles.cells)
     # Three entries a row take two units a layer; the second layer's terms come after those of the first.
     assert [cells[0, 1], cells[1, 1]] == [4, 4]
@@ -114,6 +126,23 @@ def test_units_carry_marks(device: Device) -> None:
     assert len(marks) * LANES * tiles.unit == len(tiles.codes)
     assert marks[-1] == 0
     assert (to_numpy(tiles.codes)[-LANES * tiles.unit :] == 255).all()
+
+
+def test_kernels_refuse_tiles_of_the_other_kind(device: Device, rng: np.random.Generator) -> None:
+    dense = matrices(rng)
+    layers = laid_out(device, dense, LayoutOptions(TUNING))
+    x, out = device.xp.asarray(rng.random(SIZE)), device.xp.full(SIZE, np.nan)
+    gains = code_gains(device, mark_entries(device, layers), {}, {}, 2, True)
+    with pytest.raises(ValueError, match="tiles of a single matrix, got those of 2 layers"):
+        run_tiles(device, layers, product_step(), x, out)
+    with pytest.raises(ValueError, match="tiles of a single matrix, got those of 2 layers"):
+        explicit_csr(device, layers)
+    single = build_tile_matrix(device, level_curve(from_dense(dense[0])).plain, 3)
+    assert single is not None
+    with pytest.raises(ValueError, match="tiles of layers, with marks, got those of a single matrix"):
+        run_choices(device, single, gains, ChoiceStep(True), x, out)
+    with pytest.raises(ValueError, match="tiles of layers, with marks, got those of a single matrix"):
+        mark_entries(device, single)
 
 
 def random_layer(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -136,15 +165,15 @@ def random_layer(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.nd
 @pytest.mark.parametrize(
     "options",
     [
-        ChoiceLayoutOptions(TUNING, slices=2, unit=4, most_terms=60),
-        ChoiceLayoutOptions(Tuning(128, 1, 4), unit=1, look_ups=4, wide=True),
-        ChoiceLayoutOptions(Tuning(64, 1, 1), slices=3, unit=2, turns=3, window_rows=16),
+        LayoutOptions(TUNING, slices=2, unit=4, terms=60),
+        LayoutOptions(Tuning(128, 1, 4), unit=1, look_ups=4, wide=True),
+        LayoutOptions(Tuning(64, 1, 1), slices=3, unit=2, turns=3, window_rows=16),
     ],
     ids=["rounds", "wide", "one-member"],
 )
 @pytest.mark.parametrize("maximise", [True, False])
 def test_random_layers_agree_with_dense_matrices(
-    device: Device, rng: np.random.Generator, options: ChoiceLayoutOptions, maximise: bool
+    device: Device, rng: np.random.Generator, options: LayoutOptions, maximise: bool
 ) -> None:
     worst, xp = -np.inf if maximise else np.inf, device.xp
     for size in (5, 33, 64, 130, 300):
@@ -152,7 +181,7 @@ def test_random_layers_agree_with_dense_matrices(
         stacked = stack_layers({k: from_dense(m) for k, (m, _) in enumerate(cases)}, len(cases))
         types = row_types_of(stacked)
         level = int(rng.integers(stacked.first_level, len(types)))
-        tiles = build_choice_tiles(device, stacked, types, level, options)
+        tiles = build_tile_matrix(device, types, level, options, stacked)
         if tiles is None:
             continue
         gains = {k: np.where(np.isinf(g), worst, g) for k, (_, g) in enumerate(cases)}

@@ -1,8 +1,6 @@
-"""Layers in one pass on the device against dense matrices: levels, widths, rounds, gains, all steps."""
+"""Fused layers on the device against dense matrices: levels, widths, rounds, gains, all steps."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ from gpu_kernels import (
     NO_CHOICE,
     ChoiceGains,
     ChoiceStep,
-    ChoiceTiles,
     Device,
     Host,
     IterationState,
@@ -23,77 +20,16 @@ from gpu_kernels import (
     run_choices,
 )
 from hybrid.gpu.choice_gains import code_gains
-from hybrid.gpu.choice_layout import ChoiceLayoutOptions, build_choice_tiles, row_types_of
+from hybrid.gpu.tile_layout import build_tile_matrix, row_types_of
+from hybrid.gpu.tuning import LayoutOptions
 from hybrid.levels.probe_choices import build_choices
-from mtbdd.offset import OffsetMTBDD
 from mtbdd.stacked_layers import stack_layers
+from tests.builders.choice_systems import SIZE, Layers, best_of, laid_out, random_layers
+from tests.builders.matrices import from_dense
 from tests.gpu_kernels.devices import to_numpy
-from tests.helpers import from_dense
-
-SIZE = 90
 
 ROUNDS = 7
 """Word of an item that holds its number of rounds."""
-
-
-@dataclass
-class Layers:
-    """Dense matrices by layer, gains, and what a step should give."""
-
-    dense: dict[int, np.ndarray]
-    gains: dict[int, np.ndarray]
-    factors: dict[int, np.ndarray]
-    layers: int
-    size: int = SIZE
-
-    def matrices(self) -> dict[int, OffsetMTBDD]:
-        return {layer: from_dense(m) for layer, m in self.dense.items()}
-
-    def worth(self, x: np.ndarray, maximise: bool, plain: bool = False) -> np.ndarray:
-        """What every layer's choice is worth, shape (layers, n); the worst infinity for none."""
-        worst = -np.inf if maximise else np.inf
-        found = np.full((self.layers, self.size), worst)
-        for layer, gain in self.gains.items():
-            signed = np.where(np.isinf(gain), worst, 0.0 if plain else gain)
-            product = self.dense[layer] @ x if layer in self.dense else np.zeros(self.size)
-            found[layer] = self.factors.get(layer, np.ones(self.size)) * product + signed
-        return found
-
-    def coded(self, device: Device, tiles: ChoiceTiles, maximise: bool) -> ChoiceGains:
-        worst = -np.inf if maximise else np.inf
-        gains = {layer: np.where(np.isinf(g), worst, g) for layer, g in self.gains.items()}
-        marks = mark_entries(device, tiles)
-        return code_gains(device, marks, gains, self.factors, self.layers, maximise)
-
-
-def random_layers(rng: np.random.Generator, factors: bool = False, size: int = SIZE) -> Layers:
-    """Layers 0, 2 and 3 of 5 with entries, 4 without; choices are missing, and some lead out for certain."""
-    dense, gains, scale = {}, {}, {}
-    for layer in (0, 2, 3):
-        band = np.zeros((size, size))
-        for shift in (-layer - 1, 0, 2 * layer + 1):
-            rows = np.arange(max(0, -shift), min(size, size - shift))
-            band[rows, rows + shift] = 0.25 * (1 + (rows // 16 + layer) % 3)
-        # Whole blocks without the choice, and single rows.
-        missing = (np.arange(size) // 8 + layer) % 4 == 0
-        missing |= rng.random(size) < 0.1
-        out = rng.random(size) < 0.1
-        band[missing | out] = 0.0
-        dense[layer] = band
-        gains[layer] = np.where(missing, np.inf, rng.choice([0.0, 0.0, 0.5], size))
-        if factors:
-            scale[layer] = rng.choice([1.0, 0.75], size)
-    gains[4] = np.where(rng.random(size) < 0.2, 0.125, np.inf)
-    return Layers(dense, gains, scale, 5, size)
-
-
-def laid_out(device: Device, case: Layers, level: int, options: ChoiceLayoutOptions) -> ChoiceTiles:
-    stacked = stack_layers(case.matrices(), case.layers)
-    stacked_tiles = build_choice_tiles(
-        device, stacked, row_types_of(stacked), stacked.first_level + level, options
-    )
-    assert stacked_tiles is not None
-    return stacked_tiles
 
 
 @pytest.mark.parametrize("maximise", [False, True])
@@ -101,7 +37,7 @@ def test_gains_coded_on_the_host_are_those_coded_on_the_device(
     device: Device, rng: np.random.Generator, maximise: bool
 ) -> None:
     case = random_layers(rng, factors=True)
-    tiles = laid_out(device, case, 3, ChoiceLayoutOptions(SMALL))
+    tiles = laid_out(device, case, 3, LayoutOptions(SMALL))
     worst = -np.inf if maximise else np.inf
     gains = {layer: np.where(np.isinf(g), worst, g) for layer, g in case.gains.items()}
     marks = to_numpy(mark_entries(device, tiles))
@@ -114,17 +50,13 @@ def test_gains_coded_on_the_host_are_those_coded_on_the_device(
     assert (made.bits, made.uniform) == (copied.bits, copied.uniform)
 
 
-def best_of(worth: np.ndarray, maximise: bool) -> np.ndarray:
-    return worth.max(axis=0) if maximise else worth.min(axis=0)
-
-
 SMALL = Tuning(threads=64, min_blocks=1, members=2)
 
 
 @pytest.mark.parametrize("level", [0, 3, 8, 14])
 def test_levels_agree_with_dense_matrices(device: Device, rng: np.random.Generator, level: int) -> None:
     case = random_layers(rng)
-    tiles = laid_out(device, case, level, ChoiceLayoutOptions(SMALL))
+    tiles = laid_out(device, case, level, LayoutOptions(SMALL))
     x = rng.random(SIZE)
     out = device.xp.full(SIZE, np.nan)
     run_choices(device, tiles, case.coded(device, tiles, True), ChoiceStep(True), device.xp.asarray(x), out)
@@ -134,22 +66,22 @@ def test_levels_agree_with_dense_matrices(device: Device, rng: np.random.Generat
 @pytest.mark.parametrize(
     "options",
     [
-        ChoiceLayoutOptions(Tuning(64, 1, 4), slices=1, wide=True),
-        ChoiceLayoutOptions(Tuning(128, 1, 1), window_rows=16),
-        ChoiceLayoutOptions(SMALL, unit=1),
-        ChoiceLayoutOptions(SMALL, slices=1, turns=4, look_ups=4),
+        LayoutOptions(Tuning(64, 1, 4), slices=1, wide=True),
+        LayoutOptions(Tuning(128, 1, 1), window_rows=16),
+        LayoutOptions(SMALL, unit=1),
+        LayoutOptions(SMALL, slices=1, turns=4, look_ups=4),
         # So few terms that a tile takes several rounds.
-        ChoiceLayoutOptions(SMALL, most_terms=24),
+        LayoutOptions(SMALL, terms=24),
     ],
     ids=["wide", "one-member", "single-entries", "many-groups", "rounds"],
 )
 @pytest.mark.parametrize("maximise", [True, False])
 def test_launch_shapes_agree_with_dense_matrices(
-    device: Device, rng: np.random.Generator, options: ChoiceLayoutOptions, maximise: bool
+    device: Device, rng: np.random.Generator, options: LayoutOptions, maximise: bool
 ) -> None:
     case = random_layers(rng, factors=True)
-    tiles = laid_out(device, case, 0 if options.most_terms == 24 else 6, options)
-    if options.most_terms == 24:
+    tiles = laid_out(device, case, 0 if options.terms == 24 else 6, options)
+    if options.terms == 24:
         assert to_numpy(tiles.items)[:, ROUNDS].max() > 1
     x = rng.random(SIZE)
     out = device.xp.full(SIZE, np.nan)
@@ -158,13 +90,13 @@ def test_launch_shapes_agree_with_dense_matrices(
     np.testing.assert_allclose(to_numpy(out), best_of(case.worth(x, maximise), maximise), rtol=1e-14)
 
 
-@pytest.mark.parametrize("most_terms", [24, 640])
+@pytest.mark.parametrize("terms", [24, 640])
 def test_all_parts_of_a_step_agree_with_dense_matrices(
-    device: Device, rng: np.random.Generator, most_terms: int
+    device: Device, rng: np.random.Generator, terms: int
 ) -> None:
-    case, xp, maximise = random_layers(rng), device.xp, most_terms == 24
-    tiles = laid_out(device, case, 0, ChoiceLayoutOptions(SMALL, most_terms=most_terms))
-    assert (to_numpy(tiles.items)[:, ROUNDS].max() > 1) == (most_terms == 24)
+    case, xp, maximise = random_layers(rng), device.xp, terms == 24
+    tiles = laid_out(device, case, 0, LayoutOptions(SMALL, terms=terms))
+    assert (to_numpy(tiles.items)[:, ROUNDS].max() > 1) == (terms == 24)
     gains = case.coded(device, tiles, maximise)
     x, shape = rng.random(SIZE), rng.random(SIZE)
     chosen, out, state = xp.zeros(SIZE, np.uint16), xp.full(SIZE, np.nan), IterationState.create(device)
@@ -197,7 +129,7 @@ def test_all_parts_of_a_step_agree_with_dense_matrices(
 
 def test_gains_take_few_rows_where_they_do_not_matter(device: Device, rng: np.random.Generator) -> None:
     case = random_layers(rng)
-    tiles = laid_out(device, case, 6, ChoiceLayoutOptions(SMALL))
+    tiles = laid_out(device, case, 6, LayoutOptions(SMALL))
     marks = to_numpy(mark_entries(device, tiles))
     for layer in range(case.layers):
         entries = (case.dense[layer] != 0).any(axis=1) if layer in case.dense else np.zeros(SIZE, bool)
@@ -247,8 +179,8 @@ def test_a_level_above_which_layers_are_not_chosen_is_refused(rng: np.random.Gen
 def test_a_tile_with_too_many_terms_is_refused(device: Device, rng: np.random.Generator) -> None:
     dense = rng.random((SIZE, SIZE))
     stacked = stack_layers({0: from_dense(dense)}, 1)
-    options = ChoiceLayoutOptions(SMALL)
-    assert build_choice_tiles(device, stacked, row_types_of(stacked), 0, options) is None
+    options = LayoutOptions(SMALL)
+    assert build_tile_matrix(device, row_types_of(stacked), 0, options, stacked) is None
 
 
 def test_finishing_apart_is_the_same(device: Device, rng: np.random.Generator) -> None:
@@ -266,7 +198,7 @@ def test_finishing_apart_is_the_same(device: Device, rng: np.random.Generator) -
 
 def test_operands_are_checked(device: Device, rng: np.random.Generator) -> None:
     case, xp = random_layers(rng), device.xp
-    tiles = laid_out(device, case, 6, ChoiceLayoutOptions(SMALL))
+    tiles = laid_out(device, case, 6, LayoutOptions(SMALL))
     gains, x = case.coded(device, tiles, True), xp.zeros(SIZE)
     with pytest.raises(ValueError, match="shares memory"):
         run_choices(device, tiles, gains, ChoiceStep(True), x, x)

@@ -9,8 +9,8 @@ from gpu_kernels import use_device
 from hybrid.gpu.cost import level_seconds
 from hybrid.gpu.device_properties import REFERENCE, Card, card_in_use, card_of
 from hybrid.levels.curve import level_curve
+from tests.builders.matrices import from_dense
 from tests.gpu_kernels.host_device import HostDevice
-from tests.helpers import from_dense
 
 
 def predicted(card: Card, rng: np.random.Generator) -> dict[int, float]:

@@ -11,12 +11,11 @@ import pytest
 
 import hybrid
 from gpu_kernels import use_device
-from hybrid.gpu.baseline import build_block_tasks
+from hybrid.gpu.task_layout import build_block_tasks
 from hybrid.operators.inject import inject
-from hybrid.solvers import BiCGStab, Criterion, Gain, Interval, Jacobi, Optimistic, Power
+from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power
+from tests.builders.matrices import banded, from_dense, random_sparse
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
-from tests.helpers import from_dense, random_sparse
-from tests.hybrid.operators.test_hybrid_matrix import banded
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++) to run the kernels with")
 
@@ -51,11 +50,11 @@ def test_layers_that_run_out_of_room_while_they_are_built_are_refused(
     model = hybrid.load(examples_folder / "coin.prism", constants={"K": 1})
     tried = []
 
-    def build(device: Any, stacked: Any, types: Any, k: int, options: Any) -> None:
+    def build(device: Any, types: Any, k: int, options: Any, stacked: Any) -> None:
         tried.append(k)
         raise MemoryError("out of room on the card")
 
-    monkeypatch.setattr("hybrid.levels.probe_choices.build_choice_tiles", build)
+    monkeypatch.setattr("hybrid.levels.probe_choices.build_tile_matrix", build)
     with use_device(HostDevice()), pytest.raises(MemoryError, match="out of room on the card"):
         hybrid.check(model, 'Pmin=? [ F "all_heads" ]', backend="gpu")
     # Other levels take less.
@@ -64,7 +63,7 @@ def test_layers_that_run_out_of_room_while_they_are_built_are_refused(
 
 @pytest.mark.parametrize(
     "method",
-    [m(Criterion(0.05)) for m in (Jacobi, Power, BiCGStab, Optimistic, Interval, Gain)],
+    [m(Criterion(0.05)) for m in (Jacobi, Power, BiCGStab, Optimistic, Interval, AverageReward)],
     ids=lambda method: method.name,
 )
 def test_methods_ask_for_their_vectors(method: Any) -> None:
@@ -72,7 +71,7 @@ def test_methods_ask_for_their_vectors(method: Any) -> None:
     np.fill_diagonal(dense, 0.0)
     diagonal, b = dense.sum(axis=1) * 1.1, np.ones(40)
     more = {Jacobi: (np.zeros(40),), Power: (np.zeros(40),), BiCGStab: (np.zeros(40),)}.get(type(method))
-    arguments = more or ((1e-12,) if isinstance(method, Gain) else (1e-12, 10.0))
+    arguments = more or ((1e-12,) if isinstance(method, AverageReward) else (1e-12, 10.0))
     with use_device(HostDevice()) as host:
         matrix = inject(from_dense(dense), backend="gpu")
         matrix.multiply(b)

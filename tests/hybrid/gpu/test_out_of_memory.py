@@ -12,15 +12,15 @@ import hybrid
 from gpu_kernels import Device, use_device
 from hybrid.__main__ import main
 from hybrid.checking.answer import Answer
-from hybrid.graphs import decompose, decompose_ends, model_graph
+from hybrid.graphs import decompose, mec_decomposition, model_graph
 from hybrid.graphs.on_device import DeviceGraph
 from mtbdd.model import SymbolicModel
+from tests.builders.chain_texts import GAMBLER, QUEUE
+from tests.builders.mdp_texts import SLOW_WAY
+from tests.builders.models import build
 from tests.gpu_kernels.devices import DEVICES
 from tests.gpu_kernels.failing import Failure, failing_device
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
-from tests.hybrid.checking.models import GAMBLER, QUEUE
-from tests.hybrid.mdp.models import SLOW_WAY
-from tests.model_checks import build
 
 Work = Callable[[], tuple[float, ...]]
 
@@ -51,12 +51,12 @@ def decomposing(text: str) -> Callable[[], Work]:
     def prepare() -> Work:
         model: SymbolicModel = build(text)
         graph = model_graph(model)
-        expected = decompose(graph).labels.tolist(), decompose_ends(graph).labels.tolist()
+        expected = decompose(graph).labels.tolist(), mec_decomposition(graph).labels.tolist()
 
         def work() -> tuple[float, ...]:
             there = DeviceGraph.of(graph)
             assert there.decompose()[0].labels.tolist() == expected[0]
-            assert there.decompose_ends()[0].labels.tolist() == expected[1]
+            assert there.mec_decomposition()[0].labels.tolist() == expected[1]
             return ()
 
         return work

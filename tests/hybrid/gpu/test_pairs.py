@@ -10,19 +10,18 @@ from gpu_kernels.steps import IterationState
 from hybrid.gpu.admission import reason_for_cpu
 from hybrid.gpu.build import build_product
 from hybrid.gpu.cost import predicted_level_seconds, rank_levels, uses_pairs
-from hybrid.gpu.layout import LayoutOptions
 from hybrid.gpu.pair_cost import count_pairs, has_long_rows, longest_row, pair_build_bytes
 from hybrid.gpu.pair_layout import PairOptions, build_pairs
 from hybrid.gpu.product import GpuProduct
+from hybrid.gpu.tuning import LayoutOptions
 from hybrid.injection.groups import enumerate_groups
 from hybrid.levels.curve import level_curve
 from hybrid.operators.inject import inject
 from hybrid.solvers import Criterion, Jacobi, Status
 from mtbdd.offset import OffsetMTBDD
+from tests.builders.matrices import banded, from_dense, random_codes, random_sparse
 from tests.gpu_kernels.devices import to_numpy
 from tests.gpu_kernels.host_device import HostDevice
-from tests.helpers import from_dense, random_codes, random_sparse
-from tests.hybrid.operators.test_hybrid_matrix import banded
 
 OPTIONS = (
     PairOptions(),

@@ -7,18 +7,17 @@ import pytest
 
 from gpu_kernels import Device, Mode, Tuning, coded_step, explicit_csr
 from gpu_kernels.steps import IterationState
-from hybrid.gpu.layout import LayoutOptions, build_tile_matrix
 from hybrid.gpu.product import GpuProduct
-from hybrid.gpu.tile_build import TileShape
+from hybrid.gpu.tile_layout import build_tile_matrix
+from hybrid.gpu.tuning import LayoutOptions
 from hybrid.levels.curve import level_curve
+from tests.builders.matrices import banded, from_dense, random_codes, random_sparse
 from tests.gpu_kernels.devices import to_numpy
-from tests.helpers import from_dense, random_codes, random_sparse
-from tests.hybrid.operators.test_hybrid_matrix import banded
 
-SMALL = LayoutOptions(TileShape(1, 20, unit=2), Tuning(32, 1, 1), window_rows=64)
+SMALL = LayoutOptions(Tuning(32, 1, 1), slices=1, unit=2, terms=20, window_rows=64)
 OPTIONS = (
     LayoutOptions(),
-    LayoutOptions(TileShape(2, 300), Tuning(64, 2, 2), wide=True),
+    LayoutOptions(Tuning(64, 2, 2), slices=2, unit=4, terms=300, wide=True),
     SMALL,
 )
 
@@ -81,17 +80,24 @@ def test_a_full_row_takes_several_rounds(device: Device) -> None:
     assert len(layout.term_ptr) - 1 > len(layout.items)
     check(device, dense, 0, SMALL)
     # Limits beyond what the fast memory holds are lowered.
-    check(device, dense, 0, LayoutOptions(TileShape(4, 65535), Tuning(128, 8, 4), wide=True))
-    # Without a limit asked for, one byte an entry where that is enough, two where it is not.
-    few, many = (build_tile_matrix(device, curve.plain, 0, o) for o in (OPTIONS[0], OPTIONS[1]))
-    assert few is not None and few.code_bits == 8
-    assert many is not None and many.code_bits == 16
+    check(device, dense, 0, LayoutOptions(Tuning(128, 8, 4), slices=4, unit=4, terms=65535, wide=True))
+
+
+@pytest.mark.parametrize(("size", "bits"), [(100, 8), (300, 16)])
+def test_entries_of_rounds_with_many_terms_take_two_bytes(device: Device, size: int, bits: int) -> None:
+    rng = np.random.default_rng(913)
+    dense = np.diag(rng.uniform(1, 2, size))
+    dense[40] = rng.uniform(1, 2, size)
+    layout = build_tile_matrix(device, level_curve(from_dense(dense)).plain, 0)
+    assert layout is not None
+    assert layout.code_bits == bits
+    check(device, dense, 0, LayoutOptions())
 
 
 def test_large_tables_serve_fewer_groups_at_once(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     curve = level_curve(from_dense(banded(512)))
     usual = build_tile_matrix(device, curve.scaled, 14)
-    monkeypatch.setattr("hybrid.gpu.layout._MOST_TABLE_BYTES", 0)
+    monkeypatch.setattr("hybrid.gpu.tile_layout._LARGE_TABLE", 0)
     small = build_tile_matrix(device, curve.scaled, 14)
     assert usual is not None and small is not None
     assert (usual.tuning.members, small.tuning.members) == (4, 2)
@@ -136,18 +142,6 @@ def test_relaxation_matches_numpy(device: Device, options: LayoutOptions, with_b
     space = product.workspace()
     (found,) = space.read(space.system(diagonal, b).residual(xp.asarray(x), scratch))
     assert found == pytest.approx(np.abs(residual).max(), rel=1e-12)
-
-
-@pytest.mark.parametrize("bad", [np.inf, np.nan])
-def test_infinite_elements_reach_only_their_own_rows(device: Device, bad: float) -> None:
-    dense = banded(64)
-    layout = build_tile_matrix(device, level_curve(from_dense(dense)).plain, 6)
-    assert layout is not None
-    x, out = np.ones(64), np.empty(64)
-    x[20] = bad
-    GpuProduct(device, layout).multiply(x, out)
-    expected = np.array([sum(v * x[j] for j, v in enumerate(row) if v != 0.0) for row in dense])
-    np.testing.assert_allclose(out, expected, rtol=1e-13)
 
 
 def test_results_do_not_depend_on_the_launch(device: Device) -> None:

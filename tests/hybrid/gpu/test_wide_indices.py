@@ -12,11 +12,11 @@ from gpu_kernels.formats.stream import STREAM_TILE
 from gpu_kernels.graph import attractor
 from hybrid.explicit import CsrArrays, RowPartition, StreamedOperator, explicit_matrix
 from hybrid.explicit import extract as extraction
-from hybrid.gpu.choice_layout import ChoiceLayoutOptions
+from hybrid.gpu.tuning import LayoutOptions
+from tests.builders.choice_systems import SIZE, best_of, laid_out, random_layers
+from tests.builders.matrices import from_dense, random_sparse
 from tests.gpu_kernels.devices import to_numpy
 from tests.gpu_kernels.graph_cases import RUNNING_EXAMPLE
-from tests.helpers import from_dense, random_sparse
-from tests.hybrid.gpu.test_choices import SIZE, best_of, laid_out, random_layers
 
 
 def launched(device: Device, name: str) -> bool:
@@ -29,7 +29,7 @@ def test_rows_without_entries_in_any_layer(device: Device, rng: np.random.Genera
     case = random_layers(rng)
     for matrix in case.dense.values():
         matrix[30:71] = 0.0
-    tiles = laid_out(device, case, 6, ChoiceLayoutOptions(Tuning(64, 1, 2), wide=True))
+    tiles = laid_out(device, case, 6, LayoutOptions(Tuning(64, 1, 2), wide=True))
     assert tiles.index_bits == 64
     assert tiles.gap_rows > 0
     x = rng.random(SIZE)

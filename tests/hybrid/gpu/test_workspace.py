@@ -11,12 +11,10 @@ from gpu_kernels import Device, use_device
 from hybrid.gpu.unfused import Unfused
 from hybrid.gpu.workspace import DeviceWorkspace
 from hybrid.operators.inject import inject
-from hybrid.solvers import BiCGStab, Criterion, Gain, Interval, Jacobi, Optimistic, Power, Status
-from hybrid.solvers.enclosure import UNIT
-from tests.gpu_kernels.devices import to_numpy
+from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power, Status
+from hybrid.solvers.bounded_solution import UNIT
+from tests.builders.matrices import banded, from_dense
 from tests.gpu_kernels.host_device import HostDevice
-from tests.helpers import from_dense
-from tests.hybrid.operators.test_hybrid_matrix import banded
 
 SLACK = 256 * UNIT
 SIZE = 40
@@ -47,32 +45,6 @@ class Plain:
         return DeviceWorkspace(self.device, run)
 
 
-@pytest.mark.parametrize(
-    ("method", "ceiling", "fused"), [(Optimistic, None, True), (Interval, 1e4, True), (Interval, None, False)]
-)
-def test_enclosures_enclose_and_look_rarely(
-    device: Device, method: Any, ceiling: float | None, fused: bool
-) -> None:
-    dense, diagonal, b = system(0.2)
-    exact = np.linalg.solve(np.diag(diagonal) - dense, b)
-    matrix = inject(from_dense(dense), backend="gpu") if fused else Plain(dense, device)
-    epsilon = 1e-9
-    found = method(Criterion(epsilon)).solve(matrix, diagonal, b, SLACK, ceiling)
-    assert found.status is Status.CONVERGED
-    assert np.all(found.lower <= exact * (1 + 1e-13))
-    assert np.all(exact * (1 - 1e-13) <= found.upper)
-    assert np.all(found.upper - found.lower <= epsilon * found.upper)
-    assert np.all(found.upper > found.lower)
-    residual = np.abs(dense @ found.values + b - diagonal * found.values).max()
-    assert found.residual == pytest.approx(residual, rel=1e-2, abs=1e-12)
-    assert looks_rarely(found)
-    expected = method(Criterion(epsilon)).solve(
-        inject(from_dense(dense), backend="cpu"), diagonal, b, SLACK, ceiling
-    )
-    np.testing.assert_allclose(found.values, expected.values, rtol=2e-9)
-    assert expected.synchronisations == 0
-
-
 @pytest.mark.parametrize("method", [Optimistic, Interval])
 def test_enclosures_that_are_not_reached_say_so(device: Device, method: Any) -> None:
     dense, diagonal, b = system(1e-3)
@@ -91,7 +63,7 @@ def test_the_gain_is_the_cpus(device: Device) -> None:
     dense = np.random.default_rng(44).random((12, 12))
     np.fill_diagonal(dense, 0.0)
     diagonal, rewards = dense.sum(axis=1), np.linspace(-1.0, 2.0, 12)
-    method = Gain(Criterion(1e-8))
+    method = AverageReward(Criterion(1e-8))
     found = method.solve(inject(from_dense(dense), backend="gpu"), diagonal, rewards, SLACK)
     expected = method.solve(inject(from_dense(dense), backend="cpu"), diagonal, rewards, SLACK)
     assert found.status is expected.status is Status.CONVERGED
@@ -150,43 +122,3 @@ def test_nothing_is_copied_while_iterating(monkeypatch: pytest.MonkeyPatch) -> N
         # One of the looks is a recording for each of the two sequences of steps.
         assert len(copies) == found.synchronisations - 2 + 3
         assert host.launches.count("compare_rows") == found.synchronisations - 2
-
-
-def test_sums_of_iterates_and_recorded_sweeps(device: Device) -> None:
-    dense, diagonal, b = system(0.3)
-    space = inject(from_dense(dense), backend="gpu").workspace()
-    steps = space.system(diagonal, b).relaxation()
-    xp = device.xp
-    pair, total = (xp.zeros(SIZE), xp.zeros(SIZE)), xp.zeros(SIZE)
-    x, expected, done = np.zeros(SIZE), np.zeros(SIZE), 0
-    for count in (10, 20, 3, 1, 25, 10):
-        steps.sweep(pair, done, count, total)
-        for _ in range(count):
-            expected += x
-            x = (dense @ x + b) / diagonal
-        done += count
-        np.testing.assert_allclose(to_numpy(pair[done % 2]), x, rtol=1e-12)
-        np.testing.assert_allclose(to_numpy(total), expected, rtol=1e-12)
-    made, absolute, _ = space.read(steps.course)
-    assert made == done
-    assert absolute == pytest.approx(0.0, abs=1e-4)
-
-
-@pytest.mark.parametrize("method", [Optimistic, Interval])
-def test_rounding_is_directed_on_the_device(device: Device, method: Any) -> None:
-    # Iterates stand still short of such a precision; what is left between the bounds is the slack.
-    matrix = inject(from_dense(np.array([[0.0, 0.5], [0.5, 0.0]])), backend="gpu")
-    found = method(Criterion(1e-16)).solve(matrix, np.ones(2), np.full(2, 0.1), SLACK, None)
-    assert found.status is Status.CONVERGED
-    assert np.all(found.lower < 0.2)
-    assert np.all(found.upper > 0.2)
-
-
-def test_a_number_stands_for_a_vector(device: Device) -> None:
-    space = DeviceWorkspace(device, lambda *_: None)
-    constant = np.broadcast_to(np.float64(0.25), (5,))
-    found = space.vector(constant)
-    found += 1.0  # a vector of its own
-    assert to_numpy(found).tolist() == [1.25] * 5
-    assert constant[0] == 0.25
-    assert to_numpy(space.vector(np.arange(3.0))).tolist() == [0.0, 1.0, 2.0]

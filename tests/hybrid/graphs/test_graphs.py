@@ -12,39 +12,30 @@ from hybrid.graphs import (
     choice_actions,
     decompose,
     decompose_bottom,
-    decompose_ends,
     graph_bytes,
+    mec_decomposition,
     model_graph,
     to_networkx,
 )
 from mtbdd.build import build_model
 from mtbdd.graph.components import model_components, model_end_components
 from mtbdd.language import parse_model, resolve
-from tests import graph_oracles as oracles
-from tests.graph_oracles import Mdp
-from tests.mdp_oracles import explore_mdp
-from tests.model_checks import build, build_both, members
+from tests.builders.mdp_texts import GRAPHS
+from tests.builders.models import build, build_both, members
+from tests.oracles import graphs as oracles
+from tests.oracles.graphs import Mdp
+from tests.oracles.mdps import explore_mdp
 
 SETTINGS = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 
-TEXTS = {
-    "combined": """mdp module m x : [0..2];
-        [a] x<2 -> (x'=x+1); [a] x=1 -> 0.5:(x'=0) + 0.5:true; [] x=2 -> (x'=0); [b] x=0 -> true; endmodule
-        module n y : [0..1];
-        [a] y=0 -> (y'=1); [a] true -> 0.25:(y'=0) + 0.75:(y'=1); [b] y=1 -> (y'=0); endmodule""",
-    "dice": """mdp module m x : [0..9]; [roll] x<8 -> 1/3:(x'=x+1) + 2/3:(x'=x+2); [] x>0 & x<5 -> (x'=x-1);
-        [] x<3 -> 0.5:(x'=9) + 0.5:true; endmodule""",
-    "ends": """mdp module m x : [0..3]; y : [0..3]; [] x<3 -> (x'=x+1); [] x>0 & y<2 -> (x'=x-1);
-        [go] y<3 -> 0.5:(y'=y+1) + 0.5:(x'=0); [stay] y=3 -> true; endmodule""",
-}
 
 CHAIN = """ctmc module m x : [0..3]; y : [0..3]; [] x<3 -> 1:(x'=x+1); [a] x>0 -> 2:(x'=x-1); endmodule
     module n z : [0..3]; [a] z<3 -> 2:(z'=z+1); [] z>0 & z<3 -> 1:(z'=z-1); endmodule"""
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", GRAPHS)
 def test_graph_of_an_mdp_equals_the_explicit_one(name: str) -> None:
-    source = resolve(parse_model(TEXTS[name]), {})
+    source = resolve(parse_model(GRAPHS[name]), {})
     model, mdp = build_model(source), explore_mdp(source)
     graph = model_graph(model, probabilities=True)
     assert (graph.n_states, graph.n_choices, graph.n_transitions) == (
@@ -95,7 +86,7 @@ def test_graph_of_a_chain_has_one_choice_a_state() -> None:
 
 
 def test_graph_without_room_is_refused_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = build(TEXTS["dice"])
+    model = build(GRAPHS["dice"])
     required = graph_bytes(model)
     assert required > model_graph(model).nbytes
     assert graph_bytes(model, probabilities=True) > required
@@ -105,7 +96,7 @@ def test_graph_without_room_is_refused_before_it_is_made(monkeypatch: pytest.Mon
 
 
 def test_networkx_graph_of_an_mdp_has_choices_actions_and_probabilities() -> None:
-    model = build(TEXTS["ends"])
+    model = build(GRAPHS["ends"])
     exported = to_networkx(model)
     assert isinstance(exported, networkx.MultiDiGraph)
     assert exported.number_of_nodes() == model.n_states
@@ -146,7 +137,7 @@ def check(mdp: Mdp) -> None:
     bottom = {c for c in strong if all(to <= c for s in c for to in mdp[s])}
     assert decompose_bottom(graph).labels.tolist() == oracles.labels_of(bottom, n)
     ends = oracles.end_components_by_networkx(mdp)
-    result = decompose_ends(graph)
+    result = mec_decomposition(graph)
     assert result.labels.tolist() == oracles.labels_of({states for states, _ in ends}, n)
     kept = {c for _, choices in ends for c in choices}
     first = np.cumsum([0, *(len(own) for own in mdp)])
@@ -169,7 +160,7 @@ def test_decompositions_of_random_mdps_equal_networkx(mdp: Mdp) -> None:
 @given(mdp=oracles.cyclic_mdps())
 def test_decompositions_of_rings_equal_networkx(mdp: Mdp) -> None:
     check(mdp)
-    event(f"end components: {decompose_ends(oracles.model_graph_of(mdp)).count}")
+    event(f"end components: {mec_decomposition(oracles.model_graph_of(mdp)).count}")
 
 
 def test_decompositions_of_long_paths_and_rings_do_not_recurse() -> None:
@@ -178,10 +169,10 @@ def test_decompositions_of_long_paths_and_rings_do_not_recurse() -> None:
     index = np.arange(n + 1, dtype=np.int32)
     graph = ModelGraph(path, index, index, np.zeros(n, np.uint8))
     assert decompose(graph).n_trivial == n
-    assert decompose_ends(graph).labels.tolist() == [-1] * (n - 1) + [n - 1]
+    assert mec_decomposition(graph).labels.tolist() == [-1] * (n - 1) + [n - 1]
     ring = ModelGraph((np.arange(1, n + 1) % n).astype(np.int32), index, index, graph.choice_layers)
     assert decompose(ring).sizes.tolist() == [n]
-    assert decompose_ends(ring).choice_kept.all()
+    assert mec_decomposition(ring).choice_kept.all()
 
 
 def test_unknown_variant_is_refused() -> None:
@@ -189,14 +180,14 @@ def test_unknown_variant_is_refused() -> None:
         decompose(oracles.model_graph_of([[]]), "fbt")
 
 
-@pytest.mark.parametrize("text", [*TEXTS.values(), CHAIN])
+@pytest.mark.parametrize("text", [*GRAPHS.values(), CHAIN])
 def test_explicit_and_symbolic_components_of_models_are_the_same(text: str) -> None:
     model = build(text)
     graph = model_graph(model)
     found, symbolic = decompose(graph), model_components(model)
     assert sorted(found.sizes[found.sizes > 1].tolist()) == sorted(symbolic.sizes)
     assert found.n_trivial == symbolic.n_trivial
-    ends, sets = decompose_ends(graph), model_end_components(model)
+    ends, sets = mec_decomposition(graph), model_end_components(model)
     state_of = np.repeat(np.arange(graph.n_states), np.diff(graph.choice_ptr))
     assert members(model, sets.states) == set(np.flatnonzero(ends.labels >= 0).tolist())
     for component in sets.components:

@@ -8,30 +8,30 @@ import pytest
 
 from gpu_kernels import Device
 from gpu_kernels.graph import MecOptions, SccOptions
-from hybrid.graphs import decompose, decompose_ends, model_graph
+from hybrid.graphs import decompose, mec_decomposition, model_graph
 from hybrid.graphs.on_device import DeviceGraph, parse_variant
-from tests.hybrid.graphs.test_graphs import TEXTS
-from tests.model_checks import build
+from tests.builders.mdp_texts import GRAPHS
+from tests.builders.models import build
 
 
 @pytest.mark.parametrize("variant", ["auto", "fbt,segment-interval=0", "max-id", "multistep"])
 def test_device_and_host_agree(device: Device, variant: str) -> None:
     options = parse_variant(variant)
-    for text in TEXTS.values():
+    for text in GRAPHS.values():
         graph = model_graph(build(text))
         there = DeviceGraph.of(graph)
         assert there.seconds > 0
         found, seconds = there.decompose(options.scc)
         assert seconds > 0
         assert found.labels.tolist() == decompose(graph).labels.tolist()
-        ends, _ = there.decompose_ends(options)
-        expected = decompose_ends(graph)
+        ends, _ = there.mec_decomposition(options)
+        expected = mec_decomposition(graph)
         assert ends.labels.tolist() == expected.labels.tolist()
         assert ends.choice_kept.tolist() == expected.choice_kept.tolist()
 
 
 def test_device_without_room_is_refused(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = model_graph(build(TEXTS["dice"]))
+    graph = model_graph(build(GRAPHS["dice"]))
     monkeypatch.setattr(type(device), "free_bytes", lambda self: 100)
     with pytest.raises(MemoryError, match="needs [0-9]+ bytes .* 100 are available; use the backend cpu"):
         DeviceGraph.of(graph)
@@ -66,4 +66,4 @@ def test_without_a_device_the_refusal_names_the_alternatives(monkeypatch: pytest
     reason: Any = "there is no card"
     monkeypatch.setattr("hybrid.graphs.on_device.device_problem", lambda: reason)
     with pytest.raises(ValueError, match="there is no card; or use 'cpu' or 'symbolic'"):
-        DeviceGraph.of(model_graph(build(TEXTS["dice"])))
+        DeviceGraph.of(model_graph(build(GRAPHS["dice"])))

@@ -11,7 +11,7 @@ from hybrid.injection.injected import InjectedMatrix, inject_level
 from hybrid.injection.tasks import cut_tasks
 from hybrid.reference import multiply_by_paths, multiply_by_tasks, multiply_transposed_by_paths
 from mtbdd.offset import OffsetMTBDD
-from tests.helpers import from_dense, random_codes, random_sparse
+from tests.builders.matrices import from_dense, random_codes, random_sparse
 
 
 def random_matrix(seed: int, n_bits: int, n_rows: int, n_columns: int) -> tuple[np.ndarray, OffsetMTBDD]:
@@ -59,7 +59,7 @@ def test_tasks_write_their_own_rows_and_cover_the_matrix(task_rows: int) -> None
         found = np.zeros_like(dense)
         for task in tasks:
             for row, column, number, begin, end in task.instances.tolist():
-                part = tasks.injected.submatrix(number)
+                part = tasks.blocks[number]
                 rows = row + part.row[begin:end]
                 assert begin < end
                 assert rows.min() >= task.first_row

@@ -16,7 +16,7 @@ from hybrid.injection.injected import enumerate_paths
 from hybrid.injection.row_types import find_row_types
 from hybrid.injection.submatrices import class_submatrices, expand_nodes
 from mtbdd.offset import OffsetMTBDD
-from tests.helpers import from_dense, random_codes, random_sparse
+from tests.builders.matrices import from_dense, random_codes, random_sparse
 
 
 def random_matrix(seed: int, size: int) -> OffsetMTBDD:

@@ -13,7 +13,7 @@ from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.row_types import find_row_types
 from hybrid.injection.slices import WIDTH
 from mtbdd.offset import OffsetMTBDD
-from tests.helpers import from_dense, random_codes, random_sparse
+from tests.builders.matrices import from_dense, random_codes, random_sparse
 
 
 def expand(layout: CpuLayout, shape: tuple[int, int]) -> np.ndarray:
@@ -122,7 +122,7 @@ def test_groups_of_one_type_are_multiplied_together() -> None:
 def test_large_row_types_are_cut_into_pieces() -> None:
     size = 3 * 8 * 1024 + 5
     values = np.ones(size)
-    from tests.helpers import from_coo
+    from tests.builders.matrices import from_coo
 
     index, codes = np.arange(size), np.arange(size)
     matrix = from_coo(index, (index * 3) % size, values, codes, codes, 15)

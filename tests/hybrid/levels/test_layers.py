@@ -10,10 +10,12 @@ from hypothesis import given, settings
 
 import hybrid
 from gpu_kernels import Device
+from hybrid.backends import CpuBackend, GpuBackend, ReferenceBackend
 from hybrid.explorer.measure import measure_levels
-from hybrid.explorer.model_offers import model_offers
-from hybrid.explorer.report import report_levels
-from hybrid.gpu.choice_layout import ChoiceLayoutOptions, build_choice_tiles
+from hybrid.explorer.model_choices import model_choices
+from hybrid.explorer.report import LevelReport, report_levels
+from hybrid.explorer.weigh import weigh_levels
+from hybrid.gpu.tile_layout import build_tile_matrix
 from hybrid.injection.groups import enumerate_groups
 from hybrid.injection.injected import InjectedMatrix, inject_level
 from hybrid.injection.row_types import RowTypes
@@ -21,25 +23,22 @@ from hybrid.injection.submatrices import class_submatrices, expand_nodes
 from hybrid.injection.tasks import TaskList, cut_tasks
 from hybrid.levels.curve import level_curve
 from hybrid.levels.layers import LayerCurve, layer_curve, layer_levels
-from hybrid.levels.policy import choose_level, predicted_seconds
+from hybrid.levels.policy import choose_level
 from hybrid.levels.stacked_curve import StackedCurve, stacked_curve
 from hybrid.levels.table import CandidateLevel
 from hybrid.operators.device_choices import device_choices
 from hybrid.operators.hybrid_choices import hybrid_choices
+from hybrid.operators.layer_choices import LayerChoices
 from hybrid.run.options import CheckOptions
+from hybrid.solvers.choice_problem import ChoiceProblem
 from mtbdd.level import Level
 from mtbdd.model import SymbolicModel
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.stacked_layers import stack_layers
-from tests.gpu_kernels.devices import device
-from tests.helpers import from_dense, random_codes, random_sparse, to_dense
-from tests.hybrid.levels.test_curve import all_ones
-from tests.hybrid.mdp.models import COINS, ROOMS, SLOW_WAY, WAITING_ROOM
-from tests.hybrid.mdp.random_mdps import mdps
-from tests.hybrid.mdp.test_choice_operators import GRID
-from tests.model_checks import build
-
-__all__ = ["device"]
+from tests.builders.matrices import all_ones, from_dense, random_codes, random_sparse, to_dense
+from tests.builders.mdp_texts import COINS, GRID, ROOMS, SLOW_WAY, WAITING_ROOM
+from tests.builders.models import build
+from tests.builders.random_mdps import mdps
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SMALL = {"waiting": WAITING_ROOM, "slow": SLOW_WAY, "rooms": ROOMS, "coins": COINS}
@@ -53,7 +52,7 @@ def load(name: str) -> SymbolicModel:
 
 
 def matrices_of(model: SymbolicModel, backend: str) -> list[OffsetMTBDD]:
-    return [o.matrix for o in model_offers(model, backend) if o.matrix is not None]
+    return [o.matrix for o in model_choices(model, backend) if o.matrix is not None]
 
 
 def row_type_bytes(types: RowTypes, k: int) -> tuple[int, int, int]:
@@ -113,7 +112,7 @@ def test_layers_one_by_one_agree_with_what_is_built(name: str) -> None:
             forms.append(min(kinds, key=lambda f: f[2]))
         assert_counts(candidate, [(i, cut_tasks(i)) for i in injected], forms)
         times = [own[k].seconds_predicted for own in curve.curves]
-        assert predicted_seconds(curve, candidate, "cpu") == pytest.approx(sum(t for t in times if t))
+        assert curve.seconds(candidate.level, "cpu") == pytest.approx(sum(t for t in times if t))
 
 
 @pytest.mark.parametrize("name", [*SMALL, *FILES, "grid"])
@@ -146,7 +145,7 @@ def test_tiles_on_a_device_have_the_groups_counted(device: Device, level: int) -
     curve = layer_levels(matrices_of(load("grid"), "gpu"), "gpu")
     assert isinstance(curve, StackedCurve)
     k = curve.stacked.first_level + level
-    tiles = build_choice_tiles(device, curve.stacked, curve.types, k, ChoiceLayoutOptions())
+    tiles = build_tile_matrix(device, curve.types, k, stacked=curve.stacked)
     assert tiles is not None
     assert len(tiles.group_row) == curve[level].groups
 
@@ -163,41 +162,47 @@ def test_random_processes(text: str) -> None:
             assert candidate.nodes == sum(i.n_submatrices for i in injected)
             assert candidate.paths == sum(len(i) for i in injected)
             assert candidate.submatrix_nonzeros == sum(len(i.blocks.value) for i in injected)
-        report = report_levels(model_offers(model, backend), backend=backend)
+        report = report_levels(model_choices(model, backend), backend=backend)
         assert report.base_memory_bytes == 24 * model.n_states
-        sizes = [c.bytes_worst_case for c in curve.levels]
-        assert report.min_memory == int(np.argmin(sizes))
+        usable = [c.level for c in curve.levels if curve.seconds(c.level, backend) is not None]
+        sizes = {k: curve.bytes_predicted(k, backend) for k in usable}
+        assert sizes[report.min_memory] == min(sizes.values())
 
 
 # ------------------------------------------------------------------ the level that is used
+
+
+def weighed_report(layer_choices: list[LayerChoices], backend: str) -> LevelReport:
+    engine = {"cpu": CpuBackend, "gpu": GpuBackend, "reference": ReferenceBackend}[backend]()
+    return report_levels(layer_choices, backend=backend, held=weigh_levels(layer_choices, engine))
 
 
 @pytest.mark.parametrize("name", [*FILES, "grid", "rooms"])
 @pytest.mark.parametrize("backend", ["cpu", "reference"])
 def test_operators_use_the_level_that_is_marked(name: str, backend: str) -> None:
     model = load(name)
-    offers, size = model_offers(model, backend), model.n_states
-    report = report_levels(offers, backend=backend)
+    layer_choices, size = model_choices(model, backend), model.n_states
+    report = weighed_report(layer_choices, backend)
     wanted = {"min-memory": report.min_memory, "min-time": report.min_time, "auto": report.min_time, 3: 3}
     for policy, level in wanted.items():
         options = CheckOptions.of(backend=backend, level=policy)
-        operator = hybrid_choices(offers, size, True, None, 0.0, options)
+        operator = hybrid_choices(layer_choices, ChoiceProblem(size, True, None, 0.0), options)
         assert operator.level == level
         assert {e.matrix.level for e in operator._layers if e.matrix is not None} == {level}
         if backend == "reference":
-            built = [inject_level(o.matrix, level) for o in offers if o.matrix is not None]
+            built = [inject_level(o.matrix, level) for o in layer_choices if o.matrix is not None]
             assert report.curve[level].nodes == sum(i.n_submatrices for i in built)
 
 
 @pytest.mark.parametrize("name", ["coin", "jobs", "rooms"])
 def test_a_device_uses_the_level_that_is_marked(device: Device, name: str) -> None:
     model = load(name)
-    offers, size = model_offers(model, "gpu"), model.n_states
-    report = report_levels(offers, backend="gpu")
+    layer_choices, size = model_choices(model, "gpu"), model.n_states
+    report = weighed_report(layer_choices, "gpu")
     wanted = {"min-memory": report.min_memory, "min-time": report.min_time, "auto": report.min_time, 3: 3}
     for policy, level in wanted.items():
         options = CheckOptions.of(backend="gpu", level=policy)
-        operator = device_choices(offers, size, True, None, 0.0, options)
+        operator = device_choices(layer_choices, ChoiceProblem(size, True, None, 0.0), options)
         assert operator is not None
         assert operator.level == level
 
@@ -205,7 +210,7 @@ def test_a_device_uses_the_level_that_is_marked(device: Device, name: str) -> No
 @pytest.mark.parametrize("policy", ["auto", "min-memory", "min-time", 4])
 def test_a_check_on_all_states_uses_the_level_that_is_marked(policy: str | int) -> None:
     model = load("grid")
-    report = report_levels(model_offers(model))
+    report = weighed_report(model_choices(model), "cpu")
     marked = {"min-memory": report.min_memory, 4: 4}.get(policy, report.min_time)
     answer = hybrid.check(model, 'R{"few"}max=? [ C<=3 ]', backend="cpu", level=policy, throw=False)
     assert answer.error is None
@@ -217,7 +222,7 @@ def test_a_check_on_all_states_uses_the_level_that_is_marked(policy: str | int) 
 @pytest.mark.parametrize("policy", ["min-memory", "min-time", 4])
 def test_a_check_on_a_device_uses_the_level_that_is_marked(device: Device, policy: str | int) -> None:
     model = load("rooms")
-    report = report_levels(model_offers(model, "gpu"), backend="gpu")
+    report = weighed_report(model_choices(model, "gpu"), "gpu")
     marked = {"min-memory": report.min_memory, 4: 4}.get(policy, report.min_time)
     answer = hybrid.check(model, 'R{"door"}max=? [ C<=5 ]', backend="gpu", level=policy, throw=False)
     assert answer.error is None
@@ -276,7 +281,7 @@ def test_levels_that_nobody_can_store_are_refused() -> None:
     apart, together = layer_curve([dense, dense]), layer_levels([dense], "gpu")
     assert apart.nonzeros == 2 * 4**30
     assert apart[30].row_type_bytes is None
-    assert predicted_seconds(apart, apart[30], "cpu") is None
+    assert apart.seconds(30, "cpu") is None
     for curve, backend in ((apart, "cpu"), (together, "gpu")):
         with pytest.raises(ValueError, match=f"too many row types for the {backend} backend"):
             choose_level(curve, 30, backend)
@@ -284,7 +289,7 @@ def test_levels_that_nobody_can_store_are_refused() -> None:
         choose_level(together, "min-time", "cpu")
 
 
-def test_more_layers_than_one_pass_takes_are_held_one_by_one() -> None:
+def test_more_layers_than_a_fused_step_takes_are_held_one_by_one() -> None:
     few, many = ([from_dense(np.eye(2))] * count for count in (64, 65))
     assert isinstance(layer_levels(few, "gpu"), StackedCurve)
     curve = layer_levels(many, "gpu")
@@ -322,7 +327,7 @@ def test_matrices_that_do_not_belong_together_are_refused() -> None:
 def test_chains_have_no_offers() -> None:
     chain = build("dtmc module m s:[0..1]; [] true -> (s'=1-s); endmodule")
     with pytest.raises(ValueError, match="model.transitions"):
-        model_offers(chain)
+        model_choices(chain)
 
 
 # ------------------------------------------------------------------ measuring
@@ -330,21 +335,21 @@ def test_chains_have_no_offers() -> None:
 
 def test_steps_are_measured_at_every_usable_level(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybrid.explorer.measure._MEASURED_SECONDS", 0.0)
-    offers = model_offers(load("rooms"))
+    layer_choices = model_choices(load("rooms"))
     lines: list[str] = []
-    seconds = measure_levels(offers, "cpu", lines.append)
+    seconds = measure_levels(layer_choices, "cpu", lines.append)
     assert sorted(seconds) == list(range(7))
     assert all(s > 0 for s in seconds.values())
     assert lines == [f"measuring level {k}" for k in range(7)]
-    report = report_levels(offers, seconds=seconds)
+    report = report_levels(layer_choices, seconds=seconds)
     assert report.min_time == min(seconds, key=lambda k: (seconds[k], k))
     monkeypatch.setattr("hybrid.explorer.measure.free_memory_bytes", lambda: 10)
     with pytest.raises(MemoryError, match="10 are free"):
-        measure_levels(offers, "cpu")
+        measure_levels(layer_choices, "cpu")
 
 
 def test_steps_are_measured_on_a_device(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybrid.explorer.measure._MEASURED_SECONDS", 0.0)
     model = build("mdp module m x:[0..1]; [] true -> (x'=1-x); [a] x=0 -> true; endmodule")
-    seconds = measure_levels(model_offers(model, "gpu"), "gpu")
+    seconds = measure_levels(model_choices(model, "gpu"), "gpu")
     assert sorted(seconds) == list(range(3))

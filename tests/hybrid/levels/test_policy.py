@@ -9,6 +9,7 @@ import pytest
 from hybrid.levels.layers import LayerCurve
 from hybrid.levels.policy import choose_level
 from hybrid.levels.table import CandidateLevel, LevelTable
+from hybrid.levels.weighing import Weight
 
 LEVEL = CandidateLevel(0, 1, 1, 10, 1, 100, 100, 1, 1, 50, 1.0, False)
 
@@ -17,8 +18,11 @@ LEVEL = CandidateLevel(0, 1, 1, 10, 1, 100, 100, 1, 1, 50, 1.0, False)
 class Table(LevelTable):
     """Levels with the times that they say."""
 
-    def compiled_seconds(self, level: int, backend: str) -> float | None:
+    def seconds(self, level: int, backend: str) -> float | None:
         return self.levels[level].seconds_predicted
+
+    def weights(self, backend: str) -> list[Weight]:
+        return []
 
 
 def table(*levels: tuple[float | None, int]) -> Table:
@@ -49,5 +53,5 @@ def test_a_level_of_exactly_the_budget_may_be_used() -> None:
 def test_layers_use_a_level_only_if_all_of_them_can(backend: str) -> None:
     one, other = table((1.0, 70), (1.0, 60)), table((None, 70), (1.0, 60))
     curve = LayerCurve(one.levels, (10, 10), 20, (one, other))  # type: ignore[arg-type]
-    assert curve.compiled_seconds(0, backend) is None
-    assert curve.compiled_seconds(1, backend) == 2.0
+    assert curve.seconds(0, backend) is None
+    assert curve.seconds(1, backend) == 2.0

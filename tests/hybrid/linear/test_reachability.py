@@ -14,9 +14,9 @@ from gpu_kernels import Device, use_device
 from hybrid.linear import reachability_system
 from hybrid.solvers import Criterion, Status
 from mtbdd.language import LanguageError
+from tests.builders.chain_texts import DIE, GAMBLER, SPLIT, load_text
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
-from tests.hybrid.checking.models import DIE, GAMBLER, SPLIT, load_text
-from tests.hybrid.linear.test_system import krylov, method_name
+from tests.hybrid.linear.methods import krylov, method_name
 
 PAPER = """
 // the chain of [CB12] §2

@@ -10,18 +10,16 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import LinearOperator, aslinearoperator, bicg, bicgstab, gmres, qmr, spsolve
 
 from gpu_kernels import Device
-from hybrid.explicit import (
-    CsrArrays,
-    ExplicitOperator,
-    FunctionOperator,
-)
+from hybrid.cpu.csr import csr_of
+from hybrid.explicit import CsrArrays, ExplicitOperator, FunctionOperator
 from hybrid.linear import LinearSystem, solve, split_system
 from hybrid.operators.inject import inject
 from hybrid.reference import relax_in_place
 from hybrid.solvers import Criterion, Status
+from hybrid.solvers.gauss_seidel import GaussSeidel
+from tests.builders.matrices import banded, from_dense
 from tests.gpu_kernels.devices import to_numpy
-from tests.helpers import from_dense
-from tests.hybrid.operators.test_hybrid_matrix import banded
+from tests.hybrid.linear.methods import krylov, method_name
 
 TIGHT = Criterion(1e-11)
 
@@ -41,11 +39,6 @@ FORMS = {
     "arrays": lambda a: CsrArrays.from_scipy(csr_matrix(a)),
     "hybrid": lambda a: inject(from_dense(a), backend="cpu"),
 }
-
-
-def method_name(method: Any) -> str:
-    """Name a method for a test's id; that of a function must not be its address, which no other run has."""
-    return method if isinstance(method, str) else f"scipy-{method.__name__}"
 
 
 @pytest.mark.parametrize("method", ["jacobi", "jor", "bicgstab", gmres, bicgstab], ids=method_name)
@@ -167,6 +160,35 @@ def test_steps_are_those_of_the_reference(rng: np.random.Generator, omega: float
         np.testing.assert_allclose(operator @ x, dense @ x, rtol=1e-13)
 
 
+def test_methods_that_need_rows_find_those_of_an_operator_on_the_host() -> None:
+    dense, b = case(40)
+    system = split_system(csr_matrix(dense), b)
+    expected = np.linalg.solve(dense, b)
+    found = GaussSeidel(TIGHT).solve(system.matrix, system.diagonal, b, np.zeros(40))
+    assert found.status is Status.CONVERGED
+    np.testing.assert_allclose(found.values, expected, rtol=1e-8, atol=1e-9)
+    assert csr_of(system.matrix) is system.matrix.stored
+    assert csr_of(FunctionOperator((40, 40), lambda v: dense @ v)) is None
+
+
+@pytest.mark.parametrize("omega", [1.0, 0.8])
+def test_steps_on_a_device_are_those_of_the_reference(
+    device: Device, rng: np.random.Generator, omega: float
+) -> None:
+    dense, xp = banded(50), device.xp
+    x, diagonal, b = rng.random(50), rng.uniform(1, 2, 50), rng.random(50)
+    expected = dense @ x
+    changes = relax_in_place(x, b, diagonal, omega, expected)
+    for operator in (
+        ExplicitOperator(CsrArrays.from_scipy(csr_matrix(dense)), device, "cmsr"),
+        FunctionOperator((50, 50), lambda v: xp.asarray(dense) @ v, device),
+    ):
+        out = xp.empty(50)
+        found = operator.jacobi_step(xp.asarray(x), out, xp.asarray(b), xp.asarray(diagonal), omega)
+        assert found == pytest.approx(changes)
+        np.testing.assert_allclose(to_numpy(out), expected, rtol=1e-13)
+
+
 def test_wrong_systems_are_refused() -> None:
     dense, b = case(8)
     with pytest.raises(ValueError, match="square one, got"):
@@ -188,15 +210,6 @@ def test_systems_of_one_state_and_of_none() -> None:
     nothing = CsrArrays((0, 0), np.zeros(1, np.int32), np.zeros(0, np.int32), np.zeros(0))
     found = solve(nothing, np.zeros(0), "jacobi")
     assert (found.status, len(found.values), found.residual) == (Status.CONVERGED, 0, 0.0)
-
-
-def krylov(device: Device, name: str) -> Any:
-    """A Krylov solver of the library whose arrays the device has."""
-    if device.name == "host":
-        import scipy.sparse.linalg as linalg
-    else:
-        import cupyx.scipy.sparse.linalg as linalg
-    return getattr(linalg, name)
 
 
 @pytest.mark.parametrize("name", ["gmres", "cgs"])

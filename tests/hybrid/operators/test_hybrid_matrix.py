@@ -7,8 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from hybrid.operators.inject import HybridMatrix, inject
-from tests.helpers import from_dense, random_codes, random_sparse, to_dense
+from hybrid.operators.hybrid_matrix import HybridMatrix
+from hybrid.operators.inject import inject
+from tests.builders.matrices import banded, from_dense, random_codes, random_sparse, to_dense
 
 BACKENDS = ("reference", "cpu")
 RTOL = 1e-13
@@ -86,62 +87,6 @@ def test_zero_matrix_and_single_state(backend: str) -> None:
     operator = inject(from_dense(np.array([[4.0]]), n_bits=0), backend=backend)
     np.testing.assert_array_equal(operator @ np.array([3.0]), [12.0])
     np.testing.assert_array_equal(operator.diagonal(), [4.0])
-
-
-def banded(size: int) -> np.ndarray:
-    """A birth-death chain whose rates depend on the state: equal blocks up to a scale."""
-    dense = np.zeros((size, size))
-    for i in range(size):
-        if i + 4 < size:
-            dense[i, i + 4] = 0.1 * (i // 16 + 1)
-        if i >= 1:
-            dense[i, i - 1] = 0.3
-        if i % 5 == 0:
-            dense[i, (i * 7) % size] += 1 / 3
-    return dense
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("omega", [1.0, 0.9])
-@pytest.mark.parametrize("with_b", [False, True])
-def test_jacobi_step_matches_numpy(backend: str, omega: float, with_b: bool) -> None:
-    size = 203
-    dense = banded(size)
-    operator = inject(from_dense(dense), backend=backend)
-    rng = np.random.default_rng(19)
-    x, diagonal = rng.random(size), rng.uniform(1, 2, size)
-    b = rng.random(size) if with_b else None
-    out = np.empty(size)
-    absolute, relative = operator.jacobi_step(x, out, b, diagonal, omega)
-    expected = (1 - omega) * x + omega * (dense @ x + (b if with_b else 0.0)) / diagonal
-    np.testing.assert_allclose(out, expected, rtol=RTOL)
-    assert absolute == pytest.approx(np.abs(expected - x).max(), rel=1e-12)
-    assert relative == pytest.approx((np.abs(expected - x) / np.abs(expected)).max(), rel=1e-12)
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("row", [3, 18], ids=["among eight", "behind the last eight"])
-def test_jacobi_step_counts_zeros_that_stay_as_no_change(backend: str, row: int) -> None:
-    operator = inject(from_dense(np.zeros((20, 20)), n_bits=5), backend=backend)
-    x, out = np.zeros(20), np.empty(20)
-    assert operator.jacobi_step(x, out, None, np.ones(20)) == (0.0, 0.0)
-    x[row] = 2.0
-    assert operator.jacobi_step(x, out, None, np.ones(20)) == (2.0, np.inf)
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
-def test_infinite_elements_reach_only_their_own_rows(backend: str, bad: float) -> None:
-    dense = banded(64)
-    operator = inject(from_dense(dense), backend=backend)
-    x = np.ones(64)
-    x[20] = bad
-    expected = np.array([sum(v * x[j] for j, v in enumerate(row) if v != 0.0) for row in dense])
-    np.testing.assert_allclose(operator @ x, expected, rtol=RTOL)
-    out = np.empty(64)
-    absolute, _ = operator.jacobi_step(x, out, None, np.full(64, 2.0))
-    np.testing.assert_allclose(out, expected / 2, rtol=RTOL)
-    assert not np.isfinite(absolute)
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])

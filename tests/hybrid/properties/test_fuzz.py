@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from hybrid.properties import parse_properties, resolve_properties
 from mtbdd.language import LanguageError
-from tests.hybrid.properties.test_parser import FILE
-from tests.hybrid.properties.test_resolve import DISCRETE, MODEL
+from tests.builders.language_texts import DISCRETE, FILE, MODEL
 from tests.mtbdd.language.strategies import mutations, soups
 
 MIXED = """

@@ -21,6 +21,7 @@ from hybrid.properties import (
 )
 from mtbdd.language import LanguageError, SourceError, parse_expression
 from mtbdd.language.syntax import Binary, Expression, Position, Unary
+from tests.builders.language_texts import FILE
 
 HERE = Position("<test>", 1, 1)
 e = parse_expression
@@ -183,23 +184,6 @@ def test_operators_nest_in_expressions() -> None:
         HERE, "+", Binary(HERE, "*", e("2"), probability(Path(HERE, "X", None, e("a"), None))), e("1")
     )
     assert parse("a & !P>0.5 [ F b ]") == Binary(HERE, "&", e("a"), Unary(HERE, "!", parse("P>0.5 [ F b ]")))
-
-
-FILE = """
-// what is asked
-const double T;
-const int k = 3
-  ;
-formula small = x < k;
-label "few" = small;
-
-"first": P=? [ F<=T "few" ]
-P>=0.5 [ X b ]; S=? [ x=1 ]
-"last" :
-  R{"r"}=? [ F   // the end
-    x=0 ];;
-"first" > 0.5
-"""
 
 
 def test_properties_file() -> None:

@@ -6,25 +6,11 @@ import pytest
 
 from hybrid.properties import Path, Probability, Reward, TimeBound, parse_properties, resolve_properties
 from hybrid.properties.tree import Cumulative, Filter, Instantaneous
-from mtbdd.language import LanguageError, parse_expression, parse_model, resolve
+from mtbdd.language import LanguageError, parse_expression
 from mtbdd.language.syntax import Binary, Expression, LabelReference, Literal, Name
 from mtbdd.language.walk import walk
+from tests.builders.language_texts import DISCRETE, MODEL
 
-MODEL = resolve(
-    parse_model(
-        """ctmc
-        const int N; const double speed = 0.5;
-        formula half = N/2; formula low = x < half;
-        label "full" = x = N;
-        label "start" = "init" & low;
-        module m x:[0..N]; b:bool; [] true -> speed:(x'=x); endmodule
-        rewards x>0 : 1; endrewards
-        rewards "moves" [] true : 2; endrewards""",
-        "model.prism",
-    ),
-    {"N": 4},
-)
-DISCRETE = resolve(parse_model("dtmc module m x:[0..4]; b:bool; [] true -> (x'=x); endmodule"))
 e = parse_expression
 
 

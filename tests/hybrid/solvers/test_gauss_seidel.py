@@ -12,7 +12,7 @@ from hybrid.cpu.csr import CsrMatrix
 from hybrid.operators.inject import inject
 from hybrid.solvers import Criterion, Jacobi, Status
 from hybrid.solvers.gauss_seidel import GaussSeidel
-from tests.helpers import from_dense
+from tests.builders.matrices import from_dense
 
 N = 500
 

@@ -10,14 +10,13 @@ import scipy.sparse as sp
 from scipy.stats import poisson
 
 from hybrid.cpu.csr import CsrMatrix
-from hybrid.solvers import Criterion, Gain, Interval, Optimistic, Status
+from hybrid.solvers import AverageReward, Criterion, Interval, Optimistic, Status
 from hybrid.solvers.bellman import Outcome
+from hybrid.solvers.bounded_solution import ENCLOSING_VECTORS, UNIT
 from hybrid.solvers.directed_system import DirectedSystem
-from hybrid.solvers.enclosure import ENCLOSING_VECTORS, UNIT
 from hybrid.solvers.poisson import poisson_weights
-from tests.hybrid.solvers.test_enclosures import exact_solution
-from tests.hybrid.solvers.test_solvers import Dense, linear_system
-from tests.oracles import solve_exactly
+from tests.builders.linear_systems import Dense, exact_solution, linear_system
+from tests.oracles.chains import solve_exactly
 
 SLACK = 64 * UNIT
 
@@ -110,7 +109,7 @@ def test_rounding_errors_of_the_averages_bounds_are_counted():
         rates = rng.random((n, n)) * (rng.random((n, n)) < 0.6) + np.roll(np.eye(n), 1, axis=1)
         np.fill_diagonal(rates, 0.0)
         rewards = rng.random(n)
-        found = Gain(Criterion(1e-15)).solve(Dense(rates), rates.sum(axis=1), rewards, SLACK)
+        found = AverageReward(Criterion(1e-15)).solve(Dense(rates), rates.sum(axis=1), rewards, SLACK)
         assert found.status is Status.CONVERGED
         assert Fraction(found.lower) <= average(rates, rewards) <= Fraction(found.upper)
         assert found.upper - found.lower <= 1e-11 * found.value
@@ -124,7 +123,7 @@ def test_the_averages_bounds_are_the_extremes_over_all_states():
     rewards = np.array([5.0, 0.0, 1.0, 0.5, 2.0, -3.0])
     exact = average(rates, rewards)
     for limit in (10, 20, 40):
-        method = Gain(Criterion(1e-12, max_iterations=limit))
+        method = AverageReward(Criterion(1e-12, max_iterations=limit))
         found = method.solve(Dense(rates), rates.sum(axis=1), rewards, SLACK)
         assert Fraction(found.lower) <= exact <= Fraction(found.upper)
 

@@ -8,7 +8,7 @@ import pytest
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.host_recurrence import HostBiCGStab
 from hybrid.solvers.parts import PART, parts
-from tests.hybrid.solvers.test_solvers import Dense, linear_system
+from tests.builders.linear_systems import Dense, linear_system
 
 ORTHOGONAL = 1e-8
 

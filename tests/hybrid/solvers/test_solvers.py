@@ -7,47 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from hybrid.solvers import Criterion, Jacobi, Power, Status
+from tests.builders.linear_systems import Dense, linear_system
 
 TIGHT = Criterion(epsilon=1e-13, max_iterations=100_000)
 METHODS = [Jacobi(TIGHT), Jacobi(TIGHT, 0.9), Jacobi(TIGHT, 1.1), Power(TIGHT)]
-
-
-class Dense:
-    """The plainest matrix that offers what the methods ask for."""
-
-    def __init__(self, matrix: np.ndarray) -> None:
-        self.matrix = np.asarray(matrix, dtype=float)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.matrix.shape
-
-    def multiply(self, x, out=None):
-        with np.errstate(over="ignore", invalid="ignore"):
-            y = self.matrix @ x
-        if out is None:
-            return y
-        out[:] = y
-        return out
-
-    def jacobi_step(self, x, out, b, diagonal, omega):
-        y = self.multiply(x)
-        if b is not None:
-            y = y + b
-        with np.errstate(all="ignore"):
-            new = (1 - omega) * x + omega * y / diagonal
-            difference = np.abs(new - x)
-            relative = np.where(difference == 0, 0.0, difference / np.abs(new))
-        out[:] = new
-        return float(difference.max(initial=0)), float(relative.max(initial=0))
-
-
-def linear_system(rng, n=30):
-    matrix = rng.random((n, n)) * (rng.random((n, n)) < 0.3)
-    np.fill_diagonal(matrix, 0)
-    diagonal = matrix.sum(axis=1) * (1.1 + rng.random(n)) + 0.1
-    b = rng.random(n)
-    return matrix, diagonal, b
 
 
 @pytest.mark.parametrize("solver", METHODS, ids=lambda s: f"{s.name}-{getattr(s, 'omega', '')}")

@@ -11,10 +11,9 @@ from scipy.sparse import csr_matrix
 
 from hybrid.cpu.csr import CsrMatrix
 from hybrid.solvers import Criterion, Optimistic, Status
-from hybrid.solvers.enclosure import TINY, UNIT
+from hybrid.solvers.bounded_solution import TINY, UNIT
 from hybrid.solvers.topological import Topological, find_components
-from tests.hybrid.solvers.test_enclosures import exact_solution
-from tests.hybrid.solvers.test_solvers import Dense
+from tests.builders.linear_systems import Dense, exact_solution
 
 SLACK = 64 * UNIT
 

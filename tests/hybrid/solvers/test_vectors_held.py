@@ -11,11 +11,12 @@ import pytest
 import scipy.sparse as sp
 
 from hybrid.cpu.csr import CsrMatrix
-from hybrid.operators.inject import HybridMatrix, inject
+from hybrid.operators.hybrid_matrix import HybridMatrix
+from hybrid.operators.inject import inject
 from hybrid.solvers import (
+    AverageReward,
     BiCGStab,
     Criterion,
-    Gain,
     GaussSeidel,
     Interval,
     Jacobi,
@@ -26,7 +27,7 @@ from hybrid.solvers import (
 from hybrid.solvers.base import DEFAULT_VECTORS, LEAST_VECTORS
 from hybrid.solvers.choice_operator import BOUND_VECTORS
 from hybrid.solvers.value_iteration import ValueIteration
-from tests.model_checks import build
+from tests.builders.models import build
 
 SIZE = 1 << 17
 FEW = Criterion(1e-12, max_iterations=40)
@@ -103,12 +104,12 @@ def test_bounds(matrix: Any, method: Any) -> None:
 
 def test_averages(matrix: Any) -> None:
     diagonal, b = system(closed=True)
-    method = Gain(FEW)
+    method = AverageReward(FEW)
     held = vectors_at_peak(lambda: method.solve(matrix, diagonal, b, 2.0**-50))
     assert held <= most(matrix, method)
 
 
 def test_what_admission_counts_is_what_methods_hold() -> None:
-    assert min(m.vectors for m in (*ESTIMATES, *ENCLOSING, Gain, Topological)) == LEAST_VECTORS
-    assert max(m.vectors for m in (Optimistic, Gain, Topological)) == DEFAULT_VECTORS
+    assert min(m.vectors for m in (*ESTIMATES, *ENCLOSING, AverageReward, Topological)) == LEAST_VECTORS
+    assert max(m.vectors for m in (Optimistic, AverageReward, Topological)) == DEFAULT_VECTORS
     assert ValueIteration.vectors < BOUND_VECTORS == Optimistic.vectors

@@ -13,21 +13,21 @@ from mtbdd.graph.components import (
     EndComponents,
     MaximalEndComponent,
     decompose,
-    decompose_ends,
     maximal_end_components,
+    mec_decomposition,
     model_components,
     model_end_components,
     strong_components,
 )
 from mtbdd.graph.prob01 import bottom_components
 from mtbdd.graph.regions import draw_state, trim
-from mtbdd.graph.relations import Step
 from mtbdd.graph.trimming import ChoicePeeling
 from mtbdd.manager import Manager, Node
+from mtbdd.relation import Relation
 from mtbdd.states import index_states
-from tests import graph_oracles as oracles
-from tests.graph_oracles import Mdp
-from tests.model_checks import build, members, node_set
+from tests.builders.models import build, members, node_set
+from tests.oracles import graphs as oracles
+from tests.oracles.graphs import Mdp
 
 SETTINGS = settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 PACKAGES = st.sampled_from(("cudd", "cudd", "autoref"))
@@ -128,7 +128,7 @@ def test_end_components_equal_their_definition(mdp: Mdp, package: str, data: st.
         if len(mdp) <= 8:
             assert expected == oracles.end_components_by_definition(mdp)
     assert as_ends(manager, maximal_end_components(manager, relations, states)) == expected
-    found = decompose_ends(manager, relations, states)
+    found = mec_decomposition(manager, relations, states)
     assert as_ends(manager, found.components) == {e for e in expected if len(e[0]) > 1}
     assert numbers(manager, found.single.states) == {s for e in expected if len(e[0]) == 1 for s in e[0]}
     assert found.count == len(expected)
@@ -142,7 +142,7 @@ def test_peeling_leaves_the_greatest_set_with_a_way_on(mdp: Mdp, patience: int, 
     """Whether the steps take turns from the start, after a round or never; and again when more is taken."""
     manager, relations, states = oracles.relations_of(mdp)
     diagonal = manager.equal_bits(range(manager.n_bits))
-    steps = [Step.whole(manager, r & ~diagonal) for r in relations]
+    steps = [Relation.whole(manager, r & ~diagonal) for r in relations]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mtbdd.graph.trimming._PATIENCE", patience)
         graph = ChoicePeeling(manager, steps, states)
@@ -188,7 +188,7 @@ def test_trimming_leaves_the_greatest_set_with_ways_in_and_on(
     moving = manager.disjunction(relations) & ~manager.equal_bits(range(manager.n_bits))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mtbdd.graph.regions._FRONT", front)
-        found = trim(Step.whole(manager, moving), node_set(manager, manager.rows, left))
+        found = trim(Relation.whole(manager, moving), node_set(manager, manager.rows, left))
     edges = {(s, t) for s, own in enumerate(mdp) for to in own for t in to if s != t}
     while True:
         inner = {(s, t) for s, t in edges if s in left and t in left}
@@ -212,7 +212,7 @@ def test_trimming_takes_a_path_away_from_its_end_and_leaves_the_ring(
     manager, relations, states = oracles.relations_of(mdp)
     moving = manager.disjunction(relations) & ~manager.equal_bits(range(manager.n_bits))
     monkeypatch.setattr("mtbdd.graph.regions._FRONT", front)
-    assert numbers(manager, trim(Step.whole(manager, moving), states)) == {0, 1, 2, 3}
+    assert numbers(manager, trim(Relation.whole(manager, moving), states)) == {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize("package", ["cudd", "autoref"])

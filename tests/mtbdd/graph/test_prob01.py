@@ -11,9 +11,9 @@ import pytest
 from mtbdd.graph.prob01 import absorbing_states, backward, bottom_components, forward, prob0, prob1
 from mtbdd.model import SymbolicModel
 from mtbdd.reach import fixpoint
-from tests import oracles
-from tests.model_checks import build, build_both, members, state_set
-from tests.oracles import ExplicitModel
+from tests.builders.models import build, build_both, members, state_set
+from tests.oracles import chains as oracles
+from tests.oracles.models import ExplicitModel
 
 PACKAGES = ("cudd", "autoref")
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from mtbdd.graph.components import decompose, model_components
 from mtbdd.graph.projections import common_cycles, cut_by_parts, model_parts, split_by_parts
 from mtbdd.graph.regions import trim
-from mtbdd.graph.relations import Step
 from mtbdd.manager import Manager, Node
 from mtbdd.model import SymbolicModel
-from tests import graph_oracles as oracles
-from tests.graph_oracles import Mdp
-from tests.model_checks import build, members, node_set
+from mtbdd.relation import Relation
+from tests.builders.models import build, members, node_set
+from tests.oracles import graphs as oracles
+from tests.oracles.graphs import Mdp
 
 SETTINGS = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 MDPS = st.one_of(oracles.random_mdps(), oracles.cyclic_mdps())
@@ -101,7 +101,7 @@ def test_pieces_are_the_classes_and_a_cut_keeps_what_stays_in_them(mdp: Mdp, dat
     found = split_by_parts(manager, states, classes)
     assert len(found) == len(expected)
     assert all(piece in expected for piece in found)
-    kept = Step.whole(manager, relation)
+    kept = Relation.whole(manager, relation)
     for s, own in enumerate(mdp):
         staying = {t for to in own for t in to if t != s and names[t] == names[s]}
         assert kept.after(node_set(manager, manager.rows, [s])) == node_set(manager, manager.rows, staying)
@@ -128,7 +128,7 @@ def test_variables_stand_in_for_a_module_that_is_left_out(monkeypatch: pytest.Mo
     def used() -> list[tuple[int, ...]]:
         return [c.bits for c in cut_by_parts(model.manager, model.layer_relation(0), model_parts(model))[1]]
 
-    def narrow(manager: Manager, relation: Node, part: tuple[int, ...]) -> Step | None:
+    def narrow(manager: Manager, relation: Node, part: tuple[int, ...]) -> Relation | None:
         return common_cycles(manager, relation, part) if part != module else None
 
     assert used() == [module, other]
@@ -165,14 +165,14 @@ def count_products(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) 
     """Return how many relational products some work takes."""
     made: list[int] = []
     for name in ("after", "before"):
-        own = getattr(Step, name)
+        own = getattr(Relation, name)
 
-        def counted(step: Step, states: Node, own: Callable[[Step, Node], Node] = own) -> Node:
+        def counted(step: Relation, states: Node, own: Callable[[Relation, Node], Node] = own) -> Node:
             if len(step.bits) == step.manager.n_bits:
                 made.append(1)
             return own(step, states)
 
-        monkeypatch.setattr(Step, name, counted)
+        monkeypatch.setattr(Relation, name, counted)
     work()
     monkeypatch.undo()
     return len(made)
@@ -204,7 +204,7 @@ def test_a_path_is_trimmed_with_one_product_a_state(
 ) -> None:
     """A path of 62 states to a ring of two, and from one."""
     model = build(f"mdp module m x : [0..63]; [] x<63 -> (x'=x+1); [] {guard} -> (x'=x-1); endmodule")
-    step = Step.whole(model.manager, moving(model.manager, relations(model)))
+    step = Relation.whole(model.manager, moving(model.manager, relations(model)))
     found: list[Node] = []
     made = count_products(monkeypatch, lambda: found.append(trim(step, model.reachable)))
     assert members(model, found[0]) == left

@@ -6,16 +6,7 @@ import pytest
 from hypothesis import given
 
 from mtbdd.language import LanguageError, expression_variables, parse_expression, substitute, to_text
-from mtbdd.language.syntax import (
-    Binary,
-    Call,
-    Conditional,
-    Expression,
-    LabelReference,
-    Literal,
-    Name,
-    Unary,
-)
+from mtbdd.language.syntax import Binary, Call, Conditional, Expression, LabelReference, Literal, Name, Unary
 from tests.mtbdd.language.strategies import HERE, expressions
 
 

@@ -8,9 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mtbdd.language import LanguageError, parse_constants, parse_expression, parse_model, resolve
+from tests.builders.language_texts import TEXT, WHOLE
 from tests.mtbdd.language.strategies import mutations, soups
-from tests.mtbdd.language.test_parser import WHOLE
-from tests.mtbdd.language.test_resolve import TEXT
 
 RENAMED = """mdp
 formula f = x=1 | y=0;

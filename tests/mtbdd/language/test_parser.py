@@ -8,55 +8,21 @@ from pathlib import Path
 import pytest
 
 from mtbdd.language import LanguageError, SourceError, load_model, parse_expression, parse_model
-from mtbdd.language.syntax import (
+from mtbdd.language.model_syntax import (
     Assignment,
     Constant,
     Formula,
     Label,
-    ModelType,
     RewardItem,
     RewardStructure,
-    Type,
     Update,
     Variable,
 )
+from mtbdd.language.syntax import ModelType, Type
+from tests.builders.language_texts import WHOLE
 from tests.mtbdd.language.strategies import HERE
 
 SMALL = "module m x : [0..1]; endmodule"
-
-WHOLE = """
-ctmc // a comment
-
-const int N = 2*M;
-const double rate_up = 1.5e-1;
-const bool fast;
-const M;
-rate old = 3;
-const prob p = 0.5;
-formula busy = x > 0 & !done;
-label "full" = x = N;
-global g : [1..3] init 2;
-global h : bool;
-
-module queue
-  x : [0..N] init 1;
-  done : bool init false;
-
-  [] x < N -> rate_up : (x'=x+1);
-  [go] busy -> 0.5 : (x'=x-1) & (done'=!done) + x/2 : true;
-  [] true -> true;
-  [stay] (x=1) -> (x'=x);
-  [] x=0 -> (x>1 ? 2 : 3) : (g'=1);
-endmodule
-
-rewards
-  busy : 2*x;
-endrewards
-rewards "moves"
-  [go] true : 1;
-  [] x=2 : 0.5;
-endrewards
-"""
 
 
 def test_parser_whole_model() -> None:

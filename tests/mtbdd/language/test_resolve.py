@@ -7,29 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtbdd.language import LanguageError, parse_expression, parse_model, resolve, to_text
+from mtbdd.language.model_syntax import ResolvedVariable
 from mtbdd.language.order import dependency_order
-from mtbdd.language.syntax import Name, ResolvedVariable
+from mtbdd.language.syntax import Name
 from mtbdd.language.walk import walk
+from tests.builders.language_texts import TEXT
 from tests.mtbdd.language.strategies import HERE
-
-TEXT = """
-dtmc
-const int N; const double p = 1/N; const bool flag = N > 2;
-formula full = x = N;
-formula next = min(x + step, N);
-formula step = flag ? 1 : 2;
-label "top" = full & flag;
-label "not top" = true;
-global g : [-N..N];
-module m
-  x : [1..N*2] init N - 1;
-  b : bool;
-  c : bool init flag;
-  [a] !full | false -> p : (x'=next) + 1-p : (b'=full);
-  [] g < 2+3*N -> (g'=g);
-endmodule
-rewards "r" full : 2*N*x; [a] flag : p; endrewards
-""".replace('label "not top" = true;\n', "")
 
 
 def test_resolve_variables() -> None:
@@ -141,8 +124,8 @@ rewards [nothing] true : x > 1; endrewards
 
 
 def test_resolve_deep_formulas_are_a_fault_not_a_crash() -> None:
-    chain = "".join(f"formula f{i} = 1 + (f{i - 1});" for i in range(1, 5000))
-    syntax = parse_model(f"dtmc formula f0 = x; {chain} module m x:[0..1]; [] f4999 > 0 -> (x'=0); endmodule")
+    chain = "".join(f"formula f{i} = 1 + (f{i - 1});" for i in range(1, 1500))
+    syntax = parse_model(f"dtmc formula f0 = x; {chain} module m x:[0..1]; [] f1499 > 0 -> (x'=0); endmodule")
     try:
         resolve(syntax)
     except LanguageError as error:

@@ -1,0 +1,1 @@
+"""What programs share, and parts of single programs."""

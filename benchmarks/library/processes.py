@@ -1,0 +1,71 @@
+"""Processes of their own, in which programs measure what a fresh one takes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.library.models import ROOT
+
+__all__ = ["CODE_FOLDERS", "child_environment", "kernel_files", "run_python"]
+
+CODE_FOLDERS = ("CUPY_CACHE_DIR", "NUMBA_CACHE_DIR")
+"""Variables that name where CuPy and Numba keep what they have compiled."""
+
+
+def child_environment(*before: Path, **more: str) -> dict[str, str]:
+    """Return the environment of a process that imports the packages of a checkout.
+
+    Parameters
+    ----------
+    *before
+        Folders that are looked into first; this checkout if there are none.
+    **more
+        More variables.
+    """
+    paths = [*map(str, before or (ROOT,)), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **more}
+
+
+def run_python(code: str, argument: Any, folder: Path = ROOT) -> Any:
+    """Run code in a process that imports the packages of a folder, and return what it prints as JSON.
+
+    Parameters
+    ----------
+    code : str
+        Its ``sys.argv[1]`` is the argument, as JSON.
+    argument
+        What JSON can hold.
+    folder : Path
+
+    Raises
+    ------
+    RuntimeError
+        If the process fails; with its last line.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(argument)],
+        env=child_environment(folder),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"{folder}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+    return json.loads(done.stdout)
+
+
+def kernel_files(environment: dict[str, str]) -> dict[str, int]:
+    """Return how many kernels are kept for the device and for the host, where an environment keeps them."""
+    home = Path.home()
+    device = Path(environment.get("CUPY_CACHE_DIR", home / ".cupy" / "kernel_cache"))
+    host = environment.get("NUMBA_CACHE_DIR")
+    return {
+        "device": sum(path.is_file() for path in device.rglob("*")),
+        "host": sum(path.is_file() for path in Path(host).rglob("*.nbc")) if host else 0,
+    }

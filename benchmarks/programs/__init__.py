@@ -1,0 +1,1 @@
+"""Programs that measure; each writes one record, and each has --help."""

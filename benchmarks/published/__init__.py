@@ -1,0 +1,1 @@
+"""Values printed in papers or published with benchmark sets."""

@@ -1,0 +1,107 @@
+"""Sections on products, builds and values on the host."""
+
+from __future__ import annotations
+
+import statistics
+
+from benchmarks.rendering.markdown import Row, measured, number, section, table, table_of
+
+__all__ = ["agreement", "cpu_iteration", "large_speedups", "symbolic_build"]
+
+MILLION = 1_000_000
+
+
+def large_speedups(rows: list[Row], key: str = "speedup") -> list[float]:
+    """Return the gains on models with over a million transitions."""
+    return [row[key] for row in rows if key in row and row["transitions"] > MILLION]
+
+
+def cpu_iteration(record: Row) -> str:
+    """Return the section on products on the CPU."""
+    rows = measured(record)
+    means = []
+    for key, threads in (("speedup", f"all {record['threads']} threads"), ("speedup_one_thread", "one")):
+        found = large_speedups(rows, key)
+        if found:
+            means.append(f"{statistics.geometric_mean(found):.2f} with {threads}, least {min(found):.2f}")
+    text = (
+        "Nanoseconds a transition of one product `M @ x` (medians of some two seconds), once the level is "
+        "chosen and kernels are compiled; SciPy's CSR product uses one core, PRISM's engines too.  `gain` is "
+        "over SciPy.  `set-up` is choosing the level and laying the matrix out."
+    )
+    if means:
+        text += f"  Geometric means over the models with more than 10⁶ transitions: {'; '.join(means)}."
+    return section(
+        "A product on the CPU",
+        record,
+        text,
+        table_of(
+            rows,
+            ("model", lambda r: r["model"].replace(":", " ")),
+            ("transitions", "transitions"),
+            ("set-up s", lambda r: f"{r['choose_seconds'] + r['build_seconds']:.2f}"),
+            ("MB", lambda r: f"{r['representation_memory_bytes'] / 1e6:.1f}"),
+            ("of CSR", lambda r: f"{100 * r['representation_memory_bytes'] / r['csr_bytes']:.1f} %"),
+            ("SciPy CSR", lambda r: number(r["ns_per_transition"]["scipy_csr"])),
+            ("1 thread", lambda r: number(r["ns_per_transition"]["product_one_thread"])),
+            ("all threads", lambda r: number(r["ns_per_transition"]["product"])),
+            ("gain", lambda r: f"{r['speedup']:.2f}"),
+            ("gain, 1 thread", lambda r: f"{r['speedup_one_thread']:.2f}"),
+            ("PRISM hybrid", lambda r: number(r["prism_ns_per_transition"].get("hybrid"))),
+            ("PRISM sparse", lambda r: number(r["prism_ns_per_transition"].get("sparse"))),
+        ),
+    )
+
+
+def symbolic_build(record: Row) -> str:
+    """Return the section on the symbolic build."""
+    rows = measured(record)
+    first = any("first_seconds" in row for row in rows)
+    conditions = (
+        "`first` is the first build of a process that has imported the packages, with compiled kernels kept "
+        "from earlier processes; `again` the median of those that follow in it."
+        if first
+        else "Medians of three builds of each model, one process for all models, after a build of another "
+        "model, so that the first build of a model, imports and compilation do not show."
+    )
+    if all(row.get("same_sizes", True) for row in rows):
+        conditions += "  States, transitions and nodes equal PRISM's in every row."
+    return section(
+        "The symbolic build",
+        record,
+        f"Seconds from text to offset-labelled matrix.  {conditions}  PRISM's is its own figure for model "
+        "construction, the least of its runs, measured apart, each in a process that had "
+        "built nothing before.",
+        table_of(
+            rows,
+            ("model", lambda r: f"{r['model']} {r['constants']}"),
+            ("states", "states"),
+            ("transitions", "transitions"),
+            ("MTBDD nodes", "mtbdd_nodes"),
+            *((("first s", lambda r: f"{r['first_seconds']:.3f}"),) if first else ()),
+            ("again s", lambda r: f"{r['seconds']:.3f}"),
+            ("PRISM's construction s", lambda r: number(r.get("prism_seconds"))),
+        ),
+    )
+
+
+def agreement(record: Row) -> str:
+    """Return the section on values."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in measured(record):
+        engine = "explicit" if row.get("engine") == "explicit" else row["backend"]
+        groups.setdefault((row["model"].split("/")[0], engine), []).append(row)
+    lines = []
+    for (model, engine), members in groups.items():
+        worst = max((m["relative_error"] for m in members if m["relative_error"] is not None), default=None)
+        inside = [m["inside"] for m in members if m["inside"] is not None]
+        agree = f"{sum(m['agrees'] for m in members)} of {len(members)}"
+        lines.append([model, engine, agree, number(worst, 2), f"{sum(inside)} of {len(inside)}"])
+    levels = ", ".join(sorted({r["policy"] for r in record["rows"] if r.get("engine") != "explicit"}))
+    return section(
+        "Values",
+        record,
+        f"Reference values obtained elsewhere, epsilon {record['epsilon']:g}, at the levels {levels}: "
+        "how many agree within their tolerance of 10⁻⁶, and the greatest relative error.",
+        table(["model", "backend", "agree", "greatest error", "between the bounds"], lines),
+    )

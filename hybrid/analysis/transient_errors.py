@@ -1,0 +1,119 @@
+"""Errors of a chain's steps and the bounds that follow; see :mod:`hybrid.analysis.transient`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.errors import NotConvergedError
+from hybrid.run.state_values import StateValues
+from hybrid.solvers.base import Status
+from hybrid.solvers.bounded_solution import UNIT
+
+Vector = NDArray[np.float64]
+
+
+@dataclass
+class Course:
+    """What running has cost in accuracy so far.
+
+    Attributes
+    ----------
+    steps : int
+        Steps accounted for, those left out among them.
+    terms : int
+        Weighted values added up.
+    left_out : float
+        Bound on the absolute error of steps not made.
+    rest : float
+        Sum of the weights left out.
+    made : int or None
+        Steps made before the others were left out, where values only rise: what follows makes no lower bound
+        worse.
+    """
+
+    steps: int = 0
+    terms: int = 0
+    left_out: float = 0.0
+    rest: float = 0.0
+    made: int | None = None
+
+
+@dataclass(frozen=True)
+class StepErrors:
+    """Errors of a step ``x = P x + b`` over numbers that are not negative.
+
+    Attributes
+    ----------
+    slack : float
+        Relative error of an element.
+    absolute : float
+        Error of an element as a multiple of the greatest value on the way.
+    underflow : float
+        What underflow adds to an element.
+    """
+
+    slack: float
+    absolute: float
+    underflow: float
+
+    def bounds(
+        self,
+        x: Vector,
+        course: Course,
+        greatest: float,
+        missing: float = 0.0,
+        relative: float = 0.0,
+        positive: NDArray[np.bool_] | None = None,
+        scale: float = 1.0,
+    ) -> StateValues:
+        """Return computed values with their bounds.
+
+        Parameters
+        ----------
+        greatest : float
+            Bound on all values on the way.
+        missing : float
+            Absolute truncation error, which can only have made values too small.
+        relative : float
+            Relative error of the weights.
+        positive : ndarray of bool, shape (n,), optional
+            Where the exact value is positive; elsewhere it is zero.  Default: nothing is known.
+        scale : float
+            Sum of the weights.
+
+        Raises
+        ------
+        NotConvergedError
+            A value is no longer a finite double.
+        """
+        if not bool(np.isfinite(x).all()):
+            raise NotConvergedError("values along a path", Status.DIVERGED, course.steps, math.inf)
+        with np.errstate(over="ignore", invalid="ignore"):
+            each = relative + ((course.terms + 2) * UNIT if course.terms else 0.0)
+            other = (course.steps + course.terms + 2) * self.underflow * max(scale, 1.0)
+            error = self._rounding(x, course.steps, greatest) + (x * each + (course.left_out + other))
+            # Bounds and sums of errors are rounded themselves.
+            below = above = error * (1.0 + 2.0**-40) + x * (2.0 * UNIT)
+            if course.made is not None:
+                error = self._rounding(x, course.made, greatest) + (x * each + other)
+                below = error * (1.0 + 2.0**-40) + x * (2.0 * UNIT)
+            lower = np.maximum(x - below, 0.0)
+            upper = x + above
+            upper += missing * (1.0 + 2.0**-40)
+        if positive is None:
+            return StateValues(x, lower, upper)
+        lower[~positive], upper[~positive] = 0.0, 0.0
+        if not bool(positive.any()):
+            return StateValues.exact(np.zeros(x.size))
+        small = positive & (lower == 0.0)
+        return StateValues(x, lower, upper, small if bool(small.any()) else None)
+
+    def _rounding(self, x: Vector, steps: int, greatest: float) -> Vector:
+        """Return the rounding errors of some steps, shape as x; a little more covers their products."""
+        grown = math.expm1(min(1.01 * steps * self.slack, 700.0))
+        error: Vector = np.minimum(x * grown, 1.01 * steps * self.absolute * greatest)
+        return error

@@ -1,0 +1,128 @@
+"""What every backend offers: predictions, representations of matrices, workspaces."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.injection.injected import inject_level
+from hybrid.injection.tasks import TaskList, cut_tasks
+from hybrid.levels.curve import LevelCurve
+from hybrid.levels.policy import LevelChoice
+from hybrid.levels.task_table import TaskTable
+from hybrid.solvers.base import MatrixOperator
+from hybrid.solvers.workspace import Workspace
+from mtbdd.memory import require_memory
+from mtbdd.offset import OffsetMTBDD
+
+Float64Array = NDArray[np.float64]
+
+MatrixTable = LevelCurve | TaskTable
+"""The levels of one matrix, in the representation in which it will be held."""
+
+_TASK_BUILD_BYTES = 85
+"""What expanding submatrices, listing paths and cutting them takes at its peak, an entry or instance."""
+
+
+class Product(Protocol):
+    """A matrix as a backend holds it."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the representation (MemR)."""
+
+    def multiply(self, x: Float64Array, out: Float64Array) -> None:
+        """Write M x to ``out``."""
+
+    def relax(
+        self, x: Float64Array, b: Float64Array | None, diagonal: Float64Array, omega: float, out: Float64Array
+    ) -> tuple[float, float]:
+        """Write a relaxation step to ``out`` and return the greatest absolute and relative change."""
+
+
+@dataclass(frozen=True)
+class Backend(ABC):
+    """A place for matrices and vectors.
+
+    Attributes
+    ----------
+    name : str
+        What users call it.
+    reason : str
+        Why it is in use, in words.
+    is_free : bool
+        Whether nobody asked for it by name, so that another may be taken where that is better.
+    """
+
+    reason: str = "asked for"
+    is_free: bool = False
+
+    name: ClassVar[str]
+
+    def because(self, reason: str) -> Self:
+        """Return the same backend for another reason, no longer free."""
+        return replace(self, reason=reason, is_free=False)
+
+    def holds(self, x: object) -> bool:
+        """Return whether a vector lies where this backend has its own, and the host cannot read it."""
+        return False
+
+    def admitted(self, table: MatrixTable) -> Backend:
+        """Return the backend for a matrix: another one, with the reason, where this one is free and worse."""
+        return self
+
+    def seconds(self, table: MatrixTable, level: int) -> float | None:
+        """Predict the time of a product at a level; None where it cannot be used."""
+        return table.seconds(level, self.name)
+
+    def measured(self, table: MatrixTable, memory_budget: int | None) -> tuple[LevelChoice, Product] | None:
+        """Return the fastest level within a budget by timing some; None where that does not pay."""
+        return None
+
+    def represent(self, matrix: OffsetMTBDD, table: MatrixTable, level: int) -> Product:
+        """Build the representation of a level.
+
+        Raises
+        ------
+        MemoryError
+            If there is no room to make it or to hold it.
+        OptionError
+            If the level has too many row types.
+        """
+        if isinstance(table, LevelCurve):
+            return self._in_row_types(matrix, table, level)
+        candidate = table[level]
+        require_memory(
+            _TASK_BUILD_BYTES * (candidate.submatrix_nonzeros + candidate.instances_worst_case),
+            f"making the tasks of level {level}",
+            "choose another --level, such as min-memory, or --representation row-types",
+        )
+        return self._in_tasks(matrix, cut_tasks(inject_level(matrix, level)))
+
+    @abstractmethod
+    def _in_row_types(self, matrix: OffsetMTBDD, curve: LevelCurve, level: int) -> Product:
+        """Hold a level in the form made for this backend."""
+
+    @abstractmethod
+    def _in_tasks(self, matrix: OffsetMTBDD, tasks: TaskList) -> Product:
+        """Hold a level as submatrices and instances in tasks of 256 rows ([Tealdi13] §4.4.1.2)."""
+
+    @abstractmethod
+    def workspace(self, product: Product, operator: MatrixOperator) -> Workspace:
+        """Return memory and operations for a solution.
+
+        Parameters
+        ----------
+        product : Product
+            The matrix as this backend holds it.
+        operator : MatrixOperator
+            The operator that has it.
+        """
+
+    def is_scaled(self, table: MatrixTable, level: int) -> bool:
+        """Return whether blocks are shared up to a scale at a level."""
+        return False

@@ -1,0 +1,72 @@
+"""The backend of a device: whether a matrix belongs there, which level is fastest there, how it is held."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from gpu_kernels import current_device
+from hybrid.backends.base import Backend, MatrixTable, Product
+from hybrid.backends.host import CpuBackend
+from hybrid.injection.tasks import TaskList
+from hybrid.levels.curve import LevelCurve
+from hybrid.levels.policy import LevelChoice
+from hybrid.solvers.base import MatrixOperator
+from hybrid.solvers.workspace import Workspace
+from mtbdd.offset import OffsetMTBDD
+
+
+class GpuBackend(Backend):
+    """See `Backend`; a CUDA device, with vectors that lie there."""
+
+    name = "gpu"
+
+    def holds(self, x: object) -> bool:
+        """See `Backend.holds`."""
+        return hasattr(x, "__cuda_array_interface__")
+
+    def admitted(self, table: MatrixTable) -> Backend:
+        """Return the CPU instead, with the reason, where the device is free, and slower or full."""
+        if not self.is_free:
+            return self
+        from hybrid.gpu.admission import reason_for_cpu, reason_of_size, reason_of_time
+
+        device = current_device()
+        if isinstance(table, LevelCurve):
+            reason = reason_for_cpu(device, table)
+        else:
+            fastest = min(table.seconds(c.level, self.name) for c in table.levels)
+            reason = reason_of_size(device, table.nonzeros, table.shape)
+            reason = reason or reason_of_time(device, table.nonzeros, fastest)
+        return self if reason is None else CpuBackend(reason)
+
+    def measured(self, table: MatrixTable, memory_budget: int | None) -> tuple[LevelChoice, Product] | None:
+        """Choose among the levels that look fastest by timing them, if the matrix is large enough."""
+        from hybrid.levels.probe import PROBE_ENTRIES, probe_levels
+
+        if not isinstance(table, LevelCurve) or table.nonzeros < PROBE_ENTRIES:
+            return None
+        return probe_levels(current_device(), table, memory_budget)
+
+    def is_scaled(self, table: MatrixTable, level: int) -> bool:
+        """See `Backend.is_scaled`."""
+        from hybrid.gpu.cost import types_of_level
+
+        return isinstance(table, LevelCurve) and types_of_level(table, level).classes.scaled
+
+    def workspace(self, product: Product, operator: MatrixOperator) -> Workspace:
+        """See `Backend.workspace`."""
+        from hybrid.gpu.product import GpuProduct
+
+        return cast(GpuProduct, product).workspace()
+
+    def _in_row_types(self, matrix: OffsetMTBDD, curve: LevelCurve, level: int) -> Product:
+        from hybrid.gpu.build import build_product
+
+        return build_product(curve, level)
+
+    def _in_tasks(self, matrix: OffsetMTBDD, tasks: TaskList) -> Product:
+        from hybrid.gpu.product import GpuProduct
+        from hybrid.gpu.task_layout import tasks_on_device
+
+        device = current_device()
+        return GpuProduct(device, tasks_on_device(device, matrix.shape, tasks))

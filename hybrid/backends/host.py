@@ -1,0 +1,61 @@
+"""The backends of the host: compiled kernels on all cores, and plain NumPy."""
+
+from __future__ import annotations
+
+from hybrid.backends.base import Backend, MatrixTable, Product
+from hybrid.injection.injected import inject_level
+from hybrid.injection.tasks import TaskList
+from hybrid.levels.curve import LevelCurve
+from hybrid.reference import ReferenceProduct, ReferenceTaskProduct
+from hybrid.solvers.base import MatrixOperator
+from hybrid.solvers.host import HostWorkspace
+from mtbdd.offset import OffsetMTBDD
+
+
+class CpuBackend(Backend):
+    """See `Backend`; compiled kernels on all cores."""
+
+    name = "cpu"
+
+    def is_scaled(self, table: MatrixTable, level: int) -> bool:
+        """See `Backend.is_scaled`."""
+        return table[level].scaled
+
+    def workspace(self, product: Product, operator: MatrixOperator) -> HostWorkspace:
+        """See `Backend.workspace`."""
+        from hybrid.cpu.passes import CpuPasses
+
+        return HostWorkspace(operator, CpuPasses())
+
+    def _in_row_types(self, matrix: OffsetMTBDD, curve: LevelCurve, level: int) -> Product:
+        from hybrid.cpu.layout import build_cpu_layout
+        from hybrid.cpu.product import CpuProduct
+
+        layout = build_cpu_layout(curve.scaled if curve[level].scaled else curve.plain, level)
+        if layout is None:
+            # Sharing up to a scale would cost accuracy here.
+            layout = build_cpu_layout(curve.plain, level)
+        if layout is None:
+            raise RuntimeError("classes of equal blocks are exact, yet were refused as inexact")
+        return CpuProduct(layout)
+
+    def _in_tasks(self, matrix: OffsetMTBDD, tasks: TaskList) -> Product:
+        from hybrid.cpu.task_product import CpuTaskProduct
+
+        return CpuTaskProduct(tasks)
+
+
+class ReferenceBackend(Backend):
+    """See `Backend`; plain NumPy, the oracle of the others."""
+
+    name = "reference"
+
+    def workspace(self, product: Product, operator: MatrixOperator) -> HostWorkspace:
+        """See `Backend.workspace`."""
+        return HostWorkspace(operator)
+
+    def _in_row_types(self, matrix: OffsetMTBDD, curve: LevelCurve, level: int) -> Product:
+        return ReferenceProduct(inject_level(matrix, level))
+
+    def _in_tasks(self, matrix: OffsetMTBDD, tasks: TaskList) -> Product:
+        return ReferenceTaskProduct(tasks)

@@ -1,0 +1,19 @@
+"""How a compressed matrix may be held for products, by name."""
+
+from __future__ import annotations
+
+from hybrid.errors import OptionError
+
+REPRESENTATIONS = ("row-types", "tasks")
+"""Rows of equal sequences of blocks together, or instances in tasks of 256 rows ([Tealdi13] §4.4.1.2)."""
+
+
+def check_representation(name: str) -> None:
+    """Refuse a name that stands for no representation.
+
+    Raises
+    ------
+    OptionError
+    """
+    if name not in REPRESENTATIONS:
+        raise OptionError(f"representation: expected one of {', '.join(REPRESENTATIONS)}, got {name!r}")

@@ -1,0 +1,44 @@
+"""The second half of a relaxation step on the CPU: rows whose products are there, relaxed and compared."""
+
+# mypy: disable-error-code="call-arg, unreachable"
+# An intrinsic takes one argument less than its definition and returns what its signature says.
+
+from __future__ import annotations
+
+import numpy as np
+
+from hybrid.cpu.vector_code import relax
+from mtbdd.compiled import njit
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def relax_rows(begin, end, x, b, has_b, diagonal, omega, largest, out):  # type: ignore[no-untyped-def]
+    """Relax the rows begin .. end of ``out``, eight at a time as long as they last.
+
+    Parameters
+    ----------
+    begin, end : int
+        Rows of ``out`` that hold products.
+    x, b, diagonal, omega
+        As for :func:`hybrid.cpu.kernels.block_spmv`.
+    largest : ndarray, shape (24,), float64
+        Greatest changes, as :func:`hybrid.cpu.vector_code.relax` keeps them.
+    out : ndarray, shape (n_rows,), float64
+    """
+    at = begin
+    while at + 8 <= end:
+        relax(out, at, x, b, has_b, diagonal, omega, largest)
+        at += 8
+    while at < end:
+        total = out[at]
+        if has_b:
+            total += b[at]
+        new = (1.0 - omega) * x[at] + omega * (total / diagonal[at])
+        change = abs(new - x[at])
+        out[at] = new
+        largest[0] = max(largest[0], change)
+        if change > 0.0:
+            relative = change / abs(new) if new != 0.0 else np.inf
+            largest[8] = max(largest[8], relative)
+        largest[16] += new - new
+        at += 1

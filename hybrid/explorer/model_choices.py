@@ -1,0 +1,47 @@
+"""The choices of a whole decision process, in the form in which a backend holds them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mtbdd.model import SymbolicModel
+
+if TYPE_CHECKING:
+    from hybrid.operators.layer_choices import LayerChoices
+
+
+def model_choices(model: SymbolicModel, backend: str = "cpu") -> list[LayerChoices]:
+    """Return all choices between the reachable states of an MDP, worth nothing by themselves.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+        An MDP.
+    backend : {"cpu", "gpu", "reference"}
+        A device takes all layers fused, which needs a row for every state; elsewhere a layer with few
+        choices has few rows.
+
+    Returns
+    -------
+    list of LayerChoices
+        For :func:`hybrid.explorer.report.report_levels` and :func:`hybrid.explorer.measure.measure_levels`.
+
+    Raises
+    ------
+    ValueError
+        The model is a chain, which has one matrix, ``model.transitions``.
+
+    Notes
+    -----
+    A check takes the part of these matrices that lies between the states which it has to solve for.
+    """
+    from hybrid.levels.stacked_curve import MOST_LAYERS
+    from hybrid.operators.layer_choices import layer_choices_of
+
+    if not model.is_mdp:
+        raise ValueError("model: expected an MDP; a chain has one matrix, model.transitions")
+    enabled = [layer.enabled for layer in model.layers]
+    whole = backend == "gpu" and len(enabled) <= MOST_LAYERS
+    return layer_choices_of(model, model.index, enabled, lambda _, rows: np.zeros(rows.size), True, whole)

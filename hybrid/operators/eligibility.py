@@ -1,0 +1,71 @@
+"""Why a device does not take the layers of a decision process fused, and what is done instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hybrid.backends import Backend, CpuBackend
+from hybrid.run.options import CheckOptions
+
+NOTHING_TO_MULTIPLY = "every choice leaves the unknown states at once: there is nothing to multiply"
+"""Why such a system stays on the CPU, whatever was asked for."""
+
+_SMALL_STATES = 1 << 16
+"""Unknown states below which ``auto`` never takes the device."""
+
+
+@dataclass(frozen=True)
+class Ineligible:
+    """A reason against a fused step.
+
+    Attributes
+    ----------
+    reason : str
+        In words.
+    is_final : bool
+        Whether it speaks against the device altogether, so that ``auto`` takes the CPU; else layers may still
+        go one by one there.
+    """
+
+    reason: str
+    is_final: bool
+
+    def applied_to(self, engine: Backend) -> Backend:
+        """Return the backend to take instead of the device, with the reason; other backends stay.
+
+        Parameters
+        ----------
+        engine : Backend
+            The backend chosen so far.
+        """
+        if engine.name != "gpu":
+            return engine
+        if self.is_final and engine.is_free:
+            return CpuBackend(self.reason)
+        return replace(engine, reason=f"{engine.reason}; layers one by one: {self.reason}")
+
+
+def why_ineligible(options: CheckOptions, size: int) -> Ineligible | None:
+    """Return why the layers are not held for a fused step, with a row for every unknown state in each.
+
+    Parameters
+    ----------
+    options : CheckOptions
+    size : int
+        Unknown states.
+
+    Returns
+    -------
+    Ineligible or None
+        None if they are.
+    """
+    engine = options.matrix_backend()
+    if engine.name != "gpu":
+        return Ineligible(engine.reason, True)
+    if size == 0:
+        return Ineligible("no state is unknown", True)
+    if engine.is_free and size < _SMALL_STATES:
+        return Ineligible(
+            f"{size} unknown states are too few for the GPU to be faster (below {_SMALL_STATES})", True
+        )
+    return None

@@ -1,0 +1,204 @@
+"""What may be chosen in the unknown states, layer by layer, and what each choice is worth at once.
+
+Values of a decision process over a set of unknown states solve ``x = opt over i of (A_i x + b_i)``, opt the
+minimum or the maximum over the layers that have an allowed choice in a state.  A_i is the layer's matrix
+within the unknown states, b_i what a choice is worth by itself: a reward, or the probability of entering a
+target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.backends import choose_backend
+from hybrid.operators.inject import inject
+from hybrid.operators.rounding import ratio_units, row_entries
+from hybrid.run.options import CheckOptions
+from hybrid.run.work import Work
+from hybrid.solvers.base import Clock
+from hybrid.solvers.bounded_solution import UNIT
+from hybrid.solvers.choice_problem import Quotient
+from mtbdd.convert import offset_label
+from mtbdd.graph.components import EndComponents
+from mtbdd.manager import Node
+from mtbdd.model import SymbolicModel
+from mtbdd.offset import OffsetMTBDD
+from mtbdd.partition import Partition
+from mtbdd.states import StateIndex, index_states
+from mtbdd.vectors import expand_sum
+
+Vector = NDArray[np.float64]
+RewardOf = Callable[[int, StateIndex], Vector]
+
+_NEAR = 8.0 * UNIT  # probabilities that add up to 1 so closely are left as they are
+_FEW = 4  # a layer with a choice in less than one state in so many gets a matrix with these rows only
+_ROUNDINGS = 48  # units of rounding behind b, factors and sums; see `choice_slack`
+
+
+@dataclass(frozen=True, eq=False)
+class LayerChoices:
+    """The allowed choices of one layer.
+
+    Attributes
+    ----------
+    layer : int
+        Number of the model's layer.
+    place : ndarray, shape (rows,), int64, or None
+        Where few unknown states have the choice, their places, one a row of the matrix; None if there is a
+        row for every unknown state.
+    matrix : OffsetMTBDD or None
+        From the rows to the unknown states; None where all choices leave them for certain.
+    gain : ndarray, shape (rows,), float64
+        What each choice is worth by itself; the worst value, an infinity, where there is no choice.
+    factor : ndarray, shape (rows,), float64, or None
+        To multiply the product with, where probabilities add up to 1 only roughly; None is 1.
+    """
+
+    layer: int
+    place: NDArray[np.int64] | None
+    matrix: OffsetMTBDD | None
+    gain: Vector
+    factor: Vector | None
+
+
+def layer_choices_of(
+    model: SymbolicModel,
+    unknown: StateIndex,
+    allowed: Sequence[Node],
+    gain: RewardOf,
+    maximise: bool,
+    whole: bool = False,
+) -> list[LayerChoices]:
+    """Return the offers of all layers that have an allowed choice in some unknown state.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+        An MDP.
+    unknown : StateIndex
+    allowed : sequence of Node
+        For every layer the states whose choice in it is allowed.
+    gain : callable
+        Called with a layer and the states that have the choice; returns what it is worth.
+    maximise : bool
+        Which infinity stands for no choice.
+    whole : bool
+        Give every offer a row for every unknown state.
+
+    Returns
+    -------
+    list of LayerChoices
+        The one with the most rows first.
+    """
+    found = []
+    columns = model.manager.to_columns(unknown.states)
+    for layer, states in enumerate(allowed):
+        inside = states & model.layers[layer].enabled & unknown.states
+        if inside == model.manager.false:
+            continue
+        chosen = unknown if inside == unknown.states else index_states(model.manager, inside)
+        place = None
+        if chosen is not unknown:
+            place = np.flatnonzero(model.indicator(inside, unknown)).astype(np.int64)
+        own, totals = gain(layer, chosen), _totals(model, layer, chosen)
+        factor = None if totals is None else 1.0 / totals
+        if place is not None and (whole or _FEW * place.size > unknown.size):
+            own = _scattered(own, place, unknown.size, -np.inf if maximise else np.inf)
+            factor = None if factor is None else _scattered(factor, place, unknown.size, 1.0)
+            place = None
+        # Cut by one set after the other: their product may be far larger than the matrix.
+        entries = model.layers[layer].matrix.only(inside).only(columns)
+        matrix = offset_label(entries, unknown if place is None else chosen, unknown)
+        found.append(LayerChoices(layer, place, matrix if matrix.n_entries else None, own, factor))
+    return sorted(found, key=lambda offer: -len(offer.gain))
+
+
+def _scattered(values: Vector, place: NDArray[np.int64], size: int, other: float) -> Vector:
+    """Return values at their places, and another number elsewhere."""
+    full = np.full(size, other)
+    full[place] = values
+    return full
+
+
+def choice_flow(
+    model: SymbolicModel,
+    layer: int,
+    rows: StateIndex,
+    columns: StateIndex,
+    options: CheckOptions,
+    weights: Vector | None = None,
+    work: Work | None = None,
+) -> Vector:
+    """Return the probability that the choices of a layer enter a set, shape (rows.size,).
+
+    Parameters
+    ----------
+    weights : ndarray of float64, shape (columns.size,), optional
+        Factors of the states that are entered; default 1.
+    work : Work, optional
+        Takes the account where the product is the answer, and not a part of a system.
+
+    Notes
+    -----
+    One product, on the host.  Probabilities that add up to 1 only roughly are scaled to do so.
+    """
+    if columns.size == 0 or rows.size == 0:
+        return np.zeros(rows.size)
+    matrix = model.submatrix(rows, columns, layer=layer)
+    if matrix.n_entries == 0:
+        return np.zeros(rows.size)
+    engine = options.matrix_backend()
+    if engine.name == "gpu" or options.backend == "auto":
+        reason = "single products over the layers of an MDP are made on the host"
+        engine = choose_backend("cpu").because(reason)
+    operator = inject(matrix, backend=engine, representation=options.representation)
+    clock = Clock(None)
+    flow = operator.row_sums() if weights is None else operator.multiply(weights)
+    if work is not None:
+        work.note("steps", operator, 1, clock.seconds, 16 * rows.size, is_product=True)
+    totals = _totals(model, layer, rows)
+    return flow if totals is None else flow / totals
+
+
+def choice_slack(model: SymbolicModel) -> float:
+    """Return a bound on the relative error of one step over the choices, operands included.
+
+    All numbers are non-negative, so that minima and maxima add none.
+    """
+    layers = [model.layer_transitions(i) for i in range(len(model.layers))]
+    entries, units = max(map(row_entries, layers)), max(map(ratio_units, layers))
+    return (2 * entries + units + _ROUNDINGS) * UNIT
+
+
+def group_states(model: SymbolicModel, unknown: StateIndex, components: EndComponents) -> Quotient | None:
+    """Return the end components of several states as groups of unknown states; None if there are none."""
+    parts = [np.flatnonzero(model.indicator(c.states, unknown)) for c in components.components]
+    parts = [p.astype(np.int64) for p in parts if p.size]
+    if not parts:
+        return None
+    sizes = np.array([p.size for p in parts])
+    return Quotient(np.concatenate(parts), np.cumsum(sizes) - sizes)
+
+
+def leaving_choices(model: SymbolicModel, allowed: Sequence[Node], components: EndComponents) -> list[Node]:
+    """Return the allowed choices, by layer, without those that stay inside of an end component."""
+    every = (components.single, *components.components)
+    return [
+        states & ~model.manager.disjunction(c.choices[layer] for c in every)
+        for layer, states in enumerate(allowed)
+    ]
+
+
+def _totals(model: SymbolicModel, layer: int, within: StateIndex) -> Vector | None:
+    """Return what the probabilities of a layer's choices add up to; None if that is 1 but for rounding."""
+    parts = [p for p in model.layers[layer].parts if p.event is not None]
+    pieces = [p.event.exits.only(p.states & within.states) for p in parts if p.event is not None]
+    if all(abs(float(value) - 1.0) <= _NEAR for piece in pieces for value, _ in piece):
+        return None
+    sure = [p.states for p in model.layers[layer].parts if p.event is None]
+    pieces += [Partition(model.manager, {1.0: states}) for states in sure]
+    return expand_sum(pieces, within)

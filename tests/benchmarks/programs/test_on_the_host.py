@@ -1,0 +1,208 @@
+"""Programs that measure on the host, run at small sizes; their records are rendered."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hybrid
+from benchmarks.library import processes
+from benchmarks.programs import (
+    certified_pairs,
+    cpu_iteration,
+    density_sweep,
+    first_use,
+    structure_plots,
+    symbolic_build,
+    symbolic_components,
+    whole_run,
+)
+from benchmarks.rendering.formats import structure_table
+from hybrid.solvers import Solution, Status
+from tests.benchmarks.support import ROOT, rendered
+
+RecordOf = Callable[..., dict[str, Any]]
+
+
+def test_products_on_the_cpu(record_of: RecordOf, tmp_path: Path) -> None:
+    table = tmp_path / "prism.csv"
+    lines = ("-hybrid -jor,28120,2.5", "-hybrid,28120,1.5", "-mtbdd,28120,9", "")
+    table.write_text("\n".join(("flags,transitions,ns_per_transition_iter", *lines)))
+    record = record_of(cpu_iteration, "kanban:2", "brp:8", "--seconds", "0.01", "--prism", str(table))
+    kanban, brp = record["rows"]
+    assert (kanban["transitions"], kanban["prism_ns_per_transition"]) == (28120, {"hybrid": 1.5})
+    assert brp["states"] > 1000 and brp["prism_ns_per_transition"] == {}
+    for row in record["rows"]:
+        assert row["largest_relative_difference"] < 1e-13
+        assert row["speedup"] == row["seconds"]["scipy_csr"] / row["seconds"]["product"]
+        row["transitions"] = 2_000_000
+    assert "| kanban 2 | 2,000,000 |" in rendered("cpu_iteration", record)
+
+
+def test_density_sweep_on_the_cpu(record_of: RecordOf) -> None:
+    record = record_of(density_sweep, "--quick", "--backends", "cpu", "--trials", "2", "--solve-seconds", "1")
+    assert not [row for row in record["rows"] if "error" in row]
+    for row in record["rows"]:
+        jacobi = next(run for run in row["runs"] if run["method"] == "jacobi")
+        assert jacobi["statuses"] == ["converged"]
+        if row["part"] == "twins" or (row.get("model") == "biased_die" and "paper" in row):
+            assert [row["n"], row["entries"]] == row["paper"]
+    assert "bicgstab cpu" in rendered("density_sweep", record)
+
+
+@pytest.mark.parametrize(("needed", "expected"), [(10_000, 2_000), (300, 200_000), (1_500, 200_000)])
+def test_a_first_run_that_compiles_does_not_limit_the_iterations(needed: int, expected: int) -> None:
+    calls: list[int] = []
+
+    def solve(limit: int) -> Solution:
+        calls.append(limit)
+        done, status = (limit, Status.MAX_ITERATIONS) if limit < needed else (needed, Status.CONVERGED)
+        seconds = 1e-3 * done + (5.0 if len(calls) == 1 else 0.0)
+        return Solution(np.zeros(1), status, done, seconds, 1.0, 1.0)
+
+    assert density_sweep.fitting_iterations(solve, 2.0) == expected
+    # A little more than twice the time that a solution may take.
+    assert sum(min(limit, needed) for limit in calls) < 2.5 * 2_000
+
+
+def test_symbolic_builds_in_fresh_processes(record_of: RecordOf, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(symbolic_build, "OWN", symbolic_build.OWN[1:2])
+    (tmp_path / "m.prism").write_text((ROOT / "examples" / "kanban.prism").read_text())
+    head = "model,const,t_model_construction_s,states,transitions,mtbdd_nodes\n"
+    lines = (
+        "a/m.prism,t=1,0.5,160,616,{0}\n",
+        "a/m.prism,t=1,0.25,160,616,{0}\n",
+        "a/gone.prism,t=1,1,1,1,1\n",
+    )
+    nodes = hybrid.load(tmp_path / "m.prism", {"t": 1}).statistics.mtbdd_nodes
+    (tmp_path / "prism.csv").write_text(head + "".join(lines).format(nodes))
+    arguments = ("--models", str(tmp_path), "--prism", str(tmp_path / "prism.csv"), "--repeats", "2")
+    record = record_of(symbolic_build, *arguments)
+    (row,) = record["rows"]
+    assert len(row["all_seconds"]) == 3
+    first, *again = row["all_seconds"]
+    assert (row["first_seconds"], row["seconds"]) == (first, statistics.median(again))
+    assert (row["same_sizes"], row["prism_seconds"], row["states"]) == (True, 0.25, 160)
+    assert row["ratio"] == 0.25 / row["first_seconds"]
+    text = rendered("symbolic_build", record)
+    assert (
+        f"| m.prism t=1 | 160 | 616 | {nodes} | {row['first_seconds']:.3f} | {row['seconds']:.3f} | 0.25 |"
+        in text
+    )
+
+
+def test_symbolic_components(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = record_of(symbolic_components, "kanban=1")
+    assert record["rows"][0]["same"]
+    monkeypatch.setattr(symbolic_components, "free_memory_bytes", lambda: 7)
+    monkeypatch.setattr(
+        symbolic_components, "model_graph", lambda model: (_ for _ in ()).throw(MemoryError("no"))
+    )
+    record = record_of(symbolic_components, "kanban=1")
+    assert record["rows"][0]["refused"] == "no"
+    assert "| refused | 1 | 1 |" in rendered("symbolic_components", record)
+
+
+def test_two_trees_take_turns(record_of: RecordOf) -> None:
+    arguments = ("--base", str(ROOT), "--only", "coin K=4, steps", "--rounds", "2", "--times", "1")
+    (row,) = record_of(certified_pairs, *arguments)["rows"]
+    assert [list(both) for both in row["rounds"]] == [["base", "this"]] * 2
+    assert row["ratio"]["iterations"] == 1.0
+    least = [min(both[tree]["iteration"] for both in row["rounds"]) for tree in ("this", "base")]
+    assert row["ratio"]["iteration"] == round(least[0] / least[1], 3)
+    with pytest.raises(RuntimeError, match="SystemExit: 3|3$"):
+        processes.run_python("import sys; sys.exit('3')", None)
+
+
+# ------------------------------------------------------------------ whole processes
+
+
+def test_a_whole_process_on_the_cpu(record_of: RecordOf) -> None:
+    record = record_of(whole_run, "--const", "t=1", "--backend", "cpu")
+    (row,) = record["rows"]
+    assert (row["states"], row["transitions"], row["synchronisations"]) == (160, 616, 0)
+    assert row["wall_seconds"] > row["check_seconds"] > row["iteration_seconds_total"] > 0
+    assert row["peak_rss_bytes"] > 10_000_000
+    assert (row["peak_device_bytes"], row["compiled_kernels"]) == (None, 0)
+    model = hybrid.load(ROOT / "examples" / "kanban.prism", {"t": 1})
+    here = hybrid.check(model, 'R{"throughput"}=? [ S ]', backend="cpu", method="jor", epsilon=1e-6)
+    assert (row["value"], row["iterations"]) == (here.value, here.statistics.iterations)
+    assert f"| 0 | {here.value!r} | none |" in rendered("whole_run", record)
+
+
+def test_the_first_use_on_a_machine(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(
+        first_use.CHECKS, "kanban t=4", ("kanban", "--const", "t=1", "--property", "throughput")
+    )
+    record = record_of(first_use, "--backend", "cpu", "--only", "kanban t=4", "--repeat", "1")
+    package, check = record["rows"]
+    assert package["host_kernels"] == package["device_kernels"] == check["device_kernels"] == 0
+    assert check["host_kernels"] > 0
+    assert min(check["first_seconds"], check["again_seconds"], package["again_seconds"]) > 0
+    assert len(check["all_seconds"]) == 2
+    assert f"| kanban t=4 | cpu | {check['first_seconds']:.2f} |" in rendered("first_use", record)
+
+
+def test_checks_of_the_first_use_are_there() -> None:
+    for example, *arguments in first_use.CHECKS.values():
+        model, properties = (ROOT / f"examples/{example}.{end}" for end in ("prism", "props"))
+        assert model.exists()
+        assert f'"{arguments[arguments.index("--property") + 1]}":' in properties.read_text()
+
+
+@pytest.mark.parametrize(
+    ("measure", "arguments"),
+    [
+        (whole_run.measure, (["check", "examples/nothing.prism", "--quiet"],)),
+        (first_use.measure, (["-c", "raise SystemExit(2)"], 1)),
+    ],
+)
+def test_a_process_that_fails_is_no_measurement(measure: Any, arguments: tuple[Any, ...]) -> None:
+    row = {"command": "a command"}
+    with pytest.raises(RuntimeError, match="a command ended with 2"):
+        measure(row, *arguments)
+    assert row == {"command": "a command"}
+
+
+def test_kernels_are_counted_where_they_are_kept(tmp_path: Path) -> None:
+    kept = {name: tmp_path / name for name in processes.CODE_FOLDERS}
+    for folder in kept.values():
+        (folder / "below").mkdir(parents=True)
+        (folder / "below" / "a.nbc").touch()
+        (folder / "b.nbi").touch()
+    found = processes.kernel_files({**os.environ, **{name: str(path) for name, path in kept.items()}})
+    assert found == {"device": 2, "host": 1}
+
+
+def test_the_devices_memory_is_watched_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = [100]
+    monkeypatch.setattr(whole_run, "EVERY", 0.001)
+    monkeypatch.setattr(whole_run, "has_device", lambda: True)
+    monkeypatch.setattr(whole_run.DeviceWatch, "_used", staticmethod(lambda: used[0]))
+    with whole_run.DeviceWatch() as watch:
+        used[0] = 175
+        end = time.monotonic() + 10
+        while watch.peak_bytes != 75 and time.monotonic() < end:
+            time.sleep(0.001)
+        used[0] = 120
+    assert watch.peak_bytes == 75
+
+
+def test_structure_plots(record_of: RecordOf, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="plots need matplotlib")
+    record = record_of(structure_plots, "--only", "brp", "--images", str(tmp_path))
+    (row,) = record["rows"]
+    assert row["bfs"]["bandwidth"] < row["original"]["bandwidth"] / 5
+    image = (tmp_path / row["image"]).read_bytes()
+    assert image.startswith(b"\x89PNG")
+    assert len(image) == row["image_bytes"] < 60_000
+    text = structure_table(record)
+    assert "| brp 16 MAX=5 | 1,304 | 1,731 |" in text
+    assert "(images/structure-brp.png)" in text

@@ -1,5 +1,0 @@
-"""Kernel tests run on every device."""
-
-from tests.gpu_kernels.devices import device
-
-__all__ = ["device"]

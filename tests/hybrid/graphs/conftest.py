@@ -1,5 +1,0 @@
-"""Decompositions on the device are tested on every device."""
-
-from tests.gpu_kernels.devices import device
-
-__all__ = ["device"]

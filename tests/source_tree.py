@@ -1,0 +1,56 @@
+"""What the source files of the project import."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+__all__ = ["PACKAGES", "ROOT", "imported_names", "imports_of_modules", "source_files"]
+
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("hybrid", "mtbdd", "gpu_kernels")
+
+
+def imported_names(source: str) -> list[tuple[str, int]]:
+    """Every absolute module name that a source imports, with its line; relative ones start with a dot."""
+    names = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names += [(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names.append(("." * node.level + (node.module or ""), node.lineno))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in (
+            "import_module",
+            "__import__",
+        ):
+            names += [
+                (argument.value, node.lineno)
+                for argument in node.args[:1]
+                if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+            ]
+    return names
+
+
+def source_files(package: str) -> list[Path]:
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+def imports_of_modules() -> dict[str, set[str]]:
+    """Every module of the three packages with the modules that it imports, also inside functions."""
+    files = {}
+    for package in PACKAGES:
+        for path in source_files(package):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    found: dict[str, set[str]] = {name: set() for name in files}
+    for name, path in files.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                # What is imported is a module of a package, or a name of a module.
+                whole = [f"{node.module}.{alias.name}" for alias in node.names]
+                found[name] |= {module if module in files else node.module for module in whole}
+            elif isinstance(node, ast.Import):
+                found[name] |= {alias.name for alias in node.names}
+        found[name] &= files.keys() - {name}
+    return found

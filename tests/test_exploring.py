@@ -1,0 +1,56 @@
+"""The nightly profile: more examples of every test, whatever its settings, and another seed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.exploring import multiply_examples
+from tests.source_tree import ROOT
+
+
+def test_tests_with_settings_of_their_own_draw_more_too() -> None:
+    drawn: list[int] = []
+
+    @settings(max_examples=7, database=None)
+    @given(st.integers(0, 10**9))
+    def few(number: int) -> None:
+        drawn.append(number)
+
+    few()
+    once = len(drawn)
+    multiply_examples(few, 5)
+    few()
+    assert once == 7
+    assert len(drawn) - once == 35
+
+
+@pytest.mark.parametrize("variables", [{}, {"CI": "true"}], ids=["at a desk", "under CI"])
+def test_the_profile_multiplies_examples_and_keeps_the_database(variables: dict[str, str]) -> None:
+    """A process of its own collects one test, and tells the settings that it would run with."""
+    code = (
+        "import pytest, sys\n"
+        "class Tell:\n"
+        "    def pytest_collection_finish(self, session):\n"
+        "        (item, *_) = session.items\n"
+        "        own = item.function._hypothesis_internal_use_settings\n"
+        "        print('found', own.max_examples, own.derandomize, type(own.database).__name__)\n"
+        "sys.exit(pytest.main(sys.argv[1:], plugins=[Tell()]))\n"
+    )
+    test = "tests/mtbdd/language/test_fuzz.py::test_fuzz_unicode"
+    environment = {name: value for name, value in os.environ.items() if name != "CI"} | variables
+    for options, expected in (
+        ([], "found 150 False NoneType"),
+        (["--hypothesis-profile=nightly"], "found 1500 False DirectoryBasedExampleDatabase"),
+    ):
+        found = subprocess.run(
+            [sys.executable, "-c", code, "--collect-only", "-q", *options, test], env=environment,
+            cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120, check=False,
+        )  # fmt: skip
+        assert found.returncode == 0, found.stdout + found.stderr
+        assert expected in found.stdout
