@@ -63,6 +63,7 @@ FLOORS = (
     "exact",
     "checking",
     "certificates",
+    "interchange",
     "loading",
     "api",
     "__init__",
