@@ -22,8 +22,8 @@ __all__ = ["device"]
 # Plots are drawn without a display, whatever the machine's settings say.
 os.environ["MPLBACKEND"] = "Agg"
 
-# Compilation and a shared machine make single examples slow: no deadline, and a blob to replay a failure. Every run
-# draws the same: the seed below, no kept examples, and no other defaults where a variable `CI` is set.
+# Compilation and a shared machine make single examples slow: no deadline, and a blob to replay a failure.
+# Every run draws the same: the seed below, no kept examples, no other defaults where a variable `CI` is set.
 hypothesis.settings.register_profile(
     "project",
     parent=hypothesis.settings.get_profile("default"),

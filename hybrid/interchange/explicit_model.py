@@ -55,8 +55,8 @@ class ExplicitModel:
     """A DTMC, CTMC or MDP with all its states, choices and transitions, as arrays on the host.
 
     States are numbered as their source does. A chain has one choice a state, so that its choices are its
-    states. Made from files by `hybrid.interchange.read`, from a symbolic model by `hybrid.interchange.written_out`;
-    `hybrid.interchange.validate` is what all readers pass before anything is done with the arrays.
+    states. Readers make it from files, `hybrid.interchange.written_out` from a symbolic model; it passes
+    `hybrid.interchange.validate` before anything is done with its arrays.
 
     Attributes
     ----------
