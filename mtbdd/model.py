@@ -19,6 +19,7 @@ from mtbdd.encoding import Encoding
 from mtbdd.events import Event
 from mtbdd.expansion import expand_values
 from mtbdd.expressions import ExpressionTranslator
+from mtbdd.given import GivenParts
 from mtbdd.language.model_syntax import ResolvedModel
 from mtbdd.language.syntax import Expression, ModelType
 from mtbdd.manager import Node
@@ -35,7 +36,7 @@ from mtbdd.vectors import expand, expand_sum
 class SymbolicModel(Memoised):
     """A DTMC, CTMC or MDP as decision diagrams over its reachable states.
 
-    Made by `mtbdd.build.build_model`.
+    Made from a text by `mtbdd.build.build_model`, without one by `mtbdd.given_model.given_model`.
 
     Attributes
     ----------
@@ -56,6 +57,8 @@ class SymbolicModel(Memoised):
         Turns expressions over the variables into sets and partitions.
     warnings : tuple of str
         What the user should know about the build.
+    given : GivenParts or None
+        What a model without a text has in place of events.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class SymbolicModel(Memoised):
         divisors: Partition | None,
         layers: Sequence[ChoiceLayer],
         warnings: Sequence[str],
+        given: GivenParts | None = None,
     ) -> None:
         self.source = source
         self.encoding = encoding
@@ -83,6 +87,7 @@ class SymbolicModel(Memoised):
         self.warnings = tuple(warnings)
         self.translator = translator
         self.events = tuple(events)
+        self.given = given
         self._divisors = divisors
         self._offsets: dict[int, OffsetMTBDD] = {}
         self._tables: dict[int, NodeTable] = {}
@@ -223,6 +228,8 @@ class SymbolicModel(Memoised):
             The model is an MDP.
         """
         self.layer(None)
+        if self.given is not None:
+            return self.given.exits.units
         parts = [self.event_exits(event) for event in self.events]
         return max((part.units for part in parts), default=0.0) + len(parts) + UNITED_UNITS
 
@@ -237,6 +244,8 @@ class SymbolicModel(Memoised):
         Choices of a layer that touch the same bits are one relation, a chain as a whole is one.
         """
         if self.is_mdp:
+            if self.given is not None:
+                return self.given.relations
             return tuple(choice_relations(self.encoding, self.layers))
         return (Relation.whole(self.manager, self.layer_relation(0)),)
 
@@ -291,6 +300,8 @@ class SymbolicModel(Memoised):
             The model is an MDP.
         """
         self.layer(None)
+        if self.given is not None:
+            return expand(self.given.exits, within)
         parts = [self.event_exits(event) for event in self.events]
         return expand_sum([*parts, Partition(self.manager, {1.0: self.deadlocks})], within)
 

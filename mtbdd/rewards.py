@@ -65,7 +65,7 @@ def reward_rates(
     -----
     Time: O(n) for every item with a wide expression; items with few values are added as sets.
     """
-    return _rewards(model, structure, within, True, _carriers(model, structure, layer))[0]
+    return _rewards(model, structure, within, True, layer)[0]
 
 
 def reward_error(
@@ -78,14 +78,14 @@ def reward_error(
     ndarray of float64, shape (within.size,), or None
         None if all rewards are exact.
     """
-    return _rewards(model, structure, within, True, _carriers(model, structure, layer))[1]
+    return _rewards(model, structure, within, True, layer)[1]
 
 
 def enclosed_rewards(
     model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None, moves: bool = True
 ) -> tuple[Vector, Vector | None]:
     """Return `reward_rates` and `reward_error` at once; without `moves` those of state rewards alone."""
-    return _rewards(model, structure, within, True, _carriers(model, structure, layer) if moves else [])
+    return _rewards(model, structure, within, True, layer, moves)
 
 
 def relative_units(rewards: Vector, error: Vector | None) -> float:
@@ -105,12 +105,12 @@ def state_rewards(model: SymbolicModel, structure: int, within: StateIndex) -> V
     BuildError
         As for `reward_rates`.
     """
-    return _rewards(model, structure, within, True, [])[0]
+    return _rewards(model, structure, within, True, moves=False)[0]
 
 
 def state_reward_error(model: SymbolicModel, structure: int, within: StateIndex) -> Vector | None:
     """Return a bound on the absolute error of `state_rewards`, or None if they are exact."""
-    return _rewards(model, structure, within, True, [])[1]
+    return _rewards(model, structure, within, True, moves=False)[1]
 
 
 def action_rewards(
@@ -127,7 +127,7 @@ def action_rewards(
     ValueError
         No layer is given for an MDP.
     """
-    return _rewards(model, structure, within, False, _carriers(model, structure, layer))[0]
+    return _rewards(model, structure, within, False, layer)[0]
 
 
 Carriers = list[tuple[str | None, Partition]]
@@ -147,9 +147,19 @@ def _carriers(model: SymbolicModel, structure: int, layer: int | None) -> Carrie
 
 
 def _rewards(
-    model: SymbolicModel, structure: int, within: StateIndex, with_states: bool, carriers: Carriers
+    model: SymbolicModel,
+    structure: int,
+    within: StateIndex,
+    with_states: bool,
+    layer: int | None = None,
+    moves: bool = True,
 ) -> tuple[Vector, Vector | None]:
-    """Add up the items of a reward structure, transition rewards over the given carriers."""
+    """Return state rewards, transition rewards (`moves`, of a layer), or both, and a bound on their error."""
+    if model.given is not None:
+        if moves:
+            model.layer(layer)
+        return model.given.rewards[structure].values(within, with_states, (layer or 0) if moves else None)
+    carriers = _carriers(model, structure, layer) if moves else []
     faults: list[Fault] = []
     require_memory(16 * within.size, f"a reward vector of {within.size} states", "choose smaller constants")
     parts: list[Partition] = []

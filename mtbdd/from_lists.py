@@ -1,0 +1,171 @@
+"""Diagrams from sorted lists of assignments: sets, functions and matrices that come written out.
+
+A list of assignments in lexicographic order is a tree whose leaves are its members. From the last bit to the
+first, members that agree in all bits above it are joined in pairs, and equal pairs become one node: what is
+left of the list at a bit is the number of distinct prefixes there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtbdd.budget import check_budget
+from mtbdd.manager import Manager, Node
+
+Words = tuple[NDArray[np.uint64], ...]
+
+_WORD = 64
+
+
+@dataclass(frozen=True)
+class BitRows:
+    """Assignments of bits, one a row, packed into words of 64 bits; the first bit is the highest of a word.
+
+    Attributes
+    ----------
+    n_bits : int
+    words : tuple of ndarray of uint64, shape (n,) each
+    """
+
+    n_bits: int
+    words: Words
+
+    @classmethod
+    def packed(cls, bits: Sequence[NDArray[np.integer] | NDArray[np.bool_]], size: int) -> BitRows:
+        """Return assignments given bit by bit, arrays of zeros and ones of shape (size,)."""
+        words = tuple(np.zeros(size, dtype=np.uint64) for _ in range(-(-len(bits) // _WORD)))
+        for number, column in enumerate(bits):
+            word, place = divmod(number, _WORD)
+            words[word][:] |= column.astype(np.uint64) << np.uint64(_WORD - 1 - place)
+        return cls(len(bits), words)
+
+    @property
+    def size(self) -> int:
+        """Number of assignments; of no bits there is one."""
+        return len(self.words[0]) if self.words else 1
+
+    def bit(self, number: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return one bit of some assignments."""
+        word, place = divmod(number, _WORD)
+        return (self.words[word][rows] >> np.uint64(_WORD - 1 - place) & np.uint64(1)).astype(np.bool_)
+
+    def order(self) -> NDArray[np.int64] | None:
+        """Return the places of the assignments in lexicographic order, None if they are in that order."""
+        if self._ascend():
+            return None
+        if len(self.words) == 1:
+            return np.argsort(self.words[0], kind="stable")
+        return np.lexsort(self.words[::-1])
+
+    def at(self, places: NDArray[np.int64]) -> BitRows:
+        """Return some assignments."""
+        return BitRows(self.n_bits, tuple(word[places] for word in self.words))
+
+    def _ascend(self) -> bool:
+        """Whether every assignment is at least the one before it."""
+        equal = np.ones(max(self.size - 1, 0), dtype=np.bool_)
+        for word in self.words:
+            if bool((equal & (word[1:] < word[:-1])).any()):
+                return False
+            equal &= word[1:] == word[:-1]
+        return True
+
+    def first_difference(self) -> NDArray[np.int64]:
+        """Return the first bit in which each differs from the one before it, shape (size,).
+
+        -1 for the first assignment, `n_bits` for one that equals the one before it.
+        """
+        found = np.full(self.size, self.n_bits, dtype=np.int64)
+        for number in reversed(range(len(self.words))):
+            word = self.words[number]
+            changed = np.zeros(self.size, dtype=np.uint64)
+            changed[1:] = word[1:] ^ word[:-1]
+            places = np.flatnonzero(changed)
+            found[places] = number * _WORD + _leading_zeros(changed[places])
+        if self.size:
+            found[0] = -1
+        return found
+
+
+def _leading_zeros(words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return the number of leading zero bits of positive words of 64 bits."""
+    upper = words >> np.uint64(32)
+    high = upper != 0
+    half = np.where(high, upper, words & np.uint64(0xFFFFFFFF))
+    _, length = np.frexp(half.astype(np.float64))  # 32 bits are exact as a double
+    return np.where(high, 32, 64) - length.astype(np.int64)
+
+
+def diagram_of(
+    manager: Manager,
+    names: Sequence[str],
+    rows: BitRows,
+    leaves: NDArray[np.int64],
+    nodes: Sequence[Node],
+) -> Node:
+    """Return the diagram that leads from every listed assignment to its leaf, and from all others to false.
+
+    Parameters
+    ----------
+    manager : Manager
+    names : sequence of str
+        The bits' names, from top to bottom of the order.
+    rows : BitRows
+        Distinct assignments of these bits, ascending.
+    leaves : ndarray of int64, shape (rows.size,)
+        Numbers in `nodes`.
+    nodes : sequence of Node
+        Diagrams below all these bits; the first is false.
+
+    Raises
+    ------
+    ValueError
+        Two assignments are equal.
+
+    Notes
+    -----
+    Time: O(distinct prefixes at every bit) in NumPy, and one package call for every distinct node.
+    """
+    if not rows.size:
+        return manager.false
+    differs = rows.first_difference()
+    if rows.n_bits and bool((differs == rows.n_bits).any()):
+        raise ValueError("expected distinct assignments, got one twice")
+    found = list(nodes)
+    members = np.arange(rows.size, dtype=np.int64)
+    numbers = np.asarray(leaves, dtype=np.int64)
+    for bit in reversed(range(rows.n_bits)):
+        check_budget()
+        begins = differs[members] < bit
+        parent = np.cumsum(begins) - 1
+        high = rows.bit(bit, members)
+        children = np.zeros((2, int(parent[-1]) + 1), dtype=np.int64)
+        children[high.astype(np.int64), parent] = numbers
+        members = members[begins]
+        keys, numbers = _distinct(children[0] * len(found) + children[1], len(found))
+        found = _joined(manager, names[bit], found, keys)
+    return found[int(numbers[0])]
+
+
+def _distinct(keys: NDArray[np.int64], width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the distinct keys below ``width ** 2``, 0 first, and every key's place among them."""
+    if width * width <= max(4 * keys.size, 1024):
+        seen = np.zeros(width * width, dtype=np.bool_)
+        seen[keys] = True
+        seen[0] = True
+        return np.flatnonzero(seen), (np.cumsum(seen) - 1)[keys]
+    distinct, places = np.unique(np.append(keys, 0), return_inverse=True)
+    return distinct, places.reshape(-1)[:-1]
+
+
+def _joined(manager: Manager, name: str, below: Sequence[Node], keys: NDArray[np.int64]) -> list[Node]:
+    """Return the diagrams that test a bit and go on as the keys say; key 0 is false twice."""
+    variable, ite, width = manager.bdd.var(name), manager.bdd.ite, len(below)
+    return [
+        below[low] if low == high else ite(variable, below[high], below[low])
+        for low, high in zip((keys // width).tolist(), (keys % width).tolist(), strict=True)
+    ]
