@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +36,32 @@ class BitRows:
     words: Words
 
     @classmethod
-    def packed(cls, bits: Sequence[NDArray[np.integer] | NDArray[np.bool_]], size: int) -> BitRows:
-        """Return assignments given bit by bit, arrays of zeros and ones of shape (size,)."""
-        words = tuple(np.zeros(size, dtype=np.uint64) for _ in range(-(-len(bits) // _WORD)))
-        for number, column in enumerate(bits):
-            word, place = divmod(number, _WORD)
-            words[word][:] |= column.astype(np.uint64) << np.uint64(_WORD - 1 - place)
-        return cls(len(bits), words)
+    def packed(cls, columns: Sequence[NDArray[Any]], widths: Sequence[int], size: int) -> BitRows:
+        """Return assignments given by numbers of some bits each.
+
+        Parameters
+        ----------
+        columns : sequence of ndarray of integers or bool, shape (size,) each
+            Not negative, and below two to the power of their width.
+        widths : sequence of int
+            Their bits, at most 63; the first number's are the first.
+        size : int
+        """
+        n_bits = sum(widths)
+        words = tuple(np.zeros(size, dtype=np.uint64) for _ in range(-(-n_bits // _WORD)))
+        first = 0
+        for column, width in zip(columns, widths, strict=True):
+            numbers = column.astype(np.uint64)
+            while width:
+                word, place = divmod(first, _WORD)
+                here = min(width, _WORD - place)
+                high = numbers >> np.uint64(width - here)
+                words[word][:] |= high << np.uint64(_WORD - place - here)
+                width -= here
+                first += here
+                if width:
+                    numbers = numbers & np.uint64((1 << width) - 1)
+        return cls(n_bits, words)
 
     @property
     def size(self) -> int:

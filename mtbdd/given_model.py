@@ -13,6 +13,7 @@ from mtbdd.encoding import Encoding
 from mtbdd.expressions import ExpressionTranslator
 from mtbdd.given import GivenParts, GivenReward
 from mtbdd.language.model_syntax import Label, ResolvedModel, ResolvedVariable, RewardStructure
+from mtbdd.language.names import BUILT_IN_LABELS
 from mtbdd.language.syntax import LabelReference, ModelType, Position
 from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
@@ -61,7 +62,7 @@ def given_model(
     exits : SymbolicMatrix, optional
         What a row of a chain adds up to, over row bits; needed for CTMCs, otherwise 1.
     labels : mapping of str to Node, optional
-        Sets over row bits.
+        Sets over row bits; ``init`` is passed over, ``deadlock`` adds to the deadlocks.
     rewards : sequence of GivenReward
     relations : sequence of Relation, optional
         The graph in parts, each with at most one choice of every state, of one layer; default one a layer.
@@ -98,7 +99,9 @@ def given_model(
         constants={},
         variables=tuple(variables),
         modules=(),
-        labels=tuple(Label(name, LabelReference(place, name), place) for name in names),
+        labels=tuple(
+            Label(name, LabelReference(place, name), place) for name in names if name not in BUILT_IN_LABELS
+        ),
         rewards=tuple(RewardStructure(reward.name, (), place) for reward in rewards),
         formulas=(),
         initial=None,
@@ -108,7 +111,7 @@ def given_model(
     for layer in layers:
         refuse_infinite(resolved, encoding, layer.matrix)
     translator = ExpressionTranslator(encoding)
-    translator.labels.update(names)
+    translator.labels.update({name: node for name, node in names.items() if name not in BUILT_IN_LABELS})
     if exits is None:
         exits = SymbolicMatrix(manager, states, np.ones(1))
     if relations is None:
@@ -123,7 +126,7 @@ def given_model(
         relations,
         initial,
         states,
-        loops,
+        loops | names.get("deadlock", manager.false),
         None,
         layers,
         warnings,

@@ -111,6 +111,11 @@ class SymbolicModel(Memoised):
         """Number of reachable states."""
         return self.index.size
 
+    @property
+    def numbering(self) -> NDArray[np.int64] | None:
+        """The index of every state as its source numbers them; None: the same."""
+        return None if self.given is None else self.given.numbering
+
     @cached_property
     def n_choices(self) -> int | None:
         """Number of choices of all states together; None for chains."""

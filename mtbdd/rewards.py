@@ -130,6 +130,13 @@ def action_rewards(
     return _rewards(model, structure, within, False, layer)[0]
 
 
+def action_reward_error(
+    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None
+) -> Vector | None:
+    """Return a bound on the absolute error of `action_rewards`, or None if they are exact."""
+    return _rewards(model, structure, within, False, layer)[1]
+
+
 Carriers = list[tuple[str | None, Partition]]
 
 

@@ -1,0 +1,166 @@
+"""From a model written out to decision diagrams."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from hybrid.interchange.choice_classes import choice_layers
+from hybrid.interchange.encoded_states import EncodedStates, encode_states
+from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward, Numbers
+from hybrid.interchange.listed_matrix import ListedEntries, listed_matrix
+from hybrid.interchange.loops import with_loops
+from hybrid.interchange.moves import Moves, find_moves
+from hybrid.interchange.terminals import terminals_of
+from hybrid.interchange.validate import validate
+from mtbdd.choices import ChoiceLayer, ChoicePart
+from mtbdd.given import GivenReward
+from mtbdd.given_model import given_model
+from mtbdd.language.syntax import ModelType
+from mtbdd.matrix import SymbolicMatrix
+from mtbdd.model import SymbolicModel
+from mtbdd.relation import Relation
+
+
+def compressed(model: ExplicitModel, *, fix_deadlocks: bool = True, package: str = "auto") -> SymbolicModel:
+    """Return the decision diagrams of a model that is written out.
+
+    Parameters
+    ----------
+    model : ExplicitModel
+    fix_deadlocks : bool
+        Give states without choices a self-loop; otherwise they are an error.
+    package : {"auto", "cudd", "autoref"}
+        Back end of `dd`.
+
+    Returns
+    -------
+    SymbolicModel
+        All of the source's states count as reachable. `model.given.numbering` holds their order where the
+        valuations do not ascend.
+
+    Raises
+    ------
+    InterchangeError
+        The arrays are no model, see `hybrid.interchange.validate`.
+    BuildError
+        Deadlocks that must not be.
+
+    Notes
+    -----
+    Rows of probabilities are divided by their sums; values within 4 units in the last place are united.
+    Time: O(entries x variables) in NumPy where the transitions are few moves (`hybrid.interchange.moves`),
+    else O(entries x bits).
+    """
+    started = time.perf_counter()
+    model, loops = with_loops(validate(model))
+    states = encode_states(model, package)
+    sources = np.repeat(model.state_of_choice, np.diff(model.row_starts))
+    entries = ListedEntries(sources, model.columns, *terminals_of(model))
+    moves = find_moves(states, entries.sources, entries.targets, entries.numbers)
+    if model.is_mdp:
+        layers, relations, held = _choice_layers(model, states, entries, moves)
+    else:
+        matrix, relations = listed_matrix(states, entries, moves)
+        layers = [ChoiceLayer(matrix, states.node, (ChoicePart(None, states.node, None),))]
+        held = [np.arange(model.n_states, dtype=np.int64)]
+    return given_model(
+        states.encoding,
+        states.variables,
+        model.type,
+        layers,
+        states.set_of(model.initial),
+        states.node,
+        exits=_exits(model, states),
+        labels={name: states.set_of(mask) for name, mask in model.labels.items()},
+        rewards=[_reward(model, states, reward, held) for reward in model.rewards],
+        relations=relations,
+        deadlocks=states.set_of(loops),
+        fix_deadlocks=fix_deadlocks,
+        numbering=states.rank,
+        source=model.source,
+        started=started,
+    )
+
+
+def _choice_layers(
+    model: ExplicitModel, states: EncodedStates, entries: ListedEntries, moves: Moves | None
+) -> tuple[list[ChoiceLayer], list[Relation], list[Numbers]]:
+    """Return the layers of an MDP, their graphs, and which choices each holds."""
+    layers: list[ChoiceLayer] = []
+    relations: list[Relation] = []
+    held: list[Numbers] = []
+    manager = states.encoding.manager
+    for number, layer in enumerate(choice_layers(model, None if moves is None else moves.numbers)):
+        own = entries.at(_entries_of(model, layer.choices))
+        own_moves = None
+        if moves is not None:
+            own_moves = find_moves(states, own.sources, own.targets, own.numbers)
+        matrix, _ = listed_matrix(states, own, own_moves)
+        enabled = np.zeros(model.n_states, dtype=np.bool_)
+        enabled[layer.states] = True
+        parts = _action_parts(model, states, layer.choices, layer.states)
+        layers.append(ChoiceLayer(matrix, states.set_of(enabled), parts))
+        relations.append(Relation.whole(manager, matrix.support(), number))
+        held.append(layer.choices)
+    return layers, relations, held
+
+
+def _entries_of(model: ExplicitModel, choices: Numbers) -> Numbers:
+    """Return the numbers of the entries of some choices."""
+    starts, lengths = model.row_starts[choices], np.diff(model.row_starts)[choices]
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    found: Numbers = np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - lengths), lengths)
+    return found
+
+
+def _exits(model: ExplicitModel, states: EncodedStates) -> SymbolicMatrix | None:
+    """Return a CTMC's exit rates as a function of the states; None for probabilities, which add up to 1."""
+    if model.type is not ModelType.CTMC:
+        return None
+    most = float(np.diff(model.row_starts).max(initial=1))
+    return states.function_of(model.row_sums, model.value_units + most)
+
+
+def _action_parts(
+    model: ExplicitModel, states: EncodedStates, choices: Numbers, owners: Numbers
+) -> tuple[ChoicePart, ...]:
+    """Return a layer's choices by action."""
+    if model.choice_actions is None:
+        numbers = np.full(len(choices), -1, dtype=np.int64)
+    else:
+        numbers = model.choice_actions[choices]
+    found = []
+    for number in np.unique(numbers).tolist():
+        mask = np.zeros(model.n_states, dtype=np.bool_)
+        mask[owners[numbers == number]] = True
+        action = model.actions[number] if number >= 0 else None
+        found.append(ChoicePart(action, states.set_of(mask), None))
+    return tuple(found)
+
+
+def _reward(
+    model: ExplicitModel,
+    states: EncodedStates,
+    reward: ExplicitReward,
+    held: Sequence[Numbers],
+) -> GivenReward:
+    """Return a reward structure as functions of the states."""
+    own = None if reward.states is None else states.function_of(reward.states, reward.units)
+    if reward.choices is None:
+        return GivenReward(reward.name, own, (None,) * len(held))
+    by_choice, units = reward.choices, reward.units
+    if model.type is ModelType.CTMC:
+        # Earned by a jump: in a unit of time, as often as the state is left.
+        by_choice = by_choice * model.row_sums
+        units += model.value_units + float(np.diff(model.row_starts).max(initial=1)) + 1.0
+    layers: list[SymbolicMatrix | None] = []
+    owners = model.state_of_choice
+    for choices in held:
+        vector = np.zeros(model.n_states)
+        vector[owners[choices]] = by_choice[choices]
+        layers.append(states.function_of(vector, units))
+    return GivenReward(reward.name, own, tuple(layers))

@@ -1,0 +1,206 @@
+"""What a model given as arrays has to be, checked once for all formats."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.interchange.explicit_model import ExplicitModel, Mask, Numbers, Vector
+from hybrid.interchange.faults import InterchangeError
+from mtbdd.language.syntax import ModelType
+
+TOLERANCE = 1e-5
+"""How far a row of probabilities may be from adding up to 1: rounded decimals of a few digits."""
+
+_LEAST_NORMAL = 2.0**-1022
+_MOST_STATES = 1 << 40
+
+
+def validate(model: ExplicitModel) -> ExplicitModel:
+    """Check a model's arrays, and return it with ascending rows without zeros and repetitions.
+
+    Raises
+    ------
+    InterchangeError
+        Lengths or types that do not fit, no initial state, states out of range, numbers that are no
+        probabilities or rates, rows of probabilities that do not add up to 1 within 1e-5, an empty choice, or
+        a label or a reward of another length; told with the first place.
+
+    Notes
+    -----
+    Time: O(states + choices + entries), and that of sorting where columns do not ascend. Arrays that are in
+    order are passed on as they are.
+    """
+    source = model.source
+    if not 0 < model.n_states <= _MOST_STATES:
+        raise InterchangeError(f"{source}: expected at least one state, got {model.n_states}")
+    _check_starts(source, "row starts", model.row_starts, model.n_entries)
+    if model.is_mdp:
+        if model.choice_starts is None:
+            raise InterchangeError(f"{source}: expected the choices of every state, got an MDP without them")
+        _check_length(source, "choice starts", model.choice_starts, model.n_states + 1)
+        _check_starts(source, "choice starts", model.choice_starts, model.n_choices)
+        if model.choice_actions is not None:
+            _check_length(source, "actions of choices", model.choice_actions, model.n_choices)
+            wrong = (model.choice_actions < -1) | (model.choice_actions >= len(model.actions))
+            if bool(wrong.any()):
+                first = int(np.argmax(wrong))
+                raise InterchangeError(
+                    f"{model.places.choice(first)}: expected an action below {len(model.actions)}, "
+                    f"got {model.choice_actions[first]}"
+                )
+    else:
+        _check_length(source, "row starts", model.row_starts, model.n_states + 1)
+    _check_length(source, "values", model.values, len(model.columns))
+    _check_targets(model)
+    _check_numbers(model)
+    _check_vectors(model)
+    model = _canonical(model)
+    _check_sums(model)
+    return model
+
+
+def _check_length(source: str, what: str, array: NDArray[np.generic], expected: int) -> None:
+    if array.ndim != 1 or len(array) != expected:
+        raise InterchangeError(f"{source}: {what}: expected {expected} elements, got shape {array.shape}")
+
+
+def _check_starts(source: str, what: str, starts: Numbers, end: int) -> None:
+    """Refuse starts that do not begin at 0, fall, or end elsewhere."""
+    if starts.ndim != 1 or not len(starts) or starts[0] != 0 or starts[-1] != end:
+        raise InterchangeError(f"{source}: {what}: expected numbers from 0 to {end}")
+    falls = starts[1:] < starts[:-1]
+    if bool(falls.any()):
+        raise InterchangeError(f"{source}: {what}[{int(np.argmax(falls)) + 1}]: expected no fall")
+
+
+def _check_targets(model: ExplicitModel) -> None:
+    wrong = (model.columns < 0) | (model.columns >= model.n_states)
+    if bool(wrong.any()):
+        first = int(np.argmax(wrong))
+        raise InterchangeError(
+            f"{model.places.entry(first)}: expected a state from 0 to {model.n_states - 1}, "
+            f"got {model.columns[first]}"
+        )
+
+
+def _check_numbers(model: ExplicitModel) -> None:
+    what = "rate" if model.type is ModelType.CTMC else "probability"
+    wrong = ~(np.isfinite(model.values) & (model.values >= 0))
+    if bool(wrong.any()):
+        first = int(np.argmax(wrong))
+        raise InterchangeError(
+            f"{model.places.entry(first)}: expected a {what}, a finite number that is not negative, "
+            f"got {model.values[first]!r}"
+        )
+    tiny = (model.values > 0) & (model.values < _LEAST_NORMAL)
+    if bool(tiny.any()):
+        first = int(np.argmax(tiny))
+        raise InterchangeError(
+            f"{model.places.entry(first)}: expected a {what} of 0 or of at least 2.23e-308, "
+            f"got {model.values[first]!r}; doubles below lack digits"
+        )
+
+
+def _check_vectors(model: ExplicitModel) -> None:
+    """Check initial states, valuations, labels and rewards."""
+    source, n = model.source, model.n_states
+    _check_length(source, "initial states", model.initial, n)
+    if not bool(model.initial.any()):
+        raise InterchangeError(f'{source}: expected an initial state, got none; label one "init"')
+    for variable in model.variables:
+        values = model.valuations[variable.name]
+        _check_length(source, f"values of {variable.name}", values, n)
+        wrong = (values < variable.low) | (values > variable.high)
+        if bool(wrong.any()):
+            first = int(np.argmax(wrong))
+            raise InterchangeError(
+                f"{model.places.state(first)}: {variable.name}: expected {variable.low} to {variable.high}, "
+                f"got {values[first]}"
+            )
+    for name, mask in model.labels.items():
+        _check_length(source, f'label "{name}"', mask, n)
+    for number, reward in enumerate(model.rewards):
+        name = f'reward "{reward.name}"' if reward.name else f"reward {number + 1}"
+        for vector, length, place in (
+            (reward.states, n, model.places.state),
+            (reward.choices, model.n_choices, model.places.choice),
+        ):
+            if vector is None:
+                continue
+            _check_length(source, name, vector, length)
+            wrong = ~np.isfinite(vector)
+            if bool(wrong.any()):
+                first = int(np.argmax(wrong))
+                raise InterchangeError(
+                    f"{place(first)}: {name}: expected a finite number, got {vector[first]!r}"
+                )
+        if not np.isfinite(reward.units):
+            raise InterchangeError(
+                f"{source}: {name}: expected rewards whose expectations are normal doubles or 0"
+            )
+
+
+def _check_sums(model: ExplicitModel) -> None:
+    """Refuse rows of probabilities that do not add up to 1, and empty choices of MDPs."""
+    lengths = np.diff(model.row_starts)
+    if model.is_mdp and not bool(lengths.all()):
+        first = int(np.argmin(lengths))
+        raise InterchangeError(f"{model.places.choice(first)}: expected a choice with a transition, got none")
+    if model.type is ModelType.CTMC:
+        wrong = ~np.isfinite(model.row_sums)
+        if bool(wrong.any()):
+            first = int(np.argmax(wrong))
+            raise InterchangeError(
+                f"{model.places.choice(first)}: expected rates that add up to less than 1.79e308"
+            )
+        return
+    wrong = (lengths > 0) & ~(np.abs(model.row_sums - 1.0) <= TOLERANCE)
+    if bool(wrong.any()):
+        first = int(np.argmax(wrong))
+        raise InterchangeError(
+            f"{model.places.choice(first)}: expected probabilities that add up to 1 within {TOLERANCE:g}, "
+            f"got {model.row_sums[first]!r}; if these are rates, the model is a ctmc"
+        )
+
+
+def _canonical(model: ExplicitModel) -> ExplicitModel:
+    """Return the model with ascending columns in every row, equal ones added up, and without zeros."""
+    columns, values, starts, units = model.columns, model.values, model.row_starts, model.value_units
+    n_rows = model.n_choices
+    if not bool((values != 0).all()):
+        kept = values != 0
+        before = np.zeros(len(values) + 1, dtype=np.int64)
+        np.cumsum(kept, out=before[1:])
+        columns, values, starts = columns[kept], values[kept], before[starts]
+    falls = columns[1:] <= columns[:-1]
+    if len(columns):
+        inner = np.ones(len(columns), dtype=np.bool_)
+        inner[starts[:-1][starts[:-1] < len(columns)]] = False
+        if bool((falls & inner[1:]).any()):
+            rows = np.repeat(np.arange(n_rows, dtype=np.int64), np.diff(starts))
+            columns, values, starts, most = _sorted(rows, columns, values, n_rows)
+            units += most
+    if columns is model.columns and values is model.values:
+        return model
+    return replace(model, row_starts=starts, columns=columns, values=values, value_units=units)
+
+
+def _sorted(
+    rows: Numbers, columns: Numbers, values: Vector, n_rows: int
+) -> tuple[Numbers, Vector, Numbers, float]:
+    """Return entries by row and column, equal places added up, their row starts, and the additions' units."""
+    order = np.lexsort((columns, rows))
+    rows, columns, values = rows[order], columns[order], values[order]
+    first: Mask = np.ones(len(rows), dtype=np.bool_)
+    first[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
+    places = np.flatnonzero(first)
+    most = int(np.diff(np.append(places, len(rows))).max(initial=1)) - 1
+    if most:
+        values = np.add.reduceat(values, places)
+        rows, columns = rows[places], columns[places]
+    starts = np.zeros(n_rows + 1, dtype=np.int64)
+    np.cumsum(np.bincount(rows, minlength=n_rows), out=starts[1:])
+    return columns, values, starts, float(most)
