@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hybrid.certificates.verify import verify
     from hybrid.checking.answer import Answer
     from hybrid.explicit.extract import explicit_matrix
+    from hybrid.interchange.from_arrays import from_scipy
     from hybrid.loading import load
     from hybrid.operators.hybrid_matrix import HybridMatrix
     from hybrid.operators.inject import inject
@@ -38,6 +39,7 @@ __all__ = [
     "check",
     "check_all",
     "explicit_matrix",
+    "from_scipy",
     "inject",
     "load",
     "verify",
@@ -53,6 +55,7 @@ _HOMES = {
     "check": "hybrid.api",
     "check_all": "hybrid.api",
     "explicit_matrix": "hybrid.explicit.extract",
+    "from_scipy": "hybrid.interchange.from_arrays",
     "inject": "hybrid.operators.inject",
     "load": "hybrid.loading",
     "verify": "hybrid.certificates.verify",

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.errors import NotExactError
+from hybrid.exact.given_rows import given_gains, given_rows
 from mtbdd.events import Event
 from mtbdd.language.enclosing import enclose
 from mtbdd.language.errors import EvaluationError
@@ -85,6 +86,9 @@ class ExactModel:
         How many commands share a state of a DTMC needs no count: dividing the row by its sum takes it out.
         """
         model = self.model
+        if model.given is not None:
+            self._read_given()
+            return
         for number, layer in enumerate(model.layers):
             rows: dict[int, Row] = {}
             shares: dict[int, dict[str | None, Fraction]] = {}
@@ -111,6 +115,14 @@ class ExactModel:
                 self.choices[i].append(row)
                 self.layers[i].append(number)
                 self.actions[i].append(share)
+
+    def _read_given(self) -> None:
+        """Fill in the choices of a model without a text, whose rows are scaled already."""
+        for number in range(len(self.model.layers)):
+            for i, row in sorted(given_rows(self.model, number).items()):
+                self.choices[i].append(row)
+                self.layers[i].append(number)
+                self.actions[i].append({})
 
     def _moves(self, event: Event, state: int) -> Iterator[tuple[int, Fraction]]:
         """Yield where an event leads from a state, and with which weight."""
@@ -166,6 +178,13 @@ class ExactModel:
         """
         own = self.state_rewards(structure)
         found = [[reward] * len(choices) for reward, choices in zip(own, self.choices, strict=True)]
+        if self.model.given is not None:
+            for number in range(len(self.model.layers)):
+                earned = given_gains(self.model, structure, number)
+                for i, layers in enumerate(self.layers):
+                    if number in layers:
+                        found[i][layers.index(number)] += earned[i]
+            return found
         for item in self.model.source.rewards[structure].items:
             if not item.is_transition:
                 continue
@@ -178,6 +197,8 @@ class ExactModel:
 
     def state_rewards(self, structure: int) -> list[Fraction]:
         """Return what every state earns by itself."""
+        if self.model.given is not None:
+            return given_gains(self.model, structure, None)
         total = [Fraction(0)] * self.model.n_states
         for item in self.model.source.rewards[structure].items:
             if not item.is_transition:

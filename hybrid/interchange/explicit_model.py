@@ -131,9 +131,10 @@ class ExplicitModel:
 
     @cached_property
     def row_sums(self) -> Vector:
-        """The sum of every choice's entries, shape (n_choices,), correct to a few units in the last place."""
+        """The sum of every choice's entries, shape (n_choices,), correct to a unit a term; infinite beyond doubles."""
         sums = np.zeros(self.n_choices)
         filled = np.flatnonzero(np.diff(self.row_starts))
         if filled.size:
-            sums[filled] = np.add.reduceat(self.values, self.row_starts[filled])
+            with np.errstate(over="ignore"):
+                sums[filled] = np.add.reduceat(self.values, self.row_starts[filled])
         return sums

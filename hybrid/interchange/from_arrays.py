@@ -122,26 +122,30 @@ def _type(name: str) -> ModelType:
         raise _fault(f"type: expected dtmc, ctmc or mdp, got {name!r}") from None
 
 
+def _on_host(given: Any) -> Any:
+    """Return an array or a matrix of CuPy as one of NumPy or SciPy; others as they are."""
+    return given.get() if type(given).__module__.partition(".")[0] in ("cupy", "cupyx") else given
+
+
 def _rows(matrix: Any) -> tuple[Numbers, Numbers, Vector, int]:
     """Return a matrix as compressed sparse rows on the host."""
-    if hasattr(matrix, "get") and hasattr(matrix, "dtype"):
-        matrix = matrix.get()  # CuPy's arrays and sparse matrices
+    matrix = _on_host(matrix)
     if hasattr(matrix, "tocsr"):
-        if matrix.ndim != 2 or not (np.issubdtype(matrix.dtype, np.number) or matrix.dtype == np.bool_):
-            raise _fault(f"matrix: expected two dimensions of numbers, got {matrix.ndim} of {matrix.dtype}")
-        if np.issubdtype(matrix.dtype, np.complexfloating):
-            raise _fault(f"matrix: expected real numbers, got {matrix.dtype}")
+        if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+            raise _fault(
+                f"matrix: expected two dimensions of real numbers, got {matrix.ndim} of {matrix.dtype}"
+            )
         csr = matrix.tocsr()
-        parts = csr.indptr, csr.indices, csr.data
-        return (
-            *(np.asarray(p, dtype=np.int64) for p in parts[:2]),
-            np.asarray(parts[2], float),
-            csr.shape[1],
-        )
+        starts, columns = (np.asarray(part, dtype=np.int64) for part in (csr.indptr, csr.indices))
+        return starts, columns, np.asarray(csr.data, dtype=np.float64), int(csr.shape[1])
     try:
-        dense = np.asarray(matrix, dtype=np.float64)
+        given = np.asarray(matrix)
+        if given.dtype.kind not in "biuf":
+            raise TypeError
+        dense = given.astype(np.float64)
     except (TypeError, ValueError):
-        raise _fault(f"matrix: expected numbers, got {matrix.__class__.__name__}") from None
+        got = getattr(matrix, "dtype", type(matrix).__name__)
+        raise _fault(f"matrix: expected real numbers, got {got}") from None
     if dense.ndim != 2:
         raise _fault(f"matrix: expected two dimensions, got shape {dense.shape}")
     rows, columns = np.nonzero(dense)
@@ -179,8 +183,7 @@ def _integers(what: str, given: ArrayLike) -> Numbers:
 
 def _mask(what: str, given: Any, n_states: int) -> Mask:
     """Return states given by a mask, a number or several numbers as a mask."""
-    if hasattr(given, "get") and hasattr(given, "dtype"):
-        given = given.get()
+    given = _on_host(given)
     if not isinstance(given, np.ndarray):
         given = np.asarray(list(given) if isinstance(given, Iterable) else [given])
     if given.size == 0:

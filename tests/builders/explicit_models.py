@@ -1,0 +1,52 @@
+"""Random models as arrays: chains and decision processes with variables, labels and rewards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hybrid.interchange import ExplicitModel, ExplicitReward, StateVariable
+from mtbdd.language.syntax import ModelType
+
+__all__ = ["random_explicit_model"]
+
+
+def random_explicit_model(
+    rng: np.random.Generator, kind: str, *, most_states: int = 9, with_variables: bool | None = None
+) -> ExplicitModel:
+    """Return a model of a few states, some without transitions, some with equal valuations, in any order."""
+    n = int(rng.integers(1, most_states + 1))
+    counts = rng.integers(0, 4, n) if kind == "mdp" else np.ones(n, dtype=np.int64)
+    n_choices = int(counts.sum())
+    lengths = rng.integers(1, 4, n_choices)
+    if kind != "mdp":
+        lengths[rng.random(n) < 0.15] = 0
+    targets, values = [], []
+    for length in lengths.tolist():
+        chosen = rng.choice(n, min(length, n), replace=False)
+        weights = rng.choice([1.0, 2.0, 3.0, 0.1, 1e-6, 7.25], len(chosen))
+        targets.append(rng.permutation(chosen))
+        values.append(weights if kind == "ctmc" else weights / weights.sum())
+    lengths = np.array([len(t) for t in targets], dtype=np.int64)
+    variables: tuple[StateVariable, ...] = ()
+    valuations: dict[str, Any] = {}
+    if rng.random() < 0.7 if with_variables is None else with_variables:
+        variables = (StateVariable("x", -1, 3), StateVariable("up", 0, 1, is_bool=True))
+        valuations = {"x": rng.integers(-1, 4, n), "up": rng.random(n) < 0.5}
+    state_reward, choice_reward = rng.integers(0, 4, n) / 2.0, rng.integers(0, 3, n_choices) * 0.3
+    return ExplicitModel(
+        ModelType(kind),
+        n,
+        np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        np.concatenate([*targets, np.zeros(0)]).astype(np.int64),
+        np.concatenate([*values, np.zeros(0)]).astype(np.float64),
+        np.arange(n) == int(rng.integers(n)),
+        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64) if kind == "mdp" else None,
+        ("go", "stay") if kind == "mdp" else (),
+        rng.integers(-1, 2, n_choices) if kind == "mdp" else None,
+        variables,
+        valuations,
+        {"goal": rng.random(n) < 0.3, "some": rng.random(n) < 0.6},
+        (ExplicitReward("cost", state_reward, choice_reward), ExplicitReward(None, state_reward)),
+    )
