@@ -55,7 +55,7 @@ class ExplicitModel:
     """A DTMC, CTMC or MDP with all its states, choices and transitions, as arrays on the host.
 
     States are numbered as their source does. A chain has one choice a state, so that its choices are its
-    states. Readers make it from files, `hybrid.interchange.written_out` from a symbolic model; it passes
+    states. Readers make it from files, `hybrid.interchange.write_out` from a symbolic model; it passes
     `hybrid.interchange.validate` before anything is done with its arrays.
 
     Attributes
@@ -131,7 +131,7 @@ class ExplicitModel:
 
     @cached_property
     def row_sums(self) -> Vector:
-        """The sum of every choice's entries, shape (n_choices,), correct to a unit a term; infinite beyond doubles."""
+        """The sum of every choice's entries, shape (n_choices,), off by a unit a term; may be infinite."""
         sums = np.zeros(self.n_choices)
         filled = np.flatnonzero(np.diff(self.row_starts))
         if filled.size:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hybrid.interchange.compress import compressed
+from hybrid.interchange.compressing.compress import compressed
 from hybrid.interchange.explicit_model import (
     ExplicitModel,
     ExplicitReward,
@@ -75,7 +75,7 @@ def from_scipy(
 
     Notes
     -----
-    Time: see `hybrid.interchange.compressed`.
+    Time: see `hybrid.interchange.compressing.compress.compressed`.
 
     Examples
     --------

@@ -11,7 +11,7 @@ _SAMPLE = 1 << 16
 _FEW = 1 << 12
 
 
-def distinct(array: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def few_values(array: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return the distinct values of an array, ascending, and every element's place among them.
 
     Parameters

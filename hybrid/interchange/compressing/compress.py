@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hybrid.interchange.choice_classes import choice_layers
-from hybrid.interchange.encoded_states import EncodedStates, encode_states
+from hybrid.interchange.compressing.choice_classes import choice_layers
+from hybrid.interchange.compressing.encoded_states import EncodedStates, encode_states
+from hybrid.interchange.compressing.listed_matrix import ListedEntries, listed_matrix
+from hybrid.interchange.compressing.loops import with_loops
+from hybrid.interchange.compressing.moves import Moves, find_moves
+from hybrid.interchange.compressing.terminals import terminals_of
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward, Numbers
-from hybrid.interchange.listed_matrix import ListedEntries, listed_matrix
-from hybrid.interchange.loops import with_loops
-from hybrid.interchange.moves import Moves, find_moves
-from hybrid.interchange.terminals import terminals_of
 from hybrid.interchange.validate import validate
 from mtbdd.choices import ChoiceLayer, ChoicePart
 from mtbdd.given import GivenReward
@@ -51,7 +51,7 @@ def compressed(model: ExplicitModel, *, fix_deadlocks: bool = True, package: str
     Notes
     -----
     Rows of probabilities are divided by their sums; values within 4 units in the last place are united.
-    Time: O(entries x variables) in NumPy where the transitions are few moves (`hybrid.interchange.moves`),
+    Time: O(entries x variables) in NumPy where the transitions are few moves (`hybrid.interchange.compressing.moves`),
     else O(entries x bits).
     """
     started = time.perf_counter()

@@ -36,7 +36,7 @@ def choice_layers(model: ExplicitModel, moves: Numbers | None) -> list[ListedLay
     model : ExplicitModel
         An MDP.
     moves : ndarray of int64, shape (n_entries,), or None
-        Every entry's move, see `hybrid.interchange.moves`.
+        Every entry's move, see `hybrid.interchange.compressing.moves`.
 
     Notes
     -----

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hybrid.interchange.distinct import distinct
+from hybrid.interchange.compressing.few_values import few_values
 from hybrid.interchange.explicit_model import ExplicitModel, Numbers, Vector
 from mtbdd.language.syntax import ModelType
 from mtbdd.matrix import merge_close
@@ -39,7 +39,7 @@ def terminals_of(model: ExplicitModel) -> tuple[Numbers, Vector, float]:
     values, units = model.values, model.value_units
     if model.type is not ModelType.CTMC:
         values, units = _scaled(model)
-    different, places = distinct(values)
+    different, places = few_values(values)
     united = merge_close(different.tolist())
     representatives = np.array([united[v] for v in different.tolist()], dtype=np.float64)
     moved = np.abs(representatives - different) / different

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid.interchange.distinct import distinct
-from hybrid.interchange.encoded_states import EncodedStates
+from hybrid.interchange.compressing.encoded_states import EncodedStates
+from hybrid.interchange.compressing.few_values import few_values
+from hybrid.interchange.compressing.moves import Moves, shifted, source_sets
 from hybrid.interchange.explicit_model import Numbers, Vector
-from hybrid.interchange.moves import Moves, added, source_sets
 from mtbdd.from_lists import BitRows, diagram_of
 from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
@@ -53,7 +53,7 @@ def listed_matrix(
 
     Notes
     -----
-    Time: with moves that of `hybrid.interchange.moves.source_sets`; else that of sorting the entries by all
+    Time: with moves that of `hybrid.interchange.compressing.moves.source_sets`; else that of sorting the entries by all
     row and column bits, and O(distinct prefixes at every bit).
     """
     if moves is not None:
@@ -85,7 +85,7 @@ def _moved_matrix(
                 if (number, amount) not in known:
                     variable = encoding.variables[number]
                     names = encoding.row_names(variable), encoding.column_names(variable)
-                    known[number, amount] = added(manager, *names, amount)
+                    known[number, amount] = shifted(manager, *names, amount)
                 relation = relation & known[number, amount]
             pieces.setdefault(float(entries.terminals[moves.values[move]]), []).append(relation)
         united = {value: manager.disjunction(nodes) for value, nodes in pieces.items()}
@@ -104,7 +104,7 @@ def _bitwise_matrix(states: EncodedStates, entries: ListedEntries) -> SymbolicMa
     for bit in range(manager.n_bits):
         bits += [states.rows.bit(bit, rows), states.rows.bit(bit, columns)]
     packed = BitRows.packed(bits, [1] * len(bits), len(rows))
-    used, leaves = distinct(entries.numbers)
+    used, leaves = few_values(entries.numbers)
     leaves = leaves + 1
     order = packed.order()
     if order is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.interchange.distinct import distinct
+from hybrid.interchange.compressing.few_values import few_values
 from hybrid.interchange.explicit_model import ExplicitModel, Mask, Numbers, StateVariable, Vector
 from mtbdd.encoding import Encoding
 from mtbdd.from_lists import BitRows, diagram_of
@@ -69,7 +69,7 @@ class EncodedStates:
         Time: O(distinct prefixes at every bit), and one package call a distinct node.
         """
         values = self.by_index(np.asarray(vector, dtype=np.float64))
-        terminals, numbers = distinct(values)
+        terminals, numbers = few_values(values)
         kept = terminals != 0
         if not bool(kept.any()):
             return None

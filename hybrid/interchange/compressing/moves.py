@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid.interchange.distinct import distinct
-from hybrid.interchange.encoded_states import EncodedStates
+from hybrid.interchange.compressing.encoded_states import EncodedStates
+from hybrid.interchange.compressing.few_values import few_values
 from hybrid.interchange.explicit_model import Numbers
 from mtbdd.manager import Manager, Node
 from mtbdd.states import index_states
@@ -66,10 +66,10 @@ def find_moves(states: EncodedStates, sources: Numbers, targets: Numbers, values
     most = min(_MOST_MOVES, 32 + int(1e-4 * len(sources) * states.encoding.n_bits))
     keys = np.asarray(values, dtype=np.int64)
     for word in _packings(states):
-        changes, ids = distinct(word[targets] - word[sources])
+        changes, ids = few_values(word[targets] - word[sources])
         if len(changes) > most:
             return None
-        _, keys = distinct(keys * max(len(changes), 1) + ids)
+        _, keys = few_values(keys * max(len(changes), 1) + ids)
     n_moves = int(keys.max(initial=-1)) + 1
     if n_moves > most:
         return None
@@ -149,7 +149,7 @@ def source_sets(states: EncodedStates, moves: Moves, sources: Numbers) -> list[N
     return found
 
 
-def added(manager: Manager, rows: list[str], columns: list[str], amount: int) -> Node:
+def shifted(manager: Manager, rows: list[str], columns: list[str], amount: int) -> Node:
     """Return the relation "column number = row number + amount", modulo the numbers that the bits hold.
 
     Parameters

@@ -11,8 +11,8 @@ from scipy import sparse
 
 import hybrid
 from hybrid.interchange import ExplicitModel
-from hybrid.interchange.compress import compressed
-from hybrid.interchange.loops import with_loops
+from hybrid.interchange.compressing.compress import compressed
+from hybrid.interchange.compressing.loops import with_loops
 from hybrid.interchange.write_out import written_out
 from mtbdd.language.syntax import ModelType
 from mtbdd.model import SymbolicModel

@@ -1,0 +1,48 @@
+"""`hybrid export`: a model in other tools' formats."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+from typing import Any
+
+from hybrid.cli.console import Console
+from hybrid.cli.model_record import model_record
+from hybrid.cli.output_file import OutputFile
+from hybrid.cli.sizes import bytes_text
+from hybrid.interchange.formats import targets_of, writable_format, write_model
+from hybrid.loading import load
+from mtbdd.language import parse_constants
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Build the model, write the files; return the exit status."""
+    for path in options.to:
+        writable_format(path)
+    model = load(
+        options.model,
+        parse_constants(options.const),
+        fix_deadlocks=not options.no_fix_deadlocks,
+        order=options.order,
+        progress=console.progress,
+    )
+    for warning in model.warnings:
+        console.warn(warning)
+    targets = [target for path in options.to for target in targets_of(path, len(model.source.rewards))]
+    written: list[dict[str, Any]] = []
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(OutputFile(str(target.path), "--to")) for target in targets]
+        console.progress("writing files")
+        temporary = [target.at(file.temporary) for target, file in zip(targets, files, strict=True)]
+        write_model(model, temporary, force=options.force)
+        for target, file in zip(targets, files, strict=True):
+            size = file.temporary.stat().st_size
+            file.publish()
+            written.append({"file": str(target.path), "bytes": size})
+    if options.json:
+        console.print(json.dumps({"model": model_record(model), "files": written}))
+    else:
+        for item in written:
+            console.print(f"{item['file']}  {bytes_text(item['bytes'])}")
+    return 0

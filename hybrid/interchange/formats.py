@@ -1,0 +1,203 @@
+"""Files of models by the ends of their names: which there are, what reads and what writes them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from hybrid.interchange.compressing.compress import compressed
+from hybrid.interchange.explicit_model import ExplicitModel
+from hybrid.interchange.faults import InterchangeError
+from hybrid.interchange.write_out import written_out
+from mtbdd.model import SymbolicModel
+
+_PACKED = (".gz", ".xz")
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """One kind of file.
+
+    Attributes
+    ----------
+    what : str
+        For help and messages.
+    reader, writer : str or None
+        ``module:function`` below `hybrid.interchange`, imported when needed. A reader takes a path and
+        returns an `ExplicitModel` (a symbolic format: a `SymbolicModel`), a writer takes a model and a path.
+    is_symbolic : bool
+        Whether it holds diagrams.
+    is_text : bool
+        Whether it may be packed as ``.gz`` or ``.xz``.
+    """
+
+    what: str
+    reader: str | None
+    writer: str | None
+    is_symbolic: bool = False
+    is_text: bool = True
+
+
+FORMATS: dict[str, FileFormat] = {
+    ".tra": FileFormat("PRISM's transitions", "prism_files:read_prism_files", "prism_files:write_tra"),
+    ".sta": FileFormat("PRISM's states", None, "prism_files:write_sta"),
+    ".lab": FileFormat("PRISM's labels", None, "prism_files:write_lab"),
+    ".srew": FileFormat("PRISM's state rewards", None, "prism_files:write_srew"),
+    ".trew": FileFormat("PRISM's transition rewards", None, "prism_files:write_trew"),
+    ".pexp": FileFormat("PRISM's files in one", "pexp:read_pexp", "pexp:write_pexp"),
+    ".drn": FileFormat("Storm's explicit text", "drn:read_drn", "drn:write_drn"),
+    ".umb": FileFormat("unified Markov binary", "umb:read_umb", "umb:write_umb", is_text=False),
+    ".npz": FileFormat("NumPy's arrays", "npz:read_npz", "npz:write_npz", is_text=False),
+    ".mtx": FileFormat("MatrixMarket", None, "matrix_market:write_mtx"),
+    ".dot": FileFormat("a drawing for Graphviz", None, "dot:write_dot"),
+    ".dd": FileFormat(
+        "decision diagrams",
+        "symbolic_file:read_symbolic",
+        "symbolic_file:write_symbolic",
+        is_symbolic=True,
+        is_text=False,
+    ),
+}
+"""By suffix."""
+
+
+def format_of(path: str | os.PathLike[str]) -> FileFormat | None:
+    """Return the format that a file's name tells; None for others, such as texts in the PRISM language."""
+    name = os.path.basename(os.fspath(path))
+    stem, suffix = os.path.splitext(name)
+    packed = suffix in _PACKED
+    if packed:
+        suffix = os.path.splitext(stem)[1]
+    found = FORMATS.get(suffix)
+    if found is not None and packed and not found.is_text:
+        raise InterchangeError(
+            f"{path}: expected no packing outside the format, which may be packed by itself"
+        )
+    return found
+
+
+def read_model(
+    path: str | os.PathLike[str], *, fix_deadlocks: bool = True, package: str = "auto", **options: Any
+) -> SymbolicModel:
+    """Read a model from a file of any format that can be read.
+
+    Parameters
+    ----------
+    path : path-like
+    fix_deadlocks, package
+        See `hybrid.load`.
+    **options
+        For the reader of PRISM's files: where its neighbours are, and the model's type.
+
+    Raises
+    ------
+    InterchangeError
+        The file is damaged, holds no model, or is of a format that is only written.
+    """
+    found = format_of(path)
+    if found is None or found.reader is None:
+        readable = ", ".join(suffix for suffix, known in FORMATS.items() if known.reader is not None)
+        raise InterchangeError(f"{path}: expected a file that a model can be read from ({readable})")
+    model = _function(found.reader)(Path(path), **options)
+    if isinstance(model, ExplicitModel):
+        return compressed(model, fix_deadlocks=fix_deadlocks, package=package)
+    symbolic: SymbolicModel = model
+    return symbolic
+
+
+@dataclass(frozen=True)
+class Target:
+    """A file to write: its name, its format, and which reward structure it holds (None: all of them)."""
+
+    path: Path
+    format: FileFormat
+    structure: int | None = None
+
+    def at(self, path: Path) -> Target:
+        """Return the same under another name."""
+        return Target(path, self.format, self.structure)
+
+
+def targets_of(path: str | os.PathLike[str], n_rewards: int) -> list[Target]:
+    """Return the files that a name asks for: of several reward structures each has a numbered one.
+
+    Raises
+    ------
+    InterchangeError
+        The name tells no format.
+    """
+    found, name = writable_format(path), Path(path)
+    if found not in (FORMATS[".srew"], FORMATS[".trew"]):
+        return [Target(name, found)]
+    if n_rewards <= 1:
+        return [Target(name, found, 0)]
+    stem, dot, suffixes = name.name.rpartition(".srew" if found is FORMATS[".srew"] else ".trew")
+    return [
+        Target(name.with_name(f"{stem}{number + 1}{dot}{suffixes}"), found, number)
+        for number in range(n_rewards)
+    ]
+
+
+def write_model(model: SymbolicModel, targets: Sequence[Target], *, force: bool = False) -> None:
+    """Write a model to files.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    targets : sequence of Target
+        See `targets_of`.
+    force : bool
+        Write out models that seem not to fit in memory, and drawings of many states.
+
+    Raises
+    ------
+    InterchangeError
+        The model does not fit a format.
+    MemoryError
+        The model written out does not fit; with its size.
+
+    Notes
+    -----
+    The model is written out once for all files. Time: O(transitions) a file; symbolic files O(nodes).
+    """
+    explicit: ExplicitModel | None = None
+    for target in targets:
+        assert target.format.writer is not None
+        write = _function(target.format.writer)
+        if target.format.is_symbolic:
+            write(model, target.path)
+            continue
+        if explicit is None:
+            explicit = written_out(model, force=force)
+        if target.format is FORMATS[".dot"]:
+            write(explicit, target.path, force=force)
+        elif target.structure is not None:
+            write(explicit, target.path, target.structure)
+        else:
+            write(explicit, target.path)
+
+
+def writable_format(path: str | os.PathLike[str]) -> FileFormat:
+    """Return the format that a file's name tells.
+
+    Raises
+    ------
+    InterchangeError
+        It tells none.
+    """
+    found = format_of(path)
+    if found is None or found.writer is None:
+        known = ", ".join(FORMATS)
+        raise InterchangeError(f"{path}: expected a name that ends in one of {known}")
+    return found
+
+
+def _function(name: str) -> Callable[..., Any]:
+    """Return a reader or a writer."""
+    module, _, function = name.partition(":")
+    found: Callable[..., Any] = getattr(import_module(f"hybrid.interchange.{module}"), function)
+    return found
