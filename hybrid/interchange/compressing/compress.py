@@ -51,8 +51,8 @@ def compressed(model: ExplicitModel, *, fix_deadlocks: bool = True, package: str
     Notes
     -----
     Rows of probabilities are divided by their sums; values within 4 units in the last place are united.
-    Time: O(entries x variables) in NumPy where the transitions are few moves (`hybrid.interchange.compressing.moves`),
-    else O(entries x bits).
+    Time: O(entries x variables) in NumPy where the transitions are few moves (see `moves`), else
+    O(entries x bits).
     """
     started = time.perf_counter()
     model, loops = with_loops(validate(model))

@@ -53,8 +53,8 @@ def listed_matrix(
 
     Notes
     -----
-    Time: with moves that of `hybrid.interchange.compressing.moves.source_sets`; else that of sorting the entries by all
-    row and column bits, and O(distinct prefixes at every bit).
+    Time: with moves that of `source_sets`; else that of sorting the entries by all row and column bits, and
+    O(distinct prefixes at every bit).
     """
     if moves is not None:
         return _moved_matrix(states, entries, moves)
