@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid.interchange.explicit_model import ExplicitModel, Mask, Numbers
 
@@ -28,14 +29,14 @@ class ListedLayer:
     states: Numbers
 
 
-def choice_layers(model: ExplicitModel, moves: Numbers | None) -> list[ListedLayer]:
+def choice_layers(model: ExplicitModel, moves: NDArray[np.integer] | None) -> list[ListedLayer]:
     """Return the choices of all states in layers.
 
     Parameters
     ----------
     model : ExplicitModel
         An MDP.
-    moves : ndarray of int64, shape (n_entries,), or None
+    moves : ndarray of integers, shape (n_entries,), or None
         Every entry's move, see `hybrid.interchange.compressing.moves`.
 
     Notes
@@ -77,7 +78,7 @@ def choice_layers(model: ExplicitModel, moves: Numbers | None) -> list[ListedLay
     return [ListedLayer(choices, states[choices]) for choices in layers]
 
 
-def _classes(model: ExplicitModel, moves: Numbers) -> Numbers:
+def _classes(model: ExplicitModel, moves: NDArray[np.integer]) -> Numbers:
     """Return a number for every choice, equal for those with the same action and moves (up to hashing)."""
     mixed = (moves.astype(np.uint64) + np.uint64(1)) * _MIX
     mixed ^= mixed >> np.uint64(29)

@@ -57,7 +57,8 @@ def compressed(model: ExplicitModel, *, fix_deadlocks: bool = True, package: str
     started = time.perf_counter()
     model, loops = with_loops(validate(model))
     states = encode_states(model, package)
-    sources = np.repeat(model.state_of_choice, np.diff(model.row_starts))
+    small = np.int32 if model.n_states < 1 << 31 else np.int64
+    sources = np.repeat(model.state_of_choice.astype(small), np.diff(model.row_starts))
     entries = ListedEntries(sources, model.columns, *terminals_of(model))
     moves = find_moves(states, entries.sources, entries.targets, entries.numbers)
     if model.is_mdp:

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 _SAMPLE = 1 << 16
 _FEW = 1 << 12
+_CHUNK = 1 << 18
 
 
-def few_values(array: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def few_values(array: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.integer]]:
     """Return the distinct values of an array, ascending, and every element's place among them.
 
     Parameters
@@ -19,17 +20,30 @@ def few_values(array: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     array : ndarray, shape (n,)
         Numbers without NaN.
 
+    Returns
+    -------
+    values : ndarray, shape (m,)
+    places : ndarray, shape (n,), uint16 or int64
+
     Notes
     -----
     Time: O(n log m) for m values while they are few: new ones are gathered from samples until none is left;
     otherwise O(n log n).
     """
     found = np.unique(array[:_SAMPLE])
+    places = np.empty(len(array), dtype=np.uint16)
+    begin = 0
     while 0 < len(found) <= _FEW:
-        places = np.searchsorted(found, array)
-        new = np.take(found, places, mode="clip") != array
-        if not bool(new.any()):
+        if begin >= len(array):
             return found, places
-        found = np.union1d(found, array[new][:_SAMPLE])
-    found, places = np.unique(array, return_inverse=True)
-    return found, places.reshape(-1)
+        part = array[begin : begin + _CHUNK]
+        own = np.searchsorted(found, part)
+        new = np.take(found, own, mode="clip") != part
+        if bool(new.any()):
+            found = np.union1d(found, part[new])
+            begin = 0  # the places of all before have moved
+        else:
+            places[begin : begin + _CHUNK] = own
+            begin += _CHUNK
+    found, numbers = np.unique(array, return_inverse=True)
+    return found, numbers.reshape(-1)

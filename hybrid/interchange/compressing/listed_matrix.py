@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid.interchange.compressing.encoded_states import EncodedStates
 from hybrid.interchange.compressing.few_values import few_values
@@ -23,9 +24,9 @@ class ListedEntries:
 
     Attributes
     ----------
-    sources, targets : ndarray of int64, shape (n_entries,)
+    sources, targets : ndarray of integers, shape (n_entries,)
         By the source's state numbers.
-    numbers : ndarray of int64, shape (n_entries,)
+    numbers : ndarray of integers, shape (n_entries,)
         Numbers of their values.
     terminals : ndarray of float64
         The values, ascending.
@@ -35,7 +36,7 @@ class ListedEntries:
 
     sources: Numbers
     targets: Numbers
-    numbers: Numbers
+    numbers: NDArray[np.integer]
     terminals: Vector
     units: float
 
@@ -105,7 +106,7 @@ def _bitwise_matrix(states: EncodedStates, entries: ListedEntries) -> SymbolicMa
         bits += [states.rows.bit(bit, rows), states.rows.bit(bit, columns)]
     packed = BitRows.packed(bits, [1] * len(bits), len(rows))
     used, leaves = few_values(entries.numbers)
-    leaves = leaves + 1
+    leaves = leaves.astype(np.int64) + 1
     order = packed.order()
     if order is not None:
         packed, leaves = packed.at(order), leaves[order]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid.interchange.compressing.encoded_states import EncodedStates
 from hybrid.interchange.compressing.few_values import few_values
@@ -32,7 +33,7 @@ class Moves:
         The entries, those of a move next to each other.
     starts : ndarray of int64, shape (n_moves + 1,)
         Where each move's entries lie in `order`.
-    numbers : ndarray of int64, shape (n_entries,)
+    numbers : ndarray of uint16, shape (n_entries,)
         Every entry's move.
     changes : ndarray of int64, shape (n_moves, n_variables)
         What a move adds to every variable.
@@ -42,12 +43,14 @@ class Moves:
 
     order: Numbers
     starts: Numbers
-    numbers: Numbers
+    numbers: NDArray[np.integer]
     changes: Numbers
     values: Numbers
 
 
-def find_moves(states: EncodedStates, sources: Numbers, targets: Numbers, values: Numbers) -> Moves | None:
+def find_moves(
+    states: EncodedStates, sources: Numbers, targets: Numbers, values: NDArray[np.integer]
+) -> Moves | None:
     """Return the moves of some transitions, None if there are so many that they save nothing.
 
     Parameters
@@ -55,7 +58,7 @@ def find_moves(states: EncodedStates, sources: Numbers, targets: Numbers, values
     states : EncodedStates
     sources, targets : ndarray of int64, shape (n_entries,)
         By the source's state numbers.
-    values : ndarray of int64, shape (n_entries,)
+    values : ndarray of integers, shape (n_entries,)
         Numbers of values.
 
     Notes
@@ -64,17 +67,24 @@ def find_moves(states: EncodedStates, sources: Numbers, targets: Numbers, values
     differences of states are differences of numbers. Time: O(entries log entries) in NumPy.
     """
     most = min(_MOST_MOVES, 32 + int(1e-4 * len(sources) * states.encoding.n_bits))
-    keys = np.asarray(values, dtype=np.int64)
+    keys: NDArray[np.integer] = np.asarray(values)
     for word in _packings(states):
-        changes, ids = few_values(word[targets] - word[sources])
+        change = word[targets]
+        change -= word[sources]
+        changes, ids = few_values(change)
+        del change
         if len(changes) > most:
             return None
-        _, keys = few_values(keys * max(len(changes), 1) + ids)
-    n_moves = int(keys.max(initial=-1)) + 1
+        pairs = keys.astype(np.int64)
+        pairs *= max(len(changes), 1)
+        pairs += ids
+        _, keys = few_values(pairs)
+        del pairs
+    n_moves = int(keys.max(initial=0)) + 1 if len(keys) else 0
     if n_moves > most:
         return None
-    small = keys.astype(np.uint16)  # sorted by digits, in linear time
-    order = np.argsort(small, kind="stable")
+    keys = keys.astype(np.uint16)  # sorted by digits, in linear time
+    order = np.argsort(keys, kind="stable")
     starts = np.zeros(n_moves + 1, dtype=np.int64)
     np.cumsum(np.bincount(keys, minlength=n_moves), out=starts[1:])
     first = order[starts[:-1]]
@@ -119,10 +129,11 @@ def source_sets(states: EncodedStates, moves: Moves, sources: Numbers) -> list[N
     boxes = [manager.true] * len(counts)
     for number, column in enumerate(states.columns):
         variable = states.encoding.variables[number]
-        held = column[sorted_sources]
+        held = column.astype(np.min_scalar_type(variable.size))[sorted_sources]
         known: dict[tuple[int, int], Node] = {}
         if variable.size <= _MOST_VALUES:
-            sets = np.bitwise_or.reduceat(np.int64(1) << held, first)
+            word = np.min_scalar_type((1 << variable.size) - 1)
+            sets = np.bitwise_or.reduceat(np.left_shift(word.type(1), held, dtype=word), first)
             keys = [(mask, 0) for mask in sets.tolist()]
         else:
             low, high = np.minimum.reduceat(held, first), np.maximum.reduceat(held, first)

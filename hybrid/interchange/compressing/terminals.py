@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid.interchange.compressing.few_values import few_values
-from hybrid.interchange.explicit_model import ExplicitModel, Numbers, Vector
+from hybrid.interchange.explicit_model import ExplicitModel, Vector
 from mtbdd.language.syntax import ModelType
 from mtbdd.matrix import merge_close
 
@@ -14,7 +15,7 @@ _NEAR_UNITS = 8.0
 _EXACT_GRID = 2.0**40  # multiples of its inverse below 2^12 add up without rounding
 
 
-def terminals_of(model: ExplicitModel) -> tuple[Numbers, Vector, float]:
+def terminals_of(model: ExplicitModel) -> tuple[NDArray[np.integer], Vector, float]:
     """Return the distinct numbers of a model's entries.
 
     Values within 4 units in the last place are united: rates that were split into factors come back so.
@@ -25,7 +26,7 @@ def terminals_of(model: ExplicitModel) -> tuple[Numbers, Vector, float]:
 
     Returns
     -------
-    numbers : ndarray of int64, shape (n_entries,)
+    numbers : ndarray of integers, shape (n_entries,)
         A number in `terminals` for every entry.
     terminals : ndarray of float64, ascending
         Of rows of probabilities divided by their sums.
@@ -46,7 +47,8 @@ def terminals_of(model: ExplicitModel) -> tuple[Numbers, Vector, float]:
     distance = float(moved.max(initial=0.0)) * 2.0**53 * (1 + 2.0**-40)
     terminals, numbers = np.unique(representatives, return_inverse=True)
     units += distance * (1 + units * 2.0**-53)
-    return numbers.reshape(-1)[places], terminals, units
+    kind = np.uint16 if len(terminals) <= 1 << 16 else np.int64
+    return numbers.reshape(-1).astype(kind)[places], terminals, units
 
 
 def _scaled(model: ExplicitModel) -> tuple[Vector, float]:
