@@ -77,6 +77,7 @@ def check_all(
     scheduler: bool = False,
     storage: str = "auto",
     representation: str = "row-types",
+    values: bool = False,
 ) -> list[Answer]:
     """Check all properties of a file or text, in order.
 
@@ -99,6 +100,8 @@ def check_all(
         Called with (iteration, difference) about twice a second.
     scheduler : bool
         Give each answer about an MDP a scheduler that attains it, ``answer.scheduler``.
+    values : bool
+        Hold the values of all states in each answer, ``answer.values``, however many these are.
 
     Returns
     -------
@@ -113,5 +116,5 @@ def check_all(
             load_properties(properties) if isinstance(properties, Path) else parse_properties(str(properties))
         )
         properties = resolve_properties(parsed, model.source, constants, keep_faults=True)
-    checker = Checker(model, chosen, progress, scheduler)
+    checker = Checker(model, chosen, progress, scheduler, values)
     return [checker.answer(prop) for prop in properties.properties]

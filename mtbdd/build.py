@@ -89,7 +89,7 @@ class _Translated:
 
 def _translate(source: ResolvedModel, order: str, package: str) -> _Translated:
     """Translate a model's commands in a given variable order."""
-    encoding = Encoding(order_variables(source, order), package)
+    encoding = Encoding(order_variables(source, order), package, [v.name for v in source.variables])
     translator = ExpressionTranslator(encoding)
     is_mdp = source.type is ModelType.MDP
     events = translate_choices(source, translator) if is_mdp else translate_events(source, translator)

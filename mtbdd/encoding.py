@@ -48,9 +48,21 @@ class Encoding:
         In model order.
     package : str
         `dd` back end, see `Manager`.
+    names : sequence of str, optional
+        The variables as users see them, in the order of the text; the order of the bits if left out.
+
+    Attributes
+    ----------
+    variables, shown : tuple of EncodedVariable
+        In the order of their bits, and in that of the text.
     """
 
-    def __init__(self, variables: Sequence[ResolvedVariable], package: str = "auto") -> None:
+    def __init__(
+        self,
+        variables: Sequence[ResolvedVariable],
+        package: str = "auto",
+        names: Sequence[str] | None = None,
+    ) -> None:
         encoded, start = [], 0
         for v in variables:
             width = (v.high - v.low).bit_length()
@@ -60,6 +72,7 @@ class Encoding:
             start += width
         self.variables = tuple(encoded)
         self.by_name: Mapping[str, EncodedVariable] = {v.name: v for v in encoded}
+        self.shown = self.variables if names is None else tuple(self.by_name[name] for name in names)
         self.manager = Manager(start, package)
 
     @property
@@ -112,7 +125,7 @@ class Encoding:
     def decode(self, bits: Sequence[int]) -> dict[str, bool | int]:
         """Return the state that some row bits stand for, by variable name."""
         values: dict[str, bool | int] = {}
-        for v in self.variables:
+        for v in self.shown:
             number = 0
             for bit in v.bits:
                 number = 2 * number + int(bits[bit])
@@ -120,13 +133,19 @@ class Encoding:
         return values
 
     def pick(self, states: Node) -> dict[str, bool | int]:
-        """Return one state of a non-empty set over row bits, by variable name."""
-        assignment = self.manager.bdd.pick(states) or {}
+        """Return the first state, in the order of the text, of a non-empty set, by variable name.
+
+        Time: one restriction of the set a bit.
+        """
+        manager, left = self.manager, states
         values: dict[str, bool | int] = {}
-        for v in self.variables:
+        for v in self.shown:
             number = 0
             for name in self.row_names(v):
-                number = 2 * number + bool(assignment.get(name, False))
+                zero = manager.bdd.let({name: False}, left)
+                bit = zero == manager.false
+                left = manager.bdd.let({name: True}, left) if bit else zero
+                number = 2 * number + bit
             values[v.name] = v.decode(number)
         return values
 

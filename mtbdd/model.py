@@ -26,6 +26,7 @@ from mtbdd.manager import Node
 from mtbdd.matrix import UNITED_UNITS, SymbolicMatrix
 from mtbdd.memoised import Memoised
 from mtbdd.nodes import TRUE, NodeTable, read_nodes
+from mtbdd.numbering import numbering
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.partition import Partition
 from mtbdd.relation import Relation
@@ -115,6 +116,11 @@ class SymbolicModel(Memoised):
     def numbering(self) -> NDArray[np.int64] | None:
         """The index of every state as its source numbers them; None: the same."""
         return None if self.given is None else self.given.numbering
+
+    @cached_property
+    def numbering(self) -> NDArray[np.int64] | None:
+        """The index of every state as users number them, shape (n,); None: the same, see `mtbdd.numbering`."""
+        return numbering(self.encoding, self.index)
 
     @cached_property
     def n_choices(self) -> int | None:

@@ -22,6 +22,7 @@ from mtbdd.memory import require_memory
 from mtbdd.model import SymbolicModel
 from mtbdd.partition import Partition
 from mtbdd.real_partitions import RealPartitions
+from mtbdd.state_order import in_order
 from mtbdd.states import StateIndex
 
 _SYMBOLIC_BITS = 12  # expressions over more bits take too many values to be worth a set each
@@ -202,13 +203,13 @@ def _rewards(
     place = model.source.rewards[structure].position
     wrong = np.flatnonzero(~np.isfinite(total))
     if wrong.size:
-        state = format_state(model.describe(wrong[:1], within)[0])
+        state = format_state(model.describe(in_order(model, wrong, within)[:1], within)[0])
         message = f"expected rewards that add up to less than 1.79e308, the largest double, in state {state}"
         raise BuildError([Fault(place, message)])
     if error is not None:
         unsure = np.flatnonzero((error > 0) & (np.abs(total) <= error))
         if unsure.size:
-            state = format_state(model.describe(unsure[:1], within)[0])
+            state = format_state(model.describe(in_order(model, unsure, within)[:1], within)[0])
             message = (
                 "rewards of both signs cancel, or are too small for doubles, so that it is not known whether "
                 "anything is left"
@@ -232,8 +233,9 @@ def _wide(
     error = None if error is None else np.where(inside, error, 0.0)
     wrong = np.flatnonzero(~np.isfinite(values))
     if wrong.size:
-        state = model.describe(wrong[:1], within)[0]
-        faults.append(_fault(item, float(values[wrong[0]]), state))
+        first = in_order(model, wrong, within)[0]
+        state = model.describe(np.array([first]), within)[0]
+        faults.append(_fault(item, float(values[first]), state))
         return []
     if not item.is_transition:
         return [(values, error)]

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import builtins
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hybrid.errors import HybridError
+from numpy.typing import NDArray
+
+from hybrid.checking.every_state import EveryState
+from hybrid.checking.listing import Listing
+from hybrid.errors import HybridError, UnsupportedError
 from hybrid.run.work import Work
 
 if TYPE_CHECKING:
@@ -36,14 +41,16 @@ class Answer:
     seconds : float
         Wall time of everything done for this property.
     engine : str
-    listing : tuple of (str, number or bool)
-        States and their values, for filters that show them.
+    listing : sequence of (str, number or bool)
+        States and their values, for filters that show them; a `Listing`, all of them.
     scheduler : Scheduler or None
         One that attains the value on an MDP, if it was asked for.
     proven : bool
         Whether the answer, a range's ends included, rests on values with bounds alone.
     fault : HybridError or None
         Why there is no value, as it can be raised.
+    states : EveryState or None
+        Where `values` come from.
     """
 
     name: str | None
@@ -55,10 +62,58 @@ class Answer:
     statistics: Work
     seconds: float
     engine: str
-    listing: tuple[tuple[str, float | int | bool], ...] = ()
+    listing: Sequence[tuple[str, float | int | bool]] = ()
     scheduler: Scheduler | None = None
     proven: bool = True
     fault: HybridError | None = field(default=None, repr=False, compare=False)
+    states: EveryState | None = field(default=None, repr=False, compare=False)
+
+    @builtins.property
+    def values(self) -> NDArray[Any]:
+        """The formula's value in every reachable state, shape (n,), float64, of a truth value bool; read only.
+
+        State k is the k-th one in the order of the text, as in ``model.state_table()``.  Of a filter these are
+        the values of the formula inside, in all states.  Up to 262,144 states they are held, as they are with
+        ``values=True``; otherwise they are found again at the first request, which takes as long as the check,
+        and then held.
+
+        Raises
+        ------
+        hybrid.HybridError
+            There is no answer, or the formula has no value in some state.
+        """
+        return self.every_state.column(0)
+
+    @builtins.property
+    def lower_values(self) -> NDArray[Any]:
+        """What the value of every state is at least, for certain; NaN where the method gives no bounds.
+
+        Of a truth value: where it holds for certain.
+        """
+        return self.every_state.column(1)
+
+    @builtins.property
+    def upper_values(self) -> NDArray[Any]:
+        """What the value of every state is at most, for certain; NaN where the method gives no bounds.
+
+        Of a truth value: where it may hold.
+        """
+        return self.every_state.column(2)
+
+    @builtins.property
+    def every_state(self) -> EveryState:
+        """The values of all states in the order of the diagram.
+
+        Raises
+        ------
+        hybrid.HybridError
+            There is no answer, or none that was found by iteration.
+        """
+        if self.fault is not None:
+            raise self.fault
+        if self.states is None:
+            raise UnsupportedError("this answer has no values of all states: ask for it with hybrid.check")
+        return self.states
 
     @builtins.property
     def kind(self) -> str | None:
@@ -73,9 +128,10 @@ class Answer:
         tight = self.value is not None and self.lower == self.upper
         return "exact" if tight or method == "exact" else "certified"
 
-    def record(self) -> dict[str, Any]:
-        """Return the answer as plain JSON values."""
+    def record(self, listing: bool = True) -> dict[str, Any]:
+        """Return the answer as plain JSON values; with `listing` the states that a filter lists, if it does."""
         work = self.statistics
+        shown = isinstance(self.listing, Listing) and listing
         return {
             "name": self.name,
             "property": self.property,
@@ -96,7 +152,18 @@ class Answer:
             "seconds_per_iteration": work.seconds / work.iterations if work.iterations else None,
             "base_memory_bytes": work.base_bytes,
             "representation_memory_bytes": work.representation_bytes,
+            **({"listing": json_listing(self.listing)} if shown else {}),
         }
+
+
+def json_listing(listing: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the records of a listing as plain JSON values."""
+    if not isinstance(listing, Listing):
+        return []
+    return [
+        {name: part if name == "state" else json_number(part) for name, part in record.items()}
+        for record in listing.records()
+    ]
 
 
 def json_number(value: float | int | bool | None) -> float | int | bool | str | None:

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ from hybrid.analysis.operator_values import operator_values
 from hybrid.checking.answer import Answer
 from hybrid.checking.arithmetic import constant_values
 from hybrid.checking.combine import compare
+from hybrid.checking.every_state import KEPT, EveryState
 from hybrid.checking.filters import Summary, summarise
 from hybrid.checking.formulas import FormulaChecker
 from hybrid.checking.scope import Scope
@@ -68,6 +70,8 @@ class Checker(FormulaChecker):
         Called with (iteration, difference) during iterations.
     scheduler : bool
         Whether answers about an MDP come with a scheduler.
+    values : bool
+        Whether answers hold the values of all states, however many these are.
 
     Raises
     ------
@@ -81,6 +85,7 @@ class Checker(FormulaChecker):
         options: CheckOptions,
         progress: Callable[[int, float], None] | None = None,
         scheduler: bool = False,
+        values: bool = False,
     ) -> None:
         super().__init__(model)
         _check_storage(model, options)
@@ -88,6 +93,9 @@ class Checker(FormulaChecker):
         self._progress = progress
         self._work = Work()
         self._with_scheduler = scheduler
+        self._keeps = values or model.n_states <= KEPT
+        self._top: Expression | None = None
+        self._whole: StateValues | StateTruth | None = None
         self._scheduled: Expression | None = None
         self._scheduler: Scheduler | None = None
 
@@ -102,7 +110,7 @@ class Checker(FormulaChecker):
         _log.info("checking %s", prop.text)
         start = time.perf_counter()
         self._work, self._unproven = Work(progress=self._progress), False
-        self._scheduled = self._scheduler = None
+        self._scheduled = self._scheduler = self._whole = None
         summary, failure = None, None
         try:
             if prop.error is not None:
@@ -124,10 +132,25 @@ class Checker(FormulaChecker):
             error = str(failure)
             return Answer(prop.name, prop.text, None, None, None, error, work, seconds, engine, fault=failure)
         bounds = (None, None) if self._unproven else (summary.lower, summary.upper)
+        whole, self._whole = self._whole, None
+        again = partial(_every_state, self.model, self.options, self._top or prop.formula)
         return Answer(
-            prop.name, prop.text, summary.value, *bounds, None, work, seconds, engine, summary.listing,
-            self._scheduler, summary.proven and not self._unproven,
+            prop.name, prop.text, summary.value, *bounds, None, work, seconds, engine,
+            () if summary.listing is None else summary.listing, self._scheduler,
+            summary.proven and not self._unproven, states=EveryState(self.model, whole, again),
         )  # fmt: skip
+
+    def every_state(self, formula: Expression) -> StateValues | StateTruth:
+        """Return a resolved formula's value in every reachable state, in index order.
+
+        Raises
+        ------
+        HybridError
+            There is none in some state.
+        """
+        self._unproven = False
+        found = self._evaluate_in(Scope.every(self.model), formula)
+        return found.without_bounds() if self._unproven else found
 
     # ------------------------------------------------------------------ top level
 
@@ -154,6 +177,7 @@ class Checker(FormulaChecker):
         operator, operand, states = "initial", formula, self.model.initial
         if isinstance(formula, Filter):
             operator, operand, states = formula.operator, formula.operand, self._filtered(formula)
+        self._top, self._whole = operand, None
         looked_at = states | self.model.initial if operator in ("print", "printall") else states
         scope = Scope.of(self.model, looked_at)
         return summarise(self.model, operator, self._evaluate_in(scope, operand), states, scope.index)
@@ -162,6 +186,12 @@ class Checker(FormulaChecker):
 
     def _operator(self, formula: Probability | SteadyState | Reward) -> StateValues | StateTruth:
         """Return the values of P, S or R, compared with the operator's bound if it has one."""
+        found = self._compared(formula)
+        if self._keeps and formula is self._top:
+            self._whole = found
+        return found
+
+    def _compared(self, formula: Probability | SteadyState | Reward) -> StateValues | StateTruth:
         letter = "P" if isinstance(formula, Probability) else "R" if isinstance(formula, Reward) else "S"
         before, self._unproven = self._unproven, False
         found = self._values(formula, letter)
@@ -231,6 +261,11 @@ class Checker(FormulaChecker):
     def _decided_exactly(self) -> None:
         """Note that a comparison was decided in rational numbers."""
         self._work.method = "exact"
+
+
+def _every_state(model: SymbolicModel, options: CheckOptions, formula: Expression) -> StateValues | StateTruth:
+    """Return a resolved formula's value in every reachable state, found from the beginning."""
+    return Checker(model, options).every_state(formula)
 
 
 def _check_storage(model: SymbolicModel, options: CheckOptions) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.checking.listing import Listing, Number
 from hybrid.core.directed_rounding import GREATEST, divided, outward
 from hybrid.errors import PropertyError, UnknownError
 from hybrid.operators.rounding import sum_slack
@@ -15,15 +16,12 @@ from hybrid.run.state_values import StateTruth, StateValues
 from mtbdd.faults import format_state
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
+from mtbdd.state_order import in_order
 from mtbdd.states import StateIndex
 
-MAX_LISTED = 1000
 _TIE = 1e-9  # values this close, relatively, share an extreme when there are no bounds to tell
 
 _FEW = 1_000_000  # numbers that are added exactly
-
-Number = float | int | bool
-
 
 @dataclass(frozen=True)
 class Summary:
@@ -35,8 +33,8 @@ class Summary:
         None for a range, whose ends are the bounds.
     lower, upper : float, int, bool or None
         Bounds; None if there are none.
-    listing : tuple of (str, number or bool)
-        States and their values, for filters that show them; at most `MAX_LISTED`.
+    listing : Listing or None
+        States and their values, for filters that show them.
     proven : bool
         Whether all of it rests on values with bounds.
     """
@@ -44,7 +42,7 @@ class Summary:
     value: Number | None
     lower: Number | None
     upper: Number | None
-    listing: tuple[tuple[str, Number], ...] = ()
+    listing: Listing | None = None
     proven: bool = True
 
 
@@ -71,7 +69,7 @@ def summarise(
     UnknownError
         The result is a truth value that the bounds do not decide.
     """
-    indices = np.flatnonzero(model.indicator(states, within))
+    indices = in_order(model, np.flatnonzero(model.indicator(states, within)), within)
     if indices.size == 0:
         raise PropertyError(f"filter({operator}, ...): no reachable state satisfies the filter's condition")
     if operator in ("argmin", "argmax"):
@@ -79,12 +77,12 @@ def summarise(
             raise PropertyError(f"filter({operator}, ...) needs numbers, not truth values")
         best = indices[np.flatnonzero(selected(operator, found.at(indices)).possible)]
         extreme = _of_numbers(model, operator[3:], found.at(indices), indices, within)
-        return Summary(extreme.value, extreme.lower, extreme.upper, _listing(model, found, best, within))
+        return Summary(extreme.value, extreme.lower, extreme.upper, Listing(model, found, best, within))
     if operator in ("print", "printall"):
         shown = indices
         if operator == "print":
             shown = indices[np.asarray(found.values[indices] != 0)]
-        listing = _listing(model, found, shown, within)
+        listing = Listing(model, found, shown, within)
         start = np.flatnonzero(model.indicator(model.initial, within))
         summary = _reduce(model, "initial", found, start, within)
         return Summary(summary.value, summary.lower, summary.upper, listing)
@@ -262,15 +260,3 @@ def _bounded(value: float, lower: float, upper: float) -> Summary:
     if math.isinf(value) and lower != upper:
         value = lower if math.isfinite(lower) else upper if math.isfinite(upper) else 0.0
     return Summary(value, lower, upper)
-
-
-def _listing(
-    model: SymbolicModel,
-    found: StateValues | StateTruth,
-    indices: NDArray[np.int64],
-    within: StateIndex,
-) -> tuple[tuple[str, Number], ...]:
-    """Return the first of some states with their values."""
-    shown = indices[:MAX_LISTED]
-    names = [format_state(state) for state in model.describe(shown, within)]
-    return tuple(zip(names, found.values[shown].tolist(), strict=True))

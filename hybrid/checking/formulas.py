@@ -23,6 +23,7 @@ from mtbdd.language.walk import walk
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.rewards import expression_enclosure
+from mtbdd.state_order import in_order
 from mtbdd.states import states_from
 
 if TYPE_CHECKING:
@@ -132,7 +133,8 @@ class FormulaChecker(ABC):
 
     def _undefined(self, formula: Expression, missing: NDArray[np.bool_]) -> EvaluationError:
         """Return the fault of a number that has no value in some states of the present scope."""
-        state = format_state(self.model.describe(np.flatnonzero(missing)[:1], self._scope.index)[0])
+        first = in_order(self.model, np.flatnonzero(missing), self._scope.index)[:1]
+        state = format_state(self.model.describe(first, self._scope.index)[0])
         fault = Fault(formula.position, f"expected a value in every state asked for, got none in {state}")
         return EvaluationError([fault])
 

@@ -50,12 +50,20 @@ class StateValues:
         """Whether all values are known to be exact."""
         return self.lower is self.values and self.upper is self.values
 
-    def at(self, indices: NDArray[np.int64] | Mask) -> StateValues:
+    def at(self, indices: NDArray[np.int64] | Mask | slice) -> StateValues:
         """Return the values of some states."""
         if self.is_exact:
             return StateValues.exact(self.values[indices])
         below, above = (None if m is None else m[indices] for m in (self.open_lower, self.open_upper))
         return StateValues(self.values[indices], self.lower[indices], self.upper[indices], below, above)
+
+    def columns(self) -> tuple[Vector, Vector, Vector]:
+        """Return values, lower and upper bounds; the bounds are NaN in states that have but one of them."""
+        missing = np.isnan(self.lower) | np.isnan(self.upper)
+        if self.is_exact or not missing.any():
+            return self.values, self.lower, self.upper
+        lower, upper = (np.where(missing, np.nan, part) for part in (self.lower, self.upper))
+        return self.values, lower, upper
 
     def without_bounds(self) -> StateValues:
         """Return the values as estimates."""
@@ -131,10 +139,20 @@ class StateTruth:
     unproven: Mask | None = None
     reason: str = ""
 
-    def at(self, indices: NDArray[np.int64]) -> StateTruth:
+    def at(self, indices: NDArray[np.int64] | Mask | slice) -> StateTruth:
         """Return the truth in some states."""
         unknown, unproven = (None if m is None else m[indices] for m in (self.unknown, self.unproven))
         return StateTruth(self.values[indices], unknown, unproven, self.reason)
+
+    def columns(self) -> tuple[Mask, Mask, Mask]:
+        """Return the truth, where it holds for certain, and where it may hold.
+
+        Where it rests on values without bounds, nothing is certain and all is possible.
+        """
+        certain, possible = self.certain, self.possible
+        if self.unproven is not None:
+            certain, possible = certain & ~self.unproven, possible | self.unproven
+        return self.values, certain, possible
 
     def decided(self) -> Mask:
         """Return the truth where all states are needed.
@@ -147,6 +165,10 @@ class StateTruth:
         if self.unknown is not None and bool(self.unknown.any()):
             raise UnknownError(self.reason)
         return self.values
+
+    def without_bounds(self) -> StateTruth:
+        """Return the truth as one that rests on estimates."""
+        return StateTruth(self.values, self.unknown, np.ones(self.values.shape, dtype=np.bool_), self.reason)
 
     @property
     def possible(self) -> Mask:
