@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from hybrid.api import check, check_all
     from hybrid.certificates.verify import verify
     from hybrid.checking.answer import Answer
+    from hybrid.experiments import ExperimentTable, experiment
     from hybrid.explicit.extract import explicit_matrix
     from hybrid.interchange.from_arrays import from_scipy
-    from hybrid.loading import load
+    from hybrid.loading import load, parse
+    from hybrid.model import Model
     from hybrid.operators.hybrid_matrix import HybridMatrix
     from hybrid.operators.inject import inject
     from hybrid.run.options import CheckOptions
@@ -32,32 +34,40 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "CheckOptions",
+    "ExperimentTable",
     "HybridError",
     "HybridMatrix",
     "LanguageError",
+    "Model",
     "SymbolicModel",
     "check",
     "check_all",
+    "experiment",
     "explicit_matrix",
     "from_scipy",
     "inject",
     "load",
+    "parse",
     "verify",
 ]
 
 _HOMES = {
     "Answer": "hybrid.checking.answer",
     "CheckOptions": "hybrid.run.options",
+    "ExperimentTable": "hybrid.experiments",
     "HybridError": "mtbdd.errors",
     "HybridMatrix": "hybrid.operators.hybrid_matrix",
     "LanguageError": "mtbdd.language",
+    "Model": "hybrid.model",
     "SymbolicModel": "mtbdd.model",
     "check": "hybrid.api",
     "check_all": "hybrid.api",
+    "experiment": "hybrid.experiments",
     "explicit_matrix": "hybrid.explicit.extract",
     "from_scipy": "hybrid.interchange.from_arrays",
     "inject": "hybrid.operators.inject",
     "load": "hybrid.loading",
+    "parse": "hybrid.loading",
     "verify": "hybrid.certificates.verify",
 }
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
+from hybrid.model import Model
 from mtbdd.budget import Budget, spending
 from mtbdd.build import build_model
-from mtbdd.language import load_model, resolve
+from mtbdd.language import load_model, parse_model, resolve
 from mtbdd.language.limits import Limits, limited
-from mtbdd.model import SymbolicModel
+from mtbdd.language.model_syntax import ModelSyntax
 
 Constants = Mapping[str, bool | int | float]
 
@@ -26,7 +27,7 @@ def load(
     timeout: float | None = None,
     memory: int | None = None,
     limits: Limits | None = None,
-) -> SymbolicModel:
+) -> Model:
     """Read a PRISM-language model and build its decision diagrams.
 
     Parameters
@@ -55,9 +56,10 @@ def load(
 
     Returns
     -------
-    SymbolicModel
-        ``model.transitions`` is the offset-labelled matrix, in an MDP ``model.layer_transitions(i)`` that of
-        a layer of choices; no explicit matrix is built.
+    Model
+        A `mtbdd.SymbolicModel` with vectors, tables and pictures, see docs/library.md.  ``model.transitions`` is
+        the offset-labelled matrix, in an MDP ``model.layer_transitions(i)`` that of a layer of choices; no
+        explicit matrix is built.
 
     Raises
     ------
@@ -66,9 +68,71 @@ def load(
     mtbdd.budget.BudgetError
         The time or the memory is spent.
     """
+    return _build(
+        lambda: load_model(path), constants, fix_deadlocks, package, order, ignore_unknown, progress,
+        timeout, memory, limits,
+    )  # fmt: skip
+
+
+def parse(
+    text: str,
+    constants: Constants | None = None,
+    *,
+    file: str = "<text>",
+    fix_deadlocks: bool = True,
+    package: str = "auto",
+    order: str = "auto",
+    ignore_unknown: bool = False,
+    progress: Callable[[str], None] | None = None,
+    timeout: float | None = None,
+    memory: int | None = None,
+    limits: Limits | None = None,
+) -> Model:
+    """Build the decision diagrams of a model given as text in the PRISM language.
+
+    Parameters
+    ----------
+    text : str
+        ``"dtmc module m ... endmodule"``.
+    file : str
+        What messages call it.
+    constants, fix_deadlocks, package, order, ignore_unknown, progress, timeout, memory, limits
+        As for `load`.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    mtbdd.language.LanguageError
+        The text cannot be parsed or built; lists every fault with its place.
+    mtbdd.budget.BudgetError
+        The time or the memory is spent.
+    """
+    return _build(
+        lambda: parse_model(text, file), constants, fix_deadlocks, package, order, ignore_unknown, progress,
+        timeout, memory, limits,
+    )  # fmt: skip
+
+
+def _build(
+    read: Callable[[], ModelSyntax],
+    constants: Constants | None,
+    fix_deadlocks: bool,
+    package: str,
+    order: str,
+    ignore_unknown: bool,
+    progress: Callable[[str], None] | None,
+    timeout: float | None,
+    memory: int | None,
+    limits: Limits | None,
+) -> Model:
+    """Read and build a model within its limits."""
     budget = Budget.of(timeout, memory) if timeout is not None or memory is not None else None
     with limited(limits), spending(budget):
-        resolved = resolve(load_model(path), constants, ignore_unknown=ignore_unknown)
-        return build_model(
+        resolved = resolve(read(), constants, ignore_unknown=ignore_unknown)
+        found = build_model(
             resolved, fix_deadlocks=fix_deadlocks, package=package, order=order, progress=progress
         )
+    return Model.of(found)

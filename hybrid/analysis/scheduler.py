@@ -9,7 +9,8 @@ out.  Where the graph alone decided, they follow the sets that it decided by.
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,11 +22,13 @@ from hybrid.analysis.precomputation import prob0e
 from hybrid.core.lists import concatenated_ranges
 from hybrid.explicit.choice_rows import LayerRows, merge_layers
 from hybrid.explicit.extract import explicit_matrix
+from hybrid.explicit.transitions import renumbered
 from hybrid.run.state_values import StateValues
 from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator
 from mtbdd.graph.components import EndComponents
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
+from mtbdd.state_order import for_diagram, for_users
 from mtbdd.states import StateIndex, states_from
 
 _PART = 1 << 14  # states written together
@@ -39,7 +42,7 @@ class Scheduler:
     ----------
     model : SymbolicModel
     layers : ndarray, shape (n_states,), uint16
-        The layer of the model whose choice each state takes.
+        The layer of the model whose choice each state takes, by number of the state.
     """
 
     model: SymbolicModel
@@ -55,7 +58,7 @@ class Scheduler:
         for number in np.unique(self.layers).tolist():
             taken = self.layers == number
             for part in self.model.layers[number].parts:
-                inside = taken & self.model.indicator(part.states)
+                inside = taken & for_users(self.model, self.model.indicator(part.states))
                 if not inside.any():
                     continue
                 if part.action not in names:
@@ -63,8 +66,31 @@ class Scheduler:
                 numbers[inside] = names.index(part.action)
         return tuple(names), numbers
 
+    def chosen(self) -> list[Node]:
+        """Return for every layer of the model the states that take its choice, as sets.
+
+        Raises
+        ------
+        ValueError
+            There is not one layer for every state, or no layer has the number.
+        """
+        model = self.model
+        layers = np.asarray(self.layers)
+        if layers.shape != (model.n_states,) or layers.dtype.kind not in "iu":
+            raise ValueError(
+                f"layers: expected {model.n_states} integers, one a state, got {layers.dtype} of shape "
+                f"{layers.shape}"
+            )
+        if layers.size and not 0 <= int(layers.min()) <= int(layers.max()) < len(model.layers):
+            raise ValueError(f"layers: expected numbers from 0 to {len(model.layers) - 1}, got others")
+        by_index = for_diagram(model, layers)
+        return [states_from(model.manager, model.index, by_index == k) for k in range(len(model.layers))]
+
     def chain(self) -> CsrArrays:
         """Return the transition matrix of the chain that the scheduler leaves, shape (n_states, n_states).
+
+        Rows and columns are the states' numbers; `hybrid.model.Model.with_scheduler` gives the chain as a
+        model.
 
         Raises
         ------
@@ -72,33 +98,51 @@ class Scheduler:
             If there is no room to write a layer out.
         """
         n, layers = self.model.n_states, []
-        for k in np.unique(self.layers).tolist():
+        by_index = for_diagram(self.model, self.layers)
+        for k in np.unique(by_index).tolist():
             matrix = explicit_matrix(self.model.layer_transitions(k))
-            chosen = np.flatnonzero(self.layers == k)
+            chosen = np.flatnonzero(by_index == k)
             lengths = np.diff(matrix.row_starts)[chosen]
             source = concatenated_ranges(matrix.row_starts[chosen], lengths)
             layers.append(LayerRows(k, chosen, lengths, matrix.columns[source], matrix.values[source]))
         rows = merge_layers(layers, n)
-        return CsrArrays((n, n), rows.offsets, rows.columns, rows.values)
+        found = CsrArrays((n, n), rows.offsets, rows.columns, rows.values)
+        return found if self.model.numbering is None else renumbered(found, self.model.numbering)
 
     def write(self, path: str | Path) -> None:
-        """Write a table as CSV: the state's variables, its action (empty if unlabelled), and the layer.
+        """Write what is chosen in every state, as CSV, or as JSON if the name ends with ``.json``.
+
+        CSV: a table of the state's variables, its action (empty if unlabelled), and the layer.  JSON: an array
+        of objects with `state`, `action` (null if unlabelled) and `layer`.
 
         Raises
         ------
         OSError
             The file cannot be written.
         """
-        names, numbers = self.actions()
-        variables = [v.name for v in self.model.encoding.variables]
         with Path(path).open("w", newline="", encoding="utf-8") as lines:
+            if Path(path).suffix == ".json":
+                lines.write("[")
+                for place, (state, action, layer) in enumerate(self._rows()):
+                    record = {"state": state, "action": action, "layer": layer}
+                    lines.write(("," if place else "") + "\n" + json.dumps(record))
+                lines.write("\n]\n")
+                return
             writer = csv.writer(lines)
-            writer.writerow([*variables, "action", "layer"])
-            for begin in range(0, self.model.n_states, _PART):
-                indices = np.arange(begin, min(begin + _PART, self.model.n_states))
-                for index, state in zip(indices.tolist(), self.model.describe(indices), strict=True):
-                    cells = [str(state[v]).lower() for v in variables]
-                    writer.writerow([*cells, names[numbers[index]] or "", int(self.layers[index])])
+            writer.writerow([*(v.name for v in self.model.encoding.shown), "action", "layer"])
+            for state, action, layer in self._rows():
+                writer.writerow([*(str(value).lower() for value in state.values()), action or "", layer])
+
+    def _rows(self) -> Iterator[tuple[dict[str, bool | int], str | None, int]]:
+        """Yield every state in the order of its number, with the action and the layer of its choice."""
+        model = self.model
+        names, actions = self.actions()
+        for begin in range(0, model.n_states, _PART):
+            numbers = np.arange(begin, min(begin + _PART, model.n_states))
+            places = numbers if model.numbering is None else model.numbering[numbers]
+            chosen = zip(actions[numbers].tolist(), self.layers[numbers].tolist(), strict=True)
+            for state, (action, layer) in zip(model.describe(places), chosen, strict=True):
+                yield state, names[action], layer
 
 
 class SchedulerMaker:
@@ -122,7 +166,7 @@ class SchedulerMaker:
         for layer, states in enumerate(self._chosen):
             if states != self._model.manager.false:
                 layers[self._model.indicator(states)] = layer
-        return Scheduler(self._model, layers)
+        return Scheduler(self._model, for_users(self._model, layers))
 
     # ------------------------------------------------------------------ what decided
 

@@ -263,7 +263,9 @@ class Checker(FormulaChecker):
         self._work.method = "exact"
 
 
-def _every_state(model: SymbolicModel, options: CheckOptions, formula: Expression) -> StateValues | StateTruth:
+def _every_state(
+    model: SymbolicModel, options: CheckOptions, formula: Expression
+) -> StateValues | StateTruth:
     """Return a resolved formula's value in every reachable state, found from the beginning."""
     return Checker(model, options).every_state(formula)
 

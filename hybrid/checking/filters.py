@@ -23,6 +23,7 @@ _TIE = 1e-9  # values this close, relatively, share an extreme when there are no
 
 _FEW = 1_000_000  # numbers that are added exactly
 
+
 @dataclass(frozen=True)
 class Summary:
     """A filter's result.

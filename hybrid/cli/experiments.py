@@ -1,15 +1,10 @@
-"""Experiments: ranges of constants."""
+"""Experiments: ranges of constants as the command line takes them."""
 
 from __future__ import annotations
 
-import math
-from decimal import Decimal, InvalidOperation
 from itertools import product
 
-from hybrid.errors import OptionError
-
-_MOST = 100_000  # combinations; more are surely a slip
-_MOST_DIGITS = 400  # a double has fewer in front of the point and behind it
+from hybrid.experiments import count_runs, range_values
 
 
 def expand_ranges(text: str) -> list[str]:
@@ -39,35 +34,8 @@ def expand_ranges(text: str) -> list[str]:
     choices = []
     for item in text.split(","):
         name, sign, values = item.partition("=")
-        choices.append([f"{name}={v}" for v in _range(name.strip(), values)] if ":" in values else [item])
-    if math.prod(map(len, choices)) > _MOST:
-        raise OptionError(f"--const: the ranges have more than {_MOST} combinations; choose larger steps")
-    return [",".join(combination) for combination in product(*choices)]
-
-
-def _range(name: str, text: str) -> list[str]:
-    """Return the values of one range as texts."""
-    parts = [part.strip() for part in text.split(":")]
-    wrong = OptionError(
-        f"--const: expected {name}=FROM:TO or {name}=FROM:STEP:TO with numbers, a positive step and "
-        f"FROM not above TO, got '{text.strip()}'"
-    )
-    try:
-        numbers = [Decimal(part) for part in parts]
-    except InvalidOperation:
-        raise wrong from None
-    if len(numbers) not in (2, 3) or not all(number.is_finite() for number in numbers):
-        raise wrong
-    first, last = numbers[0], numbers[-1]
-    step = numbers[1] if len(numbers) == 3 else Decimal(1)
-    if step <= 0 or first > last:
-        raise wrong
-    if any(abs(number.adjusted()) > _MOST_DIGITS for number in numbers if number):
-        raise OptionError(
-            f"--const: the numbers of the range of {name} need more than {_MOST_DIGITS} digits when they are "
-            "written out; choose others"
+        choices.append(
+            [f"{name}={v}" for v in range_values(name.strip(), values)] if ":" in values else [item]
         )
-    count = int((last - first) / step) + 1
-    if count > _MOST:
-        raise OptionError(f"--const: the range of {name} has more than {_MOST} values; choose a larger step")
-    return [f"{first + k * step:f}" for k in range(count)]
+    count_runs(map(len, choices))
+    return [",".join(combination) for combination in product(*choices)]

@@ -1,0 +1,252 @@
+"""Experiments: a property for many values of constants, one run each, and the table of what came out."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from hybrid.checking.answer import Answer
+from hybrid.checking.checker import Checker
+from hybrid.errors import HybridError, OptionError
+from hybrid.loading import load
+from hybrid.properties import load_properties, parse_properties, resolve_properties
+from hybrid.run.options import CheckOptions
+from mtbdd.budget import BudgetError
+from mtbdd.model import SymbolicModel
+
+MOST_RUNS = 100_000
+"""Combinations of constants; more are surely a slip."""
+
+_MOST_DIGITS = 400  # a double has fewer in front of the point and behind it
+_LOADING = ("fix_deadlocks", "package", "order", "timeout", "memory", "limits")
+
+Value = bool | int | float
+
+
+class ExperimentTable(list[dict[str, Any]]):
+    """The runs of an experiment, a record each, in the order in which they were made.
+
+    A record has the constants by name, then `property`, `value`, `lower`, `upper`, `kind`, `error`, `states`
+    and `seconds`.  A run that could not be answered has an `error` and no `value`.
+    """
+
+    def to_pandas(self) -> Any:
+        """Return the table as a `pandas.DataFrame`.
+
+        Raises
+        ------
+        ImportError
+            Pandas is not installed; nothing else here needs it.
+        """
+        import pandas  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+        return pandas.DataFrame(list(self))
+
+    def write_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the table as CSV, a row a run.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+        """
+        names = list(dict.fromkeys(name for record in self for name in record))
+        with Path(path).open("w", newline="", encoding="utf-8") as lines:
+            writer = csv.DictWriter(lines, names)
+            writer.writeheader()
+            writer.writerows(self)
+
+
+def experiment(
+    model: str | os.PathLike[str] | SymbolicModel,
+    prop: str | os.PathLike[str],
+    constants: Mapping[str, Any],
+    **options: Any,
+) -> ExperimentTable:
+    """Answer properties for every combination of constants.
+
+    Parameters
+    ----------
+    model : str, path-like or SymbolicModel
+        A file, built anew when a constant of its own changes; or a model that is built, whose constants stay.
+    prop : str or path-like
+        A property's text, or several; a path object to a file of them.
+    constants : mapping
+        Values by name, of the model and of the properties.  A list, a range or an array stands for one run a
+        value, as does text such as ``"1:10"`` or ``"0:0.1:1"`` (from, step, to).
+    **options
+        As for `hybrid.load` and `hybrid.check_all`.
+
+    Returns
+    -------
+    ExperimentTable
+        One record a run and property, the last constant varying fastest.
+
+    Raises
+    ------
+    hybrid.HybridError
+        No run could be made at all: the first reason.  If some could, the others have it as their `error`.
+    """
+    loading = {name: options.pop(name) for name in _LOADING if name in options}
+    keep_scheduler, keep_values = (bool(options.pop(name, False)) for name in ("scheduler", "values"))
+    chosen = CheckOptions.of(**options)
+    parsed = load_properties(prop) if isinstance(prop, os.PathLike) else parse_properties(prop)
+    runs = combinations(constants)
+    table, failures = ExperimentTable(), []
+    built: SymbolicModel | None = model if isinstance(model, SymbolicModel) else None
+    own: dict[str, Value] = {}
+    known = {c.name for c in parsed.constants}
+    for values in runs:
+        needed = {name: value for name, value in values.items() if name not in known}
+        try:
+            if isinstance(model, SymbolicModel):
+                _refuse_unknown(needed)
+            elif built is None or needed != own:
+                built = None
+                built, own = load(model, needed, **loading), needed
+            assert built is not None
+            resolved = resolve_properties(parsed, built.source, values, keep_faults=True)
+            checker = Checker(built, chosen, None, keep_scheduler, keep_values)
+        except (HybridError, MemoryError) as error:
+            failures.append(error)
+            table += [{**values, **_unanswered(p.name or p.text, _reason(error))} for p in parsed.properties]
+            continue
+        for item in resolved.properties:
+            table.append({**values, **_answered(item.name or item.text, checker, item, built.n_states)})
+    if failures and len(failures) == len(runs):
+        raise failures[0]
+    return table
+
+
+def _answered(name: str, checker: Checker, item: Any, states: int) -> dict[str, Any]:
+    """Return the record of one answer."""
+    try:
+        answer: Answer = checker.answer(item)
+    except (BudgetError, MemoryError) as error:
+        return _unanswered(name, _reason(error))
+    return {
+        "property": name,
+        "value": answer.value,
+        "lower": answer.lower,
+        "upper": answer.upper,
+        "kind": answer.kind,
+        "error": answer.error,
+        "states": states,
+        "seconds": answer.seconds,
+    }
+
+
+def _unanswered(name: str, reason: str) -> dict[str, Any]:
+    """Return the record of a run without an answer."""
+    nothing = dict.fromkeys(("value", "lower", "upper", "kind"))
+    return {"property": name, **nothing, "error": reason, "states": None, "seconds": 0.0}
+
+
+def _reason(error: BaseException) -> str:
+    """Return why there is no answer."""
+    return f"out of memory: {error}" if isinstance(error, MemoryError) else str(error)
+
+
+def _refuse_unknown(needed: Mapping[str, Value]) -> None:
+    if needed:
+        raise OptionError(
+            f"constants: the model is built already, and the properties have no constants "
+            f"{', '.join(needed)}; give the model's file"
+        )
+
+
+# ------------------------------------------------------------------ combinations
+
+
+def combinations(constants: Mapping[str, Any]) -> list[dict[str, Value]]:
+    """Return one assignment a combination of values; the last constant varies fastest.
+
+    Raises
+    ------
+    OptionError
+        No value, a value of another kind, a range that is none, or more than `MOST_RUNS` combinations.
+    """
+    choices = [[(name, value) for value in _values(name, given)] for name, given in constants.items()]
+    count_runs(len(own) for own in choices)
+    return [dict(together) for together in product(*choices)]
+
+
+def count_runs(choices: Iterable[int]) -> int:
+    """Return how many combinations there are of so many values each.
+
+    Raises
+    ------
+    OptionError
+        They are more than `MOST_RUNS`.
+    """
+    count = math.prod(choices)
+    if count > MOST_RUNS:
+        raise OptionError(f"--const: the ranges have more than {MOST_RUNS} combinations; choose larger steps")
+    return count
+
+
+def _values(name: str, given: Any) -> Iterator[Value]:
+    """Yield the values that were given for one constant."""
+    if isinstance(given, str):
+        yield from (_number(text) for text in range_values(name, given))
+        return
+    several = given.tolist() if hasattr(given, "tolist") else given
+    found = [several] if isinstance(several, (bool, int, float)) else list(several)
+    if not found:
+        raise OptionError(f"constants: expected values for {name}, got none")
+    for value in found:
+        plain = value.item() if hasattr(value, "item") else value
+        if not isinstance(plain, (bool, int, float)):
+            raise OptionError(f"constants: expected numbers or truth values for {name}, got {plain!r}")
+        yield plain
+
+
+def _number(text: str) -> Value:
+    """Return the number that a part of a range stands for."""
+    return float(text) if "." in text else int(text)
+
+
+def range_values(name: str, text: str) -> list[str]:
+    """Return the values of a range as texts, ``2:10`` or ``2:2:10`` (from, step, to).
+
+    Raises
+    ------
+    OptionError
+        A range that does not count upwards, or ends of it that are no numbers.
+
+    Notes
+    -----
+    Steps are decimal, so that ``0:0.1:1`` ends with 1 and meets 0.3.
+    """
+    parts = [part.strip() for part in text.split(":")]
+    wrong = OptionError(
+        f"--const: expected {name}=FROM:TO or {name}=FROM:STEP:TO with numbers, a positive step and "
+        f"FROM not above TO, got '{text.strip()}'"
+    )
+    try:
+        numbers = [Decimal(part) for part in parts]
+    except InvalidOperation:
+        raise wrong from None
+    if len(numbers) not in (2, 3) or not all(number.is_finite() for number in numbers):
+        raise wrong
+    first, last = numbers[0], numbers[-1]
+    step = numbers[1] if len(numbers) == 3 else Decimal(1)
+    if step <= 0 or first > last:
+        raise wrong
+    if any(abs(number.adjusted()) > _MOST_DIGITS for number in numbers if number):
+        raise OptionError(
+            f"--const: the numbers of the range of {name} need more than {_MOST_DIGITS} digits when they are "
+            "written out; choose others"
+        )
+    count = int((last - first) / step) + 1
+    if count > MOST_RUNS:
+        raise OptionError(
+            f"--const: the range of {name} has more than {MOST_RUNS} values; choose a larger step"
+        )
+    return [f"{first + k * step:f}" for k in range(count)]

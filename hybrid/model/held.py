@@ -1,0 +1,339 @@
+"""A symbolic model with what the engine can do with it: vectors by number of the state, chains, pictures.
+
+The engine is imported where it is used: a model that is only built and looked at loads no solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hybrid.errors import PropertyError
+from hybrid.explicit.transitions import Transitions
+from hybrid.run.state_values import StateTruth, StateValues
+from mtbdd.encoding import EncodedVariable
+from mtbdd.induced import induced_chain
+from mtbdd.language.syntax import Expression
+from mtbdd.manager import Node
+from mtbdd.memory import require_memory
+from mtbdd.model import SymbolicModel
+from mtbdd.named_vectors import Labels, Rewards
+from mtbdd.numbering import numbering
+from mtbdd.state_order import for_diagram, for_users
+from mtbdd.state_table import table_of_range, table_of_states, table_type
+
+if TYPE_CHECKING:
+    from hybrid.analysis.scheduler import Scheduler
+
+_EPSILON = 1e-10
+_PART = 1 << 18  # states whose values are decoded together
+
+
+def _given(known: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+    return known
+
+
+class Model(SymbolicModel):
+    """A DTMC, CTMC or MDP, to be asked and looked at.
+
+    State k is the k-th reachable state in lexicographic order of its values, variables in the order of the
+    text, whatever order the diagrams have.  All vectors here go by these numbers; `SymbolicModel.numbering`
+    leads to the indices of the diagrams, which differ only under a variable order other than the text's.
+    """
+
+    @classmethod
+    def of(cls, model: SymbolicModel) -> Model:
+        """Return a symbolic model as one of these, with everything that it knows already."""
+        if isinstance(model, Model):
+            return model
+        made = cls.__new__(cls)
+        made.__dict__.update(model.__dict__)
+        for layer, matrix in made._offsets.items():
+            made._offsets[layer] = made._numbered(matrix)
+        return made
+
+    # ------------------------------------------------------------------ states
+
+    @property
+    def variables(self) -> tuple[EncodedVariable, ...]:
+        """The variables in the order of the text, each with `name`, `low`, `high` and `is_bool`."""
+        return self.encoding.shown
+
+    @property
+    def labels(self) -> Labels:
+        """Where each label holds: ``model.labels["full"]``, bool, shape (n,)."""
+        return Labels(self)
+
+    @property
+    def rewards(self) -> Rewards:
+        """What each state earns by itself: ``model.rewards["cost"]``, float64, shape (n,)."""
+        return Rewards(self)
+
+    def state_table(self, states: ArrayLike | slice | None = None) -> NDArray[Any]:
+        """Return the variables' values in all states, or in some.
+
+        Parameters
+        ----------
+        states : array of int, array of bool of shape (n,), or slice, optional
+            Numbers of states, or where they are.
+
+        Returns
+        -------
+        ndarray, structured, shape (n,) or that of the numbers
+            A field a variable in the order of the text: bool, int32, or int64 where values need it.
+
+        Raises
+        ------
+        IndexError
+            A number is not that of a state.
+        MemoryError
+            There is no room for it.
+
+        Notes
+        -----
+        Time: O(n * variables).
+        """
+        size, kind = self.n_states, table_type(self.variables)
+        if states is None or isinstance(states, slice):
+            begin, end, step = (states or slice(None)).indices(size)
+            if step != 1:
+                return self.state_table(np.arange(begin, end, step))
+            require_memory(max(end - begin, 0) * kind.itemsize, "a table of states", "ask for fewer states")
+            if self.numbering is None:
+                table = np.zeros(max(end - begin, 0), dtype=kind)
+                for first in range(begin, end, _PART):
+                    last = min(first + _PART, end)
+                    table[first - begin : last - begin] = table_of_range(
+                        self.index, self.variables, first, last
+                    )
+                return table
+            return self.state_table(np.arange(begin, end))
+        numbers = np.asarray(states)
+        if numbers.dtype == np.bool_:
+            if numbers.shape != (size,):
+                raise IndexError(f"states: expected {size} truth values, one a state, got {numbers.shape}")
+            numbers = np.flatnonzero(numbers)
+        if numbers.size and (numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= size):
+            raise IndexError(f"states: expected numbers from 0 to {size - 1}")
+        flat = numbers.reshape(-1).astype(np.int64)
+        require_memory(flat.size * kind.itemsize, "a table of states", "ask for fewer states")
+        table = np.zeros(flat.size, dtype=kind)
+        for begin in range(0, flat.size, _PART):
+            part = flat[begin : begin + _PART]
+            places = part if self.numbering is None else self.numbering[part]
+            table[begin : begin + _PART] = table_of_states(self.index, self.variables, places)
+        return table.reshape(numbers.shape)
+
+    @overload
+    def states(self, expression: Expression, among: Node | None = None) -> Node: ...
+
+    @overload
+    def states(self, expression: str, among: Node | None = None) -> NDArray[np.bool_]: ...
+
+    def states(self, expression: Expression | str, among: Node | None = None) -> Node | NDArray[np.bool_]:
+        """Return where an expression holds.
+
+        Parameters
+        ----------
+        expression : str or Expression
+            Text such as ``'x > 2 & !"full"'``: variables, constants, formulas and labels of the model, and
+            operators with a bound, as in ``'P>=0.5 [ F "full" ]'``.
+        among : Node, optional
+            Only these states; default all.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+            By number of the state.  Of an `Expression`, a set as a diagram.
+
+        Raises
+        ------
+        hybrid.LanguageError
+            The text does not parse, speaks of what the model does not have, or has no value in some state.
+        hybrid.HybridError
+            It is no truth value of states.
+        """
+        if not isinstance(expression, str):
+            return super().states(expression, among)
+        from hybrid.checking.checker import Checker
+        from hybrid.properties import parse_properties, resolve_properties
+        from hybrid.run.options import CheckOptions
+
+        parsed = resolve_properties(parse_properties(expression), self.source).properties
+        if len(parsed) != 1:
+            raise PropertyError(f"expected one expression, got {len(parsed)}")
+        if parsed[0].error is not None:
+            raise parsed[0].error
+        found = Checker(self, CheckOptions()).every_state(parsed[0].formula)
+        if not isinstance(found, StateTruth):
+            raise PropertyError(f"expected a truth value of states, got a number: {expression}")
+        inside = found.decided()
+        if among is not None:
+            inside = inside & self.indicator(among)
+        return for_users(self, inside)
+
+    # ------------------------------------------------------------------ matrices
+
+    def layer_transitions(self, layer: int) -> Transitions:
+        """Return a layer's matrix over all states, which `to_scipy` writes out; kept for later calls.
+
+        Raises
+        ------
+        ValueError
+            No layer has the number.
+        """
+        matrix = super().layer_transitions(layer)
+        if not isinstance(matrix, Transitions):
+            matrix = self._offsets[layer] = self._numbered(matrix)
+        return matrix
+
+    @property
+    def transitions(self) -> Transitions:
+        """A chain's whole transition matrix, offset-labelled; self-loops included.
+
+        Raises
+        ------
+        ValueError
+            The model is an MDP, see `layer_transitions`.
+        """
+        self.layer(None)
+        return self.layer_transitions(0)
+
+    def _numbered(self, matrix: Any) -> Transitions:
+        # The matrix must not keep the model itself: the two would hold each other.
+        lazy: Callable[[], Any] = partial(numbering, self.encoding, self.index)
+        if "numbering" in self.__dict__:
+            lazy = partial(_given, self.numbering)
+        return Transitions.of(matrix, lazy)
+
+    # ------------------------------------------------------------------ distributions
+
+    def transient(self, t: float, **options: Any) -> NDArray[np.float64]:
+        """Return the probability of being in each state at time t, of a DTMC after t steps, shape (n,).
+
+        Parameters
+        ----------
+        t : float
+            Not negative; whole in a DTMC.
+        **options
+            As for `hybrid.check`: engine, backend, level, method, epsilon (here 1e-10).
+
+        Raises
+        ------
+        hybrid.HybridError
+            The model is an MDP, or t is no time.
+
+        Notes
+        -----
+        An estimate, without bounds.  The chain starts in each of its initial states with the same
+        probability.
+        """
+        from hybrid.analysis.distributions import transient_distribution
+        from hybrid.run.options import CheckOptions
+
+        found = transient_distribution(self, t, CheckOptions.of(**{"epsilon": _EPSILON, **options}))
+        return for_users(self, found)
+
+    def steady_state(self, **options: Any) -> NDArray[np.float64]:
+        """Return the long-run probability of each state, shape (n,).
+
+        Parameters
+        ----------
+        **options
+            As for `transient`.
+
+        Raises
+        ------
+        hybrid.HybridError
+            The model is an MDP, or iterations do not settle.
+
+        Notes
+        -----
+        An estimate, without bounds; of a periodic chain the share of time in each state.
+        """
+        from hybrid.analysis.distributions import steady_distribution
+        from hybrid.run.options import CheckOptions
+
+        found = steady_distribution(self, CheckOptions.of(**{"epsilon": _EPSILON, **options}))
+        return for_users(self, found)
+
+    # ------------------------------------------------------------------ chains and files
+
+    def with_scheduler(self, scheduler: Scheduler) -> Model:
+        """Return the chain that a scheduler leaves of this MDP, over the same states with the same numbers.
+
+        Parameters
+        ----------
+        scheduler : Scheduler
+            Such as ``hybrid.check(model, prop, scheduler=True).scheduler``.
+
+        Raises
+        ------
+        ValueError
+            It belongs to another model, or does not choose in every state what the state has.
+
+        Notes
+        -----
+        States that are no longer reached stay.  Time: one conjunction for every value of every layer.
+        """
+        if scheduler.model.manager is not self.manager:
+            raise ValueError("scheduler: expected one of this model, got one of another")
+        return Model.of(induced_chain(self, scheduler.chosen()))
+
+    def write_values(
+        self,
+        path: str | Path,
+        values: ArrayLike,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+    ) -> None:
+        """Write a number, or truth value, of every state beside its variables, as CSV or as .npz.
+
+        Parameters
+        ----------
+        path : str or Path
+            Ends with ``.csv`` or ``.npz``; columns and arrays are those of ``hybrid check --values``.
+        values : array, shape (n,), float64 or bool
+            By number of the state, such as `steady_state` returns.
+        lower, upper : array, shape (n,), optional
+            Bounds of numbers; without them they are told to be missing.
+
+        Raises
+        ------
+        ValueError
+            A vector has another shape.
+        hybrid.HybridError
+            The name has another suffix.
+        OSError
+            The file cannot be written.
+        """
+        from hybrid.run.state_files import write_state_values
+
+        vectors = []
+        for name, given in (("values", values), ("lower", lower), ("upper", upper)):
+            vector = np.broadcast_to(np.nan, (self.n_states,)) if given is None else np.asarray(given)
+            if vector.shape != (self.n_states,):
+                raise ValueError(f"{name}: expected shape ({self.n_states},), got {vector.shape}")
+            vectors.append(for_diagram(self, vector))
+        if vectors[0].dtype == np.bool_:
+            write_state_values(path, self, StateTruth(vectors[0]))
+            return
+        first, *bounds = (np.asarray(v, dtype=np.float64) for v in vectors)
+        write_state_values(path, self, StateValues(first, *bounds))
+
+    # ------------------------------------------------------------------ pictures
+
+    def __repr__(self) -> str:
+        from hybrid.model.summary import text_of
+
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        from hybrid.model.summary import html_of
+
+        return html_of(self)
