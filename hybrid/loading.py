@@ -57,8 +57,8 @@ def load(
     Returns
     -------
     Model
-        A `mtbdd.SymbolicModel` with vectors, tables and pictures, see docs/library.md.  ``model.transitions`` is
-        the offset-labelled matrix, in an MDP ``model.layer_transitions(i)`` that of a layer of choices; no
+        A `mtbdd.SymbolicModel` with vectors, tables and pictures, see docs/library.md.  ``model.transitions``
+        is the offset-labelled matrix, in an MDP ``model.layer_transitions(i)`` that of a layer of choices; no
         explicit matrix is built.
 
     Raises

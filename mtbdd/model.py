@@ -119,7 +119,7 @@ class SymbolicModel(Memoised):
 
     @cached_property
     def numbering(self) -> NDArray[np.int64] | None:
-        """The index of every state as users number them, shape (n,); None: the same, see `mtbdd.numbering`."""
+        """The index of every state as users number them, shape (n,); None: the same."""
         return numbering(self.encoding, self.index)
 
     @cached_property

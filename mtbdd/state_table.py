@@ -19,7 +19,7 @@ _SMALL = 1 << 31  # integers below it in size take 4 bytes
 
 
 def table_type(variables: Sequence[EncodedVariable]) -> np.dtype[Any]:
-    """Return the structured dtype of states: a field a variable, bool, int32, or int64 where it needs that."""
+    """Return the structured dtype of states: a field a variable, bool, int32, or int64 where needed."""
     kinds = [
         np.bool_ if v.is_bool else np.int32 if max(-v.low, v.high + 1) <= _SMALL else np.int64
         for v in variables

@@ -1,7 +1,7 @@
 """Where a chain is, started in its initial states: after a time, and in the long run.
 
-Distributions are followed forwards, with the transposed matrix.  They are estimates: what is known for certain
-about a set of states is asked for with P or S, whose answers have bounds.
+Distributions are followed forwards, with the transposed matrix.  They are estimates: what is known for
+certain about a set of states is asked for with P or S, whose answers have bounds.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ def steady_distribution(model: SymbolicModel, options: CheckOptions, work: Work 
 
     Notes
     -----
-    The stationary distribution of every bottom component, weighed with the probability of ending in it.  These
-    come from one system for all components: how often each state outside of them is visited.
+    The stationary distribution of every bottom component, weighed with the probability of ending in it.
+    These come from one system for all components: how often each state outside of them is visited.
     """
     _refuse_choices(model, "the long-run distribution")
     work = work or Work()

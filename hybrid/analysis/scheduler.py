@@ -112,8 +112,8 @@ class Scheduler:
     def write(self, path: str | Path) -> None:
         """Write what is chosen in every state, as CSV, or as JSON if the name ends with ``.json``.
 
-        CSV: a table of the state's variables, its action (empty if unlabelled), and the layer.  JSON: an array
-        of objects with `state`, `action` (null if unlabelled) and `layer`.
+        CSV: a table of the state's variables, its action (empty if unlabelled), and the layer.  JSON: an
+        array of objects with `state`, `action` (null if unlabelled) and `layer`.
 
         Raises
         ------

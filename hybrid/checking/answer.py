@@ -70,12 +70,12 @@ class Answer:
 
     @builtins.property
     def values(self) -> NDArray[Any]:
-        """The formula's value in every reachable state, shape (n,), float64, of a truth value bool; read only.
+        """The formula's value in every reachable state, shape (n,), float64 or bool; read only.
 
-        State k is the k-th one in the order of the text, as in ``model.state_table()``.  Of a filter these are
-        the values of the formula inside, in all states.  Up to 262,144 states they are held, as they are with
-        ``values=True``; otherwise they are found again at the first request, which takes as long as the check,
-        and then held.
+        State k is the k-th one in the order of the text, as in ``model.state_table()``.  Of a filter these
+        are the values of the formula inside, in all states.  Up to 262,144 states the values of one operator
+        are held, and with ``values=True`` beyond; other values are found again at the first request, which
+        takes as long as the check, and then held.
 
         Raises
         ------
@@ -129,7 +129,7 @@ class Answer:
         return "exact" if tight or method == "exact" else "certified"
 
     def record(self, listing: bool = True) -> dict[str, Any]:
-        """Return the answer as plain JSON values; with `listing` the states that a filter lists, if it does."""
+        """Return the answer as plain JSON values; with `listing` the states that a filter lists, too."""
         work = self.statistics
         shown = isinstance(self.listing, Listing) and listing
         return {

@@ -19,6 +19,9 @@ from mtbdd.model import SymbolicModel
 from mtbdd.state_order import in_order
 from mtbdd.states import StateIndex
 
+LISTING = ("print", "printall", "argmin", "argmax")
+"""Filter operators whose result has a listing of states."""
+
 _TIE = 1e-9  # values this close, relatively, share an extreme when there are no bounds to tell
 
 _FEW = 1_000_000  # numbers that are added exactly

@@ -78,7 +78,7 @@ class Listing(Sequence[tuple[str, Number]]):
             columns = [part.tolist() for part in some.columns()]
             unknown = some.unknown if isinstance(some, StateTruth) else None
             if unknown is not None:
-                columns[0] = np.where(unknown, None, some.values.astype(object)).tolist()
+                columns[0] = [None if u else v for u, v in zip(unknown.tolist(), columns[0], strict=True)]
             for state, value, lower, upper in zip(states, *columns, strict=True):
                 bounds = (None, None) if lower != lower else (lower, upper)
                 yield {"state": state, "value": value, "lower": bounds[0], "upper": bounds[1]}

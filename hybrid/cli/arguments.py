@@ -40,6 +40,12 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         "--csv", metavar="FILE", help="also write a table of constants and answers, one line an answer"
     )
     check.add_argument(
+        "--values",
+        metavar="FILE.csv|.npz",
+        help="also write the value of every state and its bounds, of one property: a table of variables, "
+        "value, lower and upper, or the arrays value, lower, upper and states",
+    )
+    check.add_argument(
         "--scheduler",
         metavar="FILE",
         help="also write a scheduler of an MDP that attains the answer, as CSV: of every state the action of "

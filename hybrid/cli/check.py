@@ -11,7 +11,7 @@ from typing import Any
 
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
-from hybrid.checking.filters import MAX_LISTED
+from hybrid.checking.filters import LISTING
 from hybrid.cli.certify import Certifier
 from hybrid.cli.console import Console
 from hybrid.cli.experiments import expand_ranges
@@ -28,11 +28,17 @@ from hybrid.properties import (
     parse_properties,
     resolve_properties,
 )
+from hybrid.properties.tree import Filter
 from hybrid.run.options import CheckOptions
+from hybrid.run.state_files import check_suffix
 from mtbdd.budget import check_budget
 from mtbdd.language import LanguageError, parse_constants
 from mtbdd.model import SymbolicModel
 
+MAX_LISTED = 1000
+"""States that a filter's listing has as text."""
+
+_JOURNALLED = 100_000  # listed states up to which a check that is stopped later still tells them
 _FILE_SUFFIXES = (".props", ".pctl", ".csl", ".prop")
 
 
@@ -55,11 +61,18 @@ def run(options: argparse.Namespace, console: Console) -> int:
     several = len(combinations) > 1
     if options.scheduler is not None and several:
         raise OptionError("--scheduler writes the scheduler of one run; give constants without ranges")
+    if options.values is not None:
+        check_suffix(options.values, "--values")
+        if several:
+            raise OptionError("--values writes the values of one run; give constants without ranges")
+        if options.certificate is not None:
+            raise OptionError("--values and --certificate are asked for one after the other")
     properties = _read(options)
     asked = () if properties is None else _chosen(properties, options)
     names = list(parse_constants(combinations[0]))
     certifier = Certifier.of(options, properties, combinations, chosen, console)
-    with Report(options, console, _text, names, several, certifier) as report:
+    lists = any(isinstance(p.formula, Filter) and p.formula.operator in LISTING for p in asked)
+    with Report(options, console, _text, names, several, certifier, lists) as report:
         model: SymbolicModel | None = None
         built: dict[str, Any] = {}
         failures: list[LanguageError | MemoryError] = []
@@ -129,6 +142,11 @@ def _chosen(properties: Properties, options: argparse.Namespace) -> Sequence[Pro
             f"--scheduler writes the scheduler of one property, and {len(chosen.properties)} are to be "
             "checked; choose one with --property"
         )
+    if options.values is not None and len(chosen.properties) != 1:
+        raise OptionError(
+            f"--values writes the values of one property, and {len(chosen.properties)} are to be checked; "
+            "choose one with --property"
+        )
     return chosen.properties
 
 
@@ -150,7 +168,8 @@ def _answer(
     for prop in properties:
         check_budget()
         if checker is None:
-            checker = Checker(model, chosen, iteration, options.scheduler is not None)
+            with_scheduler, with_values = options.scheduler is not None, options.values is not None
+            checker = Checker(model, chosen, iteration, with_scheduler, with_values)
         try:
             answer = checker.answer(prop)
         except MemoryError as error:
@@ -158,7 +177,7 @@ def _answer(
             checker = None
             answer = unanswered(prop, _reason(error), options.engine)
         report.answer(answer)
-        options.journal.answer(answer.record())
+        options.journal.answer(answer.record(len(answer.listing) <= _JOURNALLED))
 
 
 def _reason(error: LanguageError | MemoryError) -> str:
@@ -209,9 +228,10 @@ def _text(answer: Answer) -> str:
             f"matrix {bytes_text(work.representation_bytes)}{form}"
         )
         lines.append(f"  backend      {work.backend}: {work.backend_reason}")
-    lines += [f"    {state} = {_value(value)}" for state, value in answer.listing]
-    if len(answer.listing) == MAX_LISTED:
-        lines.append("    ... and possibly more")
+    lines += [f"    {state} = {_value(value)}" for state, value in answer.listing[:MAX_LISTED]]
+    if len(answer.listing) > MAX_LISTED:
+        more = len(answer.listing) - MAX_LISTED
+        lines.append(f"    ... and {more:,} more: --json and --csv have them all")
     return "\n".join(lines)
 
 

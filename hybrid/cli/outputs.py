@@ -8,7 +8,7 @@ import os
 from hybrid.errors import OptionError
 
 _READ = ("model", "property")
-_WRITTEN = ("csv", "scheduler", "certificate", "plot", "output")
+_WRITTEN = ("csv", "values", "scheduler", "certificate", "plot", "output")
 
 
 def refuse_overwriting(options: argparse.Namespace) -> None:

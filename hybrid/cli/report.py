@@ -5,17 +5,21 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from hybrid.checking.answer import Answer
+from hybrid.checking.answer import Answer, json_listing
+from hybrid.checking.listing import Listing
 from hybrid.cli.certify import Certifier
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
 from hybrid.cli.table import Table
-from hybrid.errors import OptionError
+from hybrid.errors import HybridError, OptionError
 from hybrid.properties import Property
+from hybrid.run.state_files import write_state_values
 from hybrid.run.work import Work
 from mtbdd.model import SymbolicModel
 
@@ -47,6 +51,8 @@ class Report:
         Whether there are several runs, of different constants.
     certifier : Certifier, optional
         What makes the one answer, with a certificate.
+    lists : bool
+        Whether filters list states, which the table has then in columns and rows of their own.
 
     Raises
     ------
@@ -62,6 +68,7 @@ class Report:
         names: Sequence[str],
         several: bool,
         certifier: Certifier | None = None,
+        lists: bool = False,
     ) -> None:
         self._options, self._console, self._text, self._several = options, console, text, several
         self._certifier = certifier
@@ -72,7 +79,8 @@ class Report:
         self._failures: list[_Failure] | None = []
         self._told = ""
         self._is_whole = True
-        self._table = None if options.csv is None else Table(options.csv, names)
+        self._table = None if options.csv is None else Table(options.csv, names, lists)
+        self._values = None if options.values is None else OutputFile(options.values, "--values")
         self._scheduler = None if options.scheduler is None else OutputFile(options.scheduler, "--scheduler")
 
     def __enter__(self) -> Report:
@@ -86,8 +94,9 @@ class Report:
             self._stopped(received.word if received is not None else "interrupted")
         if self._table is not None:
             self._table.close(complete=False)
-        if self._scheduler is not None:
-            self._scheduler.discard()
+        for file in (self._scheduler, self._values):
+            if file is not None:
+                file.discard()
         if self._certifier is not None:
             self._certifier.close()
 
@@ -119,7 +128,9 @@ class Report:
 
     def answer(self, answer: Answer) -> None:
         """Tell an answer of the run."""
-        record, text = answer.record(), self._text(answer)
+        record, text = answer.record(listing=False), self._text(answer)
+        if isinstance(answer.listing, Listing):
+            record["listing"] = answer.listing  # written out when the record is printed
         if self._certifier is not None:
             record["certificate"] = self._certifier.record()
             text = f"{text}\n{self._certifier.text()}"
@@ -127,12 +138,9 @@ class Report:
         if not self._options.json:
             self._console.print(f"\n{text}")
         if self._scheduler is not None and answer.scheduler is not None:
-            try:
-                with self._scheduler.told():
-                    answer.scheduler.write(self._scheduler.temporary)
-                self._scheduler.publish()
-            except OptionError as error:
-                self._spoilt(error)
+            self._publish(self._scheduler, answer.scheduler.write)
+        if self._values is not None and answer.error is None:
+            self._publish(self._values, partial(_write_values, answer))
 
     def end(self) -> None:
         """End the run."""
@@ -152,6 +160,15 @@ class Report:
             return 1
         return int(any(result["error"] is not None for run in self._runs for result in run["results"]))
 
+    def _publish(self, file: OutputFile, write: Callable[[Path], None]) -> None:
+        """Write a file and let it take its place; what fails is told, and hides no answer."""
+        try:
+            with file.told():
+                write(file.temporary)
+            file.publish()
+        except HybridError as error:
+            self._spoilt(error)
+
     def _tell(self, failure: _Failure) -> None:
         """Tell a run's failure, unless the run before failed for the same reason."""
         if failure.reason != self._told:
@@ -170,6 +187,8 @@ class Report:
         """Write rows of the table, as long as that succeeds."""
         if self._table is None or not results:
             return
+        if self._model is not None:
+            self._table.variables = [v.name for v in self._model.encoding.shown]
         try:
             self._table.add(constants, results)
         except OptionError as error:
@@ -193,15 +212,26 @@ class Report:
         if not self._options.json:
             return
         if self._several:
-            self._console.print(json.dumps(self._runs))
+            self._console.print(_json(self._runs))
         else:
             single = {key: value for key, value in self._runs[0].items() if key != "constants"}
-            self._console.print(json.dumps(single))
+            self._console.print(_json(single))
 
-    def _spoilt(self, error: OptionError) -> None:
+    def _spoilt(self, error: HybridError) -> None:
         """Tell that a file could not be written; the other answers are worth having."""
         self._console.error(str(error))
         self._is_whole = False
+
+
+def _json(found: Any) -> str:
+    """Return records as JSON, listings written out one at a time."""
+    return "".join(json.JSONEncoder(default=json_listing).iterencode(found))
+
+
+def _write_values(answer: Answer, path: Path) -> None:
+    """Write the values of all states to a file."""
+    states = answer.every_state
+    write_state_values(path, states.model, states.found)
 
 
 def unanswered(prop: Property, error: str, engine: str) -> Answer:

@@ -6,12 +6,15 @@ import contextlib
 import csv
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from hybrid.checking.answer import json_listing
+from hybrid.checking.listing import Listing
 from hybrid.cli.output_file import OutputFile
 
-_COLUMNS = ("name", "property", "value", "lower", "upper", "error")
+_ASKED, _FOUND = ("name", "property"), ("value", "lower", "upper", "error")
+_PART = 1 << 14  # listed states written together
 
 
 class Table:
@@ -25,6 +28,14 @@ class Table:
     path : str
     names : sequence of str
         Of the constants.
+    lists : bool
+        Whether there is a column a variable, too, and after an answer a row for every state that its filter
+        lists: constants, name and property again, the variables, value and bounds.
+
+    Attributes
+    ----------
+    variables : sequence of str
+        Of the model, to be set before the first rows are added where states are listed.
 
     Raises
     ------
@@ -32,8 +43,9 @@ class Table:
         The file cannot be written.
     """
 
-    def __init__(self, path: str, names: Sequence[str]) -> None:
-        self._names = names
+    def __init__(self, path: str, names: Sequence[str], lists: bool = False) -> None:
+        self._names, self._lists = names, lists
+        self.variables: Sequence[str] = ()
         self._file = OutputFile(path, "--csv")
         self._rows: io.FileIO | None = None
 
@@ -46,12 +58,15 @@ class Table:
             They cannot be written, and the file is what it was before.
         """
         given = [constants.get(name, "") for name in self._names]
-        rows = [[*given, *(result[column] for column in _COLUMNS)] for result in results]
+        blank = [""] * len(self._variables)
+        rows = [[*given, *(r[c] for c in _ASKED), *blank, *(r[c] for c in _FOUND)] for r in results]
         with self._file.told():
-            if self._rows is None:
-                self._begin(rows)
-            else:
-                _write_whole(self._rows, rows)
+            for result, row in zip(results, rows, strict=True):
+                self._append([row])
+                for part in self._listed(result, given):
+                    self._append(part)
+            if not rows:
+                self._append([])
 
     def close(self, complete: bool) -> None:
         """End the table; a complete one without answers has the names of the columns."""
@@ -63,11 +78,37 @@ class Table:
                 self._rows.close()
             self._file.discard()
 
+    @property
+    def _variables(self) -> Sequence[str]:
+        return self.variables if self._lists else ()
+
+    def _append(self, rows: list[list[Any]]) -> None:
+        """Write rows, after the names of the columns if they are the first."""
+        if self._rows is None:
+            self._begin(rows)
+        else:
+            _write_whole(self._rows, rows)
+
+    def _listed(self, result: Mapping[str, Any], given: Sequence[Any]) -> Iterator[list[list[Any]]]:
+        """Yield the rows of the states that an answer lists, some at a time."""
+        listing = result.get("listing")
+        if not isinstance(listing, Listing):
+            return
+        asked = [result[column] for column in _ASKED]
+        for begin in range(0, len(listing), _PART):
+            yield [
+                [
+                    *given, *asked, *(str(r["state"][v]).lower() for v in self.variables),
+                    *(r[column] for column in ("value", "lower", "upper")), None,
+                ]
+                for r in json_listing(listing[begin : begin + _PART])
+            ]  # fmt: skip
+
     def _begin(self, rows: list[list[Any]]) -> None:
         """Write the names of the columns and the first rows."""
         file = self._file.temporary.open("ab", buffering=0)
         try:
-            _write_whole(file, [[*self._names, *_COLUMNS], *rows])
+            _write_whole(file, [[*self._names, *_ASKED, *self._variables, *_FOUND], *rows])
             self._file.publish()
         except BaseException:
             file.close()

@@ -22,13 +22,13 @@ from mtbdd.offset import OffsetMTBDD
 class Transitions(OffsetMTBDD):
     """The offset-labelled matrix of a model, or of one layer of it, over all states.
 
-    It is used like any `mtbdd.OffsetMTBDD`; rows and columns of the diagram itself are in the diagram's order,
-    those of `to_scipy` are the states' numbers.
+    It is used like any `mtbdd.OffsetMTBDD`; its own rows and columns are in the diagram's order, those of
+    `to_scipy` are the states' numbers.
     """
 
     @classmethod
     def of(cls, matrix: OffsetMTBDD, numbering: Callable[[], NDArray[np.int64] | None]) -> Transitions:
-        """Return a matrix with what it knows already, over states that `numbering` puts in the users' order."""
+        """Return a matrix, with all that it knows, over states that `numbering` puts in users' order."""
         made = cls(**{field.name: getattr(matrix, field.name) for field in fields(matrix)})
         made.__dict__.update(matrix.__dict__)
         made.__dict__["_numbering"] = numbering

@@ -323,8 +323,8 @@ class Model(SymbolicModel):
         if vectors[0].dtype == np.bool_:
             write_state_values(path, self, StateTruth(vectors[0]))
             return
-        first, *bounds = (np.asarray(v, dtype=np.float64) for v in vectors)
-        write_state_values(path, self, StateValues(first, *bounds))
+        number, below, above = (np.asarray(v, dtype=np.float64) for v in vectors)
+        write_state_values(path, self, StateValues(number, below, above))
 
     # ------------------------------------------------------------------ pictures
 

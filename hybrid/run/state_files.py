@@ -39,9 +39,9 @@ def write_state_values(path: str | Path, model: SymbolicModel, found: StateValue
     Parameters
     ----------
     path : str or Path
-        ``.csv``: a column a variable in the text's order, then `value`, `lower` and `upper`, empty where there
-        are no bounds.  ``.npz``: the arrays `value`, `lower`, `upper`, float64 (of truth values bool), shape
-        (n,), NaN where there are no bounds, and `states`, structured, a field a variable.
+        ``.csv``: a column a variable in the text's order, then `value`, `lower` and `upper`, empty where
+        there are no bounds.  ``.npz``: the arrays `value`, `lower`, `upper`, float64 (of truth values
+        bool), shape (n,), NaN where there are no bounds, and `states`, structured, a field a variable.
     model : SymbolicModel
     found : StateValues or StateTruth
         Over all states in index order.
@@ -89,7 +89,7 @@ def _write_array(
     """Write the header of an array, then its parts."""
     header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (size,)}
     with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-        np.lib.format.write_array_header_2_0(file, header)  # type: ignore[arg-type]
+        np.lib.format.write_array_header_2_0(file, header)
         for part in parts:
             file.write(np.ascontiguousarray(part, dtype=kind).tobytes())
 
@@ -111,9 +111,11 @@ def _cells(column: NDArray[Any]) -> list[Any]:
         truths: list[str] = np.where(column, "true", "false").tolist()
         return truths
     if column.dtype.kind != "f" or bool(np.isfinite(column).all()):
-        return column.tolist()
+        numbers: list[Any] = column.tolist()
+        return numbers
     cells = column.astype(object)
     cells[np.isnan(column)] = ""
     cells[column == np.inf] = "Infinity"
     cells[column == -np.inf] = "-Infinity"
-    return cells.tolist()
+    spelt: list[Any] = cells.tolist()
+    return spelt
