@@ -19,7 +19,7 @@ from mtbdd.numbering import inverse
 from mtbdd.offset import OffsetMTBDD
 
 
-class Transitions(OffsetMTBDD):
+class ModelTransitions(OffsetMTBDD):
     """The offset-labelled matrix of a model, or of one layer of it, over all states.
 
     It is used like any `mtbdd.OffsetMTBDD`; its own rows and columns are in the diagram's order, those of
@@ -27,7 +27,7 @@ class Transitions(OffsetMTBDD):
     """
 
     @classmethod
-    def of(cls, matrix: OffsetMTBDD, numbering: Callable[[], NDArray[np.int64] | None]) -> Transitions:
+    def of(cls, matrix: OffsetMTBDD, numbering: Callable[[], NDArray[np.int64] | None]) -> ModelTransitions:
         """Return a matrix, with all that it knows, over states that `numbering` puts in users' order."""
         made = cls(**{field.name: getattr(matrix, field.name) for field in fields(matrix)})
         made.__dict__.update(matrix.__dict__)

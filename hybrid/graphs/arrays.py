@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from gpu_kernels.csr import index_types
 from hybrid.explicit.choice_rows import LayerRows, merge_layers
 from hybrid.explicit.extract import explicit_matrix, explicit_sizes
+from hybrid.explicit.transitions import renumbered
 from mtbdd.memory import free_memory_bytes
 from mtbdd.model import SymbolicModel
+from mtbdd.state_order import for_users
 
 IntArray = NDArray[np.int32] | NDArray[np.int64]
 
@@ -120,7 +122,7 @@ def model_graph(
     Returns
     -------
     ModelGraph
-        The choices of a state in the order of the model's layers.
+        States by number, see `mtbdd.numbering`; the choices of a state in the order of the model's layers.
 
     Raises
     ------
@@ -142,6 +144,8 @@ def model_graph(
     layers = []
     for number in range(n_layers):
         matrix = explicit_matrix(model.layer_transitions(number), memory_budget=available)
+        if model.numbering is not None:
+            matrix = renumbered(matrix, model.numbering)
         lengths = np.diff(matrix.row_starts)
         lengths = lengths.astype(np.min_scalar_type(int(lengths.max(initial=0))))
         values = matrix.values if probabilities else None
@@ -192,6 +196,6 @@ def choice_actions(
         for part in layer.parts:
             if part.action not in names:
                 names.append(part.action)
-            inside = model.indicator(part.states)[state_of[chosen]]
+            inside = for_users(model, model.indicator(part.states))[state_of[chosen]]
             numbers[chosen[inside]] = names.index(part.action)
     return tuple(names), numbers

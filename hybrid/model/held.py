@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hybrid.errors import PropertyError
-from hybrid.explicit.transitions import Transitions
+from hybrid.explicit.transitions import ModelTransitions
 from hybrid.run.state_values import StateTruth, StateValues
 from mtbdd.encoding import EncodedVariable
 from mtbdd.induced import induced_chain
@@ -179,7 +179,7 @@ class Model(SymbolicModel):
 
     # ------------------------------------------------------------------ matrices
 
-    def layer_transitions(self, layer: int) -> Transitions:
+    def layer_transitions(self, layer: int) -> ModelTransitions:
         """Return a layer's matrix over all states, which `to_scipy` writes out; kept for later calls.
 
         Raises
@@ -188,12 +188,12 @@ class Model(SymbolicModel):
             No layer has the number.
         """
         matrix = super().layer_transitions(layer)
-        if not isinstance(matrix, Transitions):
+        if not isinstance(matrix, ModelTransitions):
             matrix = self._offsets[layer] = self._numbered(matrix)
         return matrix
 
     @property
-    def transitions(self) -> Transitions:
+    def transitions(self) -> ModelTransitions:
         """A chain's whole transition matrix, offset-labelled; self-loops included.
 
         Raises
@@ -204,12 +204,12 @@ class Model(SymbolicModel):
         self.layer(None)
         return self.layer_transitions(0)
 
-    def _numbered(self, matrix: Any) -> Transitions:
+    def _numbered(self, matrix: Any) -> ModelTransitions:
         # The matrix must not keep the model itself: the two would hold each other.
         lazy: Callable[[], Any] = partial(numbering, self.encoding, self.index)
         if "numbering" in self.__dict__:
             lazy = partial(_given, self.numbering)
-        return Transitions.of(matrix, lazy)
+        return ModelTransitions.of(matrix, lazy)
 
     # ------------------------------------------------------------------ distributions
 

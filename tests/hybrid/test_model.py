@@ -1,0 +1,357 @@
+"""Models as people hold them: vectors by number of the state, whatever the variable order; chains; pictures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hybrid
+from hybrid.analysis.scheduler import Scheduler
+from hybrid.model import held
+from tests.builders.mdp_texts import SLOW_WAY
+
+TANDEM = """
+ctmc
+const int c;
+module one
+  sc : [0..c];
+  ph : [1..2];
+  [] sc < c -> 4 * c : (sc' = sc + 1);
+  [] sc > 0 & ph = 1 -> 0.2 : (ph' = 2);
+  [route] sc > 0 & ph = 1 -> 1.8 : (sc' = sc - 1);
+  [route] sc > 0 & ph = 2 -> 2 : (sc' = sc - 1) & (ph' = 1);
+endmodule
+module two
+  sm : [0..c];
+  busy : bool;
+  [route] sm < c -> (sm' = sm + 1) & (busy' = true);
+  [] sm > 0 -> 4 : (sm' = sm - 1) & (busy' = sm > 1);
+endmodule
+label "full" = sc = c & sm = c;
+rewards "customers" true : sc + sm; [route] true : 10; endrewards
+rewards busy : 1; endrewards
+"""
+
+ENDS = """
+dtmc
+module m
+  x : [0..6];
+  [] x = 0 -> 0.5 : (x' = 1) + 0.3 : (x' = 3) + 0.2 : (x' = 5);
+  [] x = 1 -> 0.5 : (x' = 0) + 0.5 : (x' = 2);
+  [] x = 2 -> (x' = 2);
+  [] x = 3 -> 0.25 : (x' = 4) + 0.75 : (x' = 3);
+  [] x = 4 -> (x' = 3);
+  [] x = 5 -> (x' = 6);
+  [] x = 6 -> (x' = 5);
+endmodule
+"""
+
+ORDERS = ("model", "reversed", "force")
+
+
+def tandem(order: str = "model", c: int = 3) -> hybrid.Model:
+    return hybrid.parse(TANDEM, constants={"c": c}, order=order)
+
+
+def everything(model: hybrid.Model) -> dict[str, Any]:
+    answer = hybrid.check(model, 'P=? [ F<=0.5 "full" ]')
+    truth = hybrid.check(model, 'P>=0.1 [ F<=0.5 "full" ]')
+    return {
+        "table": model.state_table(),
+        **{f"label {name}": vector for name, vector in model.labels.items()},
+        "rewards": model.rewards["customers"],
+        "unnamed": model.rewards[1],
+        "rates": model.rewards.rates("customers"),
+        "states": model.states('sc > 1 & busy | "full"'),
+        "operator": model.states('P>=0.1 [ F<=0.5 "full" ]'),
+        "matrix": model.transitions.to_scipy().toarray(),
+        "steady": model.steady_state(),
+        "transient": model.transient(0.7),
+        "values": answer.values,
+        "lower": answer.lower_values,
+        "truth": truth.values,
+        "listing": [name for name, _ in hybrid.check(model, "filter(print, sc, sm>0)").listing],
+        "first": hybrid.check(model, "filter(first, sc + 10*sm, sm>0 & sc>0)").value,
+    }
+
+
+@pytest.mark.parametrize("order", ["reversed", "force"])
+def test_no_order_changes_what_is_told(order: str) -> None:
+    expected, found = everything(tandem()), everything(tandem(order))
+    for name, value in expected.items():
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+            np.testing.assert_allclose(found[name], value, rtol=1e-7, atol=1e-12, err_msg=name)
+        else:
+            assert np.array_equal(found[name], value), name
+
+
+def test_reversed_is_another_order() -> None:
+    assert tandem("reversed").numbering is not None
+    assert tandem().numbering is None
+
+
+def test_vectors_agree_with_the_table() -> None:
+    model = tandem("reversed")
+    table = model.state_table()
+    assert table.dtype.names == ("sc", "ph", "sm", "busy") == tuple(v.name for v in model.variables)
+    assert table.tolist() == sorted(table.tolist())
+    np.testing.assert_array_equal(model.labels["full"], (table["sc"] == 3) & (table["sm"] == 3))
+    np.testing.assert_array_equal(model.labels["init"], np.arange(model.n_states) == 0)
+    assert list(model.labels) == ["full", "init", "deadlock"]
+    np.testing.assert_array_equal(model.rewards["customers"], table["sc"] + table["sm"])
+    np.testing.assert_array_equal(model.rewards[1], table["busy"])
+    assert list(model.rewards) == ["customers", 1]
+    route = np.where((table["sc"] > 0) & (table["sm"] < 3), np.where(table["ph"] == 1, 1.8, 2.0), 0.0)
+    np.testing.assert_allclose(model.rewards.rates("customers"), table["sc"] + table["sm"] + 10 * route)
+    np.testing.assert_array_equal(model.states("sc = 2 & !busy"), (table["sc"] == 2) & ~table["busy"])
+
+
+def test_transitions_agree_with_the_table() -> None:
+    model = tandem("reversed")
+    matrix, table = model.transitions.to_scipy(), model.state_table()
+    rows, columns = matrix.nonzero()
+    assert matrix.has_sorted_indices
+    grown = table["sc"][columns] - table["sc"][rows]
+    np.testing.assert_array_equal(np.asarray(matrix[rows, columns])[0][grown == 1], 12.0)
+    np.testing.assert_allclose(matrix.sum(axis=1).A1, model.exit_rates(model.index)[model.numbering])
+
+
+def test_some_states_of_the_table(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held, "_PART", 5)
+    for order in ("model", "reversed"):
+        model = tandem(order)
+        table = model.state_table()
+        chosen = rng.integers(0, model.n_states, (4, 3))
+        assert np.array_equal(model.state_table(chosen), table[chosen])
+        assert np.array_equal(model.state_table(slice(3, 17)), table[3:17])
+        assert np.array_equal(model.state_table(slice(None, None, 4)), table[::4])
+        assert np.array_equal(model.state_table(model.labels["full"]), table[model.labels["full"]])
+        assert model.state_table([]).shape == (0,)
+        for wrong in ([-1], [model.n_states], [0.5], [True]):
+            with pytest.raises(IndexError, match="states: expected"):
+                model.state_table(wrong)
+
+
+def test_names_that_do_not_exist() -> None:
+    model = tandem()
+    with pytest.raises(KeyError, match="full, init, deadlock"):
+        model.labels["empty"]
+    with pytest.raises(KeyError, match="customers"):
+        model.rewards["cost"]
+    with pytest.raises(hybrid.LanguageError, match="nowhere"):
+        model.states("nowhere > 1")
+    with pytest.raises(hybrid.HybridError, match="a number"):
+        model.states("sc + 1")
+    assert "empty" not in model.labels
+
+
+def test_a_model_is_a_symbolic_model() -> None:
+    model = tandem()
+    assert isinstance(model, hybrid.SymbolicModel)
+    np.testing.assert_allclose(
+        hybrid.inject(model.transitions) @ np.ones(model.n_states), model.exit_rates(model.index)
+    )
+    assert model.layer_transitions(0) is model.transitions
+    assert hybrid.Model.of(model) is model
+
+
+def test_the_matrix_outlives_its_model_and_tells_its_size() -> None:
+    expected = tandem().transitions.to_scipy().toarray()
+    matrix = tandem("reversed").transitions  # the model is gone
+    np.testing.assert_array_equal(matrix.to_scipy().toarray(), expected)
+    with pytest.raises(MemoryError, match="100 are available"):
+        matrix.to_scipy(memory_budget=100)
+
+
+# ------------------------------------------------------------------ distributions
+
+
+def dense_step(model: hybrid.Model) -> np.ndarray:
+    """Return the transition matrix of a small chain, of a CTMC uniformised with rate 100."""
+    matrix = model.transitions.to_scipy().toarray()
+    if model.type.value == "dtmc":
+        return matrix
+    return np.eye(len(matrix)) + (matrix - np.diag(matrix.sum(axis=1))) / 100.0
+
+
+def test_transient_of_a_ctmc() -> None:
+    from scipy.linalg import expm
+
+    model = tandem("reversed")
+    generator = 100.0 * (dense_step(model) - np.eye(model.n_states))
+    for time in (0.0, 0.3, 5.0, 400.0):
+        np.testing.assert_allclose(model.transient(time), expm(generator * time)[0], atol=1e-9)
+
+
+def test_transient_of_a_dtmc() -> None:
+    model = hybrid.parse(ENDS)
+    for steps in (0, 1, 7, 40, 1001):
+        expected = np.linalg.matrix_power(dense_step(model), steps)[0]
+        np.testing.assert_allclose(model.transient(steps), expected, atol=1e-12)
+    for time in (-1, 0.5, float("nan"), float("inf")):
+        with pytest.raises(hybrid.HybridError, match="time: expected"):
+            model.transient(time)
+
+
+def test_steady_state_of_several_components() -> None:
+    found = hybrid.parse(ENDS).steady_state()
+    # From 0: 2 with a third, 3 and 4 with 0.4 (four fifths of the time in 3), 5 and 6 in turn.
+    expected = [0, 0, 0.25 / 0.75, 0.4 * 0.8, 0.4 * 0.2, 2 / 15, 2 / 15]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_steady_state_is_that_of_the_long_run_operator() -> None:
+    model = tandem("reversed")
+    found = model.steady_state()
+    assert found.sum() == pytest.approx(1.0)
+    answer = hybrid.check(model, 'S=? [ "full" ]', epsilon=1e-10)
+    assert found[model.labels["full"]].sum() == pytest.approx(answer.value, rel=1e-7)
+
+
+def test_distributions_of_several_initial_states() -> None:
+    text = ENDS.replace("x : [0..6];", "x : [0..6];") + "init x = 2 | x = 5 endinit"
+    model = hybrid.parse(text)
+    np.testing.assert_allclose(model.state_table()["x"], [2, 5, 6])
+    np.testing.assert_allclose(model.transient(3), [0.5, 0, 0.5])
+    np.testing.assert_allclose(model.steady_state(), [0.5, 0.25, 0.25])
+
+
+def test_distributions_of_an_mdp_need_a_scheduler() -> None:
+    model = hybrid.parse(SLOW_WAY)
+    for call in (lambda: model.transient(1), model.steady_state):
+        with pytest.raises(hybrid.HybridError, match="with_scheduler"):
+            call()
+    with pytest.raises(ValueError, match="layer_transitions"):
+        model.transitions  # noqa: B018
+    assert model.layer_transitions(0).to_scipy().shape == (4, 4)
+
+
+# ------------------------------------------------------------------ schedulers
+
+
+JOBS = (Path(__file__).resolve().parents[2] / "examples" / "jobs.prism").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_chain_of_a_scheduler_has_the_values_that_it_attains(order: str) -> None:
+    model = hybrid.parse(JOBS, constants={"N": 3}, order=order)
+    for prop, of_chain in (
+        ('R{"time"}min=? [ F "done" ]', 'R{"time"}=? [ F "done" ]'),
+        ('R{"energy"}max=? [ F "done" ]', 'R{"energy"}=? [ F "done" ]'),
+    ):
+        answer = hybrid.check(model, prop, scheduler=True)
+        chain = model.with_scheduler(answer.scheduler)
+        assert chain.type.value == "dtmc"
+        assert np.array_equal(chain.state_table(), model.state_table())
+        found = hybrid.check(chain, of_chain)
+        np.testing.assert_allclose(found.values, answer.values, rtol=1e-6)
+        difference = chain.transitions.to_scipy() - answer.scheduler.chain().to_scipy()
+        assert abs(difference).sum() == 0
+        assert chain.steady_state()[model.labels["done"]].sum() == pytest.approx(1.0)
+
+
+def test_the_chain_of_a_scheduler_is_solved_exactly_too() -> None:
+    from hybrid.exact.formulas import ExactFormulas
+
+    model = hybrid.parse(SLOW_WAY)
+    scheduler = hybrid.check(model, "Pmax=? [ F x=2 ]", scheduler=True).scheduler
+    chain = model.with_scheduler(scheduler)
+    found = hybrid.check(chain, "P>=0.6 [ F x=2 ]")  # exactly 3/5: bounds alone do not decide it
+    assert found.value is True
+    assert ExactFormulas is not None
+    assert hybrid.check(chain, 'R{"places"}=? [ C<=4 ]').value > 0
+
+
+def test_schedulers_that_do_not_fit() -> None:
+    model, other = hybrid.parse(SLOW_WAY), hybrid.parse(SLOW_WAY)
+    scheduler = hybrid.check(model, "Pmax=? [ F x=2 ]", scheduler=True).scheduler
+    with pytest.raises(ValueError, match="one of another"):
+        other.with_scheduler(scheduler)
+    layers = scheduler.layers.copy()
+    with pytest.raises(ValueError, match="4 integers"):
+        model.with_scheduler(Scheduler(model, layers[:3]))
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        model.with_scheduler(Scheduler(model, layers + 7))
+    enabled = model.indicator(model.layers[1].enabled)
+    layers[~enabled] = 1
+    with pytest.raises(ValueError, match="a choice in layer"):
+        model.with_scheduler(Scheduler(model, layers))
+
+
+def test_schedulers_are_written_alike_in_every_order(tmp_path: Path) -> None:
+    files = []
+    for order in ORDERS:
+        model = hybrid.parse(JOBS, constants={"N": 2}, order=order)
+        scheduler = hybrid.check(model, 'R{"time"}min=? [ F "done" ]', scheduler=True).scheduler
+        for suffix in ("csv", "json"):
+            scheduler.write(tmp_path / f"{order}.{suffix}")
+        files.append((tmp_path / f"{order}.csv").read_text().splitlines())
+        records = json.loads((tmp_path / f"{order}.json").read_text())
+        names, numbers = scheduler.actions()
+        assert [r["layer"] for r in records] == scheduler.layers.tolist()
+        assert [r["action"] for r in records] == [names[i] for i in numbers.tolist()]
+        assert [tuple(r["state"].values()) for r in records] == model.state_table().tolist()
+    assert all(
+        [line.rpartition(",")[0] for line in f] == [line.rpartition(",")[0] for line in files[0]]
+        for f in files
+    )
+
+
+# ------------------------------------------------------------------ pictures
+
+
+def test_text() -> None:
+    lines = repr(tandem()).splitlines()
+    assert lines[0] == "model        ctmc, <text>"
+    assert "states       40" in lines or any(line.startswith("states") for line in lines)
+    assert "variables    sc: 0..3, ph: 1..2, sm: 0..3, busy: bool" in lines
+    assert any(line.startswith("MTBDD") for line in lines)
+    assert "choices      5" in repr(hybrid.parse(SLOW_WAY)).splitlines()
+
+
+def test_html_is_escaped_and_has_a_picture() -> None:
+    import xml.etree.ElementTree as ElementTree
+
+    for text in (TANDEM, SLOW_WAY):
+        model = hybrid.parse(text, {"c": 2} if "const" in text else None, file="<b>&.prism")
+        found = model._repr_html_()
+        assert "<b>" not in found
+        assert "&lt;b&gt;&amp;.prism" in found
+        tree = ElementTree.fromstring(found)
+        points = tree.find(".//{http://www.w3.org/2000/svg}polyline")
+        assert points is not None
+        assert len(points.get("points", "").split()) == model.layer_transitions(0).n_levels + 1
+
+
+def test_large_diagrams_have_no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hybrid.model import summary
+
+    monkeypatch.setattr(summary, "_MOST_NODES", 3)
+    assert "<svg" not in tandem()._repr_html_()
+
+
+# ------------------------------------------------------------------ files
+
+
+@pytest.mark.parametrize("order", ["model", "reversed"])
+def test_vectors_are_written_beside_the_variables(order: str, tmp_path: Path) -> None:
+    model = tandem(order)
+    steady = model.steady_state()
+    model.write_values(tmp_path / "steady.npz", steady)
+    with np.load(tmp_path / "steady.npz") as found:
+        np.testing.assert_array_equal(found["value"], steady)
+        assert np.isnan(found["lower"]).all()
+        assert np.array_equal(found["states"], model.state_table())
+    model.write_values(tmp_path / "full.csv", model.labels["full"])
+    lines = (tmp_path / "full.csv").read_text().splitlines()
+    assert lines[0] == "sc,ph,sm,busy,value,lower,upper"
+    assert lines[1] == "0,1,0,false,false,false,false"
+    assert sum(line.endswith("true,true,true") for line in lines) == model.labels["full"].sum()
+    with pytest.raises(ValueError, match="values: expected shape"):
+        model.write_values(tmp_path / "x.csv", steady[1:])
+    with pytest.raises(hybrid.HybridError, match="csv or .npz"):
+        model.write_values(tmp_path / "x.txt", steady)
