@@ -1,4 +1,4 @@
-"""Models as people hold them: vectors by number of the state, whatever the variable order; chains; pictures."""
+"""Models as people hold them: vectors by number of the state, in any variable order; chains; pictures."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ def test_schedulers_are_written_alike_in_every_order(tmp_path: Path) -> None:
 def test_text() -> None:
     lines = repr(tandem()).splitlines()
     assert lines[0] == "model        ctmc, <text>"
-    assert "states       40" in lines or any(line.startswith("states") for line in lines)
+    assert f"states       {tandem().n_states}" in lines
     assert "variables    sc: 0..3, ph: 1..2, sm: 0..3, busy: bool" in lines
     assert any(line.startswith("MTBDD") for line in lines)
     assert "choices      5" in repr(hybrid.parse(SLOW_WAY)).splitlines()
