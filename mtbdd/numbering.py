@@ -43,19 +43,47 @@ def numbering(encoding: Encoding, index: StateIndex) -> NDArray[np.int64] | None
     Time: O(n log n); memory: 16 bytes a state, and 8 for every 62 bits of a state beyond the first, while
     it is made.  Nothing without a permutation.
     """
-    order = [bit for variable in encoding.shown for bit in variable.bits]
-    if order == sorted(order) or index.size < 2:
-        return None
+    return None if keeps_order(encoding) or index.size < 2 else sorted_places(encoding, index)
+
+
+def keeps_order(encoding: Encoding) -> bool:
+    """Tell whether the bits of a diagram lie in the order of the text."""
+    order = _bits(encoding)
+    return order == sorted(order)
+
+
+def sorted_places(
+    encoding: Encoding, index: StateIndex, indices: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Return the places of states in a list, in the order of the text.
+
+    Parameters
+    ----------
+    encoding : Encoding
+    index : StateIndex
+    indices : ndarray of int64, shape (k,), optional
+        The list, by index; default all states.
+
+    Returns
+    -------
+    ndarray of int64, shape (k,)
+
+    Raises
+    ------
+    MemoryError
+        There is no room for it.
+    """
+    size, order = index.size if indices is None else indices.size, _bits(encoding)
     words = [order[begin : begin + _WORD] for begin in range(0, len(order), _WORD)]
     require_memory(
-        8 * index.size * (len(words) + 1),
-        f"the numbering of {index.size} states in the order of the text",
+        8 * size * (len(words) + 1),
+        f"the numbering of {size} states in the order of the text",
         "choose the variable order of the text (order='model'), which needs none",
     )
-    keys = np.zeros((len(words), index.size), dtype=np.int64)
-    for begin in range(0, index.size, _PART):
-        end = min(begin + _PART, index.size)
-        bits = index.bits_at(np.arange(begin, end))
+    keys = np.zeros((len(words), size), dtype=np.int64)
+    for begin in range(0, size, _PART):
+        end = min(begin + _PART, size)
+        bits = index.bits_at(np.arange(begin, end) if indices is None else indices[begin:end])
         for key, word in zip(keys, words, strict=True):
             part = key[begin:end]
             for bit in word:
@@ -63,6 +91,11 @@ def numbering(encoding: Encoding, index: StateIndex) -> NDArray[np.int64] | None
                 part += bits[:, bit]
     places = np.argsort(keys[0]) if len(words) == 1 else np.lexsort(keys[::-1])
     return places.astype(np.int64, copy=False)
+
+
+def _bits(encoding: Encoding) -> list[int]:
+    """Return the bits of all variables, in the order of the text."""
+    return [bit for variable in encoding.shown for bit in variable.bits]
 
 
 def inverse(places: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -22,6 +22,7 @@ from mtbdd.states import StateIndex
 LISTING = ("print", "printall", "argmin", "argmax")
 """Filter operators whose result has a listing of states."""
 
+_ORDERED = (*LISTING, "first", "state")  # whose result, or complaint, tells states by their numbers
 _TIE = 1e-9  # values this close, relatively, share an extreme when there are no bounds to tell
 
 _FEW = 1_000_000  # numbers that are added exactly
@@ -73,7 +74,9 @@ def summarise(
     UnknownError
         The result is a truth value that the bounds do not decide.
     """
-    indices = in_order(model, np.flatnonzero(model.indicator(states, within)), within)
+    indices = np.flatnonzero(model.indicator(states, within))
+    if operator in _ORDERED:
+        indices = in_order(model, indices, within)
     if indices.size == 0:
         raise PropertyError(f"filter({operator}, ...): no reachable state satisfies the filter's condition")
     if operator in ("argmin", "argmax"):

@@ -94,6 +94,13 @@ def test_reversed_is_another_order() -> None:
     assert tandem().numbering is None
 
 
+def test_a_check_makes_no_permutation() -> None:
+    model = tandem("reversed")
+    assert hybrid.check(model, 'filter(max, P=? [ F<=0.5 "full" ])').value == 1.0
+    assert hybrid.check(model, "filter(first, sm, sc=1 & sm>0)").value == 1.0
+    assert "numbering" not in vars(model)
+
+
 def test_vectors_agree_with_the_table() -> None:
     model = tandem("reversed")
     table = model.state_table()
@@ -299,6 +306,27 @@ def test_schedulers_are_written_alike_in_every_order(tmp_path: Path) -> None:
         [line.rpartition(",")[0] for line in f] == [line.rpartition(",")[0] for line in files[0]]
         for f in files
     )
+
+
+@pytest.mark.parametrize("order", ["reversed", "force"])
+def test_graphs_go_by_the_numbers_too(order: str) -> None:
+    from hybrid.graphs import choice_actions, model_graph
+
+    graphs = []
+    for chosen in ("model", order):
+        model = hybrid.parse(JOBS, constants={"N": 3}, order=chosen)
+        graph = model_graph(model, probabilities=True)
+        names, actions = choice_actions(model, graph)
+        edges = []
+        for state in range(graph.n_states):
+            for choice in range(graph.choice_ptr[state], graph.choice_ptr[state + 1]):
+                part = slice(graph.choice_offsets[choice], graph.choice_offsets[choice + 1])
+                targets = tuple(graph.targets[part].tolist())
+                edges.append(
+                    (state, names[actions[choice]], targets, tuple(graph.probabilities[part].tolist()))
+                )
+        graphs.append(sorted(edges))
+    assert graphs[0] == graphs[1]
 
 
 # ------------------------------------------------------------------ pictures

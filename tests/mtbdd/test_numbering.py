@@ -83,6 +83,14 @@ def test_members_of_a_set_come_in_the_order_of_their_numbers(rng: np.random.Gene
     states = [tuple(s.values()) for s in model.describe(found, inside)]
     assert states == sorted(states)
     assert len(states) == mask.sum()
+    assert "numbering" not in vars(model)
+    places = model.numbering
+    assert places is not None
+    model.numbering = places[::-1].copy()  # given from outside: the other way round
+    found = in_order(model, np.arange(inside.size), inside)
+    assert [tuple(s.values()) for s in model.describe(found, inside)] == states[::-1]
+    model.numbering = None
+    np.testing.assert_array_equal(in_order(model, found, inside), found)
 
 
 @pytest.mark.parametrize("order", ["model", "reversed", "force"])
