@@ -18,9 +18,11 @@ from hybrid.explicit.density import density_of_diagram, density_of_rows
 from hybrid.explicit.extract import explicit_matrix
 from hybrid.explicit.measures import StructureMeasures, measure_structure
 from hybrid.explicit.reorder import bfs_order
+from hybrid.explicit.transitions import renumbered
 from hybrid.loading import load
 from mtbdd.language import parse_constants
 from mtbdd.model import SymbolicModel
+from mtbdd.state_order import for_users, keeps_text
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -49,7 +51,8 @@ def _run(options: argparse.Namespace, console: Console, output: OutputFile | Non
     if getattr(model, "is_mdp", False):
         raise OptionError("plot-matrix: expected a dtmc or ctmc; an MDP has no single matrix")
     grids = []
-    if output is not None:
+    by_number = keeps_text(model)
+    if output is not None and by_number:
         console.progress("grid of the original order")
         grids.append(("original order", density_of_diagram(model.transitions, options.cells)))
     measures: dict[str, StructureMeasures | None] = {"original": None, "bfs": None}
@@ -57,12 +60,18 @@ def _run(options: argparse.Namespace, console: Console, output: OutputFile | Non
     try:
         console.progress("explicit matrix")
         matrix = explicit_matrix(model.transitions)
+        if model.numbering is not None:
+            matrix = renumbered(matrix, model.numbering)
     except MemoryError as error:
         # The plot of the original order needs no explicit matrix; everything else does.
         if options.bfs:
             raise
         reason = str(error)
+        if output is not None and not by_number:
+            grids.append(("order of the diagram", density_of_diagram(model.transitions, options.cells)))
     else:
+        if output is not None and not by_number:
+            grids.append(("original order", density_of_rows(matrix, options.cells)))
         console.progress("measures")
         measures["original"] = measure_structure(matrix)
         if options.bfs:
@@ -92,7 +101,7 @@ def _run(options: argparse.Namespace, console: Console, output: OutputFile | Non
 def _reordered(model: SymbolicModel, matrix: CsrArrays, console: Console) -> CsrArrays:
     """Return the matrix in breadth-first order from the initial states."""
     console.progress("breadth-first search")
-    initial = np.flatnonzero(model.indicator(model.initial))
+    initial = np.flatnonzero(for_users(model, model.indicator(model.initial)))
     return bfs_order(matrix, initial).permute(matrix)
 
 

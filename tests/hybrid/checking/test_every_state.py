@@ -99,3 +99,10 @@ def test_a_listing_is_a_sequence(model: hybrid.Model) -> None:
     with pytest.raises(IndexError, match="below 4"):
         listing[4]
     assert "4 states" in repr(listing)
+
+
+def test_a_record_has_the_listing(model: hybrid.Model) -> None:
+    answer = hybrid.check(model, "filter(argmax, P=? [ F x=4 ])")
+    assert answer.record()["listing"] == [{"state": {"x": 4}, "value": 1.0, "lower": 1.0, "upper": 1.0}]
+    assert "listing" not in answer.record(listing=False)
+    assert "listing" not in hybrid.check(model, "P=? [ F x=4 ]").record()

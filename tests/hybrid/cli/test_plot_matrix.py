@@ -82,3 +82,25 @@ def test_plots_check_what_they_get(tmp_path: Path) -> None:
         plots.plot_structures([], tmp_path / "a.png")
     with pytest.raises(OptionError, match="written as .png"):
         plots.plot_structures([], tmp_path / "a.pdf")
+
+
+def test_no_variable_order_changes_what_is_drawn(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    examples_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[list[tuple[str, list[list[int]]]]] = []
+    monkeypatch.setattr(
+        plots, "plot_structures", lambda grids, *rest: drawn.append([(n, g.tolist()) for n, g in grids])
+    )
+    model, found = str(examples_folder / "tandem.prism"), []
+    for order in ("model", "reversed"):
+        target = str(tmp_path / "order.png")
+        status, told = run_json(
+            capsys, model, "--const", "c=5", "--bfs", "--cells", "40", "--order", order, "-o", target
+        )
+        assert status == 0
+        found.append((told["original"], told["bfs"]))
+    assert found[0] == found[1]
+    assert drawn[0] == drawn[1]
