@@ -94,7 +94,8 @@ def explicit_matrix(
     Returns
     -------
     CsrArrays
-        Columns ascend within the rows.
+        Columns ascend within the rows.  Rows and columns are in the order of the diagram; those of
+        ``model.transitions.to_scipy()`` go by the states' numbers, which may differ.
 
     Raises
     ------

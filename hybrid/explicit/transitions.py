@@ -35,9 +35,14 @@ class ModelTransitions(OffsetMTBDD):
         return made
 
     @cached_property
-    def _places(self) -> NDArray[np.int64] | None:
+    def places(self) -> NDArray[np.int64] | None:
+        """The index in the diagram of every state by number, shape (n,); None: the same."""
         found: NDArray[np.int64] | None = self.__dict__["_numbering"]()
         return found
+
+    def transpose(self) -> ModelTransitions:
+        """Return the transposed matrix, states numbered alike."""
+        return ModelTransitions.of(super().transpose(), self.__dict__["_numbering"])
 
     def to_scipy(self, memory_budget: int | None = None) -> Any:
         """Write the matrix out as a sparse matrix of SciPy.
@@ -63,8 +68,8 @@ class ModelTransitions(OffsetMTBDD):
         Time: O(entries + nodes); with a variable order other than the text's O(entries log entries).
         """
         matrix = explicit_matrix(self, memory_budget=memory_budget)
-        if self._places is not None:
-            matrix = renumbered(matrix, self._places)
+        if self.places is not None:
+            matrix = renumbered(matrix, self.places)
         return matrix.to_scipy()
 
 

@@ -8,9 +8,11 @@ from hybrid.backends import Backend, choose_backend
 from hybrid.backends.base import MatrixTable, Product
 from hybrid.backends.select_level import select_level
 from hybrid.core.representations import check_representation
+from hybrid.explicit.transitions import ModelTransitions
 from hybrid.levels.curve import level_curve
 from hybrid.levels.task_table import task_table
 from hybrid.operators.hybrid_matrix import HybridMatrix
+from hybrid.operators.numbered_matrix import NumberedMatrix
 from mtbdd.offset import OffsetMTBDD
 
 
@@ -43,7 +45,7 @@ def inject(
     -------
     HybridMatrix
         The operator; its representation is built at the first product, or here where levels are timed or
-        weighed.
+        weighed.  Vectors of the matrix of a model, ``model.transitions``, go by the states' numbers.
 
     Raises
     ------
@@ -70,7 +72,11 @@ def inject(
         choice, holding = select_level([(matrix, table)], table, level, engine, memory_budget)
         product = None if holding is None else holding.products[0]
     transposed = partial(inject_transposed, matrix, level, engine, memory_budget, representation)
-    return HybridMatrix(matrix, table, choice, engine, transposed, product)
+    if not isinstance(matrix, ModelTransitions) or matrix.places is None:
+        return HybridMatrix(matrix, table, choice, engine, transposed, product)
+    numbered = NumberedMatrix(matrix, table, choice, engine, transposed, product)
+    numbered.places = matrix.places
+    return numbered
 
 
 def inject_transposed(

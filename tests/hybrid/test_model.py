@@ -159,11 +159,37 @@ def test_names_that_do_not_exist() -> None:
 def test_a_model_is_a_symbolic_model() -> None:
     model = tandem()
     assert isinstance(model, hybrid.SymbolicModel)
-    np.testing.assert_allclose(
-        hybrid.inject(model.transitions) @ np.ones(model.n_states), model.exit_rates(model.index)
-    )
+    product = hybrid.inject(model.transitions) @ np.ones(model.n_states)
+    np.testing.assert_allclose(product, model.exit_rates(model.index))
     assert model.layer_transitions(0) is model.transitions
     assert hybrid.Model.of(model) is model
+
+
+@pytest.mark.parametrize("representation", ["row-types", "tasks"])
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_products_go_by_the_numbers(representation: str, backend: str, rng: np.random.Generator) -> None:
+    model = tandem("reversed")
+    dense, n = model.transitions.to_scipy().toarray(), model.n_states
+    matrix = hybrid.inject(model.transitions, backend=backend, representation=representation)
+    x, b, diagonal = rng.random(n), rng.random(n), 1.0 + rng.random(n)
+    np.testing.assert_allclose(matrix @ x, dense @ x)
+    np.testing.assert_allclose(matrix @ np.stack([x, b], axis=1), dense @ np.stack([x, b], axis=1))
+    np.testing.assert_allclose(matrix.T @ x, dense.T @ x)
+    np.testing.assert_allclose(matrix.T.T @ x, dense @ x)
+    np.testing.assert_allclose(matrix.rmatvec(x), dense.T @ x)
+    np.testing.assert_allclose(matrix.as_linear_operator().matvec(x), dense @ x)
+    np.testing.assert_allclose(matrix.row_sums(), dense.sum(axis=1))
+    np.testing.assert_allclose(matrix.diagonal(), dense.diagonal())
+    out = np.empty(n)
+    assert matrix.multiply(x, out) is out
+    np.testing.assert_allclose(out, dense @ x)
+    expected = 0.25 * x + 0.75 * (b + dense @ x) / diagonal
+    absolute, _ = matrix.jacobi_step(x, out, b, diagonal, 0.75)
+    np.testing.assert_allclose(out, expected)
+    assert absolute == pytest.approx(np.abs(expected - x).max())
+    step = matrix.jacobi_step(x, out, None, diagonal)
+    np.testing.assert_allclose(out, dense @ x / diagonal)
+    assert len(step) == 2
 
 
 def test_the_matrix_outlives_its_model_and_tells_its_size() -> None:
