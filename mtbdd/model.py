@@ -112,14 +112,11 @@ class SymbolicModel(Memoised):
         """Number of reachable states."""
         return self.index.size
 
-    @property
-    def numbering(self) -> NDArray[np.int64] | None:
-        """The index of every state as its source numbers them; None: the same."""
-        return None if self.given is None else self.given.numbering
-
     @cached_property
     def numbering(self) -> NDArray[np.int64] | None:
         """The index of every state as users number them, shape (n,); None: the same."""
+        if self.given is not None:
+            return self.given.numbering
         return numbering(self.encoding, self.index)
 
     @cached_property
@@ -163,24 +160,12 @@ class SymbolicModel(Memoised):
 
     @property
     def matrix(self) -> SymbolicMatrix:
-        """A chain's rates or probabilities between reachable states.
-
-        Raises
-        ------
-        ValueError
-            The model is an MDP.
-        """
+        """A chain's rates or probabilities between reachable states; `ValueError` for an MDP."""
         return self.layer(None).matrix
 
     @property
     def transitions(self) -> OffsetMTBDD:
-        """A chain's whole transition matrix, offset-labelled; self-loops included.
-
-        Raises
-        ------
-        ValueError
-            The model is an MDP.
-        """
+        """A chain's whole transition matrix, offset-labelled, with self-loops; `ValueError` for an MDP."""
         self.layer(None)
         return self.layer_transitions(0)
 
@@ -206,12 +191,7 @@ class SymbolicModel(Memoised):
     def layer_transitions(self, layer: int) -> OffsetMTBDD:
         """Return a layer's matrix over all reachable states, offset-labelled; kept for later calls.
 
-        Rows of states without a choice in the layer are empty.
-
-        Raises
-        ------
-        ValueError
-            No layer has the number.
+        Rows of states without a choice in the layer are empty.  `ValueError` if no layer has the number.
         """
         matrix = self.layer(layer).matrix
         if layer not in self._offsets:

@@ -18,8 +18,8 @@ from hybrid.interchange.explicit_model import (
     Vector,
 )
 from hybrid.interchange.faults import ArrayPlaces, InterchangeError
+from hybrid.model import Model
 from mtbdd.language.syntax import ModelType
-from mtbdd.model import SymbolicModel
 
 _SOURCE = "from_scipy"
 
@@ -36,7 +36,7 @@ def from_scipy(
     actions: Iterable[str | None] | None = None,
     variables: Mapping[str, ArrayLike] | None = None,
     fix_deadlocks: bool = True,
-) -> SymbolicModel:
+) -> Model:
     """Return the model of a sparse or dense matrix, as decision diagrams.
 
     Parameters
@@ -65,7 +65,7 @@ def from_scipy(
 
     Returns
     -------
-    SymbolicModel
+    Model
 
     Raises
     ------
@@ -108,7 +108,7 @@ def from_scipy(
         source=_SOURCE,
         places=ArrayPlaces(_SOURCE),
     )
-    return compressed(model, fix_deadlocks=fix_deadlocks)
+    return Model.of(compressed(model, fix_deadlocks=fix_deadlocks))
 
 
 def _fault(message: str) -> InterchangeError:

@@ -207,7 +207,7 @@ class Model(SymbolicModel):
     def _numbered(self, matrix: Any) -> ModelTransitions:
         # The matrix must not keep the model itself: the two would hold each other.
         lazy: Callable[[], Any] = partial(numbering, self.encoding, self.index)
-        if "numbering" in self.__dict__:
+        if self.given is not None or "numbering" in self.__dict__:
             lazy = partial(_given, self.numbering)
         return ModelTransitions.of(matrix, lazy)
 
