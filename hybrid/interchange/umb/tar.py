@@ -1,0 +1,210 @@
+"""Archives in the tar format: members read in order, and written in order; nothing is put on the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.interchange.faults import InterchangeError
+from hybrid.interchange.umb.streams import ByteSink, ByteSource
+
+Bytes = NDArray[np.uint8]
+
+_RECORD = 512
+
+# Bytes of an extended header: names, and times that nobody reads.
+_LONGEST_HEADER = 1 << 20
+
+# Archives are padded to whole blocks, of 10240 bytes as a rule.
+_LONGEST_PADDING = 1 << 20
+
+
+@dataclass(frozen=True)
+class TarMember:
+    """A regular file in an archive: its name without ``./``, and its size in bytes."""
+
+    name: str
+    size: int
+
+
+class TarSource:
+    """The members of an archive, in order.
+
+    Parameters
+    ----------
+    source : ByteSource
+    name : str
+        For messages.
+    """
+
+    def __init__(self, source: ByteSource, name: str) -> None:
+        self._source = source
+        self._name = name
+        self._left = 0
+        self._padding = 0
+        self._current = ""
+
+    def members(self) -> Iterator[TarMember]:
+        """Yield every regular file; its content is passed over unless `content` takes it before the next.
+
+        Raises
+        ------
+        InterchangeError
+            No archive, a damaged or a truncated one, or members that are neither files nor folders.
+        """
+        named: str | None = None
+        sized: int | None = None
+        while True:
+            self._source.skip(self._left + self._padding, self._current)
+            self._left = self._padding = 0
+            header = self._source.read(_RECORD, "the archive's end")
+            if not any(header):
+                break
+            name, size, kind = self._header(header)
+            self._current, self._left, self._padding = name, size, -size % _RECORD
+            if kind in b"xL":
+                extra = self._extension(kind, size)
+                named, sized = extra.get("path", named), _size_of(extra.get("size"), sized)
+                continue
+            if kind == b"g":
+                if size > _LONGEST_HEADER:
+                    raise self._fault(f"at most {_LONGEST_HEADER} bytes of a header", f"{size}")
+                continue
+            if named is not None:
+                name = named
+            if sized is not None:
+                self._left, self._padding = sized, -sized % _RECORD
+            named = sized = None
+            name = self._checked(name)
+            self._current = name
+            if kind in b"0\x00":
+                yield TarMember(name, self._left)
+            elif kind != b"5":
+                raise self._fault("a file or a folder", f"a member of type {kind!r}")
+        self._source.finish(_LONGEST_PADDING)
+
+    def content(self) -> Bytes:
+        """Return the bytes of the current member, which the caller has found not to be too many."""
+        found: Bytes = np.empty(self._left, dtype=np.uint8)
+        self._source.read_into(memoryview(found), self._current)  # type: ignore[arg-type]
+        self._left = 0
+        return found
+
+    def _fault(self, expected: str, came: str) -> InterchangeError:
+        return InterchangeError(
+            f"{self._name}: {self._current[:200]!r}: expected {expected}, got {came}; write the archive again"
+        )
+
+    def _header(self, header: bytes) -> tuple[str, int, bytes]:
+        """Return the name, the size and the type in a header."""
+        self._current = "a header of the archive"
+        magic = header[257:263]
+        if magic[:5] != b"ustar":
+            raise InterchangeError(
+                f"{self._name}: expected a UMB file (a tar archive, plain or compressed with gzip or xz), "
+                f"got {header[:8]!r}...; give a file in that format"
+            )
+        stated = _number(header[148:156])
+        if stated != sum(header) - sum(header[148:156]) + 8 * 32:
+            raise self._fault("a header that fits its checksum", "another one")
+        name = header[:100].split(b"\0")[0]
+        if magic == b"ustar\0" and (prefix := header[345:500].split(b"\0")[0]):
+            name = prefix + b"/" + name
+        self._current = name.decode("utf-8", "replace")
+        size = _number(header[124:136])
+        if size is None:
+            raise self._fault("a size", repr(header[124:136]))
+        return self._current, size, header[156:157]
+
+    def _extension(self, kind: bytes, size: int) -> dict[str, str]:
+        """Return what a header says of the member that follows it: its name, its size."""
+        if size > _LONGEST_HEADER:
+            raise self._fault(f"at most {_LONGEST_HEADER} bytes of a header", f"{size}")
+        data = bytes(self.content())
+        if kind == b"L":
+            return {"path": data.split(b"\0")[0].decode("utf-8", "replace")}
+        found = {}
+        while data:
+            length, _, _ = data.partition(b" ")
+            count = int(length) if length.isdigit() and len(length) < 8 else 0
+            record = data[len(length) + 1 : count]
+            key, equals, value = record.removesuffix(b"\n").partition(b"=")
+            if count > len(data) or not equals or not record.endswith(b"\n"):
+                raise self._fault("records of an extended header", repr(data[:40]))
+            found[key.decode("utf-8", "replace")] = value.decode("utf-8", "replace")
+            data = data[count:]
+        if "size" in found and _size_of(found["size"], None) is None:
+            raise self._fault("a size", repr(found["size"]))
+        return found
+
+    def _checked(self, name: str) -> str:
+        """Return a name without ``./`` in front and ``/`` behind, if it stays inside the archive."""
+        while name.startswith("./"):
+            name = name[2:]
+        parts = name.rstrip("/").split("/") if name else []
+        if name.startswith("/") or any(part in ("", "..", ".") for part in parts) or "\\" in name:
+            raise self._fault("the name of a file inside the archive", f"{name[:200]!r}")
+        return "/".join(parts)
+
+
+def _number(field: bytes) -> int | None:
+    """Return a number of a header, octal or in base 256; None if it is none."""
+    if field[0] == 0x80:
+        return int.from_bytes(field[1:], "big")
+    text = field.strip(b" \0")
+    if not all(c in b"01234567" for c in text):
+        return None
+    return int(text or b"0", 8)
+
+
+def _size_of(text: str | None, otherwise: int | None) -> int | None:
+    return (
+        int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 20 else otherwise
+    )
+
+
+class TarSink:
+    """An archive that is written: regular files with names of at most 100 bytes.
+
+    Parameters
+    ----------
+    sink : ByteSink
+    """
+
+    def __init__(self, sink: ByteSink) -> None:
+        self._sink = sink
+
+    def add(self, name: str, parts: Sequence[bytes | NDArray[Any]]) -> None:
+        """Write a file whose content is that of the parts, one after the other."""
+        views = [_as_bytes(part) for part in parts]
+        size = sum(len(view) for view in views)
+        header = bytearray(_RECORD)
+        header[: len(name)] = name.encode("ascii")
+        header[100:108] = b"0000644\0"
+        header[108:116] = header[116:124] = b"0000000\0"
+        # Twelve octal digits do for 8 GiB; beyond that GNU's base 256, which all readers know.
+        header[124:136] = b"%011o\0" % size if size < 8**11 else b"\x80" + size.to_bytes(11, "big")
+        header[136:148] = b"00000000000\0"
+        header[148:156] = b" " * 8
+        header[156:157] = b"0"
+        header[257:265] = b"ustar\x0000"
+        header[148:156] = b"%06o\0 " % sum(header)
+        self._sink.write(bytes(header))
+        for view in views:
+            self._sink.write(view)
+        self._sink.write(bytes(-size % _RECORD))
+
+    def finish(self) -> None:
+        """Write the archive's end."""
+        self._sink.write(bytes(2 * _RECORD))
+        self._sink.finish()
+
+
+def _as_bytes(part: bytes | NDArray[Any]) -> memoryview:
+    if isinstance(part, bytes):
+        return memoryview(part)
+    return memoryview(np.ascontiguousarray(part).reshape(-1).view(np.uint8))  # type: ignore[arg-type]
