@@ -127,23 +127,25 @@ def _with_neighbours(
     rates: Vector, row_of: Numbers, sums: Vector, chosen: Vector, is_rate: NDArray[np.bool_]
 ) -> None:
     """Replace exit rates and probabilities, in place, where neighbours of the exit rate give the rates."""
-    waiting = np.unique(row_of[~is_rate])
-    waiting = waiting[np.isfinite(sums[waiting])]
-    origin = sums.copy()
+    is_waiting = np.zeros(len(sums), dtype=np.bool_)
+    is_waiting[row_of[~is_rate]] = True
+    is_waiting &= np.isfinite(sums)
+    entries = np.flatnonzero(is_waiting[row_of])
     for distance in range(1, _REACH + 1):
-        for step in (distance, -distance):
-            if not waiting.size:
+        for sign in (1, -1):
+            if not entries.size:
                 return
-            is_waiting = np.zeros(len(sums), dtype=np.bool_)
-            is_waiting[waiting] = True
-            entries = np.flatnonzero(is_waiting[row_of])
-            tried = origin + step * np.spacing(origin)
-            found, is_right = _quotients(rates[entries], tried[row_of[entries]])
-            is_waiting[row_of[entries[~is_right]]] = False
-            solved = is_waiting[row_of[entries]]
-            chosen[entries[solved]] = found[solved]
-            sums[is_waiting] = tried[is_waiting]
-            waiting = waiting[~is_waiting[waiting]]
+            # The entries of a state are neighbours, and its sum stays as it is until it is done.
+            first = np.flatnonzero(np.diff(row_of[entries], prepend=-1))
+            lengths = np.diff(first, append=entries.size)
+            tried = sums[row_of[entries[first]]]
+            tried = tried + sign * distance * np.spacing(tried)
+            found, is_right = _quotients(rates[entries], np.repeat(tried, lengths))
+            is_done = np.logical_and.reduceat(is_right, first)
+            done = np.repeat(is_done, lengths)
+            chosen[entries[done]] = found[done]
+            sums[row_of[entries[first[is_done]]]] = tried[is_done]
+            entries = entries[~done]
 
 
 def _quotients(rates: Vector, exits: Vector) -> tuple[Vector, NDArray[np.bool_]]:

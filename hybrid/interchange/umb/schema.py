@@ -124,7 +124,6 @@ def checked_index(top: JsonValue) -> UmbIndex:
             f"{system.place}.branch-probability-type: expected a type, got none, as in a labelled transition "
             "system; give a DTMC, a CTMC or an MDP"
         )
-    reward_types, rewarded = ("double", "rational"), ("states", "choices", "branches")
     annotations = top.optional("annotations")
     groups = dict(annotations.entries()) if annotations is not None else {}
     valuations = top.optional("valuations")

@@ -147,8 +147,8 @@ def _add_transitions(model: ExplicitModel, members: _Members) -> None:
         probabilities, exits, wrong = divided(model.values, model.row_starts)
         if wrong is not None:
             raise InterchangeError(
-                f"{model.places.choice(wrong)}: expected rates whose sum and quotients are normal doubles, got "
-                "others; rescale the rates, or choose a format without exit rates"
+                f"{model.places.choice(wrong)}: expected rates whose sum and quotients are normal doubles, "
+                "got others; rescale the rates, or choose a format without exit rates"
             )
         members.add("state-to-exit-rate.bin", exits.astype("<f8", copy=False))
     if model.choice_starts is not None:
