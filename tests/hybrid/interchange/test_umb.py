@@ -1,0 +1,342 @@
+"""UMB files: round trips, files of other tools, and every part of the format that is read."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hybrid.errors import OptionError
+from hybrid.interchange import ExplicitModel, ExplicitReward, InterchangeError, StateVariable
+from hybrid.interchange.umb import read_umb, write_umb
+from mtbdd.language.syntax import ModelType
+from tests.hybrid.interchange.umb_helpers import (
+    FILES,
+    archive,
+    assert_same,
+    chain_members,
+    index_of,
+    models,
+    put,
+)
+
+STEP = 2.0**-53
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("umb")
+
+
+@settings(max_examples=60)
+@given(model=models(), compression=st.sampled_from([None, "gzip", "xz"]))
+def test_written_models_are_read_back(folder: Path, model: ExplicitModel, compression: str | None) -> None:
+    path = folder / "model.umb"
+    write_umb(model, path, compression)
+    found = read_umb(path)
+    if model.type is ModelType.CTMC:
+        # Where no exit rate gives all rates of a state, some are a double next to what they were.
+        assert np.all(np.abs(found.values - model.values) <= np.spacing(model.values))
+        assert np.count_nonzero(found.values != model.values) <= 0.2 * model.n_entries
+        model = replace(model, values=found.values)
+    else:
+        assert found.value_units == 0.0
+    # The format has no reward without values, and names of actions only if choices have some.
+    assert_same(model, found)
+    assert found.actions == (model.actions if model.choice_actions is not None else ())
+
+
+@settings(max_examples=60)
+@given(model=models())
+def test_written_rates_are_products_within_a_unit(folder: Path, model: ExplicitModel) -> None:
+    """What the file says of a rate, the exact product, is the rate up to one unit of 2^-53."""
+    model = replace(model, type=ModelType.CTMC, choice_starts=None, actions=(), choice_actions=None)
+    model = replace(
+        model, n_states=model.n_choices, columns=model.columns % 1, labels={}, variables=(), valuations={},
+        rewards=(), initial=np.zeros(model.n_choices, dtype=bool),
+    )  # fmt: skip
+    path = folder / "rates.umb"
+    write_umb(model, path, None)
+    with tarfile.open(path) as file:
+        content = {name: file.extractfile(name).read() for name in file.getnames()}  # type: ignore[union-attr]
+    probabilities = np.frombuffer(content["branch-to-probability.bin"])
+    exits = np.repeat(np.frombuffer(content["state-to-exit-rate.bin"]), np.diff(model.row_starts))
+    for rate, p, e in zip(model.values.tolist(), probabilities.tolist(), exits.tolist(), strict=True):
+        assert abs(Fraction(p) * Fraction(e) - Fraction(rate)) <= Fraction(rate) * Fraction(STEP)
+    sums = np.add.reduceat(probabilities, model.row_starts[:-1][np.diff(model.row_starts) > 0])
+    assert np.all(np.abs(sums - 1) < 1e-13)
+
+
+def test_rates_of_few_digits_are_read_back_to_the_bit(tmp_path: Path, rng: np.random.Generator) -> None:
+    lengths = rng.integers(1, 10, 3000)
+    starts = np.concatenate(([0], np.cumsum(lengths)))
+    values = rng.integers(1, 2000, starts[-1]) / 1000
+    columns = rng.integers(0, 3000, starts[-1])
+    model = ExplicitModel(ModelType.CTMC, 3000, starts, columns, values, np.arange(3000) == 0)
+    write_umb(model, tmp_path / "m.umb")
+    found = read_umb(tmp_path / "m.umb")
+    assert np.mean(found.values != values) < 1e-3
+    assert found.value_units == 1.0
+
+
+def test_products_that_are_exact_have_no_units(tmp_path: Path) -> None:
+    members = chain_members() | {"state-to-exit-rate.bin": np.array([4.0, 0.3, 0.0]).tobytes()}
+    index = index_of(time="stochastic", **{"exit-rate-type": {"type": "double", "size": 64}})
+    found = read_umb(put(tmp_path, archive(index, members)))
+    assert found.type is ModelType.CTMC
+    assert found.values.tolist() == [1.0, 3.0, 0.3, 0.0]
+    assert found.value_units == 0.0
+    members["branch-to-probability.bin"] = np.array([0.1, 0.9, 1.0, 1.0]).tobytes()
+    members["state-to-exit-rate.bin"] = np.array([0.3, 0.3, 0.0]).tobytes()
+    assert read_umb(put(tmp_path, archive(index, members))).value_units == 1.0
+
+
+@pytest.mark.parametrize("model", ["tandem3", "kanban1", "herman5", "coin2"])
+def test_prism_and_storm_mean_the_same(model: str) -> None:
+    """Two tools' files have the same model, up to the numbers of the states."""
+    ours, other = (read_umb(FILES / f"{model}.{tool}.umb") for tool in ("prism", "storm"))
+    assert ours.type is other.type
+    assert set(ours.valuations) == set(other.valuations)
+    states = [
+        list(zip(*(m.valuations[v.name].tolist() for v in ours.variables), strict=True))
+        for m in (ours, other)
+    ]
+    place = {valuation: number for number, valuation in enumerate(states[0])}
+    order = np.array([place[valuation] for valuation in states[1]])
+    assert sorted(order.tolist()) == list(range(ours.n_states))
+    assert np.array_equal(other.initial, ours.initial[order])
+    for name, mask in ours.labels.items():
+        assert np.array_equal(other.labels[name], mask[order])
+    rewards = {reward.name: reward for reward in other.rewards}
+    for reward in ours.rewards:
+        for left, right in (
+            (reward.states, rewards[reward.name].states),
+            (reward.choices, rewards[reward.name].choices),
+        ):
+            assert (left is None) == (right is None)
+            if left is not None and right is not None:
+                assert np.allclose(left[order], right, rtol=4 * STEP, atol=0)
+    assert moves(ours, np.arange(ours.n_states)) == moves(other, order)
+
+
+def moves(model: ExplicitModel, number: np.ndarray) -> list[list[list[tuple[int, float]]]]:
+    """The choices of every state, in order, as targets with probabilities of twelve digits."""
+    starts = np.arange(model.n_states + 1) if model.choice_starts is None else model.choice_starts
+    found: list[list[list[tuple[int, float]]]] = [[] for _ in range(model.n_states)]
+    for state in range(model.n_states):
+        for choice in range(starts[state], starts[state + 1]):
+            own = slice(model.row_starts[choice], model.row_starts[choice + 1])
+            targets = number[model.columns[own]].tolist()
+            values = [float(f"{value:.12g}") for value in model.values[own].tolist()]
+            found[number[state]].append(sorted(zip(targets, values, strict=True)))
+        found[number[state]].sort()
+    return found
+
+
+def test_files_of_other_tools_in_figures() -> None:
+    tandem = read_umb(FILES / "tandem3.prism.umb")
+    assert (tandem.n_states, tandem.n_entries, tandem.value_units) == (28, 71, 1.0)
+    assert tandem.values[:3].tolist() == [12.0, 12.0, 4.0]
+    assert [variable.name for variable in tandem.variables] == ["sc", "ph", "sm"]
+    kanban = read_umb(FILES / "kanban1.storm.umb")
+    assert [reward.name for reward in kanban.rewards][0] == "throughput"
+    coin = read_umb(FILES / "coin2.prism.umb")
+    assert (coin.n_states, coin.n_choices, coin.n_entries) == (272, 400, 492)
+    assert coin.actions == ("done",)
+    assert coin.choice_actions is not None
+    assert set(coin.choice_actions.tolist()) == {-1, 0}
+    assert read_umb(FILES / "coin2.storm.umb").variables[0] == StateVariable("counter", 0, 12)
+
+
+def test_absent_members_have_their_defaults(tmp_path: Path) -> None:
+    """Every state its own choice, every choice its own branch, with probability 1; nothing is initial."""
+    index = index_of(**{"#branches": 3, "#initial-states": 0, "#players": 1, "#choice-actions": 2})
+    index["annotations"] = {
+        "aps": {"goal": {"applies-to": ["states"], "type": {"type": "bool"}}},
+        "rewards": {"1": {"applies-to": ["states", "choices"], "type": {"type": "double"}}},
+    }
+    members = {"branch-to-target.bin": np.array([1, 2, 2], dtype="<u8").tobytes()}
+    found = read_umb(put(tmp_path, archive(index, members)))
+    assert found.row_starts.tolist() == [0, 1, 2, 3]
+    assert found.choice_starts is not None
+    assert found.choice_starts.tolist() == [0, 1, 2, 3]
+    assert found.values.tolist() == [1.0, 1.0, 1.0]
+    assert not found.initial.any()
+    assert not found.labels["goal"].any()
+    assert found.rewards[0].name is None
+    assert found.rewards[0].states is not None and not found.rewards[0].states.any()
+    assert found.rewards[0].choices is not None and not found.rewards[0].choices.any()
+    assert found.actions == ("a0",)
+    assert found.choice_actions is not None and found.choice_actions.tolist() == [0, 0, 0]
+
+
+def test_folders_and_dots_in_archives(tmp_path: Path) -> None:
+    members = {f"./{name}": content for name, content in chain_members().items()}
+    path = put(tmp_path, archive(index_of(), members, "gz"))
+    assert read_umb(path).values.tolist() == [0.25, 0.75, 1.0, 1.0]
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT, pax_headers={"comment": "x" * 700}) as out:
+        out.addfile(folder_named("annotations/"))
+        (tmp_path / "index.json").write_text(json.dumps(index_of()))
+        for name, content in chain_members().items():
+            (tmp_path / name).write_bytes(content)
+            # A time that is no whole number makes an extended header.
+            out.add(tmp_path / name, arcname=name)
+        out.add(tmp_path / "index.json", arcname="index.json")
+    assert read_umb(path).n_entries == 4
+
+
+def folder_named(name: str) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type = tarfile.DIRTYPE
+    return info
+
+
+def test_rationals_become_the_doubles_next_to_them(tmp_path: Path) -> None:
+    third = 2**63 // 3
+    pairs = [(1, 4), (3, 4), (third, 3 * third), (2, 2)]
+    data = b"".join(a.to_bytes(8, "little", signed=True) + b.to_bytes(8, "little") for a, b in pairs)
+    index = index_of(**{"branch-probability-type": {"type": "rational"}})
+    found = read_umb(put(tmp_path, archive(index, chain_members(**{"branch-to-probability.bin": data}))))
+    assert found.values.tolist() == [0.25, 0.75, 1 / 3, 1.0]
+    assert found.value_units == 1.0
+    long = [(1, 4), (3, 4), (10**30, 10**30), (1, 1)]
+    data = b"".join(a.to_bytes(16, "little", signed=True) + b.to_bytes(16, "little") for a, b in long)
+    index = index_of(**{"branch-probability-type": {"type": "rational", "size": 256}})
+    found = read_umb(put(tmp_path, archive(index, chain_members(**{"branch-to-probability.bin": data}))))
+    assert found.values.tolist() == [0.25, 0.75, 1.0, 1.0]
+    assert found.value_units == 0.0
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.integers(0, 2**63 - 1), st.integers(1, 2**64 - 1)), min_size=1, max_size=20),
+    st.booleans(),
+)
+def test_rationals_of_any_size(folder: Path, pairs: list[tuple[int, int]], is_small: bool) -> None:
+    if is_small:
+        pairs = [(a >> 12, max(1, b >> 13)) for a, b in pairs]
+    data = b"".join(a.to_bytes(8, "little") + b.to_bytes(8, "little") for a, b in pairs)
+    index = index_of()
+    index["annotations"] = {"rewards": {"r": {"applies-to": ["states"], "type": {"type": "rational"}}}}
+    n = len(pairs)
+    index["transition-system"] |= {"#states": n, "#choices": n, "#branches": n, "#initial-states": 0}
+    members = {
+        "branch-to-target.bin": bytes(8 * n),
+        "annotations/rewards/r/states/values.bin": data,
+    }
+    reward = read_umb(put(folder, archive(index, members))).rewards[0]
+    assert reward.states is not None
+    assert reward.states.tolist() == [float(Fraction(a, b)) for a, b in pairs]
+    exact = all(Fraction(value) == Fraction(*pair) for value, pair in zip(reward.states, pairs, strict=True))
+    assert reward.units == (0.0 if exact else 1.0)
+
+
+def test_rewards_of_branches_are_folded(tmp_path: Path) -> None:
+    index = index_of()
+    index["annotations"] = {
+        "rewards": {
+            "r": {"alias": "R", "applies-to": ["choices", "branches"], "type": {"type": "double"}},
+            "same": {"applies-to": ["branches"], "type": {"type": "double"}},
+        }
+    }
+    members = chain_members() | {
+        "annotations/rewards/r/choices/values.bin": np.array([1.0, 0.0, 0.0]).tobytes(),
+        "annotations/rewards/r/branches/values.bin": np.array([4.0, 8.0, 0.1, 0.0]).tobytes(),
+        "annotations/rewards/same/branches/values.bin": np.array([0.1, 0.1, 0.2, 0.3]).tobytes(),
+    }
+    mixed, same = read_umb(put(tmp_path, archive(index, members))).rewards
+    assert mixed.name == "R"
+    assert mixed.choices is not None
+    assert mixed.choices.tolist() == [8.0, 0.1, 0.0]
+    assert 0 < mixed.units < 20
+    assert same.choices is not None
+    assert same.choices.tolist() == [0.1, 0.2, 0.3]
+    assert same.units == 0.0
+
+
+def test_a_chain_may_have_a_state_without_a_choice(tmp_path: Path) -> None:
+    index = index_of(**{"#choices": 2, "#branches": 3})
+    index["annotations"] = {"rewards": {"r": {"applies-to": ["choices"], "type": {"type": "double"}}}}
+    members = {
+        "state-to-choices.bin": np.array([0, 1, 1, 2], dtype="<u8").tobytes(),
+        "choice-to-branches.bin": np.array([0, 2, 3], dtype="<u8").tobytes(),
+        "branch-to-target.bin": np.array([1, 2, 0], dtype="<u8").tobytes(),
+        "branch-to-probability.bin": np.array([0.5, 0.5, 1.0]).tobytes(),
+        "state-is-initial.bin": np.array([1], dtype="<u8").tobytes(),
+        "annotations/rewards/r/choices/values.bin": np.array([3.0, 4.0]).tobytes(),
+    }
+    found = read_umb(put(tmp_path, archive(index, members)))
+    assert found.row_starts.tolist() == [0, 2, 2, 3]
+    assert found.rewards[0].choices is not None
+    assert found.rewards[0].choices.tolist() == [3.0, 0.0, 4.0]
+
+
+def test_rewards_in_a_state_without_branches_are_left_out(tmp_path: Path) -> None:
+    starts = np.array([0, 1, 1])
+    reward = ExplicitReward("r", choices=np.array([2.0, 5.0]))
+    model = ExplicitModel(
+        ModelType.CTMC, 2, starts, np.array([1]), np.array([3.0]), np.array([True, False]), rewards=(reward,)
+    )
+    write_umb(model, tmp_path / "m.umb")
+    found = read_umb(tmp_path / "m.umb").rewards[0].choices
+    assert found is not None and found.tolist() == [2.0, 0.0]
+
+
+def test_names_of_any_characters_have_folders_of_their_own(tmp_path: Path) -> None:
+    masks = np.eye(3, dtype=bool)
+    names = ["A b", "a_b", "ä" * 200]
+    model = read_umb(put(tmp_path, archive(index_of(), chain_members())))
+    model = replace(model, labels=dict(zip(names, masks, strict=True)))
+    write_umb(model, tmp_path / "m.umb")
+    assert_same(model, read_umb(tmp_path / "m.umb"))
+    with tarfile.open(tmp_path / "m.umb") as file:
+        assert file.getnames()[0] == "index.json"
+        assert all(name.isascii() and len(name) <= 100 for name in file.getnames())
+
+
+def test_equal_models_are_equal_files(tmp_path: Path) -> None:
+    model = read_umb(FILES / "kanban1.prism.umb")
+    for name in ("a.umb", "b.umb"):
+        write_umb(model, tmp_path / name)
+    assert (tmp_path / "a.umb").read_bytes() == (tmp_path / "b.umb").read_bytes()
+
+
+def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
+    model = read_umb(put(tmp_path, archive(index_of(), chain_members())))
+    with pytest.raises(OptionError, match="gzip, xz, or None"):
+        write_umb(model, tmp_path / "x.umb", "zip")
+    rates = replace(model, type=ModelType.CTMC, values=np.array([1e-320, 1.0, 1.0, 1.0]))
+    with pytest.raises(InterchangeError, match="choice 0: expected rates"):
+        write_umb(rates, tmp_path / "x.umb")
+    rates = replace(rates, values=np.array([1e308, 1e308, 1.0, 1.0]))
+    with pytest.raises(InterchangeError, match="choice 0: expected rates"):
+        write_umb(rates, tmp_path / "x.umb")
+    beyond = replace(
+        model, variables=(StateVariable("x", 0, 1),), valuations={"x": np.array([0, 1, 2], dtype=np.int64)}
+    )
+    with pytest.raises(InterchangeError, match="state 2: expected 'x' from 0 to 1, got 2"):
+        write_umb(beyond, tmp_path / "x.umb")
+    with pytest.raises(InterchangeError, match="Unicode"):
+        write_umb(replace(model, type=ModelType.MDP, choice_starts=np.arange(4), actions=("\ud800",),
+                          choice_actions=np.zeros(3, dtype=np.int64)), tmp_path / "x.umb")  # fmt: skip
+
+
+def test_umbi_reads_what_is_written(tmp_path: Path) -> None:
+    umbi = pytest.importorskip("umbi")
+    write_umb(read_umb(FILES / "kanban1.prism.umb"), tmp_path / "m.umb")
+    assert umbi.ats.read(tmp_path / "m.umb").num_states == 160
+
+
+def test_storm_reads_what_is_written(tmp_path: Path) -> None:
+    stormpy = pytest.importorskip("stormpy")
+    if not hasattr(stormpy, "build_model_from_umb"):
+        pytest.skip("this version of stormpy does not read UMB files")
+    write_umb(read_umb(FILES / "kanban1.prism.umb"), tmp_path / "m.umb")
+    assert stormpy.build_model_from_umb(str(tmp_path / "m.umb")).nr_states == 160
