@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import struct
 import zipfile
 import zlib
@@ -24,6 +26,9 @@ _LARGEST = np.finfo(np.float64).max
 
 # No string is longer; with it, what a file of few bytes can ask for is bounded, too.
 _LONGEST_STRING = 1 << 16
+
+_LONGEST_HEADER = 10_000
+_KIND = re.compile(r"[<>|=][biufcU][0-9]{1,6}")
 
 # What `zipfile` and `zlib` raise for damaged archives.
 _DAMAGE = (
@@ -115,6 +120,8 @@ class NpzArrays:
                 require_memory(size, f"{self._source}: {name}", "free memory, or take a smaller model")
                 flat: NDArray[np.uint8] = np.empty(size, dtype=np.uint8)
                 _fill(file, flat)
+        except InterchangeError:
+            raise
         except _DAMAGE as error:
             raise self.fault(name, "an array as numpy.save writes it", f"a fault ({error})") from None
         array = flat.view(dtype).reshape(found, order="F" if order else "C")
@@ -208,18 +215,25 @@ class NpzArrays:
 
 def _header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Return the shape, whether columns come first, and the type of an array."""
-    version = np.lib.format.read_magic(file)
-    readers = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
-    if version in readers:
-        try:
-            return readers[version](file)
-        except MemoryError:
-            # What Python says of too many brackets; a header has at most 10,000 characters.
-            raise ValueError("a header that is no description of an array") from None
-    raise ValueError(f"version {version} of the .npy format")
+    start = file.read(8)
+    if start[:6] != b"\x93NUMPY" or start[6:] not in (b"\x01\x00", b"\x02\x00"):
+        raise ValueError("no header of a .npy file of version 1 or 2")
+    length = int.from_bytes(file.read(2 if start[6] == 1 else 4), "little")
+    if length > _LONGEST_HEADER:
+        raise ValueError(f"a header of {length} bytes")
+    try:
+        found = ast.literal_eval(file.read(length).decode("latin-1").strip())
+    except (SyntaxError, RecursionError, MemoryError, TypeError):
+        # Python runs out of stack for too many brackets, or has no such literal.
+        raise ValueError("a header that is no description of an array") from None
+    if not isinstance(found, dict) or found.keys() != {"descr", "fortran_order", "shape"}:
+        raise ValueError("a header that is no description of an array")
+    shape, kind = found["shape"], found["descr"]
+    if not isinstance(shape, tuple) or not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError("a shape that is none")
+    if not isinstance(kind, str) or not _KIND.fullmatch(kind):
+        raise ValueError(f"the type {str(kind)[:80]}")
+    return shape, found["fortran_order"] is True, np.dtype(kind)
 
 
 def _fill(file: Any, flat: NDArray[np.uint8]) -> None:
