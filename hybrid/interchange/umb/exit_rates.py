@@ -20,7 +20,7 @@ _REACH = 32
 _SPLIT = 2.0**27 + 1.0
 
 
-def multiplied(probabilities: Vector, exits: Vector, starts: Numbers) -> tuple[bool, int | None]:
+def rates_of_products(probabilities: Vector, exits: Vector, starts: Numbers) -> tuple[bool, int | None]:
     """Turn probabilities into rates, in place.
 
     Parameters
@@ -74,7 +74,7 @@ def _halves(numbers: Vector) -> tuple[Vector, Vector]:
     return high, numbers - high
 
 
-def divided(rates: Vector, starts: Numbers) -> tuple[Vector, Vector, int | None]:
+def probabilities_and_exits(rates: Vector, starts: Numbers) -> tuple[Vector, Vector, int | None]:
     """Return probabilities and exit rates whose products are the rates, to the bit wherever that can be had.
 
     Parameters

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hybrid.interchange.explicit_model import ExplicitModel
 from hybrid.interchange.faults import ArrayPlaces, InterchangeError
 from hybrid.interchange.umb.arrays import UmbArrays
-from hybrid.interchange.umb.exit_rates import multiplied
+from hybrid.interchange.umb.exit_rates import rates_of_products
 from hybrid.interchange.umb.members import load_members
 from hybrid.interchange.umb.reading_rewards import RewardReader
 from hybrid.interchange.umb.schema import UmbIndex
@@ -142,7 +142,7 @@ def _as_rates(arrays: UmbArrays, index: UmbIndex, row_starts: Numbers, values: V
     exits = arrays.numbers(name, index.rate_type, least=0.0)
     if exits is None:
         raise arrays.missing(name, "the exit rates of a CTMC")
-    is_exact, wrong = multiplied(values, exits[0], row_starts)
+    is_exact, wrong = rates_of_products(values, exits[0], row_starts)
     if wrong is not None:
         wanted = "a rate (probability times exit rate) among the normal doubles"
         raise arrays.fault("branch-to-probability.bin", wrong, wanted, values[wrong])

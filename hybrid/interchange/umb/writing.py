@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.umb.exit_rates import divided
+from hybrid.interchange.umb.exit_rates import probabilities_and_exits
 from hybrid.interchange.umb.schema import FORMAT_VERSION
 from hybrid.interchange.umb.streams import compressing
 from hybrid.interchange.umb.tar import TarSink
@@ -70,7 +70,7 @@ def write_umb(model: ExplicitModel, path: str | os.PathLike[str], compression: s
     Notes
     -----
     Rates of a CTMC become probabilities and exit rates whose products, rounded, are the rates to the bit
-    wherever there are such doubles, see `hybrid.interchange.umb.exit_rates.divided`; elsewhere they are off
+    wherever there are such doubles, see `hybrid.interchange.umb.exit_rates.probabilities_and_exits`; elsewhere they are off
     by one unit in the last place. All other numbers are written as they are. Rewards of choices in chains are
     written as equal rewards of all branches, since PRISM reads only these; a state without branches loses
     them. A reward structure without anything gets zeros for all states. Names of actions are kept if choices
@@ -144,7 +144,7 @@ def _system(model: ExplicitModel) -> dict[str, Any]:
 def _add_transitions(model: ExplicitModel, members: _Members) -> None:
     probabilities = model.values
     if model.type is ModelType.CTMC:
-        probabilities, exits, wrong = divided(model.values, model.row_starts)
+        probabilities, exits, wrong = probabilities_and_exits(model.values, model.row_starts)
         if wrong is not None:
             raise InterchangeError(
                 f"{model.places.choice(wrong)}: expected rates whose sum and quotients are normal doubles, "

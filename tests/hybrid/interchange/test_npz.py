@@ -133,7 +133,7 @@ def test_archives_made_with_numpy(tmp_path: Path) -> None:
         ({"labels": ["a", "a"], "label_0": [True, True], "label_1": [True, True]}, "labels: expected"),
         ({"labels": ["a"]}, "label_0: expected an array of bool, got none"),
         ({"labels": np.array(["a"], dtype=object)}, "labels: expected"),
-        ({"variables": ["x"], "bounds": [[0, 1]], "booleans": [False], "valuation_0": [0, 2]}, "valuation_0["),
+        ({"variables": ["x"], "bounds": [[0, 1]], "booleans": [False], "valuation_0": [0, 2]}, "valuation_0"),
         ({"variables": ["x"], "bounds": [0, 1], "booleans": [False]}, "bounds: expected the shape 1 x 2"),
         ({"rewards": ["r"], "reward_0_states": [1.0]}, "reward_0_states: expected the shape 2, got 1"),
         ({"rewards": ["r"], "reward_units": [-1.0]}, "reward_units[0]: expected a number that is"),

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid.interchange import InterchangeError
-from hybrid.interchange.umb.exit_rates import divided, multiplied
+from hybrid.interchange.umb.exit_rates import probabilities_and_exits, rates_of_products
 from hybrid.interchange.umb.streams import ByteSource, compressing
 from hybrid.interchange.umb.tar import TarSink, TarSource
 
@@ -92,7 +92,7 @@ rate = st.floats(1e-290, 1e290) | st.floats(0.001, 1000.0) | st.just(0.0)
 def test_lemma_quotients_give_rates_back_within_a_unit(rows: list[list[float]]) -> None:
     rates = np.array([value for row in rows for value in row])
     starts = np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int64)
-    probabilities, exits, wrong = divided(rates, starts)
+    probabilities, exits, wrong = probabilities_and_exits(rates, starts)
     unit = Fraction(1, 2**53)
     for number, row in enumerate(rows):
         own = probabilities[starts[number] : starts[number + 1]].tolist()
@@ -104,7 +104,7 @@ def test_lemma_quotients_give_rates_back_within_a_unit(rows: list[list[float]]) 
             map(Fraction, row)
         )
     again = probabilities.copy()
-    _, below = multiplied(again, exits, starts)
+    _, below = rates_of_products(again, exits, starts)
     if wrong is None and below is None:
         assert np.all(np.abs(again - rates) <= np.spacing(rates))
 
@@ -114,11 +114,11 @@ def test_lemma_exact_products_are_exact(pairs: list[tuple[float, float]]) -> Non
     """A product that counts as exact is; whole numbers of few digits do count."""
     for p, e in pairs:
         values = np.array([p])
-        is_exact, wrong = multiplied(values, np.array([e]), np.array([0, 1]))
+        is_exact, wrong = rates_of_products(values, np.array([e]), np.array([0, 1]))
         if is_exact:
             assert Fraction(float(values[0])) == Fraction(p) * Fraction(e)
         if wrong is not None:
             assert 0 < Fraction(p) * Fraction(e) < Fraction(2) ** -1021
     values = np.array([0.25, 0.75, 0.0])
-    assert multiplied(values, np.array([12.0]), np.array([0, 3])) == (True, None)
+    assert rates_of_products(values, np.array([12.0]), np.array([0, 3])) == (True, None)
     assert values.tolist() == [3.0, 9.0, 0.0]
