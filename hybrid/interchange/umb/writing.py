@@ -51,7 +51,7 @@ def write_umb(model: ExplicitModel, path: str | os.PathLike[str], compression: s
     Parameters
     ----------
     model : ExplicitModel
-        One that `hybrid.interchange` has checked.
+        One that has been checked; Storm takes a target that comes twice in a row for one, with both rewards.
     path : path-like
         Is overwritten.
     compression : {"gzip", "xz", None}
@@ -70,8 +70,8 @@ def write_umb(model: ExplicitModel, path: str | os.PathLike[str], compression: s
     Notes
     -----
     Rates of a CTMC become probabilities and exit rates whose products, rounded, are the rates to the bit
-    wherever there are such doubles, see `hybrid.interchange.umb.exit_rates.probabilities_and_exits`; elsewhere they are off
-    by one unit in the last place. All other numbers are written as they are. Rewards of choices in chains are
+    wherever there are such doubles (see `hybrid.interchange.umb.exit_rates`); elsewhere they are off by one
+    unit in the last place. All other numbers are written as they are. Rewards of choices in chains are
     written as equal rewards of all branches, since PRISM reads only these; a state without branches loses
     them. A reward structure without anything gets zeros for all states. Names of actions are kept if choices
     have actions.

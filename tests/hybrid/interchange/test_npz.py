@@ -123,6 +123,7 @@ def test_archives_made_with_numpy(tmp_path: Path) -> None:
         ({"row_starts": [1, 2, 3]}, "row_starts[0]: expected 0, got 1"),
         ({"row_starts": [0, 4, 3]}, "row_starts[1]: expected an integer from 0 to 3"),
         ({"row_starts": [0, 3]}, "row_starts: expected the shape 3, got 2"),
+        ({"row_starts": [0, 2, 1, 3], "initial": [True] * 3}, "row_starts[2]: expected a number not below"),
         ({"row_starts": [0.0, 2.0, 3.0]}, "row_starts: expected an array of integers"),
         ({"columns": [0, 2, 1]}, "columns[1]: expected an integer from 0 to 1, got 2"),
         ({"columns": np.array([0, 2**64 - 1, 1], dtype=np.uint64)}, "columns[1]: expected an integer"),
