@@ -1,0 +1,332 @@
+"""PRISM's explicit files: ``.tra`` with ``.sta``, ``.lab``, ``.srew`` and ``.trew`` beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward
+from hybrid.interchange.faults import InterchangeError
+from hybrid.interchange.prism_rewards import RewardTable, read_state_rewards, read_transition_rewards
+from hybrid.interchange.prism_states import read_labels, read_states
+from hybrid.interchange.prism_transitions import read_transitions
+from hybrid.interchange.prism_writing import (
+    label_blocks,
+    state_blocks,
+    state_reward_blocks,
+    transition_blocks,
+    transition_reward_blocks,
+)
+from hybrid.interchange.text_source import Section, read_section, write_text
+from mtbdd.language.syntax import ModelType
+
+_PACKED = (".gz", ".xz")
+
+_MOST_REWARDS = 10_000
+
+
+def read_prism_files(
+    tra: str | Path,
+    *,
+    sta: str | Path | None = None,
+    lab: str | Path | None = None,
+    srew: Sequence[str | Path] = (),
+    trew: Sequence[str | Path] = (),
+    type: ModelType | None = None,
+) -> ExplicitModel:
+    """Read a model that PRISM wrote as explicit files.
+
+    Parameters
+    ----------
+    tra : str or Path
+        Transitions. Every file may be compressed, ``m.tra.gz`` or ``m.tra.xz``.
+    sta, lab : str or Path, optional
+        States and labels; by default the neighbours of the same name. Without a file of labels, state 0 is the
+        initial one, as PRISM has it.
+    srew, trew : sequence of str or Path
+        Rewards of states and of transitions, number k of both for reward structure k; by default the
+        neighbours: ``m.srew``, or ``m1.srew``, ``m2.srew`` ... of several structures.
+    type : ModelType, optional
+        What the model is; by default what the file's first comment says, or an MDP if there are three counts.
+
+    Returns
+    -------
+    ExplicitModel
+        Rewards of transitions are folded into what their choice earns on average. Names of actions of chains
+        are dropped.
+
+    Raises
+    ------
+    InterchangeError
+        A file that cannot be read, is damaged, or belongs to another model.
+
+    Notes
+    -----
+    Time: some half a microsecond a transition. Memory: the largest text once, and the arrays some three times.
+    """
+    tra = Path(tra)
+    stem = _stem(tra)
+    if srew or trew:
+        n = max(len(srew), len(trew))
+        paths: list[tuple[str | Path | None, str | Path | None]] = [
+            (srew[k] if k < len(srew) else None, trew[k] if k < len(trew) else None) for k in range(n)
+        ]
+    else:
+        paths = [*_reward_neighbours(tra, stem)]
+    sta = sta or _neighbour(tra, f"{stem}.sta")
+    lab = lab or _neighbour(tra, f"{stem}.lab")
+    pairs = [(_opened(of_states), _opened(of_transitions)) for of_states, of_transitions in paths]
+    return assembled(read_section(tra), _opened(sta), _opened(lab), pairs, type)
+
+
+def assembled(
+    transitions: Section,
+    states: Section | None,
+    labels: Section | None,
+    rewards: Sequence[tuple[Section | None, Section | None]],
+    type: ModelType | None,
+) -> ExplicitModel:
+    """Return the model of tables.
+
+    Parameters
+    ----------
+    transitions, states, labels : Section
+    rewards : sequence of pairs of Section
+        Of states and of transitions.
+    type : ModelType or None
+
+    Returns
+    -------
+    ExplicitModel
+
+    Raises
+    ------
+    InterchangeError
+    """
+    model = read_transitions(transitions, type)
+    table = None if states is None else read_states(states, model.n_states)
+    if labels is None:
+        masks: dict[str, NDArray[np.bool_]] = {}
+        initial = np.zeros(model.n_states, dtype=bool)
+        initial[0] = True
+    else:
+        masks, initial = read_labels(labels, model.n_states)
+    structures = []
+    for of_states, of_transitions in rewards:
+        own = None if of_states is None else read_state_rewards(of_states, model.n_states)
+        moved = None if of_transitions is None else read_transition_rewards(of_transitions, model)
+        structures.append(_joined(own, moved, of_transitions or of_states))
+    return ExplicitModel(
+        type=model.type,
+        n_states=model.n_states,
+        row_starts=model.row_starts,
+        columns=model.columns,
+        values=model.values,
+        initial=initial,
+        choice_starts=model.choice_starts,
+        actions=model.actions,
+        choice_actions=model.choice_actions,
+        variables=() if table is None else table.variables,
+        valuations={} if table is None else table.valuations,
+        labels=masks,
+        rewards=tuple(structures),
+        value_units=model.units,
+        source=transitions.source,
+        places=model.places,
+    )
+
+
+def _joined(own: RewardTable | None, moved: RewardTable | None, section: Section | None) -> ExplicitReward:
+    """Return the reward structure of two tables."""
+    if own is not None and moved is not None and own.name != moved.name and section is not None:
+        raise InterchangeError(
+            f"{section.place(0)}: the reward structure {own.name!r} expected, got {moved.name!r}; give "
+            "the files "
+            "of states and transitions in the same order"
+        )
+    name = own.name if own is not None else moved.name if moved is not None else None
+    units = max([table.units for table in (own, moved) if table is not None], default=0.0)
+    states = own.rewards if own is not None and own.rewards.any() else None
+    choices = moved.rewards if moved is not None and moved.rewards.any() else None
+    return ExplicitReward(name, states, choices, units)
+
+
+def _opened(path: str | Path | None) -> Section | None:
+    """Return a file's text; None for no file."""
+    return None if path is None else read_section(path)
+
+
+def _stem(tra: Path) -> str:
+    """Return the model's name."""
+    name = tra.name
+    for suffix in _PACKED:
+        name = name.removesuffix(suffix)
+    return name.removesuffix(".tra")
+
+
+def _neighbour(tra: Path, name: str) -> Path | None:
+    """Return a file of the same folder, compressed or not, if there is one."""
+    for suffix in ("", *_PACKED):
+        path = tra.with_name(name + suffix)
+        if path.is_file():
+            return path
+    return None
+
+
+def _reward_neighbours(tra: Path, stem: str) -> list[tuple[Path | None, Path | None]]:
+    """Return the files of rewards beside a file of transitions, by reward structure."""
+    single = _neighbour(tra, f"{stem}.srew"), _neighbour(tra, f"{stem}.trew")
+    if any(single):
+        return [single]
+    pairs = []
+    for number in range(1, _MOST_REWARDS):
+        pair = _neighbour(tra, f"{stem}{number}.srew"), _neighbour(tra, f"{stem}{number}.trew")
+        if not any(pair):
+            break
+        other = _neighbour(tra, f"{stem}{number}.tra")
+        if other is not None:
+            raise InterchangeError(
+                f"{pair[0] or pair[1]}: rewards of one model expected, got a file of structure {number} "
+                f"of {tra.name} "
+                f"or of {other.name}; give the files of rewards by name"
+            )
+        pairs.append(pair)
+    return pairs
+
+
+def write_tra(model: ExplicitModel, path: str | Path) -> Path:
+    """Write the transitions, with the type of the model in a comment, as PRISM does.
+
+    Parameters
+    ----------
+    model : ExplicitModel
+        Its transitions are written in its order; PRISM adds up those with the same ends.
+    path : str or Path
+        Compressed if it ends with ``.gz`` or ``.xz``.
+
+    Returns
+    -------
+    Path
+        What was written.
+
+    Raises
+    ------
+    InterchangeError
+        A name that PRISM does not have, or a file that cannot be written.
+
+    Notes
+    -----
+    Numbers are written so that they read as the same doubles. Time: some microsecond a transition.
+    """
+    write_text(path, transition_blocks(model))
+    return Path(path)
+
+
+def write_sta(model: ExplicitModel, path: str | Path) -> Path:
+    """Write the states' variables; without variables one, ``x``, has the number of the state.
+
+    Parameters
+    ----------
+    model : ExplicitModel
+    path : str or Path
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    InterchangeError
+    """
+    write_text(path, state_blocks(model))
+    return Path(path)
+
+
+def write_lab(model: ExplicitModel, path: str | Path) -> Path:
+    """Write the labels, and the initial states as label ``init``.
+
+    Parameters
+    ----------
+    model : ExplicitModel
+    path : str or Path
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    InterchangeError
+    """
+    write_text(path, label_blocks(model))
+    return Path(path)
+
+
+def write_srew(model: ExplicitModel, path: str | Path) -> list[Path]:
+    """Write the rewards of states.
+
+    Parameters
+    ----------
+    model : ExplicitModel
+    path : str or Path
+        ``m.srew``; of several reward structures ``m1.srew``, ``m2.srew`` and so on are written, as PRISM does.
+
+    Returns
+    -------
+    list of Path
+        What was written, a file a reward structure.
+
+    Raises
+    ------
+    InterchangeError
+        The model has no rewards, or a name is none of PRISM's.
+    """
+    paths = _numbered(model, Path(path))
+    for target, reward in zip(paths, model.rewards, strict=True):
+        write_text(target, state_reward_blocks(model, reward))
+    return paths
+
+
+def write_trew(model: ExplicitModel, path: str | Path) -> list[Path]:
+    """Write the rewards of choices as rewards of transitions.
+
+    Every transition of a choice gets the choice's reward (of a CTMC that of a jump). This is the same in every
+    expected measure, because the probabilities of a choice's transitions add up to 1; the distribution of what
+    is earned on a path differs where a source had unequal rewards.
+
+    Parameters
+    ----------
+    model : ExplicitModel
+    path : str or Path
+        As for `write_srew`.
+
+    Returns
+    -------
+    list of Path
+
+    Raises
+    ------
+    InterchangeError
+    """
+    paths = _numbered(model, Path(path))
+    for target, reward in zip(paths, model.rewards, strict=True):
+        write_text(target, transition_reward_blocks(model, reward))
+    return paths
+
+
+def _numbered(model: ExplicitModel, path: Path) -> list[Path]:
+    """Return a path for every reward structure."""
+    n = len(model.rewards)
+    if not n:
+        raise InterchangeError(f"{path}: a model with rewards expected, got none; write the other files only")
+    if n == 1:
+        return [path]
+    name, packed = (path.name, "") if path.suffix not in _PACKED else (path.stem, path.suffix)
+    stem, dot, suffix = name.rpartition(".")
+    return [
+        path.with_name(f"{stem or name}{k}{dot if stem else ''}{suffix if stem else ''}{packed}")
+        for k in range(1, n + 1)
+    ]

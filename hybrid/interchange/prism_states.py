@@ -1,0 +1,286 @@
+"""PRISM's tables of states and labels: files ``.sta`` and ``.lab``, or sections of a file ``.pexp``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.interchange.explicit_model import StateVariable
+from hybrid.interchange.faults import InterchangeError
+from hybrid.interchange.text_heads import read_head, shown
+from hybrid.interchange.text_rows import read_rows
+from hybrid.interchange.text_source import Section
+from mtbdd.memory import free_memory_bytes
+
+Numbers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+
+_LABEL = re.compile(rb'\s*(\d+)="([^"]*)"')
+
+_LINE = re.compile(rb"[ \t]*\d+[ \t]*:[ \t]*\(([^()]*)\)[ \t]*")
+
+# Possessive repetitions keep the search linear.
+_LABEL_LINE = re.compile(rb"(\d{1,18})[ \t]*+:((?:[ \t]*+\d{1,18}+(?![^ \t]))*+)[ \t]*")
+
+_SPACES = bytes.maketrans(b":(),", b"    ")
+
+_NEWLINES = bytes.maketrans(b" ", b"\n")
+
+
+@dataclass(frozen=True, eq=False)
+class StateTable:
+    """Variables and their values; the attributes are those of `ExplicitModel`."""
+
+    variables: tuple[StateVariable, ...]
+    valuations: dict[str, NDArray[Any]]
+
+
+def read_states(section: Section, n_states: int) -> StateTable:
+    """Read a table of states.
+
+    Parameters
+    ----------
+    section : Section
+    n_states : int
+        Of the transitions.
+
+    Returns
+    -------
+    StateTable
+        A variable is boolean if its values are written ``true`` and ``false``; an integer ranges over what
+        the table has.
+
+    Raises
+    ------
+    InterchangeError
+        Not every state once, or a line with other values than its neighbours.
+    """
+    head = read_head(section, "a line '(variable,...)'")
+    line = head.line.strip()
+    inside = line[1:-1].decode("utf-8").strip()
+    names = [name.strip() for name in inside.split(",")] if inside else []
+    place = section.place(head.number)
+    if line[:1] != b"(" or line[-1:] != b")" or not all(_NAME.fullmatch(name) for name in names):
+        raise InterchangeError(f"{place}: variables as '(x,y)' expected, got {shown(line)}; mend this line")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InterchangeError(f"{place}: every variable once expected, got {twice!r} twice; rename one")
+    body = _with_whole_lines(head.body, len(names))
+    logical = _booleans(body, len(names))
+    data = body.data.translate(_SPACES)
+    if any(logical):
+        data = data.replace(b"true", b"1").replace(b"false", b"0")
+    rows = read_rows(
+        Section(body.source, data, body.first), "i" * (1 + len(names)), ", ".join(["state", *names])
+    )
+    order = _every_state_once(body, rows.columns[0], n_states, rows.lines)
+    variables, valuations = [], {}
+    for name, values, is_bool in zip(names, rows.columns[1:], logical, strict=True):
+        own = values if order is None else values[order]
+        if is_bool:
+            variables.append(StateVariable(name, 0, 1, True))
+            valuations[name] = own.astype(bool)
+        else:
+            variables.append(StateVariable(name, int(own.min()), int(own.max())))
+            valuations[name] = own
+    return StateTable(tuple(variables), valuations)
+
+
+def _with_whole_lines(body: Section, n_variables: int) -> Section:
+    """Return the section without comments and odd blanks, after brackets and commas have been looked at."""
+    pattern = b":(" + b"," * (n_variables - 1) + b")\n"
+    kept = body.data.translate(None, b"0123456789-aeflrstu")
+    if kept == pattern * (len(kept) // len(pattern)):
+        return body
+    # Some line is odd: blanks and comments may be, the rest is a fault.
+    lines = []
+    for number, line in enumerate(body.data.split(b"\n")):
+        bare = line.strip()
+        if not bare or bare.startswith(b"#"):
+            lines.append(b"")
+            continue
+        match = _LINE.fullmatch(bare)
+        n = 0 if match is None or not match[1].strip() else match[1].count(b",") + 1
+        if match is None or n != n_variables:
+            raise InterchangeError(
+                f"{body.place(number)}: a state as 'number:(values)' with {n_variables} values expected, got "
+                f"{shown(bare)}; mend this line"
+            )
+        lines.append(bare)
+    return Section(body.source, b"\n".join(lines), body.first)
+
+
+def _booleans(body: Section, n_variables: int) -> list[bool]:
+    """Return which variables are booleans; refuse columns that are only sometimes."""
+    if b"e" not in body.data:
+        return [False] * n_variables
+    data = np.frombuffer(body.data.translate(_SPACES), dtype=np.uint8)
+    inside = data > 32
+    starts = np.flatnonzero(inside & ~np.append(False, inside[:-1]))
+    # Every line has a number and then the values.
+    letters = ((data[starts] == ord("t")) | (data[starts] == ord("f"))).reshape(-1, n_variables + 1)[:, 1:]
+    mixed = letters != letters[:1]
+    if mixed.any():
+        row, column = (int(k) for k in np.argwhere(mixed)[0])
+        position = int(starts[row * (n_variables + 1)])
+        raise InterchangeError(
+            f"{body.place_of(position)}: value {column + 1} as in the first state ('true' and 'false', or "
+            "whole "
+            "numbers) expected, got the other kind; mend this line"
+        )
+    words = body.data.translate(_SPACES, b"0123456789- \n").replace(b"true", b"").replace(b"false", b"")
+    if words:
+        raise InterchangeError(
+            f"{body.place(0)}: values 'true', 'false' and whole numbers expected, got {shown(words)} in the "
+            "lines from here on; mend them"
+        )
+    return [bool(k) for k in letters[0]]
+
+
+def _every_state_once(body: Section, states: Numbers, n_states: int, lines: Numbers | None) -> Numbers | None:
+    """Return the rows by state, None if they are in order."""
+    if states.size == n_states and (states == np.arange(n_states)).all():
+        return None
+    wrong = (states < 0) | (states >= n_states)
+    if not wrong.any():
+        order = np.argsort(states, kind="stable")
+        wrong[order[1:]] = states[order[1:]] == states[order[:-1]]
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        line = row if lines is None else int(lines[row])
+        raise InterchangeError(
+            f"{body.place(line)}: every state from 0 to {n_states - 1} once expected, got {states[row]}; "
+            "mend "
+            "this line, or give the states of the same model"
+        )
+    if states.size != n_states:
+        raise InterchangeError(
+            f"{body.place(max(0, body.n_lines - 1))}: {n_states} states expected, got {states.size}; give "
+            "the "
+            "states of the same model"
+        )
+    return order
+
+
+def read_labels(section: Section, n_states: int) -> tuple[dict[str, Mask], Mask]:
+    """Read a table of labels.
+
+    Parameters
+    ----------
+    section : Section
+    n_states : int
+        Of the transitions.
+
+    Returns
+    -------
+    labels : dict of str to ndarray of bool, shape (n_states,)
+        Without ``init``.
+    initial : ndarray of bool, shape (n_states,)
+
+    Raises
+    ------
+    InterchangeError
+        Numbers of states or labels that do not exist, names twice, or no ``init``.
+    """
+    head = read_head(section, "a line '0=\"init\" ...'")
+    place = section.place(head.number)
+    names = _label_names(place, head.line)
+    needed, free = len(names) * n_states, free_memory_bytes() // 2
+    if needed > free:
+        raise InterchangeError(
+            f"{place}: labels that fit the memory expected, got {len(names)} of {n_states} states, which "
+            "need "
+            f"{needed} bytes of {free}; write fewer labels"
+        )
+    states, numbers = _label_pairs(head.body, n_states, len(names))
+    order = np.argsort(numbers, kind="stable")
+    ends = np.searchsorted(numbers[order], np.arange(len(names) + 1))
+    masks = {}
+    for k, name in enumerate(names):
+        masks[name] = np.zeros(n_states, dtype=bool)
+        masks[name][states[order[ends[k] : ends[k + 1]]]] = True
+    initial = masks.pop("init", None)
+    if initial is None or not initial.any():
+        raise InterchangeError(
+            f"{place}: a label 'init' of at least one state expected, got none; label the initial states"
+        )
+    return masks, initial
+
+
+def _label_names(place: str, line: bytes) -> list[str]:
+    """Return the names in the first line."""
+    names: list[str] = []
+    end = 0
+    while end < len(line.rstrip()):
+        match = _LABEL.match(line, end)
+        if match is None or int(match[1]) != len(names) or not match[2]:
+            raise InterchangeError(
+                f"{place}: label {len(names)} as '{len(names)}=\"name\"' expected, got "
+                f"{shown(line[end:])}; number "
+                "the labels from 0 without gaps"
+            )
+        name = match[2].decode("utf-8")
+        if name in names:
+            raise InterchangeError(f"{place}: every label once expected, got {name!r} twice; rename one")
+        names.append(name)
+        end = match.end()
+    return names
+
+
+def _label_pairs(body: Section, n_states: int, n_labels: int) -> tuple[Numbers, Numbers]:
+    """Return states and numbers of labels, a pair for every label of a state."""
+    text = _numbers_alone(body)
+    data = np.frombuffer(text, dtype=np.uint8)
+    digit = data > 32
+    starts = np.flatnonzero(digit & ~np.append(False, digit[:-1]))
+    line_of = np.searchsorted(np.flatnonzero(data == 10), starts)
+    leads = np.append(True, np.diff(line_of) != 0)[: line_of.size]
+    # Every number on a line of its own is a table again.
+    one_a_line = Section(body.source, text.translate(_NEWLINES), body.first)
+    numbers = read_rows(one_a_line, "i", "state or label", comments=b"").columns[0]
+    limits = np.where(leads, n_states, n_labels)
+    wrong = numbers >= limits
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        what = "state" if leads[k] else "label"
+        raise InterchangeError(
+            f"{body.place(int(line_of[k]))}: a {what} from 0 to {limits[k] - 1} expected, got "
+            f"{numbers[k]}; mend "
+            "this line"
+        )
+    states = numbers[leads][np.cumsum(leads) - 1]
+    return states[~leads], numbers[~leads]
+
+
+def _numbers_alone(body: Section) -> bytes:
+    """Return the lines without colons and comments, after their form has been looked at."""
+    data = body.data
+    if data.translate(None, b"0123456789 ") == b":\n" * body.n_lines and not any(
+        odd in data for odd in (b"  ", b" \n", b"\n ", b" :", b"\n:")
+    ):
+        text = np.frombuffer(data, dtype=np.uint8)
+        ends = np.flatnonzero((text == 32) | (text == 10))
+        firsts = ends[np.append(True, text[ends[:-1]] == 10)[: ends.size]]
+        if (text[firsts - 1] == ord(":")).all() and data[:1] not in (b":", b" "):
+            return data.translate(None, b":")
+    found = []
+    for number, line in enumerate(data.split(b"\n")[: body.n_lines]):
+        bare = line.strip()
+        if not bare or bare.startswith(b"#"):
+            found.append(b"\n")
+            continue
+        match = _LABEL_LINE.fullmatch(bare)
+        if match is None:
+            raise InterchangeError(
+                f"{body.place(number)}: a state and its labels as '5: 0 2' expected, got {shown(bare)}; "
+                "mend this "
+                "line"
+            )
+        found.append(b" ".join([match[1], *match[2].split()]) + b"\n")
+    return b"".join(found)

@@ -1,0 +1,93 @@
+"""Tables as text: every column a matrix of bytes, zeros where a cell is shorter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.int64]
+Vector = NDArray[np.float64]
+Bytes = NDArray[np.uint8]
+
+ROWS = 1 << 17
+"""Rows that are written together."""
+
+
+def whole_numbers(values: Numbers) -> Bytes:
+    """Return whole numbers as text, shape (n, width)."""
+    below = values < 0
+    left = np.abs(values).astype(np.uint64)
+    width = len(str(int(left.max()))) if left.size else 1
+    cells = np.zeros((values.size, width + 1), dtype=np.uint8)
+    for k in range(width, 0, -1):
+        if k < width:
+            live = left > 0
+            if not live.any():
+                break
+        rest = left // 10
+        digit = (left - 10 * rest).astype(np.uint8) + 48
+        cells[:, k] = digit if k == width else np.where(live, digit, 0)
+        left = rest
+    if below.any():
+        # Zeros between sign and digits are dropped with the others.
+        cells[below, 0] = ord("-")
+        return cells
+    return cells[:, 1:]
+
+
+def decimals(values: Vector) -> Bytes:
+    """Return doubles as the shortest text that reads as the same double, shape (n, width).
+
+    Numbers without a fraction are written without a point, as PRISM and Storm do.
+    """
+    bits = values.view(np.int64)
+    known = np.unique(bits)
+    if known.size * 4 <= bits.size:
+        return words(_texts(known.view(np.float64)))[np.searchsorted(known, bits)]
+    return words(_texts(values))
+
+
+def _texts(values: Vector) -> list[bytes]:
+    """Return the text of every number."""
+    return [text.removesuffix(".0").encode() for text in map(repr, values.tolist())]
+
+
+def words(texts: Sequence[bytes]) -> Bytes:
+    """Return texts as a matrix, shape (n, width)."""
+    table = np.array(texts, dtype="S") if texts else np.zeros(0, dtype="S1")
+    return table.view(np.uint8).reshape(len(texts), -1)
+
+
+def joined(n: int, parts: Sequence[bytes | Bytes]) -> bytes:
+    """Return rows of cells as text.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    parts : sequence of bytes or ndarray of uint8, shape (n, width)
+        Cells of every row, or what stands in all rows.
+
+    Returns
+    -------
+    bytes
+    """
+    return matrix(n, parts).tobytes().translate(None, b"\0")
+
+
+def matrix(n: int, parts: Sequence[bytes | Bytes]) -> Bytes:
+    """Return rows of cells as one matrix, shape (n, sum of widths)."""
+    columns = [
+        np.broadcast_to(np.frombuffer(part, dtype=np.uint8), (n, len(part)))
+        if isinstance(part, bytes)
+        else part
+        for part in parts
+    ]
+    return np.concatenate(columns, axis=1)
+
+
+def where(mask: NDArray[np.bool_], text: bytes) -> Bytes:
+    """Return a text in the rows of a mask, shape (n, len(text))."""
+    return np.where(mask[:, None], np.frombuffer(text, dtype=np.uint8)[None, :], np.uint8(0))

@@ -1,0 +1,289 @@
+"""Lines of numbers, and of numbers with a last word, read with array operations."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.interchange.faults import InterchangeError
+from hybrid.interchange.text_source import Section
+from hybrid.interchange.text_words import Dictionary, blanked
+
+Numbers = NDArray[np.int64]
+
+_CHUNK = 1 << 24
+"""Bytes that are looked at together."""
+
+_FRACTION = re.compile(rb"([+-]?\d+)/(\d+)(?=\s)")
+
+_TYPES = {"i": np.int64, "f": np.float64}
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A table.
+
+    Attributes
+    ----------
+    columns : tuple of ndarray, each of shape (n,)
+        int64 for whole numbers, float64 for others; finite.
+    words : ndarray of int64, shape (n,)
+        Number of the last word in `names`, -1 where there is none.
+    names : tuple of str
+    lines : ndarray of int64, shape (n,), or None
+        Line of every row, from 0 in the section; None: row k stands in line k.
+    units : float
+        1 if a number was a fraction that is no double and was rounded to the nearest, else 0.
+    """
+
+    columns: tuple[NDArray[Any], ...]
+    words: Numbers
+    names: tuple[str, ...]
+    lines: Numbers | None
+    units: float
+
+    def line(self, row: int) -> int:
+        """Return the line of a row, from 0 in the section."""
+        return row if self.lines is None else int(self.lines[row])
+
+
+def read_rows(
+    section: Section, kinds: str, fields: str, *, word: bool = False, comments: bytes = b"#"
+) -> Rows:
+    """Read a table.
+
+    Parameters
+    ----------
+    section : Section
+    kinds : str
+        A letter a column: ``i`` for a whole number, ``f`` for a number.
+    fields : str
+        Names of the columns, for messages.
+    word : bool
+        Whether a word may follow the numbers.
+    comments : bytes
+        What lines that are passed over begin with; empty lines are passed over, too.
+
+    Returns
+    -------
+    Rows
+
+    Raises
+    ------
+    InterchangeError
+        A line with more or fewer fields, or something that is no number, or not finite.
+
+    Notes
+    -----
+    Time: some 0.4 microseconds a line. Memory: the columns, and 16 MB of text with its arrays.
+    """
+    dtype = np.dtype([(f"f{k}", _TYPES[kind]) for k, kind in enumerate(kinds)])
+    dictionary = Dictionary()
+    parts: list[NDArray[Any]] = []
+    words: list[Numbers] = []
+    lines: list[Numbers] = []
+    units, line, plain = 0.0, 0, True
+    for chunk in _chunks(section):
+        text, own = _canonical(chunk.data, comments)
+        if own is not None:
+            plain = False
+        n = text.count(b"\n")
+        if n:
+            here = Section(section.source, text)
+            rows = _Places(section, line, own)
+            text, found = _without_words(here, rows, len(kinds), fields, word, dictionary)
+            text, inexact = _without_fractions(text, rows)
+            units = max(units, inexact)
+            parts.append(_parsed(text, dtype, rows, fields))
+            words.append(found)
+            lines.append(rows.all(n))
+        line += chunk.n_lines
+    table = np.concatenate(parts) if parts else np.zeros(0, dtype)
+    parts.clear()
+    columns = tuple(np.ascontiguousarray(table[name]) for name in table.dtype.names or ())
+    return Rows(
+        columns,
+        np.concatenate(words) if words else np.zeros(0, np.int64),
+        dictionary.names,
+        None if plain or not lines else np.concatenate(lines),
+        units,
+    )
+
+
+class _Places:
+    """Lines of the rows of a chunk.
+
+    Parameters
+    ----------
+    section : Section
+    first : int
+        Line of the chunk in the section.
+    own : ndarray of int64 or None
+        Line of every row in the chunk; None: all lines are rows.
+    """
+
+    def __init__(self, section: Section, first: int, own: Numbers | None) -> None:
+        self._section = section
+        self._first = first
+        self._own = own
+
+    def place(self, row: int) -> str:
+        """Return where a row stands."""
+        line = row if self._own is None else int(self._own[row])
+        return self._section.place(self._first + line)
+
+    def all(self, n: int) -> Numbers:
+        """Return the lines of all rows, from 0 in the section."""
+        own = np.arange(n, dtype=np.int64) if self._own is None else self._own
+        return own + self._first
+
+
+def _chunks(section: Section) -> Iterator[Section]:
+    """Yield whole lines, some megabytes at a time."""
+    data, start = section.data, 0
+    while start < len(data):
+        end = min(start + _CHUNK, len(data))
+        if end < len(data):
+            end = data.index(b"\n", end - 1) + 1
+        yield Section(section.source, data[start:end], 0)
+        start = end
+
+
+def _canonical(text: bytes, comments: bytes) -> tuple[bytes, Numbers | None]:
+    """Return text with single spaces between fields, and the lines of its rows if lines were passed over."""
+    if b"\t" in text:
+        text = text.replace(b"\t", b" ")
+    if (
+        (not comments or comments not in text)
+        and b"  " not in text
+        and b" \n" not in text
+        and b"\n " not in text
+        and b"\n\n" not in text
+        and text[:1] not in (b"\n", b" ")
+    ):
+        return text, None
+    split = [b" ".join(line.split()) for line in text.split(b"\n")]
+    kept = [k for k, line in enumerate(split) if line and not (comments and line.startswith(comments))]
+    return b"".join(split[k] + b"\n" for k in kept), np.array(kept, dtype=np.int64)
+
+
+def _without_words(
+    text: Section, rows: _Places, n_fields: int, fields: str, word: bool, dictionary: Dictionary
+) -> tuple[bytes, Numbers]:
+    """Return the text without last words, and their numbers in the dictionary."""
+    data = np.frombuffer(text.data, dtype=np.uint8)
+    ends = np.flatnonzero((data == 32) | (data == 10))
+    last = np.flatnonzero(data[ends] == 10)
+    counts = np.diff(last, prepend=-1)
+    longer = counts == n_fields + 1
+    wrong = counts != n_fields
+    if word:
+        wrong &= ~longer
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        also = ", and perhaps a name" if word else ""
+        raise InterchangeError(
+            f"{rows.place(row)}: {n_fields} fields ({fields}{also}) expected, got {counts[row]}; "
+            "mend this line"
+        )
+    words = np.full(last.size, -1, dtype=np.int64)
+    own = np.flatnonzero(longer)
+    if not own.size:
+        return text.data, words
+    starts, stops = ends[last[own] - 1] + 1, ends[last[own]]
+    words[own] = dictionary.numbers(data, starts, stops)
+    return blanked(data, starts, stops).tobytes(), words
+
+
+def _without_fractions(text: bytes, rows: _Places) -> tuple[bytes, float]:
+    """Return the text with fractions as the nearest doubles, and 1 if one of them is no double, else 0."""
+    if b"/" not in text:
+        return text, 0.0
+    known: dict[bytes, bytes] = {}
+    inexact = False
+
+    def double(match: re.Match[bytes]) -> bytes:
+        nonlocal inexact
+        written = match.group()
+        if written not in known:
+            try:
+                exact = Fraction(int(match.group(1)), int(match.group(2)))
+                nearest = float(exact)
+            except (ValueError, ZeroDivisionError, OverflowError):
+                row = text.count(b"\n", 0, match.start())
+                raise InterchangeError(
+                    f"{rows.place(row)}: a fraction expected, got {_shown(written)}; "
+                    "write a denominator other than 0, and a value that a double can hold"
+                ) from None
+            inexact = inexact or exact != Fraction(nearest)
+            known[written] = repr(nearest).encode()
+        return known[written]
+
+    return _FRACTION.sub(double, text), float(inexact)
+
+
+def _parsed(text: bytes, dtype: np.dtype[Any], rows: _Places, fields: str) -> NDArray[Any]:
+    """Return the numbers of a text whose lines have as many fields as the type."""
+    table = _loaded(text, dtype)
+    if table is None:
+        row, line = _first_fault(text, dtype)
+        raise InterchangeError(f"{rows.place(row)}: {_reason(line, dtype, fields)}; mend this line")
+    for name in dtype.names or ():
+        if dtype[name].kind == "f" and not np.isfinite(table[name]).all():
+            row = int(np.argmin(np.isfinite(table[name])))
+            raise InterchangeError(
+                f"{rows.place(row)}: finite numbers expected, got {table[name][row]}; mend this line"
+            )
+    return table
+
+
+def _loaded(text: bytes, dtype: np.dtype[Any]) -> NDArray[Any] | None:
+    """Return the numbers of a text, None if there is something else in it."""
+    try:
+        # NumPy's reader takes decimals to the next double and whole numbers as they are.
+        table = np.loadtxt(io.BytesIO(text), dtype=dtype, comments=None, ndmin=1, encoding="latin1")
+    except (ValueError, OverflowError, DeprecationWarning):
+        return None
+    return table if len(table) == text.count(b"\n") else None
+
+
+def _first_fault(text: bytes, dtype: np.dtype[Any]) -> tuple[int, bytes]:
+    """Return the row of the first fault, found by halving."""
+    row = 0
+    while (n := text.count(b"\n")) > 1:
+        middle = text.index(b"\n", len(text) // 2 - 1) + 1
+        if middle == len(text):
+            middle = text.rindex(b"\n", 0, len(text) - 1) + 1
+        first, second = text[:middle], text[middle:]
+        if _loaded(first, dtype) is None:
+            text = first
+        else:
+            row += n - second.count(b"\n")
+            text = second
+    return row, text
+
+
+def _reason(line: bytes, dtype: np.dtype[Any], fields: str) -> str:
+    """Return what is wrong in a line of numbers."""
+    tokens: Sequence[bytes] = line.split()
+    kinds = [dtype[name].kind for name in dtype.names or ()]
+    for token, kind in zip(tokens, kinds, strict=False):
+        if _loaded(token + b"\n", np.dtype([("f0", np.int64 if kind == "i" else np.float64)])) is None:
+            if token.startswith(b"["):
+                return f"a number expected, got the interval {_shown(token)}: intervals are not offered"
+            what = "a whole number below 2^63" if kind == "i" else "a number"
+            return f"{what} ({fields}) expected, got {_shown(token)}"
+    return f"numbers ({fields}) expected, got {_shown(line)}"
+
+
+def _shown(token: bytes) -> str:
+    """Return a text for a message."""
+    text = token.decode("utf-8", "replace").strip()
+    return repr(text if len(text) <= 40 else text[:37] + "...")

@@ -1,0 +1,213 @@
+"""Text files with a limit on their size, plain or compressed, and texts written through a spare file."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from hybrid.interchange.faults import InterchangeError
+from mtbdd.memory import free_memory_bytes
+
+_BLOCK = 1 << 20
+
+_SHARE = 6
+"""A text may have a sixth of the free memory: its arrays and what lies between need the rest."""
+
+_XZ_MEMORY = 1 << 28
+"""Bytes that a decoder of .xz may take for its dictionary; the strongest preset of xz takes 65 MiB."""
+
+_CONTROLS = bytes(c for c in range(32) if c not in b"\t\n") + b"\x7f"
+
+_GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
+
+
+@dataclass(frozen=True)
+class Section:
+    """Whole lines of a file.
+
+    Attributes
+    ----------
+    source : str
+        The file's name.
+    data : bytes
+        Every line ends with a newline; empty for no lines.
+    first : int
+        Number of the first line in the file, from 1.
+    """
+
+    source: str
+    data: bytes
+    first: int = 1
+
+    def place(self, line: int) -> str:
+        """Return where a line stands, counted from 0 in this section."""
+        return f"{self.source}:{self.first + line}"
+
+    def place_of(self, position: int) -> str:
+        """Return where a byte stands."""
+        return self.place(self.data.count(b"\n", 0, position))
+
+    @property
+    def n_lines(self) -> int:
+        """Number of lines."""
+        return self.data.count(b"\n")
+
+    def cut(self, start: int, end: int) -> Section:
+        """Return the lines between two positions, each of them the beginning of a line or the end."""
+        return Section(self.source, self.data[start:end], self.first + self.data.count(b"\n", 0, start))
+
+
+def read_section(path: str | Path, limit: int | None = None) -> Section:
+    """Return a file's text, uncompressed.
+
+    Parameters
+    ----------
+    path : str or Path
+        Compression is recognised by the file's first bytes: gzip, xz, or none.
+    limit : int, optional
+        Bytes of the uncompressed text at most; a sixth of the free memory by default.
+
+    Returns
+    -------
+    Section
+        UTF-8 without byte order mark, lines end with a newline (a carriage return before it is dropped), and
+        there are no control characters but tabs.
+
+    Raises
+    ------
+    InterchangeError
+        The file cannot be read, is cut, too large, empty, or no text.
+
+    Notes
+    -----
+    Time: O(size). Memory: twice the uncompressed size at most.
+    """
+    source = str(path)
+    if limit is None:
+        limit = free_memory_bytes() // _SHARE
+    blocks: list[bytes] = []
+    size = 0
+    try:
+        with open(path, "rb") as stream:
+            for block in _blocks(stream):
+                size += len(block)
+                if size > limit:
+                    raise InterchangeError(
+                        f"{source}: a text of at most {limit} bytes expected (a sixth of the free memory), "
+                        "got more; free memory or make the model smaller"
+                    )
+                blocks.append(block)
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        line = 1 + sum(block.count(b"\n") for block in blocks)
+        raise InterchangeError(
+            f"{source}:{line}: a whole compressed file expected, got one that ends or breaks here ({error}); "
+            "compress it again"
+        ) from None
+    except OSError as error:
+        raise InterchangeError(f"{source}: cannot be read: {error.strerror or error}") from None
+    data = b"".join(blocks)
+    blocks.clear()
+    return _checked(source, data)
+
+
+def _checked(source: str, data: bytes) -> Section:
+    """Return text with one kind of line ends, after its bytes have been looked at."""
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n")
+    if not data.strip():
+        raise InterchangeError(f"{source}:1: a model expected, got an empty file; write it again")
+    if not data.endswith(b"\n"):
+        data += b"\n"
+    whole = Section(source, data)
+    if not data.isascii():
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            place = whole.place_of(error.start)
+            raise InterchangeError(
+                f"{place}: UTF-8 expected, got the byte {data[error.start]:#04x}; convert the file to UTF-8"
+            ) from None
+    if len(data.translate(None, _CONTROLS)) != len(data):
+        position = min(k for k in (data.find(bytes([c])) for c in _CONTROLS) if k >= 0)
+        raise InterchangeError(
+            f"{whole.place_of(position)}: text expected, got the control character {data[position]:#04x}; "
+            "give a text file"
+        )
+    return whole
+
+
+def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield the uncompressed bytes of an open file."""
+    start = stream.read(len(_XZ))
+    stream.seek(0)
+    if start == _XZ:
+        yield from _xz_blocks(stream)
+        return
+    plain: IO[bytes] = gzip.GzipFile(fileobj=stream) if start.startswith(_GZIP) else stream  # type: ignore[assignment]
+    while block := plain.read(_BLOCK):
+        yield block
+
+
+def _xz_blocks(stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield what one or more .xz streams hold, with a limit on the decoder's memory."""
+    rest = stream.read(_BLOCK)
+    while rest:
+        decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+        while not decoder.eof:
+            if decoder.needs_input and not rest:
+                raise EOFError("the file is cut")
+            block = decoder.decompress(rest, _BLOCK)
+            rest = stream.read(_BLOCK) if decoder.needs_input else b""
+            if block:
+                yield block
+        # Between streams there may be zeros.
+        rest = (decoder.unused_data + stream.read(_BLOCK)).lstrip(b"\0")
+
+
+def write_text(path: str | Path, blocks: Iterable[bytes]) -> None:
+    """Write a text, compressed if the name ends with ``.gz`` or ``.xz``.
+
+    Parameters
+    ----------
+    path : str or Path
+        An old file is replaced once the new one is whole.
+    blocks : iterable of bytes
+
+    Raises
+    ------
+    InterchangeError
+        The file cannot be written.
+    """
+    target = Path(path)
+    spare = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        try:
+            with open(spare, "wb") as stream:
+                _write(stream, target.suffix, blocks)
+            os.replace(spare, target)
+        finally:
+            spare.unlink(missing_ok=True)
+    except OSError as error:
+        raise InterchangeError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def _write(stream: IO[bytes], suffix: str, blocks: Iterable[bytes]) -> None:
+    if suffix == ".gz":
+        # Without a name and a time equal models give equal files.
+        with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=stream, mtime=0) as packed:
+            for block in blocks:
+                packed.write(block)
+    elif suffix == ".xz":
+        with lzma.LZMAFile(stream, "wb", preset=2) as thin:
+            for block in blocks:
+                thin.write(block)
+    else:
+        for block in blocks:
+            stream.write(block)
