@@ -9,7 +9,7 @@ from pathlib import Path
 from hybrid.interchange.explicit_model import ExplicitModel
 from hybrid.interchange.faults import InterchangeError
 from hybrid.interchange.prism_files import assembled
-from hybrid.interchange.prism_writing import (
+from hybrid.interchange.prism_tables import (
     label_blocks,
     state_blocks,
     state_reward_blocks,

@@ -13,17 +13,11 @@ from hybrid.interchange.faults import InterchangeError
 from hybrid.interchange.prism_rewards import RewardTable, read_state_rewards, read_transition_rewards
 from hybrid.interchange.prism_states import read_labels, read_states
 from hybrid.interchange.prism_transitions import read_transitions
-from hybrid.interchange.prism_writing import (
-    label_blocks,
-    state_blocks,
-    state_reward_blocks,
-    transition_blocks,
-    transition_reward_blocks,
-)
-from hybrid.interchange.text_source import Section, read_section, write_text
+from hybrid.interchange.text_source import Section, read_section
 from mtbdd.language.syntax import ModelType
 
-_PACKED = (".gz", ".xz")
+PACKED = (".gz", ".xz")
+"""Endings of compressed files."""
 
 _MOST_REWARDS = 10_000
 
@@ -44,8 +38,8 @@ def read_prism_files(
     tra : str or Path
         Transitions. Every file may be compressed, ``m.tra.gz`` or ``m.tra.xz``.
     sta, lab : str or Path, optional
-        States and labels; by default the neighbours of the same name. Without a file of labels, state 0 is the
-        initial one, as PRISM has it.
+        States and labels; by default the neighbours of the same name. Without a file of labels, state 0 is
+        the initial one, as PRISM has it.
     srew, trew : sequence of str or Path
         Rewards of states and of transitions, number k of both for reward structure k; by default the
         neighbours: ``m.srew``, or ``m1.srew``, ``m2.srew`` ... of several structures.
@@ -65,7 +59,8 @@ def read_prism_files(
 
     Notes
     -----
-    Time: some half a microsecond a transition. Memory: the largest text once, and the arrays some three times.
+    Time: below a microsecond a transition. Memory: the largest text once or twice, the arrays some three
+    times.
     """
     tra = Path(tra)
     stem = _stem(tra)
@@ -162,14 +157,14 @@ def _opened(path: str | Path | None) -> Section | None:
 def _stem(tra: Path) -> str:
     """Return the model's name."""
     name = tra.name
-    for suffix in _PACKED:
+    for suffix in PACKED:
         name = name.removesuffix(suffix)
     return name.removesuffix(".tra")
 
 
 def _neighbour(tra: Path, name: str) -> Path | None:
     """Return a file of the same folder, compressed or not, if there is one."""
-    for suffix in ("", *_PACKED):
+    for suffix in ("", *PACKED):
         path = tra.with_name(name + suffix)
         if path.is_file():
             return path
@@ -195,138 +190,3 @@ def _reward_neighbours(tra: Path, stem: str) -> list[tuple[Path | None, Path | N
             )
         pairs.append(pair)
     return pairs
-
-
-def write_tra(model: ExplicitModel, path: str | Path) -> Path:
-    """Write the transitions, with the type of the model in a comment, as PRISM does.
-
-    Parameters
-    ----------
-    model : ExplicitModel
-        Its transitions are written in its order; PRISM adds up those with the same ends.
-    path : str or Path
-        Compressed if it ends with ``.gz`` or ``.xz``.
-
-    Returns
-    -------
-    Path
-        What was written.
-
-    Raises
-    ------
-    InterchangeError
-        A name that PRISM does not have, or a file that cannot be written.
-
-    Notes
-    -----
-    Numbers are written so that they read as the same doubles. Time: some microsecond a transition.
-    """
-    write_text(path, transition_blocks(model))
-    return Path(path)
-
-
-def write_sta(model: ExplicitModel, path: str | Path) -> Path:
-    """Write the states' variables; without variables one, ``x``, has the number of the state.
-
-    Parameters
-    ----------
-    model : ExplicitModel
-    path : str or Path
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    InterchangeError
-    """
-    write_text(path, state_blocks(model))
-    return Path(path)
-
-
-def write_lab(model: ExplicitModel, path: str | Path) -> Path:
-    """Write the labels, and the initial states as label ``init``.
-
-    Parameters
-    ----------
-    model : ExplicitModel
-    path : str or Path
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    InterchangeError
-    """
-    write_text(path, label_blocks(model))
-    return Path(path)
-
-
-def write_srew(model: ExplicitModel, path: str | Path) -> list[Path]:
-    """Write the rewards of states.
-
-    Parameters
-    ----------
-    model : ExplicitModel
-    path : str or Path
-        ``m.srew``; of several reward structures ``m1.srew``, ``m2.srew`` and so on are written, as PRISM does.
-
-    Returns
-    -------
-    list of Path
-        What was written, a file a reward structure.
-
-    Raises
-    ------
-    InterchangeError
-        The model has no rewards, or a name is none of PRISM's.
-    """
-    paths = _numbered(model, Path(path))
-    for target, reward in zip(paths, model.rewards, strict=True):
-        write_text(target, state_reward_blocks(model, reward))
-    return paths
-
-
-def write_trew(model: ExplicitModel, path: str | Path) -> list[Path]:
-    """Write the rewards of choices as rewards of transitions.
-
-    Every transition of a choice gets the choice's reward (of a CTMC that of a jump). This is the same in every
-    expected measure, because the probabilities of a choice's transitions add up to 1; the distribution of what
-    is earned on a path differs where a source had unequal rewards.
-
-    Parameters
-    ----------
-    model : ExplicitModel
-    path : str or Path
-        As for `write_srew`.
-
-    Returns
-    -------
-    list of Path
-
-    Raises
-    ------
-    InterchangeError
-    """
-    paths = _numbered(model, Path(path))
-    for target, reward in zip(paths, model.rewards, strict=True):
-        write_text(target, transition_reward_blocks(model, reward))
-    return paths
-
-
-def _numbered(model: ExplicitModel, path: Path) -> list[Path]:
-    """Return a path for every reward structure."""
-    n = len(model.rewards)
-    if not n:
-        raise InterchangeError(f"{path}: a model with rewards expected, got none; write the other files only")
-    if n == 1:
-        return [path]
-    name, packed = (path.name, "") if path.suffix not in _PACKED else (path.stem, path.suffix)
-    stem, dot, suffix = name.rpartition(".")
-    return [
-        path.with_name(f"{stem or name}{k}{dot if stem else ''}{suffix if stem else ''}{packed}")
-        for k in range(1, n + 1)
-    ]

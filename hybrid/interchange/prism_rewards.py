@@ -76,7 +76,7 @@ def read_transition_rewards(section: Section, model: Transitions) -> RewardTable
     Returns
     -------
     RewardTable
-        Rewards of shape (n_choices,). Where all transitions of a choice earn the same, its reward is that number.
+        Rewards of shape (n_choices,). Where all transitions of a choice earn the same, that is its reward.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def read_transition_rewards(section: Section, model: Transitions) -> RewardTable
     rewards = np.zeros(len(model.values))
     rewards[entries] = rows.columns[-1]
     expected, units = expected_rewards(model.row_starts, model.values, rewards, model.type)
-    # What rounding fractions adds: of a rate it counts twice, in the sum too; where signs meet it has no bound.
+    # What rounding fractions adds: of a rate it counts twice, in the sum too; no bound where signs meet.
     if extra := rows.units + model.units * (2.0 if units else 0.0):
         cancels = bool((rewards < 0).any() and (rewards > 0).any())
         units = math.inf if cancels else (units + extra) * (1.0 + 2.0**-40)
@@ -208,7 +208,8 @@ def _choices(body: Section, rows: Rows, model: Transitions) -> Numbers:
             "expected, got "
             f"{choices[row]}; mend this line"
         )
-    return model.choice_starts[states] + choices
+    found: Numbers = model.choice_starts[states] + choices
+    return found
 
 
 def _entries(body: Section, rows: Rows, choices: Numbers, model: Transitions) -> Numbers:

@@ -65,7 +65,7 @@ def distinct(data: Bytes, starts: Numbers, stops: Numbers) -> tuple[Numbers, Num
 
     Notes
     -----
-    Eight bytes of all words are compared together. Time: O(n log n) for every eight bytes of the longest word.
+    Eight bytes of all words are compared together. Time: O(n log n) for every eight bytes of the longest.
     """
     n = starts.size
     codes = np.zeros(n, dtype=np.int64)
@@ -111,7 +111,8 @@ def ragged(starts: Numbers, lengths: Numbers) -> Numbers:
     """Return the positions ``starts[k] .. starts[k] + lengths[k]`` of all k, one after the other."""
     total = int(lengths.sum())
     before = np.cumsum(lengths) - lengths
-    return np.arange(total, dtype=np.int64) + np.repeat(starts - before, lengths)
+    positions: Numbers = np.arange(total, dtype=np.int64) + np.repeat(starts - before, lengths)
+    return positions
 
 
 def blanked(data: Bytes, starts: Numbers, stops: Numbers) -> Bytes:
