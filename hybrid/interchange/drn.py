@@ -59,7 +59,9 @@ def read_drn(path: str | Path) -> ExplicitModel:
     whole = read_section(path)
     header = read_header(whole)
     lines = split_lines(header.body, header.placeholders)
-    heads = read_heads(lines.states, b"state", 1 + (header.type is ModelType.CTMC), len(header.rewards) or None)
+    heads = read_heads(
+        lines.states, b"state", 1 + (header.type is ModelType.CTMC), len(header.rewards) or None
+    )
     _check_states(header, lines.states, heads)
     moves = read_heads(lines.actions, b"action", 0, heads.n_rewards)
     choice_starts = _starts(header, lines)
@@ -109,7 +111,8 @@ def _check_states(header: DrnHeader, section: PickedSection, heads: Heads) -> No
     if n != header.n_states:
         place = section.place(header.n_states) if n > header.n_states else header.body.place(-1)
         raise InterchangeError(
-            f"{place}: {header.n_states} states, as '@nr_states' says, expected, got {n}; mend the count or the "
+            f"{place}: {header.n_states} states, as '@nr_states' says, expected, got {n}; mend the count "
+            "or the "
             "states"
         )
     numbers = heads.rows.columns[0]
@@ -117,7 +120,8 @@ def _check_states(header: DrnHeader, section: PickedSection, heads: Heads) -> No
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InterchangeError(
-            f"{section.place(row)}: state {row} expected, got {numbers[row]}; number the states from 0 in the "
+            f"{section.place(row)}: state {row} expected, got {numbers[row]}; number the states from 0 in "
+            "the "
             "order of the file"
         )
 
@@ -127,16 +131,20 @@ def _starts(header: DrnHeader, lines: DrnLines) -> Numbers:
     n = lines.actions.lines.size
     if header.n_choices is not None and n != header.n_choices:
         raise InterchangeError(
-            f"{header.body.place(-1)}: {header.n_choices} actions, as '@nr_choices' says, expected, got {n}; mend "
+            f"{header.body.place(-1)}: {header.n_choices} actions, as '@nr_choices' says, expected, got "
+            f"{n}; mend "
             "the count or the actions"
         )
     starts = np.append(np.searchsorted(lines.actions.lines, lines.states.lines), n).astype(np.int64)
     if starts[0]:
-        raise InterchangeError(f"{lines.actions.place(0)}: a state expected, got an action; add the line 'state 0'")
+        raise InterchangeError(
+            f"{lines.actions.place(0)}: a state expected, got an action; add the line 'state 0'"
+        )
     if header.type is not ModelType.MDP and (np.diff(starts) != 1).any():
         state = int(np.argmax(np.diff(starts) != 1))
         raise InterchangeError(
-            f"{lines.states.place(state)}: one action of a state of a {header.type.value.upper()} expected, got "
+            f"{lines.states.place(state)}: one action of a state of a {header.type.value.upper()} "
+            "expected, got "
             f"{starts[state + 1] - starts[state]}; mend this state or the type"
         )
     return starts
@@ -149,7 +157,8 @@ def _check_owners(lines: DrnLines, choice_starts: Numbers, row_starts: Numbers) 
     if stray.any():
         first = int(before[int(np.argmax(stray))])
         raise InterchangeError(
-            f"{lines.transitions.place(first)}: an action expected, got a transition; add a line 'action name' "
+            f"{lines.transitions.place(first)}: an action expected, got a transition; add a line 'action "
+            "name' "
             "above it"
         )
     if before[0]:
@@ -166,12 +175,14 @@ def _check_entries(
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InterchangeError(
-            f"{section.place(row)}: a target from 0 to {n_states - 1} expected, got {columns[row]}; mend this line"
+            f"{section.place(row)}: a target from 0 to {n_states - 1} expected, got {columns[row]}; mend "
+            "this line"
         )
     if (values < 0).any():
         row = int(np.argmax(values < 0))
         raise InterchangeError(
-            f"{section.place(row)}: a number that is not negative expected, got {values[row]!r}; mend this line"
+            f"{section.place(row)}: a number that is not negative expected, got {values[row]!r}; mend "
+            "this line"
         )
 
 
@@ -189,7 +200,8 @@ def _check_rates(
         row = int(np.argmax(wrong))
         raise InterchangeError(
             f"{section.place(row)}: the exit rate {sums[row]!r}, the sum of the rates, expected, got "
-            f"{rates[row]!r}; mend this line or the rates (a CTMC's transitions have rates, not probabilities)"
+            f"{rates[row]!r}; mend this line or the rates (a CTMC's transitions have rates, not "
+            "probabilities)"
         )
 
 

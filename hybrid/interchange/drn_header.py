@@ -93,7 +93,8 @@ def read_header(whole: Section) -> DrnHeader:
             key = None if line else key
         elif line:
             raise InterchangeError(
-                f"{place}: a line of a DRN header ('@type: MDP', '@nr_states' ...) expected, got {shown(line)}; "
+                f"{place}: a line of a DRN header ('@type: MDP', '@nr_states' ...) expected, got "
+                f"{shown(line)}; "
                 "mend this line"
             )
     raise InterchangeError(
@@ -105,9 +106,18 @@ def _key(place: str, line: bytes) -> tuple[str, bytes]:
     """Return a key with what stands behind it."""
     name, _, value = line[1:].partition(b":")
     key = name.strip().decode("utf-8")
-    if key not in ("type", "value_type", "parameters", "placeholders", "reward_models", "nr_states", "nr_choices"):
+    if key not in (
+        "type",
+        "value_type",
+        "parameters",
+        "placeholders",
+        "reward_models",
+        "nr_states",
+        "nr_choices",
+    ):
         raise InterchangeError(
-            f"{place}: a key of the DRN format ('@type', '@nr_states' ...) expected, got {shown(line)}; mend this "
+            f"{place}: a key of the DRN format ('@type', '@nr_states' ...) expected, got {shown(line)}; "
+            "mend this "
             "line"
         )
     return key, value.strip()
@@ -119,7 +129,8 @@ def _add_placeholder(place: str, line: bytes, placeholders: dict[bytes, bytes]) 
     value = None if match is None else placeholders.get(match[2].strip().removeprefix(b"$"), match[2].strip())
     if match is None or value is None or not _NUMBER.fullmatch(value):
         raise InterchangeError(
-            f"{place}: a placeholder as '$name : number' expected, got {shown(line)}; functions of parameters are "
+            f"{place}: a placeholder as '$name : number' expected, got {shown(line)}; functions of "
+            "parameters are "
             "not offered"
         )
     if match[1] in placeholders:
@@ -133,23 +144,28 @@ def _complete(whole: Section, found: _Found, place: str, body: Section) -> DrnHe
     name = kind.decode("utf-8").upper()
     if name not in _TYPES:
         raise InterchangeError(
-            f"{whole.place(number)}: '@type:' with DTMC, CTMC or MDP expected, got {shown(kind)}; other models are "
+            f"{whole.place(number)}: '@type:' with DTMC, CTMC or MDP expected, got {shown(kind)}; other "
+            "models are "
             "not offered"
         )
     number, value_type = found.values.get("value_type", (0, b"double"))
     if value_type not in (b"double", b"rational"):
         raise InterchangeError(
-            f"{whole.place(number)}: '@value_type:' with double or rational expected, got {shown(value_type)}; "
+            f"{whole.place(number)}: '@value_type:' with double or rational expected, got "
+            f"{shown(value_type)}; "
             "intervals and functions of parameters are not offered"
         )
     number, parameters = found.values.get("parameters", (0, b""))
     if parameters:
         raise InterchangeError(
-            f"{whole.place(number)}: no parameters expected, got {shown(parameters)}; give the parameters values"
+            f"{whole.place(number)}: no parameters expected, got {shown(parameters)}; give the parameters "
+            "values"
         )
     n_states = _count(whole, found, "nr_states", place)
     if n_states is None:
-        raise InterchangeError(f"{place}: '@nr_states' above expected, got none; add it with the number of states")
+        raise InterchangeError(
+            f"{place}: '@nr_states' above expected, got none; add it with the number of states"
+        )
     require_room(whole.place(found.values["nr_states"][0]), n_states, body.n_lines)
     rewards = tuple(found.values.get("reward_models", (0, b""))[1].decode("utf-8").split())
     twice = [name for name in rewards if rewards.count(name) > 1]

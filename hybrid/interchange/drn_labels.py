@@ -68,7 +68,8 @@ def read_state_labels(section: PickedSection, n_states: int) -> tuple[dict[str, 
     needed, free = 2 * len(names) * n_states, free_memory_bytes() // 2
     if needed > free:
         raise InterchangeError(
-            f"{section.place(0)}: labels that fit the memory expected, got {len(names)} of {n_states} states, "
+            f"{section.place(0)}: labels that fit the memory expected, got {len(names)} of {n_states} "
+            "states, "
             f"which need {needed} bytes of {free}; write fewer labels"
         )
     table = np.zeros((len(names), first.size), dtype=bool)
@@ -78,7 +79,8 @@ def read_state_labels(section: PickedSection, n_states: int) -> tuple[dict[str, 
     initial = masks.pop("init", None)
     if initial is None:
         raise InterchangeError(
-            f"{section.place(0)}: a label 'init' of at least one state expected, got none; label the initial states"
+            f"{section.place(0)}: a label 'init' of at least one state expected, got none; label the "
+            "initial states"
         )
     return masks, initial
 
@@ -90,7 +92,8 @@ def _labels(section: PickedSection, line: int, text: bytes) -> list[str]:
         match = _LABEL.match(written, end)
         if match is None:
             raise InterchangeError(
-                f"{section.place(line)}: labels with blanks between them, in quotes if need be, expected, got "
+                f"{section.place(line)}: labels with blanks between them, in quotes if need be, expected, "
+                "got "
                 f"{shown(text)}; mend this line"
             )
         found.append(match[1] or match[2])

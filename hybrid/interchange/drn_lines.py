@@ -122,7 +122,8 @@ def _with_numbers(section: PickedSection, placeholders: dict[bytes, bytes]) -> P
         value = placeholders.get(match[1])
         if value is None:
             raise InterchangeError(
-                f"{section.place_of(match.start())}: a placeholder of the header expected, got {shown(match[0])}; "
+                f"{section.place_of(match.start())}: a placeholder of the header expected, got "
+                f"{shown(match[0])}; "
                 "define it below '@placeholders'"
             )
         return value
@@ -151,7 +152,8 @@ def read_transition_lines(section: PickedSection) -> Rows:
             match = _TRANSITION.fullmatch(line)
             if match is None:
                 raise InterchangeError(
-                    f"{section.place(number)}: a transition as 'target : value', or a line 'state ...' or 'action "
+                    f"{section.place(number)}: a transition as 'target : value', or a line 'state ...' or "
+                    "'action "
                     f"...' expected, got {shown(line)}; mend this line"
                 )
             found.append(match[1] + b" " + match[2] + b"\n")
