@@ -41,9 +41,8 @@ def write_dot(model: ExplicitModel, path: str | Path, *, force: bool = False) ->
     size = model.n_states + model.n_entries
     if size > _MOST and not force:
         raise InterchangeError(
-            f"{path}: a model of at most {_MOST} states and transitions expected, got {size}; write "
-            "another format, "
-            "or force the drawing"
+            f"{path}: a model of at most {_MOST} states and transitions expected, got {size}; write another "
+            "format, or force the drawing"
         )
     write_text(path, _blocks(model))
     return Path(path)

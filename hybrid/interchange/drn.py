@@ -38,7 +38,7 @@ def read_drn(path: str | Path) -> ExplicitModel:
     Parameters
     ----------
     path : str or Path
-        May be compressed. Values may be fractions, which mean the nearest double, and placeholders of numbers.
+        May be compressed. Values may be fractions, which mean the nearest double, and placeholders.
 
     Returns
     -------
@@ -59,6 +59,7 @@ def read_drn(path: str | Path) -> ExplicitModel:
     whole = read_section(path)
     header = read_header(whole)
     lines = split_lines(header.body, header.placeholders)
+    entries = read_transition_lines(lines.transitions)
     heads = read_heads(
         lines.states, b"state", 1 + (header.type is ModelType.CTMC), len(header.rewards) or None
     )
@@ -69,7 +70,6 @@ def read_drn(path: str | Path) -> ExplicitModel:
         np.searchsorted(lines.transitions.lines, lines.actions.lines), lines.transitions.lines.size
     ).astype(np.int64)
     _check_owners(lines, choice_starts, row_starts)
-    entries = read_transition_lines(lines.transitions)
     columns, values = entries.columns
     _check_entries(lines.transitions, columns, values, header.n_states)
     if header.type is ModelType.CTMC:
@@ -111,9 +111,8 @@ def _check_states(header: DrnHeader, section: PickedSection, heads: Heads) -> No
     if n != header.n_states:
         place = section.place(header.n_states) if n > header.n_states else header.body.place(-1)
         raise InterchangeError(
-            f"{place}: {header.n_states} states, as '@nr_states' says, expected, got {n}; mend the count "
-            "or the "
-            "states"
+            f"{place}: {header.n_states} states, as '@nr_states' says, expected, got {n}; mend the count or "
+            "the states"
         )
     numbers = heads.rows.columns[0]
     wrong = numbers != np.arange(n)
@@ -121,8 +120,7 @@ def _check_states(header: DrnHeader, section: PickedSection, heads: Heads) -> No
         row = int(np.argmax(wrong))
         raise InterchangeError(
             f"{section.place(row)}: state {row} expected, got {numbers[row]}; number the states from 0 in "
-            "the "
-            "order of the file"
+            "the order of the file"
         )
 
 
@@ -132,8 +130,7 @@ def _starts(header: DrnHeader, lines: DrnLines) -> Numbers:
     if header.n_choices is not None and n != header.n_choices:
         raise InterchangeError(
             f"{header.body.place(-1)}: {header.n_choices} actions, as '@nr_choices' says, expected, got "
-            f"{n}; mend "
-            "the count or the actions"
+            f"{n}; mend the count or the actions"
         )
     starts = np.append(np.searchsorted(lines.actions.lines, lines.states.lines), n).astype(np.int64)
     if starts[0]:
@@ -143,9 +140,8 @@ def _starts(header: DrnHeader, lines: DrnLines) -> Numbers:
     if header.type is not ModelType.MDP and (np.diff(starts) != 1).any():
         state = int(np.argmax(np.diff(starts) != 1))
         raise InterchangeError(
-            f"{lines.states.place(state)}: one action of a state of a {header.type.value.upper()} "
-            "expected, got "
-            f"{starts[state + 1] - starts[state]}; mend this state or the type"
+            f"{lines.states.place(state)}: one action of a state of a {header.type.value.upper()} expected, "
+            f"got {starts[state + 1] - starts[state]}; mend this state or the type"
         )
     return starts
 
@@ -158,8 +154,7 @@ def _check_owners(lines: DrnLines, choice_starts: Numbers, row_starts: Numbers) 
         first = int(before[int(np.argmax(stray))])
         raise InterchangeError(
             f"{lines.transitions.place(first)}: an action expected, got a transition; add a line 'action "
-            "name' "
-            "above it"
+            "name' above it"
         )
     if before[0]:
         raise InterchangeError(
@@ -181,8 +176,8 @@ def _check_entries(
     if (values < 0).any():
         row = int(np.argmax(values < 0))
         raise InterchangeError(
-            f"{section.place(row)}: a number that is not negative expected, got {values[row]!r}; mend "
-            "this line"
+            f"{section.place(row)}: a number that is not negative expected, got {values[row]!r}; mend this "
+            "line"
         )
 
 

@@ -94,8 +94,7 @@ def read_header(whole: Section) -> DrnHeader:
         elif line:
             raise InterchangeError(
                 f"{place}: a line of a DRN header ('@type: MDP', '@nr_states' ...) expected, got "
-                f"{shown(line)}; "
-                "mend this line"
+                f"{shown(line)}; mend this line"
             )
     raise InterchangeError(
         f"{whole.place(max(0, number - 1))}: '@model' expected, got the end of the file; write the file again"
@@ -117,8 +116,7 @@ def _key(place: str, line: bytes) -> tuple[str, bytes]:
     ):
         raise InterchangeError(
             f"{place}: a key of the DRN format ('@type', '@nr_states' ...) expected, got {shown(line)}; "
-            "mend this "
-            "line"
+            "mend this line"
         )
     return key, value.strip()
 
@@ -130,8 +128,7 @@ def _add_placeholder(place: str, line: bytes, placeholders: dict[bytes, bytes]) 
     if match is None or value is None or not _NUMBER.fullmatch(value):
         raise InterchangeError(
             f"{place}: a placeholder as '$name : number' expected, got {shown(line)}; functions of "
-            "parameters are "
-            "not offered"
+            "parameters are not offered"
         )
     if match[1] in placeholders:
         raise InterchangeError(f"{place}: '${match[1].decode()}' once expected, got it again; remove one")
@@ -145,15 +142,13 @@ def _complete(whole: Section, found: _Found, place: str, body: Section) -> DrnHe
     if name not in _TYPES:
         raise InterchangeError(
             f"{whole.place(number)}: '@type:' with DTMC, CTMC or MDP expected, got {shown(kind)}; other "
-            "models are "
-            "not offered"
+            "models are not offered"
         )
     number, value_type = found.values.get("value_type", (0, b"double"))
     if value_type not in (b"double", b"rational"):
         raise InterchangeError(
             f"{whole.place(number)}: '@value_type:' with double or rational expected, got "
-            f"{shown(value_type)}; "
-            "intervals and functions of parameters are not offered"
+            f"{shown(value_type)}; intervals and functions of parameters are not offered"
         )
     number, parameters = found.values.get("parameters", (0, b""))
     if parameters:

@@ -69,8 +69,7 @@ def read_state_labels(section: PickedSection, n_states: int) -> tuple[dict[str, 
     if needed > free:
         raise InterchangeError(
             f"{section.place(0)}: labels that fit the memory expected, got {len(names)} of {n_states} "
-            "states, "
-            f"which need {needed} bytes of {free}; write fewer labels"
+            f"states, which need {needed} bytes of {free}; write fewer labels"
         )
     table = np.zeros((len(names), first.size), dtype=bool)
     for code, own in sets.items():
@@ -93,8 +92,7 @@ def _labels(section: PickedSection, line: int, text: bytes) -> list[str]:
         if match is None:
             raise InterchangeError(
                 f"{section.place(line)}: labels with blanks between them, in quotes if need be, expected, "
-                "got "
-                f"{shown(text)}; mend this line"
+                f"got {shown(text)}; mend this line"
             )
         found.append(match[1] or match[2])
         end = match.end()
@@ -150,6 +148,8 @@ def _columns(
     before = marks[np.searchsorted(marks, equals) - 1] + 1
     after = marks[np.searchsorted(marks, equals)]
     dictionary = Dictionary()
+    if (after == equals + 1).any() or (before == equals).any():
+        return None
     if (dictionary.numbers(data, before, equals) != np.tile(np.arange(len(names)), n)).any():
         return None
     inside = np.zeros(data.size + 1, dtype=np.int8)

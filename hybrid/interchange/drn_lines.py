@@ -123,8 +123,7 @@ def _with_numbers(section: PickedSection, placeholders: dict[bytes, bytes]) -> P
         if value is None:
             raise InterchangeError(
                 f"{section.place_of(match.start())}: a placeholder of the header expected, got "
-                f"{shown(match[0])}; "
-                "define it below '@placeholders'"
+                f"{shown(match[0])}; define it below '@placeholders'"
             )
         return value
 
@@ -153,8 +152,7 @@ def read_transition_lines(section: PickedSection) -> Rows:
             if match is None:
                 raise InterchangeError(
                     f"{section.place(number)}: a transition as 'target : value', or a line 'state ...' or "
-                    "'action "
-                    f"...' expected, got {shown(line)}; mend this line"
+                    f"'action ...' expected, got {shown(line)}; mend this line"
                 )
             found.append(match[1] + b" " + match[2] + b"\n")
         text = b"".join(found)
@@ -227,7 +225,8 @@ def _between(data: Bytes, starts: Numbers, stops: Numbers, ends: Numbers) -> byt
     marks[stops] -= 1
     inside = np.cumsum(marks[:-1], dtype=np.int8).astype(bool)
     inside[ends] = True
-    return data[inside].tobytes()
+    kept: bytes = data[inside].tobytes()
+    return kept
 
 
 def _numbers(section: PickedSection, text: bytes, n_numbers: int, n_rewards: int) -> Rows:

@@ -33,8 +33,8 @@ def write_drn(model: ExplicitModel, path: str | Path) -> Path:
     Parameters
     ----------
     model : ExplicitModel
-        Variables are written as comments ``//[x=1 & b=true]``, as Storm does. Reward structures without a name
-        get one, ``reward0`` and so on, unless there is only one.
+        Variables are written as comments ``//[x=1 & b=true]``. Reward structures without a name get one,
+        ``reward0`` and so on, unless there is only one.
     path : str or Path
         Compressed if it ends with ``.gz`` or ``.xz``.
 
@@ -67,8 +67,7 @@ def _check_names(model: ExplicitModel) -> None:
             if not form.fullmatch(name) or name.strip() != name:
                 raise InterchangeError(
                     f"the {what} {name!r}: a name that fits the format DRN (no quotes or control "
-                    "characters, in "
-                    "names of actions and rewards no blanks or brackets) expected; rename it"
+                    "characters, in names of actions and rewards no blanks or brackets) expected; rename it"
                 )
 
 
@@ -87,7 +86,8 @@ def _blocks(model: ExplicitModel) -> Iterator[bytes]:
     kind = model.type.value.upper()
     yield (
         f"// Original model type: {kind}\n@type: {kind}\n@value_type: double\n@parameters\n\n@reward_models\n"
-        f"{' '.join(_reward_names(model))}\n@nr_states\n{model.n_states}\n@nr_choices\n{model.n_choices}\n@model\n"
+        f"{' '.join(_reward_names(model))}\n@nr_states\n{model.n_states}\n@nr_choices\n"
+        f"{model.n_choices}\n@model\n"
     ).encode()
     choice_starts = model.choice_starts
     if choice_starts is None:

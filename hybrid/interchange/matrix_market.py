@@ -18,8 +18,8 @@ def write_mtx(model: ExplicitModel, path: str | Path) -> Path:
     Parameters
     ----------
     model : ExplicitModel
-        Rows are choices: of a chain its states, of an MDP the choices of state 0, then those of state 1, and so
-        on; a comment tells where the choices of each state begin, if there are few.
+        Rows are choices: of a chain its states, of an MDP the choices of state 0, then those of state 1, and
+        so on; a comment tells where the choices of each state begin, if there are few.
     path : str or Path
         Compressed if it ends with ``.gz`` or ``.xz``.
 

@@ -62,8 +62,8 @@ def read_pexp(path: str | Path, *, type: ModelType | None = None) -> ExplicitMod
             )
         elif kind == b"Observations":
             raise InterchangeError(
-                f"{section.place(0)}: states, labels and rewards expected, got observations; models that are "
-                "observed in part are not offered"
+                f"{section.place(0)}: states, labels and rewards expected, got observations; models that "
+                "are observed in part are not offered"
             )
         else:
             found[kind] = section

@@ -138,9 +138,8 @@ def _joined(own: RewardTable | None, moved: RewardTable | None, section: Section
     """Return the reward structure of two tables."""
     if own is not None and moved is not None and own.name != moved.name and section is not None:
         raise InterchangeError(
-            f"{section.place(0)}: the reward structure {own.name!r} expected, got {moved.name!r}; give "
-            "the files "
-            "of states and transitions in the same order"
+            f"{section.place(0)}: the reward structure {own.name!r} expected, got {moved.name!r}; give the "
+            "files of states and transitions in the same order"
         )
     name = own.name if own is not None else moved.name if moved is not None else None
     units = max([table.units for table in (own, moved) if table is not None], default=0.0)
@@ -184,9 +183,8 @@ def _reward_neighbours(tra: Path, stem: str) -> list[tuple[Path | None, Path | N
         other = _neighbour(tra, f"{stem}{number}.tra")
         if other is not None:
             raise InterchangeError(
-                f"{pair[0] or pair[1]}: rewards of one model expected, got a file of structure {number} "
-                f"of {tra.name} "
-                f"or of {other.name}; give the files of rewards by name"
+                f"{pair[0] or pair[1]}: rewards of one model expected, got a file of structure {number} of "
+                f"{tra.name} or of {other.name}; give the files of rewards by name"
             )
         pairs.append(pair)
     return pairs

@@ -92,9 +92,8 @@ def read_transition_rewards(section: Section, model: Transitions) -> RewardTable
     n_choices = len(model.row_starts) - 1
     if is_mdp and counts[1] != n_choices:
         raise InterchangeError(
-            f"{section.place(head.number)}: {n_choices} choices as in "
-            f"{model.places.state(0).rpartition(':')[0]} "
-            f"expected, got {counts[1]}; give the rewards of the same model"
+            f"{section.place(head.number)}: {n_choices} choices expected, got {counts[1]}; give the rewards "
+            "of the same model"
         )
     if is_mdp:
         rows = read_rows(head.body, "iiif", "state, choice, target, reward")
@@ -163,9 +162,8 @@ def _name(section: Section, head: Head, kind: str) -> str | None:
 def _require_states(section: Section, head: Head, counted: int, n_states: int) -> None:
     if counted != n_states:
         raise InterchangeError(
-            f"{section.place(head.number)}: {n_states} states expected, got {counted}; give the rewards "
-            "of the "
-            "same model"
+            f"{section.place(head.number)}: {n_states} states expected, got {counted}; give the rewards of "
+            "of the same model"
         )
 
 
@@ -176,8 +174,7 @@ def _require_below(body: Section, rows: Rows, column: int, what: str, limit: int
         row = int(np.argmax(wrong))
         raise InterchangeError(
             f"{body.place(rows.line(row))}: a {what} from 0 to {limit - 1} expected, got {numbers[row]}; "
-            "mend this "
-            "line"
+            "mend this line"
         )
 
 
@@ -188,8 +185,7 @@ def _require_once(body: Section, rows: Rows, states: Numbers) -> None:
         row = int(order[1:][again].min())
         raise InterchangeError(
             f"{body.place(rows.line(row))}: one reward of state {states[row]} expected, got another one; "
-            "mend this "
-            "line"
+            "mend this line"
         )
 
 
@@ -205,8 +201,7 @@ def _choices(body: Section, rows: Rows, model: Transitions) -> Numbers:
         row = int(np.argmax(wrong))
         raise InterchangeError(
             f"{body.place(rows.line(row))}: one of the {n_own[row]} choices of state {states[row]} "
-            "expected, got "
-            f"{choices[row]}; mend this line"
+            f"expected, got {choices[row]}; mend this line"
         )
     found: Numbers = model.choice_starts[states] + choices
     return found

@@ -23,12 +23,14 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 
 _LABEL = re.compile(rb'\s*(\d+)="([^"]*)"')
 
-_LINE = re.compile(rb"[ \t]*\d+[ \t]*:[ \t]*\(([^()]*)\)[ \t]*")
+_LINE = re.compile(rb"(\d+)[ \t]*+:[ \t]*+\(([^()]*)\)")
+
+_VALUE = re.compile(rb"-?\d+|true|false")
 
 # Possessive repetitions keep the search linear.
 _LABEL_LINE = re.compile(rb"(\d{1,18})[ \t]*+:((?:[ \t]*+\d{1,18}+(?![^ \t]))*+)[ \t]*")
 
-_SPACES = bytes.maketrans(b":(),", b"    ")
+_SPACES = bytes.maketrans(b":,", b"  ")
 
 _NEWLINES = bytes.maketrans(b" ", b"\n")
 
@@ -64,7 +66,7 @@ def read_states(section: Section, n_states: int) -> StateTable:
     head = read_head(section, "a line '(variable,...)'")
     line = head.line.strip()
     inside = line[1:-1].decode("utf-8").strip()
-    names = [name.strip() for name in inside.split(",")] if inside else []
+    names = [name.strip() for name in inside.split(",")]
     place = section.place(head.number)
     if line[:1] != b"(" or line[-1:] != b")" or not all(_NAME.fullmatch(name) for name in names):
         raise InterchangeError(f"{place}: variables as '(x,y)' expected, got {shown(line)}; mend this line")
@@ -73,9 +75,8 @@ def read_states(section: Section, n_states: int) -> StateTable:
         raise InterchangeError(f"{place}: every variable once expected, got {twice!r} twice; rename one")
     body = _with_whole_lines(head.body, len(names))
     logical = _booleans(body, len(names))
-    data = body.data.translate(_SPACES)
-    if any(logical):
-        data = data.replace(b"true", b"1").replace(b"false", b"0")
+    data = _with_digits(body.data) if any(logical) else body.data
+    data = data.translate(_SPACES, b"()")
     rows = read_rows(
         Section(body.source, data, body.first), "i" * (1 + len(names)), ", ".join(["state", *names])
     )
@@ -94,33 +95,45 @@ def read_states(section: Section, n_states: int) -> StateTable:
 
 def _with_whole_lines(body: Section, n_variables: int) -> Section:
     """Return the section without comments and odd blanks, after brackets and commas have been looked at."""
+    data = body.data
     pattern = b":(" + b"," * (n_variables - 1) + b")\n"
-    kept = body.data.translate(None, b"0123456789-aeflrstu")
-    if kept == pattern * (len(kept) // len(pattern)):
-        return body
+    kept = data.translate(None, b"0123456789-aeflrstu")
+    if kept == pattern * (len(kept) // len(pattern)) and not any(
+        odd in data for odd in (b"(,", b",,", b",)", b"()", b"\n:")
+    ):
+        if not data.startswith(b":"):
+            return body
     # Some line is odd: blanks and comments may be, the rest is a fault.
     lines = []
-    for number, line in enumerate(body.data.split(b"\n")):
+    for number, line in enumerate(data.split(b"\n")):
         bare = line.strip()
         if not bare or bare.startswith(b"#"):
             lines.append(b"")
             continue
         match = _LINE.fullmatch(bare)
-        n = 0 if match is None or not match[1].strip() else match[1].count(b",") + 1
-        if match is None or n != n_variables:
+        values = [] if match is None else [value.strip() for value in match[2].split(b",")]
+        if match is None or len(values) != n_variables or not all(map(_VALUE.fullmatch, values)):
             raise InterchangeError(
-                f"{body.place(number)}: a state as 'number:(values)' with {n_variables} values expected, got "
-                f"{shown(bare)}; mend this line"
+                f"{body.place(number)}: a state as 'number:(values)' with {n_variables} values, whole "
+                f"numbers, 'true' or 'false', expected, got {shown(bare)}; mend this line"
             )
-        lines.append(bare)
+        lines.append(match[1] + b":(" + b",".join(values) + b")")
     return Section(body.source, b"\n".join(lines), body.first)
+
+
+def _with_digits(data: bytes) -> bytes:
+    """Return lines with 1 and 0 for the values ``true`` and ``false``; parts of other words stay."""
+    for word, letter, digit in ((b"true", b"T", b"1"), (b"false", b"F", b"0")):
+        data = data.replace(b"," + word, b"," + letter).replace(b"(" + word, b"(" + letter)
+        data = data.replace(letter + b",", digit + b",").replace(letter + b")", digit + b")")
+    return data
 
 
 def _booleans(body: Section, n_variables: int) -> list[bool]:
     """Return which variables are booleans; refuse columns that are only sometimes."""
     if b"e" not in body.data:
         return [False] * n_variables
-    data = np.frombuffer(body.data.translate(_SPACES), dtype=np.uint8)
+    data = np.frombuffer(body.data.translate(_SPACES, b"()"), dtype=np.uint8)
     inside = data > 32
     starts = np.flatnonzero(inside & ~np.append(False, inside[:-1]))
     # Every line has a number and then the values.
@@ -128,17 +141,10 @@ def _booleans(body: Section, n_variables: int) -> list[bool]:
     mixed = letters != letters[:1]
     if mixed.any():
         row, column = (int(k) for k in np.argwhere(mixed)[0])
-        position = int(starts[row * (n_variables + 1)])
+        line = int(np.count_nonzero(data[: starts[row * (n_variables + 1)]] == 10))
         raise InterchangeError(
-            f"{body.place_of(position)}: value {column + 1} as in the first state ('true' and 'false', or "
-            "whole "
-            "numbers) expected, got the other kind; mend this line"
-        )
-    words = body.data.translate(_SPACES, b"0123456789- \n").replace(b"true", b"").replace(b"false", b"")
-    if words:
-        raise InterchangeError(
-            f"{body.place(0)}: values 'true', 'false' and whole numbers expected, got {shown(words)} in the "
-            "lines from here on; mend them"
+            f"{body.place(line)}: value {column + 1} as in the first state ('true' and 'false', or "
+            "whole numbers) expected, got the other kind; mend this line"
         )
     return [bool(k) for k in letters[0]]
 
@@ -156,14 +162,12 @@ def _every_state_once(body: Section, states: Numbers, n_states: int, lines: Numb
         line = row if lines is None else int(lines[row])
         raise InterchangeError(
             f"{body.place(line)}: every state from 0 to {n_states - 1} once expected, got {states[row]}; "
-            "mend "
-            "this line, or give the states of the same model"
+            "mend this line, or give the states of the same model"
         )
     if states.size != n_states:
         raise InterchangeError(
             f"{body.place(max(0, body.n_lines - 1))}: {n_states} states expected, got {states.size}; give "
-            "the "
-            "states of the same model"
+            "the states of the same model"
         )
     return order
 
@@ -195,8 +199,7 @@ def read_labels(section: Section, n_states: int) -> tuple[dict[str, Mask], Mask]
     if needed > free:
         raise InterchangeError(
             f"{place}: labels that fit the memory expected, got {len(names)} of {n_states} states, which "
-            "need "
-            f"{needed} bytes of {free}; write fewer labels"
+            f"need {needed} bytes of {free}; write fewer labels"
         )
     states, numbers = _label_pairs(head.body, n_states, len(names))
     order = np.argsort(numbers, kind="stable")
@@ -221,9 +224,8 @@ def _label_names(place: str, line: bytes) -> list[str]:
         match = _LABEL.match(line, end)
         if match is None or int(match[1]) != len(names) or not match[2]:
             raise InterchangeError(
-                f"{place}: label {len(names)} as '{len(names)}=\"name\"' expected, got "
-                f"{shown(line[end:])}; number "
-                "the labels from 0 without gaps"
+                f"{place}: label {len(names)} as '{len(names)}=\"name\"' expected, got {shown(line[end:])}; "
+                "number the labels from 0 without gaps"
             )
         name = match[2].decode("utf-8")
         if name in names:
@@ -250,9 +252,8 @@ def _label_pairs(body: Section, n_states: int, n_labels: int) -> tuple[Numbers, 
         k = int(np.argmax(wrong))
         what = "state" if leads[k] else "label"
         raise InterchangeError(
-            f"{body.place(int(line_of[k]))}: a {what} from 0 to {limits[k] - 1} expected, got "
-            f"{numbers[k]}; mend "
-            "this line"
+            f"{body.place(int(line_of[k]))}: a {what} from 0 to {limits[k] - 1} expected, got {numbers[k]}; "
+            "mend this line"
         )
     states = numbers[leads][np.cumsum(leads) - 1]
     return states[~leads], numbers[~leads]
@@ -279,8 +280,7 @@ def _numbers_alone(body: Section) -> bytes:
         if match is None:
             raise InterchangeError(
                 f"{body.place(number)}: a state and its labels as '5: 0 2' expected, got {shown(bare)}; "
-                "mend this "
-                "line"
+                "mend this line"
             )
         found.append(b" ".join([match[1], *match[2].split()]) + b"\n")
     return b"".join(found)

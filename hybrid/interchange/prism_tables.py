@@ -28,8 +28,8 @@ def transition_blocks(model: ExplicitModel) -> Iterator[bytes]:
     if model.is_mdp and not np.diff(model.row_starts).all():
         choice = int(np.argmin(np.diff(model.row_starts)))
         raise InterchangeError(
-            f"{model.places.choice(choice)}: choices with transitions expected, which alone PRISM's files can "
-            "tell, got one without; remove it"
+            f"{model.places.choice(choice)}: choices with transitions expected, as PRISM's files have no "
+            "others, got one without; remove it"
         )
     counts = [model.n_states, *([model.n_choices] if model.is_mdp else []), model.n_entries]
     yield f"# Transitions ({model.type.value.upper()})\n{' '.join(map(str, counts))}\n".encode()
@@ -123,9 +123,8 @@ def _require_names(what: str, names: list[str] | tuple[str, ...]) -> None:
     for name in names:
         if not _NAME.fullmatch(name):
             raise InterchangeError(
-                f"the {what} {name!r}: a name of letters, digits and '_' expected in PRISM's files; "
-                "rename it, or "
-                "write another format"
+                f"the {what} {name!r}: a name of letters, digits and '_' expected in PRISM's files; rename "
+                "it, or write another format"
             )
 
 

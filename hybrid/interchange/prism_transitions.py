@@ -109,8 +109,7 @@ def _kind(section: Section, head: Head, type: ModelType | None, n_counts: int) -
         expected = "three counts (states, choices, transitions)" if type is ModelType.MDP else "two counts"
         raise InterchangeError(
             f"{place}: {expected} of {'an' if type is ModelType.MDP else 'a'} {type.value.upper()} "
-            "expected, got "
-            f"{n_counts}; give the type of the model, or another file"
+            f"expected, got {n_counts}; give the type of the model, or another file"
         )
     return type
 
@@ -125,8 +124,8 @@ def _check(body: Section, rows: Rows, n_states: int) -> None:
             row = int(np.argmax(wrong))
             expected = "0 or more" if limit is None else f"0 to {limit - 1}"
             raise InterchangeError(
-                f"{body.place(rows.line(row))}: a {name} from {expected} expected, got {column[row]}; "
-                "mend this line or the counts"
+                f"{body.place(rows.line(row))}: a {name} from {expected} expected, got {column[row]}; mend "
+                "this line or the counts"
             )
     values = rows.columns[-1]
     if (values < 0).any():
@@ -214,8 +213,8 @@ def _check_choices(place: Place, states: Numbers, choices: Numbers, begins: Numb
     if (choices != expected).any():
         k = int(np.argmax(choices != expected))
         raise InterchangeError(
-            f"{place(int(begins[k]))}: choice {expected[k]} of state {states[k]} expected, got {choices[k]}; "
-            "number the choices of a state from 0 without gaps"
+            f"{place(int(begins[k]))}: choice {expected[k]} of state {states[k]} expected, got "
+            f"{choices[k]}; number the choices of a state from 0 without gaps"
         )
 
 
@@ -228,7 +227,7 @@ def _actions(
     if not same.all():
         entry = int(np.argmin(same))
         raise InterchangeError(
-            f"{place(entry)}: the same action in all lines of a choice expected, got another one than in the "
-            "line before; mend this line or its choice"
+            f"{place(entry)}: the same action in all lines of a choice expected, got another one than in "
+            "the line before; mend this line or its choice"
         )
     return (own, names) if names else (None, ())

@@ -90,9 +90,8 @@ def read_counts(section: Section, head: Head, fields: tuple[str, ...]) -> tuple[
         _DIGITS.fullmatch(token) for token in tokens
     ):
         raise InterchangeError(
-            f"{section.place(head.number)}: counts ({' or '.join(repr(form) for form in fields)}) "
-            "expected, got "
-            f"{shown(head.line)}; mend this line"
+            f"{section.place(head.number)}: counts ({' or '.join(repr(form) for form in fields)}) expected, "
+            f"got {shown(head.line)}; mend this line"
         )
     return tuple(int(token) for token in tokens)
 
@@ -122,8 +121,8 @@ def require_room(place: str, n_states: int, n_lines: int) -> None:
     needed, free = n_states * _STATE_BYTES, free_memory_bytes()
     if needed > free:
         raise InterchangeError(
-            f"{place}: a number of states that fits the memory expected, got {n_states}, which need {needed} "
-            f"bytes of {free} that are free; free memory or make the model smaller"
+            f"{place}: a number of states that fits the memory expected, got {n_states}, which need "
+            f"{needed} bytes of {free} that are free; free memory or make the model smaller"
         )
 
 
@@ -136,9 +135,8 @@ def require_count(section: Section, head: Head, counted: int, found: int, what: 
     """
     if counted != found:
         raise InterchangeError(
-            f"{section.place(head.number)}: {counted} {what} follow by this line, got {found}; mend the "
-            "count "
-            "or add what is missing"
+            f"{section.place(head.number)}: {counted} {what}, as this line says, expected, got {found}; "
+            "mend the count or add what is missing"
         )
 
 

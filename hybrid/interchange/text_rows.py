@@ -190,8 +190,8 @@ def _without_words(
         row = int(np.argmax(wrong))
         also = ", and perhaps a name" if word else ""
         raise InterchangeError(
-            f"{rows.place(row)}: {n_fields} fields ({fields}{also}) expected, got {counts[row]}; "
-            "mend this line"
+            f"{rows.place(row)}: {n_fields} fields ({fields}{also}) expected, got {counts[row]}; mend this "
+            "line"
         )
     words = np.full(last.size, -1, dtype=np.int64)
     own = np.flatnonzero(longer)
@@ -219,8 +219,8 @@ def _without_fractions(text: bytes, rows: _Places) -> tuple[bytes, float]:
             except (ValueError, ZeroDivisionError, OverflowError):
                 row = text.count(b"\n", 0, match.start())
                 raise InterchangeError(
-                    f"{rows.place(row)}: a fraction expected, got {_shown(written)}; "
-                    "write a denominator other than 0, and a value that a double can hold"
+                    f"{rows.place(row)}: a fraction expected, got {_shown(written)}; write a denominator "
+                    "other than 0, and a value that a double can hold"
                 ) from None
             inexact = inexact or exact != Fraction(nearest)
             known[written] = repr(nearest).encode()

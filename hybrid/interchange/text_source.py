@@ -106,8 +106,8 @@ def read_section(path: str | Path, limit: int | None = None) -> Section:
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         line = 1 + sum(block.count(b"\n") for block in blocks)
         raise InterchangeError(
-            f"{source}:{line}: a whole compressed file expected, got one that ends or breaks here ({error}); "
-            "compress it again"
+            f"{source}:{line}: a whole compressed file expected, got one that ends or breaks here "
+            f"({error}); compress it again"
         ) from None
     except OSError as error:
         raise InterchangeError(f"{source}: cannot be read: {error.strerror or error}") from None
