@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.interchange.drn_header import DrnHeader, read_header
-from hybrid.interchange.drn_labels import read_state_labels, read_valuations
+from hybrid.interchange.drn_labels import read_state_labels
 from hybrid.interchange.drn_lines import (
     DrnLines,
     Heads,
@@ -17,6 +17,7 @@ from hybrid.interchange.drn_lines import (
     read_transition_lines,
     split_lines,
 )
+from hybrid.interchange.drn_valuations import read_valuations
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward
 from hybrid.interchange.faults import InterchangeError
 from hybrid.interchange.text_places import TextPlaces

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.text_heads import require_room, shown
+from hybrid.interchange.text_heads import first_repeated, require_room, shown
 from hybrid.interchange.text_source import Section
 from mtbdd.language.syntax import ModelType
 
@@ -163,11 +163,10 @@ def _complete(whole: Section, found: _Found, place: str, body: Section) -> DrnHe
         )
     require_room(whole.place(found.values["nr_states"][0]), n_states, body.n_lines)
     rewards = tuple(found.values.get("reward_models", (0, b""))[1].decode("utf-8").split())
-    twice = [name for name in rewards if rewards.count(name) > 1]
-    if twice:
+    if (twice := first_repeated(rewards)) is not None:
         line = found.values["reward_models"][0]
         raise InterchangeError(
-            f"{whole.place(line)}: every reward structure once expected, got {twice[0]!r} again; rename one"
+            f"{whole.place(line)}: every reward structure once expected, got {twice!r} again; rename one"
         )
     n_choices = _count(whole, found, "nr_choices", place)
     return DrnHeader(_TYPES[name], rewards, n_states, n_choices, found.placeholders, body)

@@ -204,7 +204,7 @@ def read_heads(section: PickedSection, keyword: bytes, n_numbers: int, n_rewards
     if n_numbers or n_rewards:
         rows = _numbers(section, _between(data, begin, stops, ends), n_numbers, n_rewards)
     else:
-        rows = Rows((), words, (), None, 0.0)
+        rows = Rows((), np.zeros(0, dtype=np.int32), (), None, 0.0)
     rest = section.with_text(_between(data, stops, ends, ends))
     return Heads(rows, n_rewards, rest, words, dictionary.names)
 

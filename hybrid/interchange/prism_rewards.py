@@ -162,7 +162,7 @@ def _name(section: Section, head: Head, kind: str) -> str | None:
 def _require_states(section: Section, head: Head, counted: int, n_states: int) -> None:
     if counted != n_states:
         raise InterchangeError(
-            f"{section.place(head.number)}: {n_states} states expected, got {counted}; give the rewards of "
+            f"{section.place(head.number)}: {n_states} states expected, got {counted}; give the rewards "
             "of the same model"
         )
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from hybrid.interchange.explicit_model import StateVariable
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.text_heads import read_head, shown
+from hybrid.interchange.text_heads import first_repeated, read_head, shown
 from hybrid.interchange.text_rows import read_rows
-from hybrid.interchange.text_source import Section
+from hybrid.interchange.text_source import SMALL, Section, chunks
 from mtbdd.memory import free_memory_bytes
 
 Numbers = NDArray[np.int64]
@@ -65,16 +65,18 @@ def read_states(section: Section, n_states: int) -> StateTable:
     """
     head = read_head(section, "a line '(variable,...)'")
     line = head.line.strip()
-    inside = line[1:-1].decode("utf-8").strip()
+    inside = line.removeprefix(b"(").removesuffix(b")").decode("utf-8").strip()
     names = [name.strip() for name in inside.split(",")]
     place = section.place(head.number)
     if line[:1] != b"(" or line[-1:] != b")" or not all(_NAME.fullmatch(name) for name in names):
         raise InterchangeError(f"{place}: variables as '(x,y)' expected, got {shown(line)}; mend this line")
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    if (twice := first_repeated(names)) is not None:
         raise InterchangeError(f"{place}: every variable once expected, got {twice!r} twice; rename one")
     body = _with_whole_lines(head.body, len(names))
-    logical = _booleans(body, len(names))
+    logical: list[bool] | None = None
+    for chunk in chunks(body):
+        logical = _booleans(chunk, len(names), logical)
+    logical = logical or [False] * len(names)
     data = _with_digits(body.data) if any(logical) else body.data
     data = data.translate(_SPACES, b"()")
     rows = read_rows(
@@ -129,24 +131,27 @@ def _with_digits(data: bytes) -> bytes:
     return data
 
 
-def _booleans(body: Section, n_variables: int) -> list[bool]:
+def _booleans(chunk: Section, n_variables: int, before: list[bool] | None) -> list[bool] | None:
     """Return which variables are booleans; refuse columns that are only sometimes."""
-    if b"e" not in body.data:
-        return [False] * n_variables
-    data = np.frombuffer(body.data.translate(_SPACES, b"()"), dtype=np.uint8)
+    data = np.frombuffer(chunk.data.translate(_SPACES, b"()"), dtype=np.uint8)
     inside = data > 32
     starts = np.flatnonzero(inside & ~np.append(False, inside[:-1]))
+    if not starts.size:
+        return before
     # Every line has a number and then the values.
-    letters = ((data[starts] == ord("t")) | (data[starts] == ord("f"))).reshape(-1, n_variables + 1)[:, 1:]
-    mixed = letters != letters[:1]
+    letters = data[starts].reshape(-1, n_variables + 1)[:, 1:]
+    logical = (letters == ord("t")) | (letters == ord("f"))
+    expected = logical[0] if before is None else np.array(before)
+    mixed = logical != expected
     if mixed.any():
         row, column = (int(k) for k in np.argwhere(mixed)[0])
         line = int(np.count_nonzero(data[: starts[row * (n_variables + 1)]] == 10))
         raise InterchangeError(
-            f"{body.place(line)}: value {column + 1} as in the first state ('true' and 'false', or "
-            "whole numbers) expected, got the other kind; mend this line"
+            f"{chunk.place(line)}: value {column + 1} as in the first state ('true' and 'false', or whole "
+            "numbers) "
+            "expected, got the other kind; mend this line"
         )
-    return [bool(k) for k in letters[0]]
+    return [bool(k) for k in expected]
 
 
 def _every_state_once(body: Section, states: Numbers, n_states: int, lines: Numbers | None) -> Numbers | None:
@@ -195,19 +200,19 @@ def read_labels(section: Section, n_states: int) -> tuple[dict[str, Mask], Mask]
     head = read_head(section, "a line '0=\"init\" ...'")
     place = section.place(head.number)
     names = _label_names(place, head.line)
-    needed, free = len(names) * n_states, free_memory_bytes() // 2
-    if needed > free:
+    needed = len(names) * n_states
+    if needed > SMALL and needed > (free := free_memory_bytes() // 2):
         raise InterchangeError(
             f"{place}: labels that fit the memory expected, got {len(names)} of {n_states} states, which "
             f"need {needed} bytes of {free}; write fewer labels"
         )
-    states, numbers = _label_pairs(head.body, n_states, len(names))
-    order = np.argsort(numbers, kind="stable")
-    ends = np.searchsorted(numbers[order], np.arange(len(names) + 1))
-    masks = {}
-    for k, name in enumerate(names):
-        masks[name] = np.zeros(n_states, dtype=bool)
-        masks[name][states[order[ends[k] : ends[k + 1]]]] = True
+    masks = {name: np.zeros(n_states, dtype=bool) for name in names}
+    for chunk in chunks(head.body):
+        states, numbers = _label_pairs(chunk, n_states, len(names))
+        order = np.argsort(numbers, kind="stable")
+        ends = np.searchsorted(numbers[order], np.arange(len(names) + 1))
+        for k in np.unique(numbers).tolist():
+            masks[names[k]][states[order[ends[k] : ends[k + 1]]]] = True
     initial = masks.pop("init", None)
     if initial is None or not initial.any():
         raise InterchangeError(
@@ -218,21 +223,23 @@ def read_labels(section: Section, n_states: int) -> tuple[dict[str, Mask], Mask]
 
 def _label_names(place: str, line: bytes) -> list[str]:
     """Return the names in the first line."""
-    names: list[str] = []
-    end = 0
-    while end < len(line.rstrip()):
+    names: dict[str, None] = {}
+    line, end = line.rstrip(), 0
+    while end < len(line):
         match = _LABEL.match(line, end)
-        if match is None or int(match[1]) != len(names) or not match[2]:
+        n = len(names)
+        if match is None or match[1] != str(n).encode() or not match[2]:
             raise InterchangeError(
-                f"{place}: label {len(names)} as '{len(names)}=\"name\"' expected, got {shown(line[end:])}; "
-                "number the labels from 0 without gaps"
+                f"{place}: label {n} as '{n}=\"name\"' expected, got {shown(line[end:])}; number the "
+                "labels from 0 "
+                "without gaps"
             )
         name = match[2].decode("utf-8")
         if name in names:
             raise InterchangeError(f"{place}: every label once expected, got {name!r} twice; rename one")
-        names.append(name)
+        names[name] = None
         end = match.end()
-    return names
+    return list(names)
 
 
 def _label_pairs(body: Section, n_states: int, n_labels: int) -> tuple[Numbers, Numbers]:

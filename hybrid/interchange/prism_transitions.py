@@ -179,7 +179,7 @@ def _arranged(
         require_count(section, head, numbers[1], begins.size, "choices")
         row_starts = np.append(begins, np.int64(words.size))
         choice_starts = np.searchsorted(states[begins], np.arange(n_states + 1)).astype(np.int64)
-        choice_actions, actions = _actions(place, words, row_starts, rows.names)
+        choice_actions, actions = _actions(place, words.astype(np.int64), row_starts, rows.names)
     else:
         row_starts = np.searchsorted(states, np.arange(n_states + 1)).astype(np.int64)
     places = TextPlaces(

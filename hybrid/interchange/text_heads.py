@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.text_source import Section
+from hybrid.interchange.text_source import SMALL, Section
 from mtbdd.memory import free_memory_bytes
 
 _DIGITS = re.compile(rb"\d{1,18}")
@@ -118,8 +119,8 @@ def require_room(place: str, n_states: int, n_lines: int) -> None:
             f"{place}: a number of states that fits the {n_lines} lines below expected, got {n_states}; "
             "mend the count"
         )
-    needed, free = n_states * _STATE_BYTES, free_memory_bytes()
-    if needed > free:
+    needed = n_states * _STATE_BYTES
+    if needed > SMALL and needed > (free := free_memory_bytes()):
         raise InterchangeError(
             f"{place}: a number of states that fits the memory expected, got {n_states}, which need "
             f"{needed} bytes of {free} that are free; free memory or make the model smaller"
@@ -144,3 +145,13 @@ def shown(token: bytes) -> str:
     """Return bytes of a text for a message."""
     text = token.decode("utf-8", "replace").strip()
     return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def first_repeated(names: Sequence[str]) -> str | None:
+    """Return the first name that was there before, None if all differ."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -13,15 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.text_source import Section
+from hybrid.interchange.text_source import Section, chunks
 from hybrid.interchange.text_words import Dictionary, blanked
 
 Numbers = NDArray[np.int64]
 
-_CHUNK = 1 << 24
-"""Bytes that are looked at together."""
-
-_FRACTION = re.compile(rb"([+-]?\d+)/(\d+)(?=\s)")
+# Words that only end in a fraction are none; possessive repetitions keep the search linear.
+_FRACTION = re.compile(rb"(?<!\S)([+-]?\d++)/(\d++)(?=\s)")
 
 _TYPES = {"i": np.int64, "f": np.float64}
 
@@ -34,7 +32,7 @@ class Rows:
     ----------
     columns : tuple of ndarray, each of shape (n,)
         int64 for whole numbers, float64 for others; finite.
-    words : ndarray of int64, shape (n,)
+    words : ndarray of int32, shape (n,)
         Number of the last word in `names`, -1 where there is none.
     names : tuple of str
     lines : ndarray of int64, shape (n,), or None
@@ -44,7 +42,7 @@ class Rows:
     """
 
     columns: tuple[NDArray[Any], ...]
-    words: Numbers
+    words: NDArray[np.int32]
     names: tuple[str, ...]
     lines: Numbers | None
     units: float
@@ -86,33 +84,37 @@ def read_rows(
     """
     dtype = np.dtype([(f"f{k}", _TYPES[kind]) for k, kind in enumerate(kinds)])
     dictionary = Dictionary()
-    parts: list[NDArray[Any]] = []
-    words: list[Numbers] = []
+    # Every row is a line, so that there is room for all of them.
+    columns = tuple(np.empty(section.n_lines, dtype=_TYPES[kind]) for kind in kinds)
+    words = np.empty(section.n_lines, dtype=np.int32)
     lines: list[Numbers] = []
-    units, line, plain = 0.0, 0, True
-    for chunk in _chunks(section):
+    units, total, line, plain = 0.0, 0, 0, True
+    for chunk in chunks(section):
         text, own = _canonical(chunk.data, comments)
-        if own is not None:
-            plain = False
         n = text.count(b"\n")
+        rows = _Places(section, line, own)
+        if own is not None:
+            # Up to here rows were lines.
+            lines += [np.arange(line, dtype=np.int64)] if plain else []
+            plain = False
+        if not plain:
+            lines.append(rows.all(n))
         if n:
+            end = total + n
             here = Section(section.source, text)
-            rows = _Places(section, line, own)
-            text, found = _without_words(here, rows, len(kinds), fields, word, dictionary)
+            text, words[total:end] = _without_words(here, rows, len(kinds), fields, word, dictionary)
             text, inexact = _without_fractions(text, rows)
             units = max(units, inexact)
-            parts.append(_parsed(text, dtype, rows, fields))
-            words.append(found)
-            lines.append(rows.all(n))
+            table = _parsed(text, dtype, rows, fields)
+            for k, column in enumerate(columns):
+                column[total:end] = table[f"f{k}"]
+            total = end
         line += chunk.n_lines
-    table = np.concatenate(parts) if parts else np.zeros(0, dtype)
-    parts.clear()
-    columns = tuple(np.ascontiguousarray(table[name]) for name in table.dtype.names or ())
     return Rows(
-        columns,
-        np.concatenate(words) if words else np.zeros(0, np.int64),
+        tuple(column[:total] for column in columns),
+        words[:total],
         dictionary.names,
-        None if plain or not lines else np.concatenate(lines),
+        None if plain else np.concatenate(lines),
         units,
     )
 
@@ -143,17 +145,6 @@ class _Places:
         """Return the lines of all rows, from 0 in the section."""
         own = np.arange(n, dtype=np.int64) if self._own is None else self._own
         return own + self._first
-
-
-def _chunks(section: Section) -> Iterator[Section]:
-    """Yield whole lines, some megabytes at a time."""
-    data, start = section.data, 0
-    while start < len(data):
-        end = min(start + _CHUNK, len(data))
-        if end < len(data):
-            end = data.index(b"\n", end - 1) + 1
-        yield Section(section.source, data[start:end], 0)
-        start = end
 
 
 def _canonical(text: bytes, comments: bytes) -> tuple[bytes, Numbers | None]:

@@ -16,8 +16,14 @@ from mtbdd.memory import free_memory_bytes
 
 _BLOCK = 1 << 20
 
-_SHARE = 6
-"""A text may have a sixth of the free memory: its arrays and what lies between need the rest."""
+_SHARE = 8
+"""A text may have an eighth of the free memory: its arrays and what lies between need the rest."""
+
+SMALL = 1 << 26
+"""Bytes that are taken without a look at the memory, which costs a millisecond."""
+
+CHUNK = 1 << 24
+"""Bytes of text that are looked at together."""
 
 _XZ_MEMORY = 1 << 28
 """Bytes that a decoder of .xz may take for its dictionary; the strongest preset of xz takes 65 MiB."""
@@ -71,7 +77,7 @@ def read_section(path: str | Path, limit: int | None = None) -> Section:
     path : str or Path
         Compression is recognised by the file's first bytes: gzip, xz, or none.
     limit : int, optional
-        Bytes of the uncompressed text at most; a sixth of the free memory by default.
+        Bytes of the uncompressed text at most; an eighth of the free memory by default.
 
     Returns
     -------
@@ -89,17 +95,17 @@ def read_section(path: str | Path, limit: int | None = None) -> Section:
     Time: O(size). Memory: twice the uncompressed size at most.
     """
     source = str(path)
-    if limit is None:
-        limit = free_memory_bytes() // _SHARE
     blocks: list[bytes] = []
     size = 0
     try:
         with open(path, "rb") as stream:
             for block in _blocks(stream):
                 size += len(block)
-                if size > limit:
+                if limit is None and size > SMALL:
+                    limit = free_memory_bytes() // _SHARE
+                if limit is not None and size > limit:
                     raise InterchangeError(
-                        f"{source}: a text of at most {limit} bytes expected (a sixth of the free memory), "
+                        f"{source}: a text of at most {limit} bytes expected (an eighth of the free memory), "
                         "got more; free memory or make the model smaller"
                     )
                 blocks.append(block)
@@ -114,6 +120,29 @@ def read_section(path: str | Path, limit: int | None = None) -> Section:
     data = b"".join(blocks)
     blocks.clear()
     return _checked(source, data)
+
+
+def chunks(section: Section) -> Iterator[Section]:
+    """Yield whole lines, some megabytes at a time.
+
+    Raises
+    ------
+    InterchangeError
+        A line that is longer.
+    """
+    data, start, first = section.data, 0, 0
+    while start < len(data):
+        end = min(start + CHUNK, len(data))
+        if end < len(data):
+            end = data.index(b"\n", end - 1) + 1
+        if end - start > 4 * CHUNK:
+            raise InterchangeError(
+                f"{section.place(first)}: lines of at most {3 * CHUNK} bytes expected, got a longer one here "
+                "or below; write shorter lines"
+            )
+        chunk = Section(section.source, data[start:end], section.first + first)
+        yield chunk
+        start, first = end, first + chunk.n_lines
 
 
 def _checked(source: str, data: bytes) -> Section:

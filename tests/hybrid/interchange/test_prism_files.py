@@ -257,7 +257,8 @@ def test_prism_files_cut_or_too_large_when_compressed_are_refused(
     with pytest.raises(InterchangeError, match=rf"m\.tra\.{suffix}:\d+: a whole compressed file expected"):
         read_prism_files(path)
     path.write_bytes(whole)
-    monkeypatch.setattr("hybrid.interchange.text_source.free_memory_bytes", lambda: 600_000)
+    monkeypatch.setattr("hybrid.interchange.text_source.SMALL", 50_000)
+    monkeypatch.setattr("hybrid.interchange.text_source.free_memory_bytes", lambda: 800_000)
     with pytest.raises(InterchangeError, match="a text of at most 100000 bytes expected"):
         read_prism_files(path)
 
@@ -291,10 +292,13 @@ def test_prism_names_that_prism_does_not_read_are_refused(tmp_path: Path) -> Non
 
 
 def test_prism_reading_goes_on_in_the_next_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.interchange.text_rows._CHUNK", 10)
+    monkeypatch.setattr("hybrid.interchange.text_source.CHUNK", 20)
     monkeypatch.setattr("hybrid.interchange.prism_tables.ROWS", 3)
     model = random_model(np.random.default_rng(7), ModelType.MDP)
     assert_same(read_prism_files(write_all(model, tmp_path)), model)
     (tmp_path / "bad.tra").write_text(CHAIN.replace("2 2 1", "2 2 x"))
     with pytest.raises(InterchangeError, match=r"bad\.tra:6: "):
         read_prism_files(tmp_path / "bad.tra")
+    (tmp_path / "long.tra").write_text(CHAIN.replace("2 2 1", "2 2 1" + 100 * "0"))
+    with pytest.raises(InterchangeError, match=r"long\.tra:\d+: lines of at most 60 bytes"):
+        read_prism_files(tmp_path / "long.tra")
