@@ -49,7 +49,7 @@ def _guarded(options: Namespace, console: Console, signals: Signals) -> int:
     from importlib import import_module
 
     from hybrid.cli.console import StreamError
-    from hybrid.errors import OptionError
+    from hybrid.errors import InterchangeError, OptionError
     from mtbdd.language import LanguageError
 
     try:
@@ -60,7 +60,7 @@ def _guarded(options: Namespace, console: Console, signals: Signals) -> int:
         for line in str(error).splitlines():
             console.error(line)
         return 2
-    except (OptionError, StreamError) as error:
+    except (InterchangeError, OptionError, StreamError) as error:
         console.error(str(error))
         return 2
     except MemoryError as error:

@@ -1,4 +1,4 @@
-"""Errors of options, properties, solutions and certificates, each a `HybridError`.
+"""Errors of options, properties, solutions, files and certificates, each a `HybridError`.
 
 Faults of model and property texts are `mtbdd.language.LanguageError`, which is a `HybridError` too.
 """
@@ -47,6 +47,14 @@ class NotExactError(HybridError, ArithmeticError):
 
 class CertificateError(HybridError, ValueError):
     """A certificate that does not show what it claims: damaged, of another model, or a broken inequality."""
+
+
+class InterchangeError(HybridError, ValueError):
+    """A file or arrays that are no model, or a model that does not fit a format.
+
+    The message has the place (file and line, or file, array and index), what was expected, what came and what
+    to do.
+    """
 
 
 class NotCertifiableError(HybridError, ValueError):

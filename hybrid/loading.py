@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
+from hybrid.errors import OptionError
+from hybrid.interchange.formats import format_of, read_model
 from hybrid.model import Model
 from mtbdd.budget import Budget, spending
 from mtbdd.build import build_model
@@ -28,12 +30,13 @@ def load(
     memory: int | None = None,
     limits: Limits | None = None,
 ) -> Model:
-    """Read a PRISM-language model and build its decision diagrams.
+    """Read a model and build its decision diagrams.
 
     Parameters
     ----------
-    path : path-like
-        Model file (dtmc, ctmc or mdp).
+    path : str or path-like
+        A dtmc, ctmc or mdp: a text in the PRISM language, or a file whose name ends as one of
+        `hybrid.interchange.formats.FORMATS` does.
     constants : mapping, optional
         Values of the constants that the file leaves open.
     fix_deadlocks : bool
@@ -64,10 +67,14 @@ def load(
     Raises
     ------
     mtbdd.language.LanguageError
-        The file cannot be read, parsed or built; lists every fault with its place.
+        The text cannot be read, parsed or built; lists every fault with its place.
+    hybrid.interchange.InterchangeError
+        A file of another format is damaged or holds no model.
     mtbdd.budget.BudgetError
         The time or the memory is spent.
     """
+    if format_of(path) is not None:
+        return _read(path, constants, fix_deadlocks, package, order, ignore_unknown, timeout, memory)
     return _build(
         lambda: load_model(path), constants, fix_deadlocks, package, order, ignore_unknown, progress,
         timeout, memory, limits,
@@ -114,6 +121,26 @@ def parse(
         lambda: parse_model(text, file), constants, fix_deadlocks, package, order, ignore_unknown, progress,
         timeout, memory, limits,
     )  # fmt: skip
+
+
+def _read(
+    path: str | os.PathLike[str],
+    constants: Constants | None,
+    fix_deadlocks: bool,
+    package: str,
+    order: str,
+    ignore_unknown: bool,
+    timeout: float | None,
+    memory: int | None,
+) -> Model:
+    """Read a model that is written out, or its diagrams, within its limits."""
+    if constants and not ignore_unknown:
+        raise OptionError(f"constants: expected none, for {path} has no constants left open")
+    if order not in ("auto", "model"):
+        raise OptionError(f"order: expected auto or model, for {path} has an order of its own; got {order!r}")
+    budget = Budget.of(timeout, memory) if timeout is not None or memory is not None else None
+    with spending(budget):
+        return Model.of(read_model(path, fix_deadlocks=fix_deadlocks, package=package))
 
 
 def _build(

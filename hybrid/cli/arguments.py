@@ -18,7 +18,9 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         epilog="Exit status: 0 all answered, 1 a property could not be answered, 2 wrong usage or model.",
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="{check,levels,info,plot-matrix,graph,verify}")
+    commands = parser.add_subparsers(
+        dest="command", metavar="{check,levels,info,export,plot-matrix,graph,verify}"
+    )
 
     check = commands.add_parser("check", help="check properties of a model")
     _model_options(check)
@@ -102,6 +104,20 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     info = commands.add_parser("info", help="states, transitions, nodes, terminals, memory")
     _model_options(info)
 
+    export = commands.add_parser("export", help="write the model in other tools' formats")
+    _model_options(export)
+    export.add_argument(
+        "--to",
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="files by the ends of their names: .umb .drn .tra .sta .lab .srew .trew .pexp .npz .mtx .dot "
+        ".dd; texts also as .gz or .xz",
+    )
+    export.add_argument(
+        "--force", action="store_true", help="write out models that seem too large, and large drawings"
+    )
+
     plot = commands.add_parser("plot-matrix", help="where the matrix has entries, and how local it is")
     _model_options(plot)
     plot.add_argument("--bfs", action="store_true", help="also with the states in breadth-first order")
@@ -133,7 +149,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
     namespace = parser.parse_args(arguments)
     if namespace.command is None and not namespace.version:
-        parser.error("a command is needed: check, levels, info, plot-matrix, graph or verify")
+        parser.error("a command is needed: check, levels, info, export, plot-matrix, graph or verify")
     return namespace
 
 

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from hybrid.errors import HybridError
-
-
-class InterchangeError(HybridError, ValueError):
-    """A file or arrays that are no model, or a model that does not fit a format.
-
-    The message has the place (file and line, or file, array and index), what was expected, what came and what
-    to do.
-    """
+from hybrid.errors import InterchangeError as InterchangeError
 
 
 class Places(Protocol):

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hybrid.interchange.compressing.compress import compressed
 from hybrid.interchange.explicit_model import ExplicitModel
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.write_out import written_out
 from mtbdd.model import SymbolicModel
 
 _PACKED = (".gz", ".xz")
@@ -43,13 +41,13 @@ class FileFormat:
 
 
 FORMATS: dict[str, FileFormat] = {
-    ".tra": FileFormat("PRISM's transitions", "prism_files:read_prism_files", "prism_files:write_tra"),
-    ".sta": FileFormat("PRISM's states", None, "prism_files:write_sta"),
-    ".lab": FileFormat("PRISM's labels", None, "prism_files:write_lab"),
-    ".srew": FileFormat("PRISM's state rewards", None, "prism_files:write_srew"),
-    ".trew": FileFormat("PRISM's transition rewards", None, "prism_files:write_trew"),
+    ".tra": FileFormat("PRISM's transitions", "prism_files:read_prism_files", "prism_writing:write_tra"),
+    ".sta": FileFormat("PRISM's states", None, "prism_writing:write_sta"),
+    ".lab": FileFormat("PRISM's labels", None, "prism_writing:write_lab"),
+    ".srew": FileFormat("PRISM's state rewards", None, "prism_writing:write_srew"),
+    ".trew": FileFormat("PRISM's transition rewards", None, "prism_writing:write_trew"),
     ".pexp": FileFormat("PRISM's files in one", "pexp:read_pexp", "pexp:write_pexp"),
-    ".drn": FileFormat("Storm's explicit text", "drn:read_drn", "drn:write_drn"),
+    ".drn": FileFormat("Storm's explicit text", "drn:read_drn", "drn_writing:write_drn"),
     ".umb": FileFormat("unified Markov binary", "umb:read_umb", "umb:write_umb", is_text=False),
     ".npz": FileFormat("NumPy's arrays", "npz:read_npz", "npz:write_npz", is_text=False),
     ".mtx": FileFormat("MatrixMarket", None, "matrix_market:write_mtx"),
@@ -102,9 +100,12 @@ def read_model(
     if found is None or found.reader is None:
         readable = ", ".join(suffix for suffix, known in FORMATS.items() if known.reader is not None)
         raise InterchangeError(f"{path}: expected a file that a model can be read from ({readable})")
-    model = _function(found.reader)(Path(path), **options)
+    try:
+        model = _function(found.reader)(Path(path), **options)
+    except OSError as error:
+        raise InterchangeError(f"{path}: cannot be read: {error.strerror or error}") from None
     if isinstance(model, ExplicitModel):
-        return compressed(model, fix_deadlocks=fix_deadlocks, package=package)
+        model = _function("compressing:compressed")(model, fix_deadlocks=fix_deadlocks, package=package)
     symbolic: SymbolicModel = model
     return symbolic
 
@@ -133,8 +134,12 @@ def targets_of(path: str | os.PathLike[str], n_rewards: int) -> list[Target]:
     found, name = writable_format(path), Path(path)
     if found not in (FORMATS[".srew"], FORMATS[".trew"]):
         return [Target(name, found)]
-    if n_rewards <= 1:
-        return [Target(name, found, 0)]
+    if not n_rewards:
+        raise InterchangeError(
+            f"{path}: expected a model with rewards, got none; write the other files alone"
+        )
+    if n_rewards == 1:
+        return [Target(name, found)]
     stem, dot, suffixes = name.name.rpartition(".srew" if found is FORMATS[".srew"] else ".trew")
     return [
         Target(name.with_name(f"{stem}{number + 1}{dot}{suffixes}"), found, number)
@@ -172,11 +177,11 @@ def write_model(model: SymbolicModel, targets: Sequence[Target], *, force: bool 
             write(model, target.path)
             continue
         if explicit is None:
-            explicit = written_out(model, force=force)
+            explicit = _function("write_out:written_out")(model, force=force)
         if target.format is FORMATS[".dot"]:
             write(explicit, target.path, force=force)
         elif target.structure is not None:
-            write(explicit, target.path, target.structure)
+            write(replace(explicit, rewards=(explicit.rewards[target.structure],)), target.path)
         else:
             write(explicit, target.path)
 
