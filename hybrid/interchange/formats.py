@@ -135,9 +135,7 @@ def targets_of(path: str | os.PathLike[str], n_rewards: int) -> list[Target]:
     if found not in (FORMATS[".srew"], FORMATS[".trew"]):
         return [Target(name, found)]
     if not n_rewards:
-        raise InterchangeError(
-            f"{path}: expected a model with rewards, got none; write the other files alone"
-        )
+        raise InterchangeError(f"{path}: expected a model with rewards, got one without; leave it out")
     if n_rewards == 1:
         return [Target(name, found)]
     stem, dot, suffixes = name.name.rpartition(".srew" if found is FORMATS[".srew"] else ".trew")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.core.lists import concatenated_ranges
+from hybrid.explicit.extract import explicit_matrix
+from hybrid.explicit.transitions import renumbered
 from hybrid.graphs.arrays import choice_actions, graph_bytes, model_graph
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward, Numbers, StateVariable, Vector
 from hybrid.interchange.faults import ArrayPlaces
@@ -22,6 +23,10 @@ from mtbdd.rewards import (
     state_reward_error,
     state_rewards,
 )
+from mtbdd.state_order import for_users
+from mtbdd.state_table import table_of_range
+
+_PART = 1 << 17  # states whose values are decoded together
 
 
 def written_out_bytes(model: SymbolicModel) -> int:
@@ -68,102 +73,92 @@ def written_out(model: SymbolicModel, *, force: bool = False) -> ExplicitModel:
             f"needs {required} bytes, {available} are free; use the compressed matrix (hybrid.inject), a "
             "symbolic file, or force it"
         )
-    graph = model_graph(model, probabilities=True, memory_budget=None if not force else required)
-    assert graph.probabilities is not None
-    choice_starts = graph.choice_ptr.astype(np.int64) if model.is_mdp else None
-    actions: tuple[str, ...] = ()
-    numbers: Numbers | None = None
-    if model.is_mdp:
-        names, numbers = choice_actions(model, graph)
-        actions = tuple(name for name in names if name is not None)
-        place = np.array([-1 if name is None else actions.index(name) for name in names], dtype=np.int64)
-        numbers = place[numbers] if actions else None
-    owners = np.repeat(np.arange(model.n_states, dtype=np.int64), np.diff(graph.choice_ptr))
+    rows = _rows(model, required if force else None)
     variables = tuple(StateVariable(v.name, v.low, v.high, v.is_bool) for v in model.source.variables)
-    labels = {"deadlock": model.indicator(model.deadlocks)}
-    labels |= {label.name: model.indicator(model.states(label.expression)) for label in model.source.labels}
-    written = ExplicitModel(
+    sets = {"deadlock": model.deadlocks}
+    sets |= {label.name: model.states(label.expression) for label in model.source.labels}
+    labels = {name: for_users(model, model.indicator(states)) for name, states in sets.items()}
+    return ExplicitModel(
         model.type,
         model.n_states,
-        graph.choice_offsets.astype(np.int64),
-        graph.targets.astype(np.int64),
-        graph.probabilities,
-        model.indicator(model.initial),
-        choice_starts,
-        actions,
-        numbers,
+        rows.starts,
+        rows.columns,
+        rows.values,
+        for_users(model, model.indicator(model.initial)),
+        rows.choice_starts,
+        rows.actions,
+        rows.choice_actions,
         variables,
-        {v.name: _valuation(model, v.name) for v in model.source.variables},
+        _valuations(model),
         labels,
-        tuple(_reward(model, k, graph.choice_layers, owners) for k in range(len(model.source.rewards))),
+        tuple(_reward(model, k, rows) for k in range(len(model.source.rewards))),
         model.entry_units,
         model.source.file,
         ArrayPlaces(model.source.file),
     )
-    return written if model.numbering is None else renumbered(written, model.numbering)
 
 
-def renumbered(model: ExplicitModel, order: Numbers) -> ExplicitModel:
-    """Return a model whose k-th state is the given one's ``order[k]``.  Time: O(states + entries)."""
-    rank = np.empty(model.n_states, dtype=np.int64)
-    rank[order] = np.arange(model.n_states, dtype=np.int64)
-    choices, choice_starts = order, None
-    if model.choice_starts is not None:
-        counts = np.diff(model.choice_starts)[order]
-        choices = concatenated_ranges(model.choice_starts[order], counts)
-        choice_starts = _starts(counts)
-    lengths = np.diff(model.row_starts)[choices]
-    entries = concatenated_ranges(model.row_starts[choices], lengths)
-    actions = model.choice_actions
-    rewards = [
-        replace(
-            reward,
-            states=None if reward.states is None else reward.states[order],
-            choices=None if reward.choices is None else reward.choices[choices],
-        )
-        for reward in model.rewards
-    ]
-    return replace(
-        model,
-        row_starts=_starts(lengths),
-        columns=rank[model.columns[entries]],
-        values=model.values[entries],
-        initial=model.initial[order],
-        choice_starts=choice_starts,
-        choice_actions=None if actions is None else actions[choices],
-        valuations={name: column[order] for name, column in model.valuations.items()},
-        labels={name: mask[order] for name, mask in model.labels.items()},
-        rewards=tuple(rewards),
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The choices of all states, see `ExplicitModel`; `layers` and `owners` are their layers and states."""
+
+    starts: Numbers
+    columns: Numbers
+    values: Vector
+    owners: Numbers
+    layers: NDArray[np.unsignedinteger]
+    choice_starts: Numbers | None = None
+    actions: tuple[str, ...] = ()
+    choice_actions: Numbers | None = None
+
+
+def _rows(model: SymbolicModel, budget: int | None) -> _Rows:
+    """Return the choices of all states, those of a state in the order of the layers."""
+    states = np.arange(model.n_states, dtype=np.int64)
+    if not model.is_mdp:
+        matrix = explicit_matrix(model.transitions, memory_budget=budget)
+        if model.numbering is not None:
+            matrix = renumbered(matrix, model.numbering)
+        starts, columns = (a.astype(np.int64) for a in (matrix.row_starts, matrix.columns))
+        return _Rows(starts, columns, matrix.values, states, np.zeros(model.n_states, dtype=np.uint8))
+    graph = model_graph(model, probabilities=True, memory_budget=budget)
+    assert graph.probabilities is not None
+    names, numbers = choice_actions(model, graph)
+    actions = tuple(name for name in names if name is not None)
+    place = np.array([-1 if name is None else actions.index(name) for name in names], dtype=np.int64)
+    return _Rows(
+        graph.choice_offsets.astype(np.int64),
+        graph.targets.astype(np.int64),
+        graph.probabilities,
+        np.repeat(states, np.diff(graph.choice_ptr)),
+        graph.choice_layers,
+        graph.choice_ptr.astype(np.int64),
+        actions,
+        place[numbers] if actions else None,
     )
 
 
-def _starts(lengths: Numbers) -> Numbers:
-    starts = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=starts[1:])
-    return starts
+def _valuations(model: SymbolicModel) -> dict[str, NDArray[Any]]:
+    """Return every variable's value in every state, some states at a time."""
+    found: dict[str, NDArray[Any]] = {
+        v.name: np.empty(model.n_states, dtype=np.bool_ if v.is_bool else np.int64)
+        for v in model.source.variables
+    }
+    variables = [model.encoding.by_name[name] for name in found]
+    for begin in range(0, model.n_states, _PART):
+        end = min(begin + _PART, model.n_states)
+        table = table_of_range(model.index, variables, begin, end)
+        for name, column in found.items():
+            column[begin:end] = table[name]
+    return {name: for_users(model, column) for name, column in found.items()}
 
 
-def _valuation(model: SymbolicModel, name: str) -> NDArray[Any]:
-    """Return a variable's value in every state, in index order."""
-    variable = model.encoding.by_name[name]
-    stored = np.zeros(model.n_states, dtype=np.int64)
-    for bit in model.encoding.row_names(variable):
-        stored *= 2
-        stored += model.indicator(model.manager.bdd.var(bit))
-    if variable.is_bool:
-        return stored.astype(np.bool_)
-    stored += variable.low
-    return stored
-
-
-def _reward(
-    model: SymbolicModel, structure: int, layers: NDArray[np.unsignedinteger], owners: Numbers
-) -> ExplicitReward:
-    """Return a reward structure, in index order; `layers` and `owners` are the choices' layers and states."""
+def _reward(model: SymbolicModel, structure: int, rows: _Rows) -> ExplicitReward:
+    """Return a reward structure."""
     index = model.index
     own = state_rewards(model, structure, index)
     units = relative_units(own, state_reward_error(model, structure, index))
-    choices: Vector = np.zeros(len(layers))
+    choices: Vector = np.zeros(len(rows.layers))
     for number in range(len(model.layers)):
         layer = number if model.is_mdp else None
         earned = action_rewards(model, structure, index, layer)
@@ -173,11 +168,11 @@ def _reward(
         if model.type is ModelType.CTMC:
             earned = earned / model.exit_rates(index)
             units += model.exit_units + 1.0
-        held = layers == number
-        choices[held] = earned[owners[held]]
+        held = rows.layers == number
+        choices[held] = for_users(model, earned)[rows.owners[held]]
     return ExplicitReward(
         model.source.rewards[structure].name,
-        own if own.any() else None,
+        for_users(model, own) if own.any() else None,
         choices if choices.any() else None,
         units * (1 + 2.0**-40),
     )
