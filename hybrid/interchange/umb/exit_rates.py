@@ -149,19 +149,13 @@ def _with_neighbours(
 
 
 def _quotients(rates: Vector, exits: Vector) -> tuple[Vector, NDArray[np.bool_]]:
-    """Return probabilities, and where their product with the exit rate rounds to the rate."""
+    """Return probabilities, and where their product with the exit rate rounds to the rate.
+
+    No other double does where the one next to the quotient does not.
+    """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         found = np.divide(rates, exits, out=np.zeros_like(rates), where=exits > 0)
-        product = found * exits
-        is_right = product == rates
-        other = np.flatnonzero(~is_right)
-        if other.size:
-            towards = np.where(product[other] < rates[other], np.inf, 0.0)
-            beside = np.nextafter(found[other], towards)
-            fits = beside * exits[other] == rates[other]
-            found[other[fits]] = beside[fits]
-            is_right[other[fits]] = True
-    return found, is_right
+        return found, found * exits == rates
 
 
 def _chunks(starts: Numbers) -> Iterator[slice]:

@@ -95,7 +95,6 @@ class RewardReader:
             return expected, units
         # Conditional on the jump, so that neither exit rates nor sums a little beside 1 count.
         expected, lost = folded(starts, self._probabilities, rewards, per_jump=True)
-        expected[filled[is_same]] = least[is_same]
         inherited = units + 2.0 * self._units
         if inherited:
             # Relative errors of the numbers bound that of a sum of one sign alone.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hybrid.interchange import ExplicitModel, ExplicitReward
@@ -91,6 +91,7 @@ shares = st.lists(st.integers(1, 99), min_size=4, max_size=4)
 
 
 @settings(max_examples=80)
+@example([9.0, -1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1, 9, 1, 1], "rational")
 @given(
     st.lists(number, min_size=4, max_size=4),
     st.lists(number, min_size=3, max_size=3),
@@ -130,6 +131,22 @@ def test_lemma_units_of_folded_rewards(
             assert error <= abs(wanted) * Fraction(STEP) * Fraction(reward.units)
     if all(r >= 0 for r in branches + choices):
         assert reward.units < 30
+
+
+def test_rounded_probabilities_count_in_folded_rewards(tmp_path: Path) -> None:
+    """Once where they weigh the rewards, once in their sum."""
+    units = []
+    for pairs in ([(1, 4), (3, 4)], [(1, 3), (2, 3)]):
+        index = index_of(**{"branch-probability-type": {"type": "rational"}})
+        rewards = {"applies-to": ["branches"], "type": {"type": "double"}}
+        index["annotations"] = {"rewards": {"r": rewards}}
+        parts = [part.to_bytes(8, "little") for pair in [*pairs, (1, 1), (1, 1)] for part in pair]
+        members = chain_members() | {
+            "branch-to-probability.bin": b"".join(parts),
+            "annotations/rewards/r/branches/values.bin": np.array([1.0, 2.0, 3.0, 4.0]).tobytes(),
+        }
+        units.append(read_umb(put(tmp_path, archive(index, members))).rewards[0].units)
+    assert units[1] - units[0] == pytest.approx(2.0)
 
 
 def test_a_chain_may_have_a_state_without_a_choice(tmp_path: Path) -> None:
