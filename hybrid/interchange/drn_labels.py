@@ -11,7 +11,7 @@ from hybrid.interchange.drn_lines import PickedSection
 from hybrid.interchange.faults import InterchangeError
 from hybrid.interchange.text_heads import shown
 from hybrid.interchange.text_source import SMALL
-from hybrid.interchange.text_words import distinct
+from hybrid.interchange.text_words import distinct_words
 from mtbdd.memory import free_memory_bytes
 
 Mask = NDArray[np.bool_]
@@ -47,7 +47,7 @@ def read_state_labels(section: PickedSection, n_states: int) -> tuple[dict[str, 
     data = np.frombuffer(section.data, dtype=np.uint8)
     ends = np.flatnonzero(data == 10)
     starts = np.append(0, ends[:-1] + 1)[: ends.size]
-    codes, first = distinct(data, starts, ends)
+    codes, first = distinct_words(data, starts, ends)
     order = np.argsort(first, kind="stable")
     sets: dict[int, list[str]] = {}
     names: dict[str, int] = {}

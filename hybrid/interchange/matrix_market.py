@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from hybrid.interchange.explicit_model import ExplicitModel
-from hybrid.interchange.text_cells import ROWS, decimals, joined, whole_numbers
+from hybrid.interchange.text_cells import ROWS, decimals, text_of_rows, whole_numbers
 from hybrid.interchange.text_source import write_text
 
 
@@ -60,7 +60,7 @@ def _blocks(model: ExplicitModel) -> Iterator[bytes]:
         end = min(first + ROWS, model.n_entries)
         own = np.searchsorted(model.row_starts, np.arange(first, end), side="right")
         columns = model.columns[first:end] + 1
-        yield joined(
+        yield text_of_rows(
             end - first,
             [
                 whole_numbers(own),

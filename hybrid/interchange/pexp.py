@@ -19,7 +19,7 @@ from hybrid.interchange.prism_tables import (
 from hybrid.interchange.text_source import Section, read_section, write_text
 from mtbdd.language.syntax import ModelType
 
-_TITLE = re.compile(rb"^#[ \t]*([A-Za-z][^\n]*)\n", re.MULTILINE)
+_TITLE = re.compile(rb"#[ \t]*([A-Za-z][^\n]*)\n")
 
 _KINDS = (b"Transitions", b"States", b"Labels", b"Reward structure", b"Observations")
 
@@ -77,10 +77,16 @@ def read_pexp(path: str | Path, *, type: ModelType | None = None) -> ExplicitMod
 def _sections(whole: Section) -> list[tuple[bytes, Section]]:
     """Return the sections with their kinds, in the order of the file."""
     starts: list[tuple[int, bytes]] = []
-    for match in _TITLE.finditer(whole.data):
-        kind = next((kind for kind in _KINDS if match[1].startswith(kind)), None)
+    data = whole.data
+    at = 0 if data.startswith(b"#") else data.find(b"\n#") + 1
+    while at or data.startswith(b"#", at):
+        match = _TITLE.match(data, at)
+        kind = None if match is None else next((k for k in _KINDS if match[1].startswith(k)), None)
         if kind is not None:
-            starts.append((match.start(), kind))
+            starts.append((at, kind))
+        at = data.find(b"\n#", at) + 1
+        if not at:
+            break
     # What stands before the first title is a table of transitions.
     if not starts or starts[0][1] != b"Transitions":
         starts.insert(0, (0, b"Transitions"))

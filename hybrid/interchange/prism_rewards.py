@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hybrid.interchange.faults import InterchangeError
 from hybrid.interchange.folding import folded
-from hybrid.interchange.prism_transitions import Transitions
+from hybrid.interchange.prism_transitions import TransitionTable
 from hybrid.interchange.text_heads import Head, read_counts, read_head, require_count
 from hybrid.interchange.text_rows import Rows, read_rows
 from hybrid.interchange.text_source import Section
@@ -65,13 +65,13 @@ def read_state_rewards(section: Section, n_states: int) -> RewardTable:
     return RewardTable(name, total, rows.units)
 
 
-def read_transition_rewards(section: Section, model: Transitions) -> RewardTable:
+def read_transition_rewards(section: Section, model: TransitionTable) -> RewardTable:
     """Read a table of rewards of transitions, folded into what choices earn on average.
 
     Parameters
     ----------
     section : Section
-    model : Transitions
+    model : TransitionTable
 
     Returns
     -------
@@ -189,7 +189,7 @@ def _require_once(body: Section, rows: Rows, states: Numbers) -> None:
         )
 
 
-def _choices(body: Section, rows: Rows, model: Transitions) -> Numbers:
+def _choices(body: Section, rows: Rows, model: TransitionTable) -> Numbers:
     """Return the choice of every row."""
     states = rows.columns[0]
     if model.choice_starts is None:
@@ -207,7 +207,7 @@ def _choices(body: Section, rows: Rows, model: Transitions) -> Numbers:
     return found
 
 
-def _entries(body: Section, rows: Rows, choices: Numbers, model: Transitions) -> Numbers:
+def _entries(body: Section, rows: Rows, choices: Numbers, model: TransitionTable) -> Numbers:
     """Return the transition of every row; of parallel ones all must have their row."""
     keys = choices * model.n_states + rows.columns[-2]
     owners = np.repeat(np.arange(len(model.row_starts) - 1), np.diff(model.row_starts))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.text_cells import ROWS, decimals, joined, where, whole_numbers, words
+from hybrid.interchange.text_cells import ROWS, decimals, text_of_rows, where, whole_numbers, words
 
 Numbers = NDArray[np.int64]
 
@@ -43,7 +43,7 @@ def transition_blocks(model: ExplicitModel) -> Iterator[bytes]:
         parts += [b" ", decimals(model.values[first:end])]
         if named and model.choice_actions is not None:
             parts.append(texts[model.choice_actions[choices]])
-        yield joined(end - first, [*parts, b"\n"])
+        yield text_of_rows(end - first, [*parts, b"\n"])
 
 
 def state_blocks(model: ExplicitModel) -> Iterator[bytes]:
@@ -60,7 +60,7 @@ def state_blocks(model: ExplicitModel) -> Iterator[bytes]:
             logical = bool(model.variables) and model.variables[k].is_bool
             cells = truth[values.astype(np.int64)] if logical else whole_numbers(values.astype(np.int64))
             parts += [b"," if k else b"", cells]
-        yield joined(numbers.size, [*parts, b")\n"])
+        yield text_of_rows(numbers.size, [*parts, b")\n"])
 
 
 def label_blocks(model: ExplicitModel) -> Iterator[bytes]:
@@ -78,7 +78,7 @@ def label_blocks(model: ExplicitModel) -> Iterator[bytes]:
         parts: list[bytes | NDArray[np.uint8]] = [whole_numbers(kept + first), b":"]
         parts += [where(mask[kept], f" {k}".encode()) for k, mask in enumerate(own)]
         if kept.size:
-            yield joined(kept.size, [*parts, b"\n"])
+            yield text_of_rows(kept.size, [*parts, b"\n"])
 
 
 def state_reward_blocks(model: ExplicitModel, reward: ExplicitReward) -> Iterator[bytes]:
@@ -88,7 +88,7 @@ def state_reward_blocks(model: ExplicitModel, reward: ExplicitReward) -> Iterato
     for first in range(0, kept.size, ROWS):
         own = kept[first : first + ROWS]
         if reward.states is not None:
-            yield joined(own.size, [whole_numbers(own), b" ", decimals(reward.states[own]), b"\n"])
+            yield text_of_rows(own.size, [whole_numbers(own), b" ", decimals(reward.states[own]), b"\n"])
 
 
 def transition_reward_blocks(model: ExplicitModel, reward: ExplicitReward) -> Iterator[bytes]:
@@ -108,7 +108,7 @@ def transition_reward_blocks(model: ExplicitModel, reward: ExplicitReward) -> It
         if kept.size:
             own = choices[kept]
             cells = [*_owners(model, own), b" ", whole_numbers(model.columns[first + kept])]
-            yield joined(own.size, [*cells, b" ", decimals(earned[own]), b"\n"])
+            yield text_of_rows(own.size, [*cells, b" ", decimals(earned[own]), b"\n"])
 
 
 def _reward_title(reward: ExplicitReward) -> str:

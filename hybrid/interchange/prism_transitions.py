@@ -28,7 +28,7 @@ _TYPES = {"DTMC": ModelType.DTMC, "CTMC": ModelType.CTMC, "MDP": ModelType.MDP}
 
 
 @dataclass(frozen=True, eq=False)
-class Transitions:
+class TransitionTable:
     """What a table of transitions says; the attributes are those of `ExplicitModel`."""
 
     type: ModelType
@@ -43,7 +43,7 @@ class Transitions:
     places: TextPlaces
 
 
-def read_transitions(section: Section, type: ModelType | None) -> Transitions:
+def read_transitions(section: Section, type: ModelType | None) -> TransitionTable:
     """Read a table of transitions.
 
     Parameters
@@ -54,7 +54,7 @@ def read_transitions(section: Section, type: ModelType | None) -> Transitions:
 
     Returns
     -------
-    Transitions
+    TransitionTable
         Entries by state and choice, within one in the order of the file.
 
     Raises
@@ -156,7 +156,7 @@ def _order(keys: tuple[Numbers, ...]) -> Numbers | None:
 
 def _arranged(
     section: Section, head: Head, kind: ModelType, numbers: tuple[int, ...], rows: Rows, order: Numbers | None
-) -> Transitions:
+) -> TransitionTable:
     """Return the table with starts of rows."""
     columns = rows.columns if order is None else tuple(column[order] for column in rows.columns)
     words = rows.words if order is None else rows.words[order]
@@ -185,7 +185,7 @@ def _arranged(
     places = TextPlaces(
         section.source, lines, row_starts, choice_starts, fallback=section.first + head.number
     )
-    return Transitions(
+    return TransitionTable(
         kind,
         n_states,
         row_starts,

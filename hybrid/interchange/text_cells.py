@@ -60,7 +60,7 @@ def words(texts: Sequence[bytes]) -> Bytes:
     return table.view(np.uint8).reshape(len(texts), -1)
 
 
-def joined(n: int, parts: Sequence[bytes | Bytes]) -> bytes:
+def text_of_rows(n: int, parts: Sequence[bytes | Bytes]) -> bytes:
     """Return rows of cells as text.
 
     Parameters

@@ -63,7 +63,14 @@ def read_head(section: Section, what: str) -> Head:
         if line.startswith(b"#"):
             comments.append(line[1:].decode("utf-8").strip())
         elif line:
-            body = Section(section.source, data[end + 1 :], section.first + number + 1)
+            rest = data[end + 1 :]
+            if rest.endswith(b"\n\n"):
+                # PRISM ends a table with an empty line, which would be no row.
+                rest = rest.rstrip(b"\n")
+                rest += b"\n" if rest else b""
+            elif rest == b"\n":
+                rest = b""
+            body = Section(section.source, rest, section.first + number + 1)
             return Head(tuple(comments), line, number, body)
         start, number = end + 1, number + 1
     raise InterchangeError(

@@ -150,7 +150,7 @@ def _checked(source: str, data: bytes) -> Section:
     data = data.removeprefix(b"\xef\xbb\xbf")
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n")
-    if not data.strip():
+    if not data or data.isspace():
         raise InterchangeError(f"{source}:1: a model expected, got an empty file; write it again")
     if not data.endswith(b"\n"):
         data += b"\n"

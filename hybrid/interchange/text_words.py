@@ -39,7 +39,7 @@ class Dictionary:
         -------
         ndarray of int64, shape (n,)
         """
-        codes, first = distinct(data, starts, stops)
+        codes, first = distinct_words(data, starts, stops)
         found = np.empty(first.size, dtype=np.int64)
         for code in np.argsort(first, kind="stable").tolist():
             k = int(first[code])
@@ -48,7 +48,7 @@ class Dictionary:
         return found[codes]
 
 
-def distinct(data: Bytes, starts: Numbers, stops: Numbers) -> tuple[Numbers, Numbers]:
+def distinct_words(data: Bytes, starts: Numbers, stops: Numbers) -> tuple[Numbers, Numbers]:
     """Tell which words are equal.
 
     Parameters
