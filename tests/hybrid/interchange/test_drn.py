@@ -82,6 +82,7 @@ def test_drn_reads_all_that_the_format_has(tmp_path: Path) -> None:
     assert model.actions == ("go",) and model.choice_actions is not None
     assert model.choice_actions.tolist() == [0, -1, 0, 0]
     assert model.initial.tolist() == [True, False, False]
+    assert list(model.labels) == ["two words", "goal"]
     assert model.labels["two words"].tolist() == [False, True, False]
     assert model.labels["goal"].tolist() == [False, True, True]
     assert model.valuations["x"].tolist() == [0, 3, -1]
@@ -256,3 +257,8 @@ def test_drn_with_windows_line_ends_and_odd_blanks_is_the_same(tmp_path: Path) -
     model = read_text(tmp_path, MDP)
     odd = MDP.replace("\t\t", "  ").replace(" : ", ":").replace("[0, 0]", "[ 0,0 ]").replace("\t", " ")
     assert_same(read_text(tmp_path, odd.replace("\n", "\r\n")), model)
+
+
+def test_drn_labels_come_in_the_order_of_the_file(tmp_path: Path) -> None:
+    text = CTMC.replace("!2.5 init", "!2.5 zebra init").replace("state 1 !0", "state 1 !0 apple")
+    assert list(read_text(tmp_path, text).labels) == ["zebra", "apple"]

@@ -136,6 +136,29 @@ def test_prism_files_fold_unequal_rewards_of_transitions(tmp_path: Path) -> None
     assert reward.name == "r" and reward.states is None and reward.units > 0
 
 
+def test_prism_rewards_that_are_fractions_carry_their_rounding(tmp_path: Path) -> None:
+    head = "2 3 2\n"
+    same = read_text(tmp_path, MDP, trew=head + "0 0 0 1/3\n0 0 1 1/3\n").rewards[0]
+    assert same.choices is not None and same.choices[0] == 1 / 3 and 1.0 <= same.units < 1.1
+    apart = read_text(tmp_path, MDP, trew=head + "0 0 0 1/3\n0 0 1 1/5\n").rewards[0]
+    assert 2.0 < apart.units < 20
+    # Where signs meet the sum may be as small as the rounding.
+    assert read_text(tmp_path, MDP, trew=head + "0 0 0 1/3\n0 0 1 -1/5\n").rewards[0].units == np.inf
+    assert (
+        read_text(tmp_path, MDP, srew="2 1\n0 1/3\n", trew=head + "0 0 0 1\n0 0 1 1\n").rewards[0].units
+        == 1.0
+    )
+
+
+def test_prism_states_without_transitions_stand_where_they_are_counted(tmp_path: Path) -> None:
+    model = read_text(tmp_path, CHAIN.replace("1 1 1\n", "").replace("3 4", "3 3"))
+    assert model.row_starts.tolist() == [0, 2, 2, 3]
+    assert [model.places.state(k)[-2:] for k in range(3)] == [":3", ":2", ":5"]
+    choices = read_text(tmp_path, MDP.replace("1 0 1 1\n", "").replace("2 3 4", "2 2 3"))
+    assert choices.choice_starts is not None and choices.choice_starts.tolist() == [0, 2, 2]
+    assert [choices.places.state(k)[-2:] for k in range(2)] == [":3", ":2"]
+
+
 def test_prism_files_of_parallel_transitions_need_all_their_rewards(tmp_path: Path) -> None:
     rates = "# Transitions (CTMC)\n1 2\n0 0 1 a\n0 0 3 b\n"
     both = read_text(tmp_path, rates, trew="1 2\n0 0 4\n0 0 8\n").rewards[0]
