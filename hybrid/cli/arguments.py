@@ -51,8 +51,8 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         "--scheduler",
         metavar="FILE",
         help="also write a scheduler of an MDP that attains the answer, as CSV, or as JSON if FILE ends with "
-        ".json: of every state the action of its choice, empty where the command has no label, and the layer, "
-        "which tells such choices apart",
+        ".json: of every state the action of its choice, empty where the command has no label, and the "
+        "layer, which tells such choices apart",
     )
     check.add_argument(
         "--certificate",

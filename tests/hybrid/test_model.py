@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,51 +9,9 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.analysis.scheduler import Scheduler
 from hybrid.model import held
+from tests.builders.held_models import TANDEM, tandem
 from tests.builders.mdp_texts import SLOW_WAY
-
-TANDEM = """
-ctmc
-const int c;
-module one
-  sc : [0..c];
-  ph : [1..2];
-  [] sc < c -> 4 * c : (sc' = sc + 1);
-  [] sc > 0 & ph = 1 -> 0.2 : (ph' = 2);
-  [route] sc > 0 & ph = 1 -> 1.8 : (sc' = sc - 1);
-  [route] sc > 0 & ph = 2 -> 2 : (sc' = sc - 1) & (ph' = 1);
-endmodule
-module two
-  sm : [0..c];
-  busy : bool;
-  [route] sm < c -> (sm' = sm + 1) & (busy' = true);
-  [] sm > 0 -> 4 : (sm' = sm - 1) & (busy' = sm > 1);
-endmodule
-label "full" = sc = c & sm = c;
-rewards "customers" true : sc + sm; [route] true : 10; endrewards
-rewards busy : 1; endrewards
-"""
-
-ENDS = """
-dtmc
-module m
-  x : [0..6];
-  [] x = 0 -> 0.5 : (x' = 1) + 0.3 : (x' = 3) + 0.2 : (x' = 5);
-  [] x = 1 -> 0.5 : (x' = 0) + 0.5 : (x' = 2);
-  [] x = 2 -> (x' = 2);
-  [] x = 3 -> 0.25 : (x' = 4) + 0.75 : (x' = 3);
-  [] x = 4 -> (x' = 3);
-  [] x = 5 -> (x' = 6);
-  [] x = 6 -> (x' = 5);
-endmodule
-"""
-
-ORDERS = ("model", "reversed", "force")
-
-
-def tandem(order: str = "model", c: int = 3) -> hybrid.Model:
-    return hybrid.parse(TANDEM, constants={"c": c}, order=order)
 
 
 def everything(model: hybrid.Model) -> dict[str, Any]:
@@ -198,161 +155,6 @@ def test_the_matrix_outlives_its_model_and_tells_its_size() -> None:
     np.testing.assert_array_equal(matrix.to_scipy().toarray(), expected)
     with pytest.raises(MemoryError, match="100 are available"):
         matrix.to_scipy(memory_budget=100)
-
-
-# ------------------------------------------------------------------ distributions
-
-
-def dense_step(model: hybrid.Model) -> np.ndarray:
-    """Return the transition matrix of a small chain, of a CTMC uniformised with rate 100."""
-    matrix = model.transitions.to_scipy().toarray()
-    if model.type.value == "dtmc":
-        return matrix
-    return np.eye(len(matrix)) + (matrix - np.diag(matrix.sum(axis=1))) / 100.0
-
-
-def test_transient_of_a_ctmc() -> None:
-    from scipy.linalg import expm
-
-    model = tandem("reversed")
-    generator = 100.0 * (dense_step(model) - np.eye(model.n_states))
-    for time in (0.0, 0.3, 5.0, 400.0):
-        np.testing.assert_allclose(model.transient(time), expm(generator * time)[0], atol=1e-9)
-
-
-def test_transient_of_a_dtmc() -> None:
-    model = hybrid.parse(ENDS)
-    for steps in (0, 1, 7, 40, 1001):
-        expected = np.linalg.matrix_power(dense_step(model), steps)[0]
-        np.testing.assert_allclose(model.transient(steps), expected, atol=1e-12)
-    for time in (-1, 0.5, float("nan"), float("inf")):
-        with pytest.raises(hybrid.HybridError, match="time: expected"):
-            model.transient(time)
-
-
-def test_steady_state_of_several_components() -> None:
-    found = hybrid.parse(ENDS).steady_state()
-    # From 0: 2 with a third, 3 and 4 with 0.4 (four fifths of the time in 3), 5 and 6 in turn.
-    expected = [0, 0, 0.25 / 0.75, 0.4 * 0.8, 0.4 * 0.2, 2 / 15, 2 / 15]
-    np.testing.assert_allclose(found, expected, atol=1e-9)
-
-
-def test_steady_state_is_that_of_the_long_run_operator() -> None:
-    model = tandem("reversed")
-    found = model.steady_state()
-    assert found.sum() == pytest.approx(1.0)
-    answer = hybrid.check(model, 'S=? [ "full" ]', epsilon=1e-10)
-    assert found[model.labels["full"]].sum() == pytest.approx(answer.value, rel=1e-7)
-
-
-def test_distributions_of_several_initial_states() -> None:
-    text = ENDS.replace("x : [0..6];", "x : [0..6];") + "init x = 2 | x = 5 endinit"
-    model = hybrid.parse(text)
-    np.testing.assert_allclose(model.state_table()["x"], [2, 5, 6])
-    np.testing.assert_allclose(model.transient(3), [0.5, 0, 0.5])
-    np.testing.assert_allclose(model.steady_state(), [0.5, 0.25, 0.25])
-
-
-def test_distributions_of_an_mdp_need_a_scheduler() -> None:
-    model = hybrid.parse(SLOW_WAY)
-    for call in (lambda: model.transient(1), model.steady_state):
-        with pytest.raises(hybrid.HybridError, match="with_scheduler"):
-            call()
-    with pytest.raises(ValueError, match="layer_transitions"):
-        model.transitions  # noqa: B018
-    assert model.layer_transitions(0).to_scipy().shape == (4, 4)
-
-
-# ------------------------------------------------------------------ schedulers
-
-
-JOBS = (Path(__file__).resolve().parents[2] / "examples" / "jobs.prism").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_the_chain_of_a_scheduler_has_the_values_that_it_attains(order: str) -> None:
-    model = hybrid.parse(JOBS, constants={"N": 3}, order=order)
-    for prop, of_chain in (
-        ('R{"time"}min=? [ F "done" ]', 'R{"time"}=? [ F "done" ]'),
-        ('R{"energy"}max=? [ F "done" ]', 'R{"energy"}=? [ F "done" ]'),
-    ):
-        answer = hybrid.check(model, prop, scheduler=True)
-        chain = model.with_scheduler(answer.scheduler)
-        assert chain.type.value == "dtmc"
-        assert np.array_equal(chain.state_table(), model.state_table())
-        found = hybrid.check(chain, of_chain)
-        np.testing.assert_allclose(found.values, answer.values, rtol=1e-6)
-        difference = chain.transitions.to_scipy() - answer.scheduler.chain().to_scipy()
-        assert abs(difference).sum() == 0
-        assert chain.steady_state()[model.labels["done"]].sum() == pytest.approx(1.0)
-
-
-def test_the_chain_of_a_scheduler_is_solved_exactly_too() -> None:
-    from hybrid.exact.formulas import ExactFormulas
-
-    model = hybrid.parse(SLOW_WAY)
-    scheduler = hybrid.check(model, "Pmax=? [ F x=2 ]", scheduler=True).scheduler
-    chain = model.with_scheduler(scheduler)
-    found = hybrid.check(chain, "P>=0.6 [ F x=2 ]")  # exactly 3/5: bounds alone do not decide it
-    assert found.value is True
-    assert ExactFormulas is not None
-    assert hybrid.check(chain, 'R{"places"}=? [ C<=4 ]').value > 0
-
-
-def test_schedulers_that_do_not_fit() -> None:
-    model, other = hybrid.parse(SLOW_WAY), hybrid.parse(SLOW_WAY)
-    scheduler = hybrid.check(model, "Pmax=? [ F x=2 ]", scheduler=True).scheduler
-    with pytest.raises(ValueError, match="one of another"):
-        other.with_scheduler(scheduler)
-    layers = scheduler.layers.copy()
-    with pytest.raises(ValueError, match="4 integers"):
-        model.with_scheduler(Scheduler(model, layers[:3]))
-    with pytest.raises(ValueError, match="from 0 to 1"):
-        model.with_scheduler(Scheduler(model, layers + 7))
-    enabled = model.indicator(model.layers[1].enabled)
-    layers[~enabled] = 1
-    with pytest.raises(ValueError, match="a choice in layer"):
-        model.with_scheduler(Scheduler(model, layers))
-
-
-def test_schedulers_are_written_alike_in_every_order(tmp_path: Path) -> None:
-    files = []
-    for order in ORDERS:
-        model = hybrid.parse(JOBS, constants={"N": 2}, order=order)
-        scheduler = hybrid.check(model, 'R{"time"}min=? [ F "done" ]', scheduler=True).scheduler
-        for suffix in ("csv", "json"):
-            scheduler.write(tmp_path / f"{order}.{suffix}")
-        files.append((tmp_path / f"{order}.csv").read_text().splitlines())
-        records = json.loads((tmp_path / f"{order}.json").read_text())
-        names, numbers = scheduler.actions()
-        assert [r["layer"] for r in records] == scheduler.layers.tolist()
-        assert [r["action"] for r in records] == [names[i] for i in numbers.tolist()]
-        assert [tuple(r["state"].values()) for r in records] == model.state_table().tolist()
-    assert all(
-        [line.rpartition(",")[0] for line in f] == [line.rpartition(",")[0] for line in files[0]]
-        for f in files
-    )
-
-
-@pytest.mark.parametrize("order", ["reversed", "force"])
-def test_graphs_go_by_the_numbers_too(order: str) -> None:
-    from hybrid.graphs import choice_actions, model_graph
-
-    graphs = []
-    for chosen in ("model", order):
-        model = hybrid.parse(JOBS, constants={"N": 3}, order=chosen)
-        graph = model_graph(model, probabilities=True)
-        names, actions = choice_actions(model, graph)
-        edges = []
-        for state in range(graph.n_states):
-            for choice in range(graph.choice_ptr[state], graph.choice_ptr[state + 1]):
-                part = slice(graph.choice_offsets[choice], graph.choice_offsets[choice + 1])
-                targets = tuple(graph.targets[part].tolist())
-                edges.append(
-                    (state, names[actions[choice]], targets, tuple(graph.probabilities[part].tolist()))
-                )
-        graphs.append(sorted(edges))
-    assert graphs[0] == graphs[1]
 
 
 # ------------------------------------------------------------------ pictures
