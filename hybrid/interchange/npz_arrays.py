@@ -76,6 +76,14 @@ class NpzArrays:
             raise InterchangeError(
                 f"{self._source}: expected entries of different names, got two of one; write the file again"
             )
+        # Offsets may come out below 0 where the directory lies about its own place.
+        for entry in self._archive.infolist():
+            if not 0 <= entry.header_offset < self._size:
+                self._file.close()
+                raise InterchangeError(
+                    f"{self._source}: expected entries inside the file, got {entry.filename[:80]!r} at byte "
+                    f"{entry.header_offset} of {self._size}; write the file again"
+                )
 
     def __enter__(self) -> NpzArrays:
         return self

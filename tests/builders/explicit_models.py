@@ -1,15 +1,25 @@
-"""Random models as arrays: chains and decision processes with variables, labels and rewards."""
+"""Models as arrays: random ones with variables, labels and rewards, and the examples written out."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+import hybrid
 from hybrid.interchange import ExplicitModel, ExplicitReward, StateVariable
+from hybrid.interchange.write_out import written_out
 from mtbdd.language.syntax import ModelType
+from tests.source_tree import ROOT
 
-__all__ = ["random_explicit_model"]
+__all__ = ["example_written_out", "random_explicit_model"]
+
+
+@cache
+def example_written_out(name: str, **constants: int) -> ExplicitModel:
+    """Return an example of the project with every state and transition; do not change its arrays."""
+    return written_out(hybrid.load(ROOT / "examples" / f"{name}.prism", constants, order="model"))
 
 
 def random_explicit_model(

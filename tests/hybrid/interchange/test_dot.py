@@ -10,11 +10,9 @@ import pytest
 
 from hybrid.interchange import InterchangeError
 from hybrid.interchange.dot import write_dot
-from hybrid.interchange.prism_files import read_prism_files
 from mtbdd.language.syntax import ModelType
+from tests.builders.explicit_models import example_written_out
 from tests.builders.text_models import random_model
-
-FILES = Path(__file__).parent / "files"
 
 
 @pytest.mark.parametrize("kind", ModelType)
@@ -31,18 +29,23 @@ def test_dot_has_all_states_and_transitions(
 
 
 def test_dot_names_variables_labels_and_actions(tmp_path: Path) -> None:
-    model = read_prism_files(FILES / "coin2.tra.gz")
+    model = example_written_out("coin", K=2)
+    assert model.choice_actions is not None and model.choice_starts is not None
     text = write_dot(model, tmp_path / "m.dot").read_text()
-    node = r's0 [label="0\ncounter=1, pc1=2, coin1=0, pc2=2, coin2=0\n{all_coins_equal_0, agree}"];'
-    assert node in text
-    assert 's3 -> c4 [dir=none, label="done"];' in text
+    state = int(np.flatnonzero(model.labels["all_heads"])[0])
+    values = ", ".join(f"{v.name}={str(model.valuations[v.name][state]).lower()}" for v in model.variables)
+    assert values.startswith("counter=") and values.endswith("at2=3, heads2=true")
+    assert rf's{state} [label="{state}\n{values}\n{{decided, all_heads}}"];' in text
+    choice = int(model.choice_starts[state])
+    assert model.actions[model.choice_actions[choice]] == "rest"
+    assert f's{state} -> c{choice} [dir=none, label="rest"];' in text
     odd = dataclasses.replace(model, labels={'a "b" \\': model.initial})
     assert r"{a \"b\" \\}" in write_dot(odd, tmp_path / "m.dot").read_text()
 
 
 def test_dot_of_large_models_must_be_forced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hybrid.interchange.dot._MOST", 50)
-    model = read_prism_files(FILES / "tandem3.tra.gz")
+    model = example_written_out("tandem", c=3)
     with pytest.raises(InterchangeError, match=r"m\.dot: a model of at most 50 states and transitions"):
         write_dot(model, tmp_path / "m.dot")
     assert not (tmp_path / "m.dot").exists()

@@ -16,8 +16,7 @@ from hybrid.interchange.drn_writing import write_drn
 from hybrid.interchange.prism_files import read_prism_files
 from mtbdd.language.syntax import ModelType
 from tests.builders.text_models import assert_same, random_model, renumbered, rows_of
-
-FILES = Path(__file__).parent / "files"
+from tests.hybrid.interchange.foreign import foreign
 
 MDP = """// Exported by storm
 // Original model type: MDP
@@ -126,8 +125,8 @@ def test_drn_choices_called_by_their_number_have_no_actions(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["tandem3", "coin2"])
 def test_drn_of_prism_is_the_same_model_as_its_explicit_files(name: str) -> None:
-    model = read_drn(FILES / f"{name}.prism.drn.gz")
-    files = read_prism_files(FILES / f"{name}.tra.gz")
+    model = read_drn(foreign(f"{name}.prism.drn"))
+    files = read_prism_files(foreign(f"{name}.tra"))
     assert_same(model, files, but=("variables", "valuations", "labels"))
     assert model.labels.keys() == files.labels.keys() - {"deadlock"}
     for label, mask in model.labels.items():
@@ -136,8 +135,8 @@ def test_drn_of_prism_is_the_same_model_as_its_explicit_files(name: str) -> None
 
 @pytest.mark.parametrize("name", ["tandem3", "coin2", "kanban1"])
 def test_drn_of_storm_is_the_model_of_prism_but_for_the_order_of_states(name: str) -> None:
-    storm = read_drn(FILES / f"{name}.storm.drn.gz")
-    prism = read_prism_files(FILES / f"{name}.tra.gz")
+    storm = read_drn(foreign(f"{name}.storm.drn"))
+    prism = read_prism_files(foreign(f"{name}.tra"))
     to = renumbered(storm, prism)
     assert sorted(to.tolist()) == list(range(prism.n_states))
     for k, reward in enumerate(prism.rewards):

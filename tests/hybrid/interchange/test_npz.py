@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from hybrid.interchange import ExplicitModel, ExplicitReward, InterchangeError
 from hybrid.interchange.npz import read_npz, write_npz
-from hybrid.interchange.umb import read_umb
 from mtbdd.language.syntax import ModelType
-from tests.hybrid.interchange.umb_helpers import FILES, assert_same, models
+from tests.builders.explicit_models import example_written_out
+from tests.hybrid.interchange.umb_helpers import assert_same, models
 
 CHAIN: dict[str, Any] = {
     "format": "hybrid-explicit-model",
@@ -49,8 +49,10 @@ def test_written_models_are_read_back(
 
 
 def test_units_of_rewards_are_kept(tmp_path: Path) -> None:
-    model = read_umb(FILES / "kanban1.prism.umb")
-    model = replace(model, rewards=(*model.rewards, ExplicitReward(None, states=np.ones(160), units=np.inf)))
+    model = example_written_out("kanban", t=1)
+    ones = ExplicitReward(None, states=np.ones(160), units=np.inf)
+    half = ExplicitReward("half", choices=np.ones(model.n_choices), units=0.5)
+    model = replace(model, rewards=(*model.rewards, ones, half))
     write_npz(model, tmp_path / "m.npz")
     found = read_npz(tmp_path / "m.npz")
     assert_same(model, found)
@@ -59,7 +61,7 @@ def test_units_of_rewards_are_kept(tmp_path: Path) -> None:
 
 
 def test_equal_models_are_equal_files(tmp_path: Path) -> None:
-    model = read_umb(FILES / "kanban1.prism.umb")
+    model = example_written_out("kanban", t=1)
     for name in ("a.npz", "b.npz"):
         write_npz(model, tmp_path / name)
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
@@ -192,6 +194,12 @@ def test_archives_that_are_damaged(tmp_path: Path) -> None:
             archive.writestr("values.npy", b"")
     with pytest.raises(InterchangeError, match="got two of one"):
         read_npz(tmp_path / "m.npz")
+    # The directory says that it lies further behind than it does, so that entries begin before the file.
+    place = len(whole) - 6
+    assert whole[-22:-18] == b"PK\5\6"
+    path.write_bytes(whole[:place] + (whole[place] + 4096).to_bytes(4, "little") + whole[place + 4 :])
+    with pytest.raises(InterchangeError, match="entries inside the file, got 'format.npy' at byte -"):
+        read_npz(path)
 
 
 @settings(max_examples=300)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import gzip
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,7 @@ from hybrid.interchange import InterchangeError
 from hybrid.interchange.pexp import read_pexp, write_pexp
 from mtbdd.language.syntax import ModelType
 from tests.builders.text_models import assert_same, random_model
-
-FILES = Path(__file__).parent / "files"
+from tests.hybrid.interchange.foreign import foreign
 
 TABLES = """# Transitions (DTMC)
 2 2
@@ -78,14 +76,15 @@ def test_pexp_tells_lines_of_the_whole_file(tmp_path: Path) -> None:
         path.write_text(TABLES.replace(old, new))
         with pytest.raises(InterchangeError, match=rf"m\.pexp:{line}: .*expected"):
             read_pexp(path)
-    assert read_pexp(FILES / "coin2.prism.pexp.gz").places.entry(0).endswith("pexp.gz:3")
+    path.write_text(TABLES)
+    assert read_pexp(path).places.entry(1).endswith("m.pexp:4")
 
 
 def test_pexp_written_again_is_that_of_prism(tmp_path: Path) -> None:
     for name in ("tandem3", "coin2"):
-        with gzip.open(FILES / f"{name}.prism.pexp.gz", "rt") as file:
-            theirs = file.read().rstrip("\n").split("\n")
-        mine = write_pexp(read_pexp(FILES / f"{name}.prism.pexp.gz"), tmp_path / "m").read_text()
+        path = foreign(f"{name}.prism.pexp")
+        theirs = path.read_text().rstrip("\n").split("\n")
+        mine = write_pexp(read_pexp(path), tmp_path / "m").read_text()
         written = mine.rstrip("\n").split("\n")
         # Chains lose the names of their actions.
         assert written == [line.removesuffix(" route") for line in theirs]

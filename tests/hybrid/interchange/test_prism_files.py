@@ -1,5 +1,4 @@
-"""PRISM's explicit files: what is written reads as the same model, and damaged files are refused with "
-"their line."""
+"""PRISM's explicit files: what is written reads as the same model; damaged ones are refused by line."""
 
 from __future__ import annotations
 
@@ -19,8 +18,7 @@ from hybrid.interchange.prism_files import read_prism_files
 from hybrid.interchange.prism_writing import write_lab, write_srew, write_sta, write_tra, write_trew
 from mtbdd.language.syntax import ModelType
 from tests.builders.text_models import assert_same, random_model
-
-FILES = Path(__file__).parent / "files"
+from tests.hybrid.interchange.foreign import foreign
 
 CHAIN = "# Transitions (DTMC)\n3 4\n0 1 0.5\n0 2 0.5\n1 1 1\n2 2 1\n"
 MDP = "# Transitions (MDP)\n2 3 4\n0 0 0 0.5 go\n0 0 1 0.5 go\n0 1 1 1\n1 0 1 1\n"
@@ -56,12 +54,12 @@ def test_prism_files_read_what_was_written(
 
 @pytest.mark.parametrize("name", ["tandem3", "coin2", "kanban1"])
 def test_prism_files_say_what_the_combined_file_says(name: str) -> None:
-    files = read_prism_files(FILES / f"{name}.tra.gz")
-    assert_same(files, read_pexp(FILES / f"{name}.prism.pexp.gz"))
+    files = read_prism_files(foreign(f"{name}.tra"))
+    assert_same(files, read_pexp(foreign(f"{name}.prism.pexp")))
 
 
 def test_prism_files_of_several_reward_structures_are_found_by_number() -> None:
-    model = read_prism_files(FILES / "kanban1.tra.gz")
+    model = read_prism_files(foreign("kanban1.tra"))
     names = ["tokens_cell1", "tokens_cell2", "tokens_cell3", "tokens_cell4", "throughput"]
     assert [reward.name for reward in model.rewards] == names
     throughput = model.rewards[4]
@@ -72,21 +70,21 @@ def test_prism_files_of_several_reward_structures_are_found_by_number() -> None:
 
 
 def test_prism_files_written_again_are_those_of_prism(tmp_path: Path) -> None:
-    model = read_prism_files(FILES / "coin2.tra.gz")
+    model = read_prism_files(foreign("coin2.tra"))
     write_all(model, tmp_path)
     for suffix in ("tra", "sta", "srew", "trew"):
         written = (tmp_path / f"m.{suffix}").read_text()
-        with gzip.open(FILES / f"coin2.{suffix}.gz", "rt") as theirs:
-            assert written.rstrip("\n") == theirs.read().rstrip("\n")
+        assert written.rstrip("\n") == foreign(f"coin2.{suffix}").read_text().rstrip("\n")
 
 
-def test_prism_files_have_places() -> None:
-    model = read_prism_files(FILES / "coin2.tra.gz")
-    # Two lines of comments and counts; state 4 has two choices, the first one with two lines.
-    assert model.places.state(0).endswith("coin2.tra.gz:3")
-    assert model.places.choice(5).endswith(":8")
-    assert model.places.choice(6).endswith(":10")
-    assert model.places.entry(6).endswith(":9")
+def test_prism_files_have_places(tmp_path: Path) -> None:
+    model = read_text(tmp_path, MDP)
+    # Two lines of a comment and counts; state 0 has two choices, the first one with two lines.
+    assert model.places.state(0).endswith("m.tra:3")
+    assert model.places.choice(0).endswith(":3")
+    assert model.places.choice(1).endswith(":5")
+    assert model.places.entry(1).endswith(":4")
+    assert model.places.state(1).endswith(":6")
 
 
 def test_prism_files_in_any_order_are_sorted_and_keep_their_places(tmp_path: Path) -> None:

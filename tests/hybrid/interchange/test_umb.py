@@ -17,8 +17,9 @@ from hybrid.errors import OptionError
 from hybrid.interchange import ExplicitModel, InterchangeError, StateVariable
 from hybrid.interchange.umb import read_umb, write_umb
 from mtbdd.language.syntax import ModelType
+from tests.builders.explicit_models import example_written_out
+from tests.hybrid.interchange.foreign import foreign
 from tests.hybrid.interchange.umb_helpers import (
-    FILES,
     archive,
     assert_same,
     chain_members,
@@ -105,7 +106,7 @@ def test_products_that_are_exact_have_no_units(tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", ["tandem3", "kanban1", "herman5", "coin2"])
 def test_prism_and_storm_mean_the_same(model: str) -> None:
     """Two tools' files have the same model, up to the numbers of the states."""
-    ours, other = (read_umb(FILES / f"{model}.{tool}.umb") for tool in ("prism", "storm"))
+    ours, other = (read_umb(foreign(f"{model}.{tool}.umb")) for tool in ("prism", "storm"))
     assert ours.type is other.type
     assert set(ours.valuations) == set(other.valuations)
     states = [
@@ -145,18 +146,18 @@ def moves(model: ExplicitModel, number: np.ndarray) -> list[list[list[tuple[int,
 
 
 def test_files_of_other_tools_in_figures() -> None:
-    tandem = read_umb(FILES / "tandem3.prism.umb")
+    tandem = read_umb(foreign("tandem3.prism.umb"))
     assert (tandem.n_states, tandem.n_entries, tandem.value_units) == (28, 71, 1.0)
     assert tandem.values[:3].tolist() == [12.0, 12.0, 4.0]
     assert [variable.name for variable in tandem.variables] == ["sc", "ph", "sm"]
-    kanban = read_umb(FILES / "kanban1.storm.umb")
+    kanban = read_umb(foreign("kanban1.storm.umb"))
     assert [reward.name for reward in kanban.rewards][0] == "throughput"
-    coin = read_umb(FILES / "coin2.prism.umb")
+    coin = read_umb(foreign("coin2.prism.umb"))
     assert (coin.n_states, coin.n_choices, coin.n_entries) == (272, 400, 492)
     assert coin.actions == ("done",)
     assert coin.choice_actions is not None
     assert set(coin.choice_actions.tolist()) == {-1, 0}
-    assert read_umb(FILES / "coin2.storm.umb").variables[0] == StateVariable("counter", 0, 12)
+    assert read_umb(foreign("coin2.storm.umb")).variables[0] == StateVariable("counter", 0, 12)
 
 
 def test_absent_members_have_their_defaults(tmp_path: Path) -> None:
@@ -215,7 +216,7 @@ def test_names_of_any_characters_have_folders_of_their_own(tmp_path: Path) -> No
 
 
 def test_equal_models_are_equal_files(tmp_path: Path) -> None:
-    model = read_umb(FILES / "kanban1.prism.umb")
+    model = example_written_out("kanban", t=1)
     for name in ("a.umb", "b.umb"):
         write_umb(model, tmp_path / name)
     assert (tmp_path / "a.umb").read_bytes() == (tmp_path / "b.umb").read_bytes()
@@ -243,7 +244,7 @@ def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 def test_umbi_reads_what_is_written(tmp_path: Path) -> None:
     umbi = pytest.importorskip("umbi")
-    write_umb(read_umb(FILES / "kanban1.prism.umb"), tmp_path / "m.umb")
+    write_umb(example_written_out("kanban", t=1), tmp_path / "m.umb")
     assert umbi.ats.read(tmp_path / "m.umb").num_states == 160
 
 
@@ -251,5 +252,5 @@ def test_storm_reads_what_is_written(tmp_path: Path) -> None:
     stormpy = pytest.importorskip("stormpy")
     if not hasattr(stormpy, "build_model_from_umb"):
         pytest.skip("this version of stormpy does not read UMB files")
-    write_umb(read_umb(FILES / "kanban1.prism.umb"), tmp_path / "m.umb")
+    write_umb(example_written_out("kanban", t=1), tmp_path / "m.umb")
     assert stormpy.build_model_from_umb(str(tmp_path / "m.umb")).nr_states == 160

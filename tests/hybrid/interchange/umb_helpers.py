@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 from hybrid.interchange import ExplicitModel, ExplicitReward, StateVariable
 from mtbdd.language.syntax import ModelType
 
-__all__ = ["FILES", "archive", "assert_same", "chain_members", "index_of", "models", "put"]
-
-FILES = Path(__file__).parent / "umb_files"
+__all__ = ["archive", "assert_same", "chain_members", "index_of", "models", "put"]
 
 _NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
 
