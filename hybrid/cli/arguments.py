@@ -156,7 +156,12 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
 def _model_options(parser: argparse.ArgumentParser) -> None:
     """Add what every command takes."""
-    parser.add_argument("model", metavar="MODEL", help="a model in the PRISM language (dtmc, ctmc or mdp)")
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="a dtmc, ctmc or mdp: a text in the PRISM language, or a file that ends in .umb, .drn, .tra, "
+        ".pexp, .npz or .dd",
+    )
     parser.add_argument(
         "--const",
         default="",
@@ -171,6 +176,20 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
         help="variable order: the text's unless another is far smaller (default), the text's, with modules "
         "last to first, or one that draws related variables together",
     )
+    beside = parser.add_argument_group(
+        "files that belong to a model given as .tra", "found beside it by name"
+    )
+    beside.add_argument("--type", choices=("dtmc", "ctmc", "mdp"), help="where the files do not tell it")
+    beside.add_argument("--states", metavar="FILE", help="variables' values (.sta)")
+    beside.add_argument("--labels", metavar="FILE", help="labels, initial states among them (.lab)")
+    for name, what in (("state", "srew"), ("transition", "trew")):
+        beside.add_argument(
+            f"--{name}-rewards",
+            action="append",
+            default=[],
+            metavar="FILE",
+            help=f"(.{what}); may be repeated",
+        )
     add_limits(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object on standard output")
     parser.add_argument("--quiet", action="store_true", help="no progress, no warnings")
