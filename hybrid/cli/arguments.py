@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from hybrid.cli.bounded import add_limits
+from hybrid.cli.simulate_arguments import add_simulate
 from hybrid.core.representations import REPRESENTATIONS
 
 _METHODS = ("auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic")
@@ -19,7 +20,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(
-        dest="command", metavar="{check,levels,info,export,plot-matrix,graph,verify}"
+        dest="command", metavar="{check,levels,info,export,simulate,plot-matrix,graph,verify}"
     )
 
     check = commands.add_parser("check", help="check properties of a model")
@@ -139,6 +140,8 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         help="cpu: tarjan, scipy; gpu: fbt, max-id, multistep and options, as in fbt,segment-interval=0",
     )
 
+    add_simulate(commands.add_parser("simulate", help="sample paths of a model, and estimates from them"))
+
     verify = commands.add_parser("verify", help="check a certificate, apart from all solvers")
     verify.add_argument("model", metavar="MODEL", help="the model that the certificate is about")
     verify.add_argument("certificate", metavar="FILE", help="what check --certificate FILE has written")
@@ -150,7 +153,8 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
     namespace = parser.parse_args(arguments)
     if namespace.command is None and not namespace.version:
-        parser.error("a command is needed: check, levels, info, export, plot-matrix, graph or verify")
+        known = "check, levels, info, export, simulate, plot-matrix, graph or verify"
+        parser.error(f"a command is needed: {known}")
     return namespace
 
 
