@@ -148,7 +148,7 @@ class _Of(Function):
         return ~enclose(self.condition, values, shape).values.astype(np.bool_)
 
 
-class Condition(_Of):
+class BooleanExpression(_Of):
     """A boolean expression: its codes, int8."""
 
     def over(self, values: Mapping[str, Array], shape: tuple[int, ...]) -> Array:
@@ -176,7 +176,7 @@ def condition(variables: Variables, expression: Expression) -> Function:
         operands.append(expression.right)
         expression = expression.left
     operands.append(expression)
-    parts: list[Function] = [Condition(variables, operand) for operand in reversed(operands)]
+    parts: list[Function] = [BooleanExpression(variables, operand) for operand in reversed(operands)]
     return parts[0] if len(parts) == 1 else _Conjunction(variables, parts)
 
 
@@ -219,7 +219,7 @@ class Sum(Combined):
         return total
 
 
-class Product(Combined):
+class ProductOfRates(Combined):
     """The product of numbers that are not negative; zero where one of them is zero, else NaN where one is."""
 
     def combine(self, found: list[Array]) -> Array:

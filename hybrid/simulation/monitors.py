@@ -77,7 +77,7 @@ class Monitor(ABC):
         """
 
 
-class Next(Monitor):
+class NextMonitor(Monitor):
     """`X a`: the state after one step."""
 
     def __init__(self, right: Formula) -> None:
@@ -90,7 +90,7 @@ class Next(Monitor):
         return np.where(self._right(moment), HOLDS, FAILS).astype(np.int8)
 
 
-class Now(Monitor):
+class FirstMonitor(Monitor):
     """A state formula: the first state."""
 
     def __init__(self, formula: Formula) -> None:
@@ -101,7 +101,7 @@ class Now(Monitor):
         return np.where(self._formula(moment), HOLDS, FAILS).astype(np.int8)
 
 
-class Until(Monitor):
+class UntilMonitor(Monitor):
     """`a U b` with b in a window of steps or time, ends included.
 
     Parameters

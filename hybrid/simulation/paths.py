@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from hybrid.simulation.record import SamplePaths, joined
+from hybrid.simulation.record import SamplePaths, joined_paths
 from hybrid.simulation.rules import Rules
 from hybrid.simulation.sampler import Constants, Model, Sampler, resolved_model
 
@@ -75,4 +75,4 @@ def simulate(
         for first, count in sampler.batches()
         for _, part in sampler.pieces(first, count, progress=progress)
     ]
-    return parts[0] if len(parts) == 1 else joined(parts)
+    return parts[0] if len(parts) == 1 else joined_paths(parts)

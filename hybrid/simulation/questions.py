@@ -13,7 +13,17 @@ from hybrid.errors import UnsupportedError
 from hybrid.properties.tree import Cumulative, Filter, Instantaneous, Path, Probability, Reward, SteadyState
 from hybrid.simulation.earnings import Earnings
 from hybrid.simulation.functions import MISSING, TRUE, condition
-from hybrid.simulation.monitors import AtMoment, Bools, Formula, Gathered, Moment, Monitor, Next, Now, Until
+from hybrid.simulation.monitors import (
+    AtMoment,
+    Bools,
+    FirstMonitor,
+    Formula,
+    Gathered,
+    Moment,
+    Monitor,
+    NextMonitor,
+    UntilMonitor,
+)
 from hybrid.simulation.rules import Rules
 from hybrid.simulation.variables import Columns, Ints
 from mtbdd.faults import BuildError
@@ -29,7 +39,7 @@ _OFFERED = (
 
 
 @dataclass(frozen=True)
-class Question:
+class WatchedQuestion:
     """A property that sample paths can answer.
 
     Attributes
@@ -46,7 +56,7 @@ class Question:
     is_complement: bool = False
 
 
-def question(rules: Rules, formula: Expression, initial: Ints) -> Question:
+def question(rules: Rules, formula: Expression, initial: Ints) -> WatchedQuestion:
     """Return what is to be watched to estimate a property.
 
     Parameters
@@ -75,20 +85,20 @@ def question(rules: Rules, formula: Expression, initial: Ints) -> Question:
     _refuse("got a filter" if isinstance(formula, Filter) else "got something else")
 
 
-def _of_path(rules: Rules, path: Expression, initial: Ints, complement: bool) -> Question:
+def _of_path(rules: Rules, path: Expression, initial: Ints, complement: bool) -> WatchedQuestion:
     """Return the question of a path formula."""
     if isinstance(path, Unary) and path.operator == "!" and _has_paths(path.operand):
         return _of_path(rules, path.operand, initial, not complement)
     if not isinstance(path, Path):
-        now = Now(_states(rules, path, initial))
-        return Question(lambda count: now, False, complement)
+        now = FirstMonitor(_states(rules, path, initial))
+        return WatchedQuestion(lambda count: now, False, complement)
     right = _states(rules, path.right, initial)
     left = _everywhere if path.left is None else _states(rules, path.left, initial)
     if path.operator == "X":
         if path.bound is not None:
             _refuse("got X with a bound")
-        after = Next(right)
-        return Question(lambda count: after, False, complement)
+        after = NextMonitor(right)
+        return WatchedQuestion(lambda count: after, False, complement)
     lower, upper, is_strict = _window(path, rules.type is ModelType.CTMC)
     safe, goal, turned = {
         "U": (left, right, False),
@@ -97,24 +107,24 @@ def _of_path(rules: Rules, path: Expression, initial: Ints, complement: bool) ->
         "W": (_both(left, _not(right)), _both(_not(left), _not(right)), True),
         "R": (_not(left), _not(right), True),
     }[path.operator]
-    until = Until(safe, goal, lower, upper, is_strict, rules.type is ModelType.CTMC)
-    return Question(lambda count: until, False, complement != turned)
+    until = UntilMonitor(safe, goal, lower, upper, is_strict, rules.type is ModelType.CTMC)
+    return WatchedQuestion(lambda count: until, False, complement != turned)
 
 
-def _of_reward(rules: Rules, formula: Reward, initial: Ints) -> Question:
+def _of_reward(rules: Rules, formula: Reward, initial: Ints) -> WatchedQuestion:
     """Return the question of a reward."""
     assert formula.index is not None
     earnings = Earnings(rules, rules.model.rewards[formula.index])
     target, is_timed = formula.target, rules.type is ModelType.CTMC
     if isinstance(target, Cumulative) and isinstance(target.time, Literal):
         horizon = float(target.time.value)
-        return Question(lambda count: Gathered(earnings, count, horizon, None, is_timed), True)
+        return WatchedQuestion(lambda count: Gathered(earnings, count, horizon, None, is_timed), True)
     if isinstance(target, Instantaneous) and isinstance(target.time, Literal):
         moment = float(target.time.value)
-        return Question(lambda count: AtMoment(earnings, count, moment), True)
+        return WatchedQuestion(lambda count: AtMoment(earnings, count, moment), True)
     if isinstance(target, Path) and target.operator == "F" and target.bound is None:
         goal = _states(rules, target.right, initial)
-        return Question(lambda count: Gathered(earnings, count, math.inf, goal, is_timed), True)
+        return WatchedQuestion(lambda count: Gathered(earnings, count, math.inf, goal, is_timed), True)
     _refuse("got another reward")
 
 

@@ -152,7 +152,7 @@ class Record:
         )
 
 
-def joined(parts: Sequence[SamplePaths]) -> SamplePaths:
+def joined_paths(parts: Sequence[SamplePaths]) -> SamplePaths:
     """Return batches as one, memory of states by step kept."""
 
     def stacked(arrays: list[Array]) -> Array:

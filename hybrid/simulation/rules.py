@@ -15,7 +15,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid.simulation.functions import Combined, Function, NewValue, Number, Product, Sum, Where, condition
+from hybrid.simulation.functions import (
+    Combined,
+    Function,
+    NewValue,
+    Number,
+    ProductOfRates,
+    Sum,
+    Where,
+    condition,
+)
 from hybrid.simulation.variables import Array, Columns, Variables
 from mtbdd.composition import synchronisations
 from mtbdd.language.model_syntax import Command, ResolvedModel, Update
@@ -119,7 +128,7 @@ class Rules:
                 if id(commands) not in known:
                     known[id(commands)] = self._component(commands)
             own = [known[id(commands)] for commands in s.parts]
-            rate = Product(self.variables, [total for _, total in own]).compiled()
+            rate = ProductOfRates(self.variables, [total for _, total in own]).compiled()
             events.append(SimulatedEvent(s.action, tuple(c for c, _ in own), rate))
         self.events = tuple(events)
         self.actions = tuple(dict.fromkeys(["", *(e.action or "" for e in events)]))
