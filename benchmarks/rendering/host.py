@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import statistics
 
-from benchmarks.rendering.markdown import Row, measured, number, section, table, table_of
+from benchmarks.rendering.markdown import Row, measured, name_of, number, section, table, table_of
 
-__all__ = ["agreement", "cpu_iteration", "large_speedups", "symbolic_build"]
+__all__ = ["agreement", "cpu_iteration", "large_speedups", "simulation", "symbolic_build"]
 
 MILLION = 1_000_000
 
@@ -81,6 +81,31 @@ def symbolic_build(record: Row) -> str:
             *((("first s", lambda r: f"{r['first_seconds']:.3f}"),) if first else ()),
             ("again s", lambda r: f"{r['seconds']:.3f}"),
             ("PRISM's construction s", lambda r: number(r.get("prism_seconds"))),
+        ),
+    )
+
+
+def simulation(record: Row) -> str:
+    """Return the section on sample paths."""
+    return section(
+        "Sample paths",
+        record,
+        "Steps of paths drawn and recorded by `hybrid.simulation.simulate` on one core, after the model is "
+        "read and its tables are made (`set-up`); all paths of a row advance together.  The best of "
+        f"{record['repeats']} repeats, by the clock, and by the processor time of that one, which is less "
+        "where other work shares the core.",
+        table_of(
+            measured(record),
+            ("model", name_of),
+            ("events", "events"),
+            ("paths", "paths"),
+            ("steps each", "steps"),
+            ("set-up s", lambda r: number(r["set_up_seconds"], 2)),
+            ("10³ steps a second", lambda r: f"{r['steps_per_second'] / 1e3:,.1f}"),
+            (
+                "10³ steps a second of the processor",
+                lambda r: f"{r['paths'] * r['steps'] / r['processor_seconds'] / 1e3:,.1f}",
+            ),
         ),
     )
 

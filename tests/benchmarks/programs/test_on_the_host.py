@@ -19,6 +19,7 @@ from benchmarks.programs import (
     cpu_iteration,
     density_sweep,
     first_use,
+    simulation,
     structure_plots,
     symbolic_build,
     symbolic_components,
@@ -70,6 +71,17 @@ def test_a_first_run_that_compiles_does_not_limit_the_iterations(needed: int, ex
     assert density_sweep.fitting_iterations(solve, 2.0) == expected
     # A little more than twice the time that a solution may take.
     assert sum(min(limit, needed) for limit in calls) < 2.5 * 2_000
+
+
+def test_steps_of_sample_paths(record_of: RecordOf) -> None:
+    cores = os.sched_getaffinity(0)
+    record = record_of(simulation, "--quick", "--only", "tandem", "--repeats", "2")
+    assert os.sched_getaffinity(0) == cores
+    many, one = record["rows"]
+    assert (many["paths"], many["steps"], one["paths"], many["events"]) == (1000, 100, 1, 4)
+    assert many["seconds"] == min(many["all_seconds"]) and len(many["all_seconds"]) == 2
+    assert many["steps_per_second"] == 100_000 / many["seconds"]
+    assert "| tandem c=1023 | 4 | 1,000 | 100 |" in rendered("simulation", record)
 
 
 def test_symbolic_builds_in_fresh_processes(record_of: RecordOf, tmp_path: Path, monkeypatch: Any) -> None:
