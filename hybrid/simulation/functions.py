@@ -64,33 +64,37 @@ class Tabulated(Function):
     ----------
     table : ndarray
         In lexicographic order of the values of the rows.
+    steps : list of (int, int)
+        Rows, and how far apart neighbouring values of each lie in the table.
+    offset : int
+        What is taken from the sum of values times steps to get a place.
     """
 
     def __init__(self, function: Function) -> None:
         super().__init__(function.variables, function.rows)
         axes, shape = self.variables.axes(self.rows)
         self.table: Array = np.ascontiguousarray(function.over(axes, shape)).reshape(-1)
-        self._offset = 0
-        self._steps: list[tuple[int, int]] = []
+        self.offset = 0
+        self.steps: list[tuple[int, int]] = []
         step = 1
         for row, size in zip(reversed(self.rows), reversed(shape), strict=True):
-            self._steps.append((row, step))
-            self._offset += self.variables.low[row] * step
+            self.steps.append((row, step))
+            self.offset += self.variables.low[row] * step
             step *= size
 
     def over(self, values: Mapping[str, Array], shape: tuple[int, ...]) -> Array:
         """Return the function's values."""
-        place: Array = np.full(shape, -self._offset, dtype=np.int64)
-        for row, step in self._steps:
+        place: Array = np.full(shape, -self.offset, dtype=np.int64)
+        for row, step in self.steps:
             place = place + values[self.variables.names[row]].astype(np.int64) * step
         return self.table[place]
 
     def __call__(self, columns: Columns) -> Array:
         """Return the function's values in some states."""
-        if not self._steps:
+        if not self.steps:
             return np.broadcast_to(self.table, (columns.count,))
-        (row, _), *others = self._steps
-        place = columns[row] - self._offset if self._offset or others else columns[row]
+        (row, _), *others = self.steps
+        place = columns[row] - self.offset if self.offset or others else columns[row]
         for row, step in others:
             place += columns[row] * step
         return self.table.take(place)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from hybrid.simulation.record import SamplePaths, joined_paths
+from hybrid.simulation.record import SamplePaths
 from hybrid.simulation.rules import Rules
 from hybrid.simulation.sampler import Constants, Model, Sampler, resolved_model
 
@@ -69,10 +69,5 @@ def simulate(
     """
     rules = Rules(resolved_model(model, constants))
     sampler = Sampler(rules, steps, paths, seed, until, start, rewards)
-    sampler.require_room(sampler.paths)
-    parts = [
-        part
-        for first, count in sampler.batches()
-        for _, part in sampler.pieces(first, count, progress=progress)
-    ]
-    return parts[0] if len(parts) == 1 else joined_paths(parts)
+    sampler.require_room()
+    return sampler.whole(progress)

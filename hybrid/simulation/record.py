@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -75,6 +76,16 @@ class Record:
         self._rewards = {name: np.zeros(shape) for name in earnings}
         self._lengths = np.full(count, steps, dtype=np.int64)
         self._now = np.zeros(count)
+
+    def part(self, first: int, count: int) -> Record:
+        """Return the record of some of the paths, which is written into this one."""
+        own, chosen = copy.copy(self), slice(first, first + count)
+        own._states = [states[:, chosen] for states in self._states]
+        own._times = None if self._times is None else self._times[:, chosen]
+        own._actions = self._actions[:, chosen]
+        own._rewards = {name: earned[:, chosen] for name, earned in self._rewards.items()}
+        own._lengths, own._now = self._lengths[chosen], self._now[chosen]
+        return own
 
     def begin(self, walk: Walk) -> None:
         """Note the first states."""
@@ -150,20 +161,3 @@ class Record:
             self._rules.actions,
             {name: record.T for name, record in self._rewards.items()},
         )
-
-
-def joined_paths(parts: Sequence[SamplePaths]) -> SamplePaths:
-    """Return batches as one, memory of states by step kept."""
-
-    def stacked(arrays: list[Array]) -> Array:
-        return np.concatenate([array.T for array in arrays], axis=1).T
-
-    times = [part.times for part in parts if part.times is not None]
-    return SamplePaths(
-        {name: stacked([part.states[name] for part in parts]) for name in parts[0].states},
-        np.concatenate([part.lengths for part in parts]),
-        stacked(times) if times else None,
-        stacked([part.actions for part in parts]),
-        parts[0].action_names,
-        {name: stacked([part.rewards[name] for part in parts]) for name in parts[0].rewards},
-    )

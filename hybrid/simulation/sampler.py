@@ -11,6 +11,7 @@ import numpy as np
 from hybrid.errors import OptionError
 from hybrid.simulation.draws import WIDTH, Draws
 from hybrid.simulation.earnings import Earnings
+from hybrid.simulation.event_draw import EventDraw
 from hybrid.simulation.record import Record, SamplePaths
 from hybrid.simulation.rules import Rules
 from hybrid.simulation.start import initial_columns
@@ -62,7 +63,7 @@ class Sampler:
         start: Mapping[str, bool | int] | None = None,
         rewards: bool = False,
     ) -> None:
-        self.rules = rules
+        self.rules, self._events = rules, EventDraw(rules)
         self.steps, self.paths, self.seed = (
             whole(steps, "steps", 0),
             whole(paths, "paths", 1),
@@ -84,10 +85,10 @@ class Sampler:
         cells = sum(kind.itemsize for kind in self.rules.variables.types)
         return cells + 4 + 8 * (self.is_timed + len(self.earnings))
 
-    def require_room(self, paths: int) -> None:
+    def require_room(self) -> None:
         """Refuse more paths than there is memory for their record."""
-        needed = (self.steps + 1) * paths * self.row_bytes
-        require_memory(2 * needed, f"the record of {paths} paths", "ask for fewer steps or paths")
+        needed = (self.steps + 1) * self.paths * self.row_bytes
+        require_memory(needed, f"the record of {self.paths} paths", "ask for fewer steps or paths")
 
     def batches(self, most: int | None = None) -> Iterator[tuple[int, int]]:
         """Yield the first path and the number of paths of each batch.
@@ -108,7 +109,16 @@ class Sampler:
         uniform = draws.start(count)
         among = self.initial.shape[1]
         chosen = np.minimum((uniform * among).astype(np.int64), among - 1)
-        return Walk(self.rules, self.initial[:, chosen], draws)
+        return Walk(self._events, self.initial[:, chosen], draws)
+
+    def whole(self, progress: Callable[[str], None] | None = None) -> SamplePaths:
+        """Return the record of all paths."""
+        record = Record(self.rules, self.earnings, self.paths, self.steps, self.until)
+        for first, count in self.batches():
+            walk, part = self.walk(first, count), record.part(first, count)
+            part.begin(walk)
+            self._advance(walk, part, first, 0, self.steps, progress)
+        return record.paths()
 
     def pieces(
         self,
@@ -131,14 +141,26 @@ class Sampler:
                 record.begin(walk)
             else:
                 record.follow(before, walk)
-            for k in range(length):
-                if not walk.paths.size:
-                    record.rest(k)
-                    break
-                if k % 64 == 0:
-                    check_budget()
-                    if progress is not None:
-                        progress(f"path {first + 1} of {self.paths}, step {begin + k} of {self.steps}")
-                record.step(walk, k)
+            self._advance(walk, record, first, begin, length, progress)
             yield begin, record.paths()
             before, begin = record, begin + length
+
+    def _advance(
+        self,
+        walk: Walk,
+        record: Record,
+        first: int,
+        begin: int,
+        length: int,
+        progress: Callable[[str], None] | None,
+    ) -> None:
+        """Let paths make some steps, and note them."""
+        for k in range(length):
+            if not walk.paths.size:
+                record.rest(k)
+                break
+            if k % 64 == 0:
+                check_budget()
+                if progress is not None:
+                    progress(f"path {first + 1} of {self.paths}, step {begin + k} of {self.steps}")
+            record.step(walk, k)

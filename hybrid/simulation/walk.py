@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.simulation.draws import Doubles, Draws
+from hybrid.simulation.event_draw import EventDraw
 from hybrid.simulation.faults import refuse_state, refuse_update
 from hybrid.simulation.functions import NO_INTEGER
-from hybrid.simulation.rules import Component, Rules, SimulatedEvent
+from hybrid.simulation.rules import Component, SimulatedEvent
 from hybrid.simulation.variables import Array, Columns, Ints
 from mtbdd.language.syntax import ModelType
 
@@ -44,9 +45,10 @@ class Walk:
 
     Parameters
     ----------
-    rules : Rules
+    events : EventDraw
+        Of the model's rules.
     states : ndarray of int64, shape (variables, n)
-        Where they begin; changed in place.
+        Where they begin.
     draws : Draws
         For n paths.
 
@@ -56,10 +58,11 @@ class Walk:
         Those that still go on, counted from the first one.
     """
 
-    def __init__(self, rules: Rules, states: Ints, draws: Draws) -> None:
-        self.rules, self.states, self._draws = rules, states, draws
+    def __init__(self, events: EventDraw, states: Ints, draws: Draws) -> None:
+        self.rules, self._events, self._draws = events.rules, events, draws
+        self.states = np.ascontiguousarray(states)
         self.paths = np.arange(states.shape[1], dtype=np.int64)
-        self._is_timed = rules.type is ModelType.CTMC
+        self._is_timed = self.rules.type is ModelType.CTMC
 
     def keep(self, kept: Array) -> None:
         """Let only some of the paths go on.
@@ -68,7 +71,7 @@ class Walk:
         ----------
         kept : ndarray of bool, shape (m,)
         """
-        self.states, self.paths = self.states[:, kept], self.paths[kept]
+        self.states, self.paths = np.ascontiguousarray(self.states[:, kept]), self.paths[kept]
 
     def look(self) -> Outlook:
         """Draw what happens next.
@@ -81,29 +84,14 @@ class Walk:
 
         Notes
         -----
-        Time: O(m × events), a few operations on arrays for each.
+        Time: see `EventDraw.draw`.
         """
-        rules, columns = self.rules, Columns(self.states)
-        count, number = columns.count, len(rules.events)
         uniform, sojourns = self._draws.step(self.paths)
-        sums = np.empty((number, count))
-        total = np.zeros(count)
-        with np.errstate(over="ignore", invalid="ignore"):
-            for row, event in zip(sums, rules.events, strict=True):
-                total = np.add(total, event.rate(columns), out=row)
+        events, total = self._events.draw(self.states, uniform[0])
         if not np.isfinite(total).all():
-            refuse_state(rules, self.states[:, np.flatnonzero(~np.isfinite(total))[0]])
-        threshold = uniform[0] * total
-        # Below the last sum also where the product was rounded up.
-        np.minimum(threshold, np.nextafter(total, -1.0), out=threshold)
-        events = np.zeros(count, dtype=np.int32)
-        for row in sums:
-            events += row <= threshold
-        stuck = total == 0
-        if stuck.any():
-            events[stuck] = number
+            refuse_state(self.rules, self.states[:, np.flatnonzero(~np.isfinite(total))[0]])
         if sojourns is not None:
-            sojourns = sojourns / np.where(stuck, 1.0, total)
+            sojourns = sojourns / np.where(total == 0, 1.0, total)
         return Outlook(events, sojourns, uniform)
 
     def move(self, outlook: Outlook) -> None:

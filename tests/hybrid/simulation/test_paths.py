@@ -197,6 +197,50 @@ def test_start_takes_the_place_of_initial_values() -> None:
     assert (paths.states["x"] == 4).all() and (paths.states["y"] == 0).all()
 
 
+@pytest.mark.parametrize(
+    ("name", "constants"),
+    [("kanban", {"t": 2}), ("herman", {}), ("coin", {"K": 2}), ("polling", {}), ("tandem", {"c": 4000})],
+)
+def test_compiled_draws_are_those_of_array_operations(
+    examples_folder: Path, name: str, constants: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """tandem's queues are too long for a table of both."""
+    found = []
+    for begin in (1, 10**9):
+        monkeypatch.setattr("hybrid.simulation.event_draw.COMPILED_FROM", begin)
+        path = examples_folder / f"{name}.prism"
+        found.append(
+            simulate(path, 60, 300, constants=constants, start={"sc": 3999} if name == "tandem" else None)
+        )
+    for variable, states in found[0].states.items():
+        np.testing.assert_array_equal(states, found[1].states[variable])
+    if found[0].times is not None:
+        np.testing.assert_array_equal(found[0].times, found[1].times)
+
+
+def test_compiled_draws_meet_rates_without_tables_deadlocks_and_faults(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = """ctmc
+module a
+  x : [-50..50]; y : [0..80]; b : bool;
+  [] x+y<100 & mod(x+y,3)!=2 & y<80 -> x*y+101*50 : (y'=y+1) + 2 : (b'=!b);
+  [] x<50 & b -> 100 : (x'=x+1);
+  [] !b & y>30 -> 50 : (x'=50) & (y'=80) & (b'=false);
+endmodule"""
+    found = []
+    for begin in (1, 10**9):
+        monkeypatch.setattr("hybrid.simulation.event_draw.COMPILED_FROM", begin)
+        found.append(simulate(resolved(text), 120, 200, start={"x": 0}))
+    for variable, states in found[0].states.items():
+        np.testing.assert_array_equal(states, found[1].states[variable])
+    assert (found[0].actions == -1).any() and (found[0].actions == 0).any()
+    monkeypatch.setattr("hybrid.simulation.event_draw.COMPILED_FROM", 1)
+    for fault in (FAULTS["negative"], FAULTS["together"], FAULTS["too much"]):
+        with pytest.raises(LanguageError, match=fault[3]):
+            simulate(resolved(faulty(*fault[:3])), 20, 20)
+
+
 def test_models_of_any_size() -> None:
     text = "ctmc\n" + "\n".join(
         f"module m{i} x{i} : [0..1000000]; [] x{i}<1000000 -> {i + 1} : (x{i}'=x{i}+1); endmodule"
