@@ -15,6 +15,7 @@ from hybrid.simulation import Estimate, estimate
 from hybrid.simulation.rows import csv_texts
 from hybrid.simulation.rules import Rules
 from hybrid.simulation.sampler import Sampler
+from mtbdd.budget import BudgetError
 from mtbdd.language import load_model, parse_constants, resolve
 from mtbdd.language.model_syntax import ResolvedModel
 from mtbdd.language.syntax import ModelType
@@ -60,7 +61,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _write(file: OutputFile, texts: Iterator[str], console: Console) -> int:
-    """Write texts, each whole, and return how many lines they have; what is written stays on an interrupt."""
+    """Write texts, each whole, and return how many lines they have.
+
+    What is written stays where a signal or the limit of time or memory ends the command.
+    """
     lines = 0
     try:
         with file.told(), file.temporary.open("w", encoding="utf-8", newline="") as stream:
@@ -68,7 +72,7 @@ def _write(file: OutputFile, texts: Iterator[str], console: Console) -> int:
                 with console.signals.hold():
                     stream.write(text)
                     lines += text.count("\n")
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, BudgetError):
         if lines:
             file.publish()
             console.warn(f"{lines - 1:,} states are written, of paths that are not all whole")

@@ -12,8 +12,11 @@ from hybrid.simulation.record import SamplePaths
 from hybrid.simulation.sampler import Sampler
 from hybrid.simulation.variables import Array
 
-_ROWS = 1 << 20
+_ROWS = 1 << 18
 """States that are recorded before they are written."""
+
+_PIECE = 1 << 14
+"""Steps of a single path that are recorded before they are written, so that a long one is seen to grow."""
 
 _LINES = 1 << 14
 """Lines of a text."""
@@ -28,7 +31,7 @@ def csv_texts(sampler: Sampler, progress: Callable[[str], None] | None = None) -
 
     Notes
     -----
-    Memory: some hundred MB, however many paths and steps there are.
+    Memory: some ten MB, however many paths and steps there are.
     """
     names = [f"reward {name}" for name in sampler.earnings]
     time = ["time"] if sampler.is_timed else []
@@ -39,7 +42,8 @@ def csv_texts(sampler: Sampler, progress: Callable[[str], None] | None = None) -
     yield header.getvalue()
     width = max(1, _ROWS // (sampler.steps + 1))
     for first, count in sampler.batches(width):
-        for begin, part in sampler.pieces(first, count, _ROWS, progress):
+        # Lines stand path by path, so that only a path by itself can be written before its end.
+        for begin, part in sampler.pieces(first, count, _PIECE if count == 1 else None, progress):
             yield from _texts(part, first, begin)
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from hybrid.__main__ import main
 from hybrid.simulation import simulate
+from mtbdd.budget import BudgetError
 
 CHAIN = """ctmc
 const int n;
@@ -165,3 +166,22 @@ def test_an_interrupt_keeps_what_is_written(model: str, tmp_path: Path) -> None:
     header, *rows = csv.reader(file.read_text().splitlines())
     assert len(rows) > 1000 and all(len(row) == len(header) for row in rows)
     assert list(tmp_path.glob(".paths*.csv")) == []
+
+
+def test_a_spent_budget_keeps_what_is_written(
+    capsys: pytest.CaptureFixture[str], model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def check() -> None:
+        calls.append(0)
+        if len(calls) == 3:
+            raise BudgetError("spent")
+
+    monkeypatch.setattr("hybrid.simulation.sampler.check_budget", check)
+    monkeypatch.setattr("hybrid.simulation.rows._ROWS", 100)
+    file = tmp_path / "paths.csv"
+    with pytest.raises(BudgetError):
+        main(["simulate", model, "--const", "n=3", "--to", str(file), "--steps", "49", "--paths", "99"])
+    assert "200 states are written" in capsys.readouterr().err
+    assert len(file.read_text().splitlines()) == 201

@@ -155,8 +155,9 @@ def test_pieces_make_up_the_whole_path() -> None:
 def test_lines_are_the_same_however_they_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     sampler = Sampler(Rules(resolved(RACE)), 25, 3, 2, until=2.5, rewards=True)
     whole = "".join(csv_texts(sampler))
-    for rows, lines in ((1 << 20, 5), (30, 1000), (7, 4)):
+    for rows, piece, lines in ((1 << 18, 99, 5), (30, 99, 1000), (7, 6, 4), (60, 10, 1000)):
         monkeypatch.setattr("hybrid.simulation.rows._ROWS", rows)
+        monkeypatch.setattr("hybrid.simulation.rows._PIECE", piece)
         monkeypatch.setattr("hybrid.simulation.rows._LINES", lines)
         assert "".join(csv_texts(sampler)) == whole
     header, *lines_of = whole.splitlines()
