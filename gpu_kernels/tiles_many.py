@@ -64,7 +64,7 @@ def run_tiles_many(device: Device, matrix: TileMatrix, x: Array, out: Array) -> 
         VECTORS=vectors,
         **matrix.macros(),
     )
-    kernel = device.kernel("tiles_many.cu", "multiply_tiles", options)
+    kernel = device.kernel("tiles_many.cu", "tiles_times_vectors", options)
     for column in range(0, count, vectors):
         place = np.int32(matrix.place_words), np.int32(count), np.int32(column)
         served = np.int32(min(vectors, count - column))

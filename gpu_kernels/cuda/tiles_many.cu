@@ -18,10 +18,10 @@
 typedef long long PLACE;  // rows times columns may be more than an index holds
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
-multiply_tiles(const Item *items, const int *term_ptr, const int *round_cell, const Cell *cells, const Unit *units,
-               const Term *terms, const double *values, const INDEX *group_row, const INDEX *base, const double *scale,
-               const int place_words, const int stride, const int column, const int count,
-               const double *__restrict__ x, double *__restrict__ out) {
+tiles_times_vectors(const Item *items, const int *term_ptr, const int *round_cell, const Cell *cells, const Unit *units,
+                    const Term *terms, const double *values, const INDEX *group_row, const INDEX *base, const double *scale,
+                    const int place_words, const int stride, const int column, const int count,
+                    const double *__restrict__ x, double *__restrict__ out) {
     extern __shared__ double shared_words[];
     const Item item = items[blockIdx.x];
     const int slices = (item.rows + LANES - 1) / LANES;
@@ -46,13 +46,13 @@ multiply_tiles(const Item *items, const int *term_ptr, const int *round_cell, co
             PLACE at[MEMBERS];
 #pragma unroll
             for (int m = 0; m < MEMBERS; ++m) {
-                at[m] = static_cast<PLACE>(row_of(group_row, item, chunk, m) + first_row) * stride + column;
+                     at[m] = static_cast<PLACE>(row_of(group_row, item, chunk, m) + first_row) * stride + column;
             }
             double total[MEMBERS][VECTORS];
 #pragma unroll
             for (int m = 0; m < MEMBERS; ++m) {
 #pragma unroll
-                for (int v = 0; v < VECTORS; ++v) total[m][v] = round > 0 && v < count ? out[at[m] + v] : 0.0;
+                     for (int v = 0; v < VECTORS; ++v) total[m][v] = round > 0 && v < count ? out[at[m] + v] : 0.0;
             }
             const Places *own_places = places + chunk * (n_terms + 1);
             const Weights *own_weights = weights + (SCALED ? chunk * (n_terms + 1) : 0);
@@ -60,36 +60,36 @@ multiply_tiles(const Item *items, const int *term_ptr, const int *round_cell, co
             const Unit *own = units + (static_cast<long long>(cell.first) * LANES + lane);
 #pragma unroll 1
             for (int u = 0; u < cell.units; ++u) {
-                const Unit now = own[u * LANES];
+                     const Unit now = own[u * LANES];
 #pragma unroll
-                for (int j = 0; j < UNIT; ++j) {
-                    const int code = now.word[j / CODES_PER_WORD] >> (j % CODES_PER_WORD * CODE_BITS) & PAD;
-                    if (code >= n_terms) continue;
-                    const Places place = own_places[code];
-                    const Weights weight = own_weights[code];
-                    double value[MEMBERS][VECTORS];
+                     for (int j = 0; j < UNIT; ++j) {
+                         const int code = now.word[j / CODES_PER_WORD] >> (j % CODES_PER_WORD * CODE_BITS) & PAD;
+                         if (code >= n_terms) continue;
+                         const Places place = own_places[code];
+                         const Weights weight = own_weights[code];
+                         double value[MEMBERS][VECTORS];
 #pragma unroll
-                    for (int m = 0; m < MEMBERS; ++m) {
-                        const double *source = x + (static_cast<PLACE>(place.of[m] + first_row) * stride + column);
+                         for (int m = 0; m < MEMBERS; ++m) {
+                             const double *source = x + (static_cast<PLACE>(place.of[m] + first_row) * stride + column);
 #pragma unroll
-                        // Dead vectors repeat the last live one, so that they read elements that exist.
-                        for (int v = 0; v < VECTORS; ++v) value[m][v] = __ldg(source + min(v, count - 1));
-                    }
+                             // Dead vectors repeat the last live one, so that they read elements that exist.
+                             for (int v = 0; v < VECTORS; ++v) value[m][v] = __ldg(source + min(v, count - 1));
+                         }
 #pragma unroll
-                    for (int m = 0; m < MEMBERS; ++m) {
-                        const double factor = weight.of[SCALED ? m : 0];
+                         for (int m = 0; m < MEMBERS; ++m) {
+                             const double factor = weight.of[SCALED ? m : 0];
 #pragma unroll
-                        for (int v = 0; v < VECTORS; ++v) total[m][v] += factor * value[m][v];
-                    }
-                }
+                             for (int v = 0; v < VECTORS; ++v) total[m][v] += factor * value[m][v];
+                         }
+                     }
             }
 #pragma unroll
             for (int m = 0; m < MEMBERS; ++m) {
-                if (chunk * MEMBERS + m >= item.count) continue;
+                     if (chunk * MEMBERS + m >= item.count) continue;
 #pragma unroll
-                for (int v = 0; v < VECTORS; ++v) {
-                    if (v < count) out[at[m] + v] = total[m][v];
-                }
+                     for (int v = 0; v < VECTORS; ++v) {
+                         if (v < count) out[at[m] + v] = total[m][v];
+                     }
             }
         }
     }

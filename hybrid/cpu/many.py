@@ -14,7 +14,7 @@ from hybrid.cpu.threads import run_together, threads_for
 Float64Array = NDArray[np.float64]
 
 
-def multiply_columns(
+def multiply_in_blocks(
     matrix: tuple[Any, ...],
     terms: int,
     multiply: Callable[[Float64Array, Float64Array], None],

@@ -143,8 +143,8 @@ def block_spmm(  # type: ignore[no-untyped-def]
                 own = slot_ptr[first]
                 slots = slot_ptr[first + 1] - own
                 _multiply(width, min(piece_count[p], 1), False, tail, 8, 0, tail_place, 0, x, column, base,
-                          scale, own, slots, scaled, pattern, first_slice, full, end, pattern_ptr, slot, shift,
-                          vector, coefficients, finite)  # fmt: skip
+                          scale, own, slots, scaled, pattern, first_slice, full, end, pattern_ptr, slot,
+                          shift, vector, coefficients, finite)  # fmt: skip
                 at = row[first] + 8 * full
                 for lane in range(n_rows - 8 * full):
                     for k in range(width):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hybrid.cpu import kernels
 from hybrid.cpu.layout import CpuLayout
-from hybrid.cpu.many import multiply_columns
+from hybrid.cpu.many import multiply_in_blocks
 from hybrid.cpu.threads import run_together, threads_for
 from hybrid.reference import relax_in_place
 
@@ -64,7 +64,7 @@ class CpuProduct:
 
         A sweep over the matrix serves eight columns; each has the bits of its own `multiply`.
         """
-        multiply_columns(self._matrix, self._terms, self.multiply, x, out)
+        multiply_in_blocks(self._matrix, self._terms, self.multiply, x, out)
 
     def _multiply_exactly(self, x: Float64Array, out: Float64Array) -> None:
         # Zero coefficients have met infinite or undefined elements of x, or a result overflowed. This is

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gpu_kernels import Device, current_device
 from gpu_kernels.csr import CsrArrays
 from hybrid.core.arrays import Array, to_host
-from hybrid.core.foreign import lies_on_device, on_host
+from hybrid.core.foreign import lies_on_device, on_host, through_host
 from hybrid.core.linear_protocol import LinearProtocol, TransposedProtocol
 from hybrid.core.operands import as_columns
 from hybrid.cpu.csr import CsrMatrix
@@ -195,10 +195,15 @@ class ExplicitOperator(Relaxing, TransposedProtocol):
     def multiply(self, x: Array, out: Array | None = None) -> Array:
         """Return ``M x``, written to `out` if given; on a device each of them lies there or on the host.
 
-        Without `out` the result lies where x does.  Synchronises: only where a vector lies on the host.
+        Without `out` the result lies where x does; a matrix on the host copies an x on a device, and the
+        result back.  Synchronises: only where a vector lies on the host.
         """
         stored, device = self.stored, self.device
         if isinstance(stored, CsrMatrix):
+            if not isinstance(x, np.ndarray):
+                if lies_on_device(x):
+                    return through_host(self.multiply, x)
+                x = on_host(x)
             return stored.multiply(x, out)
         assert device is not None
         xp = device.xp
