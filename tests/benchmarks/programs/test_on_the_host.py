@@ -19,6 +19,7 @@ from benchmarks.programs import (
     cpu_iteration,
     density_sweep,
     first_use,
+    many_vectors,
     simulation,
     structure_plots,
     symbolic_build,
@@ -45,6 +46,14 @@ def test_products_on_the_cpu(record_of: RecordOf, tmp_path: Path) -> None:
         assert row["speedup"] == row["seconds"]["scipy_csr"] / row["seconds"]["product"]
         row["transitions"] = 2_000_000
     assert "| kanban 2 | 2,000,000 |" in rendered("cpu_iteration", record)
+
+
+def test_products_with_several_vectors(record_of: RecordOf) -> None:
+    record = record_of(many_vectors, "kanban:2", "--seconds", "0.01", "--vectors", "5")
+    (row,) = record["rows"]
+    assert "error" not in row
+    assert (row["transitions"], row["vectors"]) == (28120, 5)
+    assert row["share_of_one_by_one"] == row["seconds"]["at_once"] / row["seconds"]["one_by_one"]
 
 
 def test_density_sweep_on_the_cpu(record_of: RecordOf) -> None:
