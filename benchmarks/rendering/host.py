@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 
 from benchmarks.rendering.markdown import Row, measured, name_of, number, section, table, table_of
 
-__all__ = ["agreement", "cpu_iteration", "large_speedups", "simulation", "symbolic_build"]
+__all__ = ["agreement", "cpu_iteration", "large_speedups", "many_vectors", "simulation", "symbolic_build"]
 
 MILLION = 1_000_000
 
@@ -49,6 +50,35 @@ def cpu_iteration(record: Row) -> str:
             ("gain, 1 thread", lambda r: f"{r['speedup_one_thread']:.2f}"),
             ("PRISM hybrid", lambda r: number(r["prism_ns_per_transition"].get("hybrid"))),
             ("PRISM sparse", lambda r: number(r["prism_ns_per_transition"].get("sparse"))),
+        ),
+    )
+
+
+def many_vectors(record: Row) -> str:
+    """Return the section on products with several vectors at once."""
+    text = (
+        "Milliseconds of the products with several vectors: `M @ X` in one sweep, as many products `M @ x`, "
+        "and SciPy's CSR with X on one core.  Medians of one run, the three in turns; `share` is that of the "
+        "first over the second, also of the best times.  The results are the same bit for bit."
+    )
+
+    def times(key: str) -> Callable[[Row], str]:
+        return lambda r: f"{1e3 * r['seconds'][key]:.1f}" if key in r["seconds"] else "-"
+
+    return section(
+        "Products with several vectors at once",
+        record,
+        text,
+        table_of(
+            measured(record),
+            ("model", lambda r: r["model"].replace(":", " ")),
+            ("transitions", "transitions"),
+            ("vectors", "vectors"),
+            ("at once", times("at_once")),
+            ("one by one", times("one_by_one")),
+            ("SciPy CSR", times("scipy_csr_at_once")),
+            ("share", lambda r: f"{r['share_of_one_by_one']:.2f}"),
+            ("share of the best", lambda r: f"{r['best_share_of_one_by_one']:.2f}"),
         ),
     )
 
