@@ -141,8 +141,9 @@ def uniformised(operator: Any, exit_rates: Any, rate: float | None, transposed: 
         size = _most(rows.sums)
         if not isinstance(exit_rates, str):
             stretch = _stretch(rows, given, q)
-        elif greatest > q:
-            stretch += 2.0 * (greatest / q)
+        else:
+            # A row has |1 - e / q| + e / q, e being the true sum.
+            stretch = 2.0 * greatest * (1.0 + (computed + 8.0) * UNIT) / q - 1.0
     return Uniformised(
         rows.product, given, q, max(stretch, 1.0), size, greatest, rows.entries, rows.units,
         computed, rows.xp,

@@ -15,7 +15,7 @@ error of the step that was looked at.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -125,6 +125,9 @@ def transient(
         raise OptionError(f"epsilon: expected a number between 0 and 1, got {epsilon}")
     chain = uniformised(operator, exit_rates, rate, transposed)
     vector, xp = _operand(x, chain, int(operator.shape[0]))
+    if chain.exit_rates is not None:
+        rates = chain.exit_rates
+        chain = replace(chain, exit_rates=xp.asarray(to_host(rates) if xp is np else rates))
     if not chain.rate * t <= _MOST_STEPS:
         raise OptionError(
             f"t: {chain.rate:g} times {t:g} makes more than 2^40 steps; choose a shorter time, or the "
