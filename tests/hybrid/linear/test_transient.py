@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +20,7 @@ from gpu_kernels import Device
 from hybrid.errors import OptionError
 from hybrid.explicit import CsrArrays, ExplicitOperator, FunctionOperator
 from hybrid.linear import Transient, transient
+from hybrid.linear.generators import uniformised
 from hybrid.operators.inject import inject
 from tests.builders.matrices import from_dense, random_sparse
 from tests.gpu_kernels.devices import to_numpy
@@ -97,11 +99,11 @@ def test_exact_values_lie_within_the_told_error(seed: int, t: float, epsilon: fl
     exits = None if computed else dense.sum(axis=1)
     matrix = inject(from_dense(dense), backend=("cpu", "reference")[seed % 2])
     given_exits: Any = "row sums" if computed else exits
-    for operator in (matrix, csr_matrix(dense)):
-        found = transient(operator, x, t, exit_rates=given_exits, epsilon=epsilon)
+    for own in (matrix, csr_matrix(dense)):
+        found = transient(own, x, t, exit_rates=given_exits, epsilon=epsilon)
         assert distance(found, exact(dense, exits, x, t)) <= found.error
         assert found.truncation <= epsilon * np.abs(x).max()
-        found = transient(operator, x, t, exit_rates=given_exits, epsilon=epsilon, transposed=True)
+        found = transient(own, x, t, exit_rates=given_exits, epsilon=epsilon, transposed=True)
         # Sums of rows are those of the matrix itself.
         sums = [sum(map(Fraction, row)) for row in dense.tolist()]
         loops = np.array([float(s) for s in sums]) if exits is None else exits
@@ -129,6 +131,34 @@ def test_rounding_counts_where_nothing_is_left_out() -> None:
     assert found.rounding is not None
     assert 0.0 < off <= found.rounding
     assert found.truncation < 1e-25
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_step_is_off_by_no_more_than_its_bound(rng: np.random.Generator, transposed: bool) -> None:
+    worst = Fraction(0)
+    for _ in range(50):
+        dense = rng.random((4, 4)) * 10.0 ** rng.integers(-3, 4)
+        x, exits = rng.normal(size=4), dense.sum(axis=1)
+        chain = uniformised(csr_matrix(dense), exits, None, transposed)
+        found = chain.step(x)
+        own = [[Fraction(v) for v in row] for row in (dense.T if transposed else dense).tolist()]
+        start, taken, rate = list(map(Fraction, x)), list(map(Fraction, exits)), chain.rate
+        errors = [
+            abs(Fraction(found[i]) - a - (sum(map(operator.mul, own[i], start), -e * a)) / Fraction(rate))
+            for i, (a, e) in enumerate(zip(start, taken, strict=True))
+        ]
+        off, norm = (sum(errors), np.abs(x).sum()) if transposed else (max(errors), np.abs(x).max())
+        assert off <= Fraction(chain.step_error) * Fraction(norm)
+        worst = max(worst, off / Fraction(chain.step_error * norm))
+        # No row of P stretches a vector by more.
+        rows = [
+            sum(map(Fraction, row), Fraction(0)) / Fraction(rate) + abs(1 - e / Fraction(rate))
+            for row, e in zip(dense.tolist(), taken, strict=True)
+        ]
+        assert max(rows) <= Fraction(chain.stretch)
+        assert chain.stretch < 1.0 + 1e-13
+    # The bound is not far from what happens.
+    assert worst > Fraction(1, 100)
 
 
 def test_long_times_settle() -> None:
@@ -161,8 +191,8 @@ def test_products_alone_make_an_estimate(rng: np.random.Generator) -> None:
     expected, most = expm(q * 2.0) @ x, float(-np.diag(q).min())
     plain = LinearOperator(q.shape, matvec=lambda v: q @ v, rmatvec=lambda v: q.T @ v, dtype=float)
     function = FunctionOperator(q.shape, lambda v: q @ v)
-    for operator in (plain, aslinearoperator(csr_matrix(q)), function):
-        found = transient(operator, x, 2.0, rate=1.1 * most)
+    for known in (plain, aslinearoperator(csr_matrix(q)), function):
+        found = transient(known, x, 2.0, rate=1.1 * most)
         assert (found.kind, found.rounding) == ("estimate", None)
         assert found.error == found.truncation
         np.testing.assert_allclose(found.values, expected, atol=1e-9)
