@@ -1,11 +1,11 @@
 // Products with several vectors at once, with row types cut into tiles; see tiles.cu for the work of a block.
 //
-// X and out have their vectors side by side: element (i, v) lies at i * stride + v. A lane has a row of MEMBERS groups and
-// VECTORS sums for each; it looks an entry up once and reads VECTORS neighbouring elements of X for every group. Sums are
-// added in the order of tiles.cu, so that every column has the bits of the product with that column alone.
+// X and out have their vectors side by side: element (i, v) lies at i * stride + v. A lane has a row of MEMBERS groups
+// and VECTORS sums for each; it looks an entry up once and reads VECTORS neighbouring elements of X for every group. Sums
+// are added in the order of tiles.cu, so that every column has the bits of the product with that column alone.
 //
-// Launch: one block of THREADS threads an item; shared memory as `shared_bytes` of gpu_kernels/tiles.py says. Serves the
-// columns column, ..., column + count - 1, count <= VECTORS. Rows without a group are left as they are. No atomic
+// Launch: one block of THREADS threads an item; shared memory as `shared_bytes` of gpu_kernels/tiles.py says. Serves
+// the columns column, ..., column + count - 1, count <= VECTORS. Rows without a group are left as they are. No atomic
 // additions. x and out must not overlap.
 //
 // Macros besides those of common.cuh and tile_rows.cuh:
@@ -18,10 +18,10 @@
 typedef long long PLACE;  // rows times columns may be more than an index holds
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
-tiles_times_vectors(const Item *items, const int *term_ptr, const int *round_cell, const Cell *cells, const Unit *units,
-                    const Term *terms, const double *values, const INDEX *group_row, const INDEX *base, const double *scale,
-                    const int place_words, const int stride, const int column, const int count,
-                    const double *__restrict__ x, double *__restrict__ out) {
+tiles_times_vectors(const Item *items, const int *term_ptr, const int *round_cell, const Cell *cells,
+                    const Unit *units, const Term *terms, const double *values, const INDEX *group_row,
+                    const INDEX *base, const double *scale, const int place_words, const int stride, const int column,
+                    const int count, const double *__restrict__ x, double *__restrict__ out) {
     extern __shared__ double shared_words[];
     const Item item = items[blockIdx.x];
     const int slices = (item.rows + LANES - 1) / LANES;
