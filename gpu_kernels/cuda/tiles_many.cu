@@ -1,8 +1,8 @@
 // Products with several vectors at once, with row types cut into tiles; see tiles.cu for the work of a block.
 //
 // X and out have their vectors side by side: element (i, v) lies at i * stride + v. A lane has a row of MEMBERS groups
-// and VECTORS sums for each; it looks an entry up once and reads VECTORS neighbouring elements of X for every group. Sums
-// are added in the order of tiles.cu, so that every column has the bits of the product with that column alone.
+// and VECTORS sums for each; it looks an entry up once and reads VECTORS neighbouring elements of X for every group.
+// Sums are added in the order of tiles.cu, so that every column has the bits of the product with that column alone.
 //
 // Launch: one block of THREADS threads an item; shared memory as `shared_bytes` of gpu_kernels/tiles.py says. Serves
 // the columns column, ..., column + count - 1, count <= VECTORS. Rows without a group are left as they are. No atomic
