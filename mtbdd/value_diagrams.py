@@ -1,0 +1,329 @@
+"""Real functions of the bits as shared arrays of nodes: MTBDDs on which operations run level by level.
+
+A `SymbolicMatrix` is read into the arrays, operations make new rows in them, and a result goes back to the
+package of decision diagrams with one call a node.  An operation on two functions walks down all pairs of
+their nodes at once, a level a step, and then up; no node is visited alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtbdd.budget import check_budget
+from mtbdd.manager import Manager, Node
+from mtbdd.matrix import SymbolicMatrix
+from mtbdd.nodes import FALSE, NodeTable
+from mtbdd.value_operations import PRODUCT, ZERO, Ids, Operation, Values
+
+_MOST = 1 << 27  # nodes of all diagrams together: a level and two nodes then fit into 63 bits
+
+
+class ValueDiagrams:
+    """Reduced MTBDDs that share their nodes.
+
+    A function is the number of its root.  Numbers 0 and 1 are the leaves 0.0 and 1.0; equal functions have
+    equal numbers.
+
+    Parameters
+    ----------
+    bottom : int
+        Level of the leaves; every bit's level is smaller.
+
+    Notes
+    -----
+    Memory: 32 bytes a node, and as much for finding equal ones.
+    """
+
+    def __init__(self, bottom: int) -> None:
+        self.bottom = bottom
+        self._size = 0
+        self._level = np.zeros(1024, dtype=np.int64)
+        self._low = np.zeros(1024, dtype=np.int64)
+        self._high = np.zeros(1024, dtype=np.int64)
+        self._value = np.zeros(1024, dtype=np.float64)
+        none = np.zeros(0, dtype=np.int64)
+        self._known: dict[int, tuple[Ids, Ids]] = {}
+        self._leaves: tuple[Values, Ids] = (np.zeros(0), none)
+        self.leaves(np.array([0.0]))
+        self.leaves(np.array([1.0]))
+
+    # ------------------------------------------------------------------ nodes
+
+    def values_of(self, leaves: Ids) -> Values:
+        """Return the values of leaves."""
+        return self._value[leaves]
+
+    def leaves(self, values: Values) -> Ids:
+        """Return the leaves with some values.
+
+        Raises
+        ------
+        ValueError
+            A value is NaN.
+        OverflowError
+            A value is infinite.
+        """
+        if np.isnan(values).any():
+            raise ValueError("not a number (NaN) cannot be a value of a symbolic function")
+        if np.isinf(values).any():
+            raise OverflowError("a value is beyond 1.79e308, the largest double: expected finite values")
+        distinct, inverse = np.unique(values + 0.0, return_inverse=True)  # -0.0 becomes 0.0
+        known, numbers = self._leaves
+        at = np.searchsorted(known, distinct)
+        new = np.ones(distinct.size, dtype=np.bool_)
+        inside = at < known.size
+        new[inside] = known[at[inside]] != distinct[inside]
+        ids = self._allot(int(new.sum()))
+        self._level[ids] = self.bottom
+        self._low[ids] = self._high[ids] = ids
+        self._value[ids] = distinct[new]
+        self._leaves = np.insert(known, at[new], distinct[new]), np.insert(numbers, at[new], ids)
+        found = self._leaves[1][np.searchsorted(self._leaves[0], distinct)]
+        return found[inverse.reshape(-1)]
+
+    def nodes(self, level: int, low: Ids, high: Ids) -> Ids:
+        """Return the functions that test the bit of one level and go on with given functions.
+
+        Time: O(k log k) for k of them, plus O(nodes of the level).
+        """
+        result = low.copy()
+        tests = np.flatnonzero(low != high)
+        if not tests.size:
+            return result
+        both: Ids = low[tests] << 31 | high[tests]
+        keys, inverse = np.unique(both, return_inverse=True)
+        known, numbers = self._known.get(level, (keys[:0], keys[:0]))
+        at = np.searchsorted(known, keys)
+        new = np.ones(keys.size, dtype=np.bool_)
+        inside = at < known.size
+        new[inside] = known[at[inside]] != keys[inside]
+        ids = self._allot(int(new.sum()))
+        self._level[ids] = level
+        self._low[ids], self._high[ids] = keys[new] >> 31, keys[new] & ((1 << 31) - 1)
+        known, numbers = np.insert(known, at[new], keys[new]), np.insert(numbers, at[new], ids)
+        self._known[level] = known, numbers
+        result[tests] = numbers[np.searchsorted(known, keys)][inverse.reshape(-1)]
+        return result
+
+    def _allot(self, count: int) -> Ids:
+        """Return numbers for new nodes, with room for them."""
+        start, self._size = self._size, self._size + count
+        if self._size > _MOST:
+            raise MemoryError(
+                f"a symbolic operation needs more than {_MOST} nodes: expected fewer; work on parts of the "
+                "function, or in another order of the variables"
+            )
+        if self._size > self._level.size:
+            grown = max(self._size, 2 * self._level.size)
+            for name in ("_level", "_low", "_high", "_value"):
+                old = getattr(self, name)
+                array = np.zeros(grown, dtype=old.dtype)
+                array[:start] = old[:start]
+                setattr(self, name, array)
+        return np.arange(start, self._size, dtype=np.int64)
+
+    def below(self, root: int) -> Iterator[tuple[int, Ids]]:
+        """Yield the nodes of a function level by level from the leaves up: the level, its nodes.
+
+        Time: O(n log n) for n nodes of all functions.
+        """
+        level = self._level[: self._size]
+        order = np.argsort(level, kind="stable")
+        levels, starts = np.unique(level[order], return_index=True)
+        groups = np.split(order, starts[1:])
+        met = np.zeros(self._size, dtype=np.bool_)
+        met[root] = True
+        found = []
+        for number, group in zip(levels.tolist(), groups, strict=True):
+            mine = group[met[group]]
+            met[self._low[mine]] = True
+            met[self._high[mine]] = True
+            found.append((number, mine))
+        return ((number, mine) for number, mine in reversed(found) if mine.size)
+
+    def values(self, root: int) -> Values:
+        """Return the distinct values of a function, 0 included where it occurs."""
+        return np.sort(next(self._value[ids] for level, ids in self.below(root) if level == self.bottom))
+
+    # ------------------------------------------------------------------ operations
+
+    def apply(self, operation: Operation, x: Ids, y: Ids) -> Ids:
+        """Return ``operation(x, y)`` for pairs of functions, shape of `x`.
+
+        Time: O(p log p) in numpy for p pairs of nodes that meet, at most the product of the nodes.
+        """
+        base = self._size
+        if operation.commutes:
+            x, y = np.minimum(x, y), np.maximum(x, y)
+        wanted = self._keys(x, y, base)
+        waiting: dict[int, list[Ids]] = {}
+        self._put(waiting, wanted, base)
+        steps: list[tuple[int, Ids, Ids, Ids, Ids]] = []
+        while waiting:
+            check_budget()
+            level = min(waiting)
+            keys = np.unique(np.concatenate(waiting.pop(level)))
+            a, b = keys // base % base, keys % base
+            known = operation.known(a, b)
+            if level == self.bottom:
+                open_ = known < 0
+                with np.errstate(over="ignore", invalid="ignore"):
+                    values = operation.values(self._value[a[open_]], self._value[b[open_]])
+                known[open_] = self.leaves(values)
+                steps.append((level, keys, known, keys[:0], keys[:0]))
+                continue
+            open_ = known < 0
+            a, b = a[open_], b[open_]
+            children: list[Ids] = []
+            for child in (self._low, self._high):
+                left = np.where(self._level[a] == level, child[a], a)
+                right = np.where(self._level[b] == level, child[b], b)
+                if operation.commutes:
+                    left, right = np.minimum(left, right), np.maximum(left, right)
+                children.append(self._keys(left, right, base))
+                self._put(waiting, children[-1], base)
+            steps.append((level, keys, known, children[0], children[1]))
+        # Keys begin with the level: those of all steps, one after the other, ascend.
+        all_keys = np.concatenate([step[1] for step in steps])
+        result = np.concatenate([step[2] for step in steps])
+        end = all_keys.size
+        for level, keys, known, low, high in reversed(steps):
+            start = end - keys.size
+            if level != self.bottom:
+                below = [result[np.searchsorted(all_keys, child)] for child in (low, high)]
+                result[start:end][known < 0] = self.nodes(level, *below)
+            end = start
+        return result[np.searchsorted(all_keys, wanted)]
+
+    def _keys(self, x: Ids, y: Ids, base: int) -> Ids:
+        """Return a number a pair, ascending with the level of the bit that the pair tests first."""
+        level = np.minimum(self._level[x], self._level[y])
+        return (level * base + x) * base + y
+
+    def _put(self, waiting: dict[int, list[Ids]], keys: Ids, base: int) -> None:
+        """Sort pairs into those that wait, by level."""
+        if not keys.size:
+            return
+        keys = np.unique(keys)
+        levels, starts = np.unique(keys // base // base, return_index=True)
+        for level, part in zip(levels.tolist(), np.split(keys, starts[1:]), strict=True):
+            waiting.setdefault(level, []).append(part)
+
+    def fold(self, operation: Operation, root: int, levels: Iterable[int]) -> int:
+        """Return a function folded over the bits of some levels, the lowest bit first.
+
+        The result takes, for all other bits, the operation's value of all assignments of those.
+        Time: one `apply` a level, on the part of the diagram that lies below it.
+        """
+        folded = np.zeros(self.bottom + 1, dtype=np.int64)
+        folded[list(levels)] = 1
+        before = np.concatenate([[0], np.cumsum(folded)])  # folded levels above a level
+        image = np.zeros(self._size, dtype=np.int64)
+
+        def moved(children: Ids, above: int) -> Ids:
+            """Return images, folded over the bits between a level and the children's, which they skip."""
+            found = image[children]
+            skipped = before[self._level[children]] - before[above]
+            late = np.flatnonzero(skipped) if operation.doubles else skipped[:0]
+            if late.size:
+                factors = self.leaves(np.ldexp(1.0, skipped[late]))
+                found[late] = self.apply(PRODUCT, found[late], factors)
+            return found
+
+        for level, ids in self.below(root):
+            if level == self.bottom:
+                image[ids] = ids
+                continue
+            low, high = (moved(child[ids], level + 1) for child in (self._low, self._high))
+            image[ids] = self.apply(operation, low, high) if folded[level] else self.nodes(level, low, high)
+        return int(moved(np.array([root]), 0)[0])
+
+    def cofactor(self, root: int, bits: Mapping[int, bool]) -> int:
+        """Return a function with the bits of some levels fixed.  Time: O(n log n) in numpy."""
+        image = np.zeros(self._size, dtype=np.int64)
+        for level, ids in self.below(root):
+            if level == self.bottom:
+                image[ids] = ids
+            elif level in bits:
+                image[ids] = image[(self._high if bits[level] else self._low)[ids]]
+            else:
+                image[ids] = self.nodes(level, image[self._low[ids]], image[self._high[ids]])
+        return int(image[root])
+
+    def renamed(self, root: int, levels: Mapping[int, int]) -> int:
+        """Return a function of other bits, whose levels have the same order.  Time: O(n log n) in numpy."""
+        image = np.zeros(self._size, dtype=np.int64)
+        last = self.bottom
+        for level, ids in self.below(root):
+            if level == self.bottom:
+                image[ids] = ids
+                continue
+            new = levels.get(level, level)
+            if not 0 <= new < last:
+                raise ValueError("the order of the bits is to stay as it is")
+            last = new
+            image[ids] = self.nodes(new, image[self._low[ids]], image[self._high[ids]])
+        return int(image[root])
+
+    # ------------------------------------------------------------------ in and out
+
+    def load(self, matrix: SymbolicMatrix) -> int:
+        """Return a symbolic matrix as a function.  Time: O(n log n) in numpy, plus reading the diagram."""
+        table = matrix.table()
+        references, levels = _references(table, self.bottom)
+        image = np.zeros(2 * table.level.size, dtype=np.int64)
+        for level, refs in zip(reversed(levels), reversed(references), strict=True):
+            if level < self.bottom:
+                row, sign = refs >> 1, refs & 1
+                image[refs] = self.nodes(level, image[table.low[row] ^ sign], image[table.high[row] ^ sign])
+                continue
+            refs = refs[refs != FALSE]
+            image[refs] = self.leaves(matrix.terminals[matrix.terminal_numbers(table, refs)])
+        return int(image[table.root])
+
+    def store(self, manager: Manager, root: int, units: float) -> SymbolicMatrix:
+        """Return a function as a symbolic matrix.  Time: one call of the package a node."""
+        groups = list(self.below(root))
+        nodes: dict[int, Node] = {ZERO: manager.false}
+        terminals = np.zeros(0)
+        bdd = manager.bdd
+        for level, ids in groups:
+            check_budget()
+            if level == self.bottom:
+                terminals, leaves = _nonzero_values(self._value[ids], ids)
+                bits = manager.index_bits(max(terminals.size - 1, 0).bit_length())
+                nodes.update((leaf, manager.cube(bits, k)) for k, leaf in enumerate(leaves.tolist()))
+                continue
+            variable = bdd.var(f"b{level}")
+            triples = zip(ids.tolist(), self._low[ids].tolist(), self._high[ids].tolist(), strict=True)
+            nodes.update((own, bdd.ite(variable, nodes[high], nodes[low])) for own, low, high in triples)
+        return SymbolicMatrix(manager, nodes[root], terminals, units)
+
+
+def _nonzero_values(values: Values, leaves: Ids) -> tuple[Values, Ids]:
+    """Return the values that are not zero, ascending, and their leaves."""
+    kept = values != 0
+    order = np.argsort(values[kept])
+    return values[kept][order], leaves[kept][order]
+
+
+def _references(table: NodeTable, bottom: int) -> tuple[list[NDArray[np.int64]], list[int]]:
+    """Return the references that lead from the root to the leaves, by level; the last ones spell leaves."""
+    level = np.minimum(table.level, bottom)
+    order = np.argsort(level, kind="stable")
+    levels, starts = np.unique(level[order], return_index=True)
+    met = np.zeros(2 * level.size, dtype=np.bool_)
+    met[table.root] = True
+    references = []
+    for number, rows in zip(levels.tolist(), np.split(order, starts[1:]), strict=True):
+        both = np.concatenate([2 * rows, 2 * rows + 1])
+        mine = both[met[both]]
+        if number < bottom:
+            row, sign = mine >> 1, mine & 1
+            met[table.low[row] ^ sign] = True
+            met[table.high[row] ^ sign] = True
+        references.append(mine)
+    return references, levels.tolist()
