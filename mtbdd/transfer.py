@@ -154,7 +154,7 @@ _LINE = re.compile(rb"^(\d+) .* (\d+) (-?\d+) (-?\d+)$", re.MULTILINE)
 
 
 def _read_dump(text: bytes) -> NodeTable:
-    """Read CUDD's DDDMP text with any names: lines `id name rank then else`, ranks among the levels in use."""
+    """Read CUDD's DDDMP text, any names: lines `id name rank then else`, ranks among the levels in use."""
     header, body = text.split(b"\n.nodes\n", 1)
     root = int(header.rsplit(b"\n.rootids", 1)[1].split(maxsplit=1)[0])
     places = header.rsplit(b"\n.permids", 1)[1].split(b"\n", 1)[0]
