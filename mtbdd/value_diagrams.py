@@ -16,7 +16,7 @@ from mtbdd.budget import check_budget
 from mtbdd.manager import Manager, Node
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.nodes import FALSE, NodeTable
-from mtbdd.value_operations import PRODUCT, ZERO, Ids, Operation, Values
+from mtbdd.value_operations import ONE, PRODUCT, ZERO, Ids, Operation, Values
 
 _MOST = 1 << 27  # nodes of all diagrams together: a level and two nodes then fit into 63 bits
 
@@ -125,8 +125,12 @@ class ValueDiagrams:
                 setattr(self, name, array)
         return np.arange(start, self._size, dtype=np.int64)
 
-    def below(self, root: int) -> Iterator[tuple[int, Ids]]:
-        """Yield the nodes of a function level by level from the leaves up: the level, its nodes.
+    def children(self, nodes: Ids) -> tuple[Ids, Ids]:
+        """Return the else and then children of nodes; those of a leaf are itself."""
+        return self._low[nodes], self._high[nodes]
+
+    def below(self, root: int | Ids) -> Iterator[tuple[int, Ids]]:
+        """Yield the nodes of a function, or of several, by level from the leaves up: the level, its nodes.
 
         Time: O(n log n) for n nodes of all functions.
         """
@@ -144,7 +148,7 @@ class ValueDiagrams:
             found.append((number, mine))
         return ((number, mine) for number, mine in reversed(found) if mine.size)
 
-    def values(self, root: int) -> Values:
+    def values(self, root: int | Ids) -> Values:
         """Return the distinct values of a function, 0 included where it occurs."""
         return np.sort(next(self._value[ids] for level, ids in self.below(root) if level == self.bottom))
 
@@ -284,23 +288,34 @@ class ValueDiagrams:
             image[refs] = self.leaves(matrix.terminals[matrix.terminal_numbers(table, refs)])
         return int(image[table.root])
 
+    def store_sets(self, manager: Manager, roots: Ids) -> list[Node]:
+        """Return functions with the values 0 and 1 as sets.  Time: one call of the package a node."""
+        nodes: dict[int, Node] = {ZERO: manager.false, ONE: manager.true}
+        for level, ids in self.below(roots):
+            if level < self.bottom:
+                self._store_level(manager, level, ids, nodes)
+        return [nodes[root] for root in roots.tolist()]
+
     def store(self, manager: Manager, root: int, units: float) -> SymbolicMatrix:
         """Return a function as a symbolic matrix.  Time: one call of the package a node."""
         groups = list(self.below(root))
         nodes: dict[int, Node] = {ZERO: manager.false}
         terminals = np.zeros(0)
-        bdd = manager.bdd
         for level, ids in groups:
-            check_budget()
             if level == self.bottom:
                 terminals, leaves = _nonzero_values(self._value[ids], ids)
                 bits = manager.index_bits(max(terminals.size - 1, 0).bit_length())
                 nodes.update((leaf, manager.cube(bits, k)) for k, leaf in enumerate(leaves.tolist()))
                 continue
-            variable = bdd.var(f"b{level}")
-            triples = zip(ids.tolist(), self._low[ids].tolist(), self._high[ids].tolist(), strict=True)
-            nodes.update((own, bdd.ite(variable, nodes[high], nodes[low])) for own, low, high in triples)
+            self._store_level(manager, level, ids, nodes)
         return SymbolicMatrix(manager, nodes[root], terminals, units)
+
+    def _store_level(self, manager: Manager, level: int, ids: Ids, nodes: dict[int, Node]) -> None:
+        """Make the nodes of a level in the package; those below are made already."""
+        check_budget()
+        ite, variable = manager.bdd.ite, manager.bdd.var(f"b{level}")
+        triples = zip(ids.tolist(), self._low[ids].tolist(), self._high[ids].tolist(), strict=True)
+        nodes.update((own, ite(variable, nodes[high], nodes[low])) for own, low, high in triples)
 
 
 def _nonzero_values(values: Values, leaves: Ids) -> tuple[Values, Ids]:
