@@ -102,22 +102,30 @@ def unpacked(content: bytes) -> tuple[dict[str, Any], Forest, Numbers | None]:
     return header, *_arrays(header, memoryview(content)[place + text_size :])
 
 
+class _HeaderError(ValueError):
+    """A header that is JSON, but not one of ours."""
+
+
 def _header(text: bytes) -> dict[str, Any]:
     """Return the JSON object of a header; no key is given twice."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) != len(pairs):
-            raise ValueError("the header has a key twice")
+            raise _HeaderError("the header has a key twice")
         return found
 
     def refused(name: str) -> Any:
-        raise ValueError(f"the header has {name}, which is no number")
+        raise _HeaderError(f"the header has {name}, which is no number")
 
     try:
         header = json.loads(text.decode(), object_pairs_hook=once, parse_constant=refused)
     except RecursionError:
         raise ValueError("the header is nested too deeply") from None
+    except _HeaderError:
+        raise
+    except ValueError as error:
+        raise ValueError(f"the header cannot be read ({error}); write the file again") from None
     if not isinstance(header, dict):
         raise ValueError("expected a header that is an object")
     return header
