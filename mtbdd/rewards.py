@@ -138,6 +138,13 @@ def action_reward_error(
     return _rewards(model, structure, within, False, layer)[1]
 
 
+def enclosed_action_rewards(
+    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None
+) -> tuple[Vector, Vector | None]:
+    """Return `action_rewards`, and a bound on their error, None if they are exact."""
+    return _rewards(model, structure, within, False, layer)
+
+
 Carriers = list[tuple[str | None, Partition]]
 
 

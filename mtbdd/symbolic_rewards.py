@@ -1,4 +1,4 @@
-"""Reward structures as functions of the states, without a vector of all states."""
+"""Reward structures as functions of the states."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ import sys
 from collections.abc import Sequence
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mtbdd.amounts import Amount
+from mtbdd.arithmetic import add
 from mtbdd.faults import BuildError, format_state
 from mtbdd.given import GivenReward
 from mtbdd.language.errors import Fault
@@ -16,9 +20,15 @@ from mtbdd.matrix import SymbolicMatrix
 from mtbdd.model import SymbolicModel
 from mtbdd.partition import Partition
 from mtbdd.real_partitions import RealPartitions
-from mtbdd.rewards import carriers_of
+from mtbdd.rewards import carriers_of, enclosed_action_rewards, enclosed_rewards, relative_units
+from mtbdd.states import StateIndex
+from mtbdd.value_diagrams import ValueDiagrams
+from mtbdd.value_operations import ZERO
 
+_LISTED = 1 << 20  # states up to which rewards are worked out state by state
 _MOST_SHARE = 2.0**-10  # relative error of a reward; sums that cancel further tell nothing
+
+Vector = NDArray[np.float64]
 
 
 def symbolic_reward(model: SymbolicModel, structure: int) -> GivenReward:
@@ -33,34 +43,100 @@ def symbolic_reward(model: SymbolicModel, structure: int) -> GivenReward:
     Raises
     ------
     BuildError
-        A reward of a reachable state is not a finite number, or it is too small or too large for doubles.
+        A reward of a reachable state is not a finite number, or sums of both signs cancel too far.
+    LanguageError
+        In a model with more than a million states: an item takes more values than the limits allow.
 
     Notes
     -----
-    Sums are exact and then rounded once.  Time: one set for every value that an item takes; an item over many
-    bits takes many.
+    Time: up to a million states, O(states) for every item and bit; beyond, one set for every value that an
+    item takes.
     """
     if model.given is not None:
         return model.given.rewards[structure]
     items = model.source.rewards[structure].items
-    stays = [
-        _amounts(model, item, Partition(model.manager, {1: model.reachable}))
-        for item in items
-        if not item.is_transition
+    listed = model.n_states <= _LISTED
+    states: SymbolicMatrix | None = None
+    if any(not item.is_transition for item in items):
+        everywhere = [(None, Partition(model.manager, {1: model.reachable}))]
+        if listed:
+            states = _from_vectors(model, *enclosed_rewards(model, structure, model.index, 0, moves=False))
+        else:
+            states = _summed(model, structure, everywhere, moves=False)
+    choices: list[SymbolicMatrix | None] = [None] * len(model.layers)
+    if any(item.is_transition for item in items):
+        for number in range(len(model.layers)):
+            if listed:
+                found = enclosed_action_rewards(model, structure, model.index, number)
+                choices[number] = _from_vectors(model, *found)
+            else:
+                carriers = carriers_of(model, structure, number)
+                choices[number] = _summed(model, structure, carriers, moves=True)
+    return GivenReward(model.source.rewards[structure].name, states, tuple(choices))
+
+
+# ------------------------------------------------------------------ state by state
+
+
+def _from_vectors(model: SymbolicModel, values: Vector, error: Vector | None) -> SymbolicMatrix:
+    """Return the function of the reachable states that takes some values, off by some error."""
+    work = ValueDiagrams(model.manager.index_level)
+    root = from_vector(work, model.index, values)
+    return work.store(model.manager, root, relative_units(values, error))
+
+
+def from_vector(work: ValueDiagrams, index: StateIndex, values: Vector) -> int:
+    """Return the function of row bits that takes given values in the states of a set, and 0 elsewhere.
+
+    Parameters
+    ----------
+    work : ValueDiagrams
+    index : StateIndex
+    values : ndarray of float64, shape (index.size,)
+
+    Notes
+    -----
+    Time: O(states) a bit; memory: two bytes a state and bit.
+    """
+    if not index.size:
+        return ZERO
+    node = np.zeros(1, dtype=np.int64)
+    present: list[NDArray[np.bool_]] = []
+    for bit in range(index.n_bits):
+        children = np.stack([index.low[bit][node], index.high[bit][node]], axis=1).reshape(-1)
+        present.append(children >= 0)
+        node = children[present[-1]].astype(np.int64)
+    # Every path that is left is a state, in index order.
+    found = work.leaves(values)
+    for bit in reversed(range(index.n_bits)):
+        ids = np.zeros(present[bit].size, dtype=np.int64)
+        ids[present[bit]] = found
+        found = work.nodes(3 * bit, ids[::2], ids[1::2])
+    return int(found[0])
+
+
+# ------------------------------------------------------------------ value by value
+
+
+def _summed(
+    model: SymbolicModel, structure: int, carriers: Sequence[tuple[str | None, Partition]], moves: bool
+) -> SymbolicMatrix:
+    """Return the sum of state rewards, or of transition rewards times how often their action is taken."""
+    parts = [
+        _amounts(model, item, often)
+        for item in model.source.rewards[structure].items
+        if item.is_transition == moves
+        for action, often in carriers
+        if not moves or action == item.action
     ]
-    choices: list[SymbolicMatrix | None] = []
-    for number in range(len(model.layers)):
-        carriers = carriers_of(model, structure, number)
-        moves = [
-            _amounts(model, item, often)
-            for item in items
-            if item.is_transition
-            for action, often in carriers
-            if action == item.action
-        ]
-        choices.append(_total(model, structure, moves) if moves else None)
-    name = model.source.rewards[structure].name
-    return GivenReward(name, _total(model, structure, stays) if stays else None, tuple(choices))
+    signs = {amount.value > 0 for part in parts for amount, _ in part if amount.value}
+    if len(signs) < 2:  # sums of doubles of one sign lose a unit each
+        terms = [_doubles(model, structure, part) for part in parts]
+        total = SymbolicMatrix(model.manager, model.manager.false, np.zeros(0))
+        for term in terms:
+            total = add(total, term)
+        return total
+    return _doubles(model, structure, Partition.total(model.manager, parts))
 
 
 def _amounts(model: SymbolicModel, item: RewardItem, often: Partition) -> Partition:
@@ -78,9 +154,8 @@ def _amounts(model: SymbolicModel, item: RewardItem, often: Partition) -> Partit
     return often.combine(value.map(Amount.of), Amount.of_carrier(often.units))
 
 
-def _total(model: SymbolicModel, structure: int, parts: Sequence[Partition]) -> SymbolicMatrix:
-    """Return the sum of amounts as doubles."""
-    total = Partition.total(model.manager, parts)
+def _doubles(model: SymbolicModel, structure: int, total: Partition) -> SymbolicMatrix:
+    """Return amounts as doubles."""
     units = 0.0
     for amount, where in total:
         if amount.double == 0 and amount.distance == 0:
@@ -91,5 +166,4 @@ def _total(model: SymbolicModel, structure: int, parts: Sequence[Partition]) -> 
             message = f"expected rewards that add up to a normal double, got {amount.double} in state {state}"
             raise BuildError([Fault(model.source.rewards[structure].position, message)])
         units = max(units, share * 2.0**53 * (1 + 2.0**-40))
-    doubles = total.map(lambda amount: amount.double, units)
-    return SymbolicMatrix.from_partition(doubles, unite=False)
+    return SymbolicMatrix.from_partition(total.map(lambda amount: amount.double, units), unite=False)

@@ -27,6 +27,7 @@ from mtbdd.faults import BuildError, format_state
 from mtbdd.forest import MOST_NODES
 from mtbdd.given import GivenReward
 from mtbdd.given_model import given_model, given_variable
+from mtbdd.language.errors import LanguageError
 from mtbdd.language.syntax import ModelType
 from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
@@ -57,7 +58,7 @@ def write_symbolic(model: SymbolicModel, path: str | os.PathLike[str]) -> None:
     writer = FunctionWriter(model.manager)
     try:
         header = _header(model, writer)
-    except BuildError as error:
+    except LanguageError as error:
         raise InterchangeError(f"{path}: {error}") from None
     numbering = None if model.given is None else model.given.numbering
     forest = writer.forest()
