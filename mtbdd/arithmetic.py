@@ -1,4 +1,4 @@
-"""Arithmetic on symbolic matrices and vectors of one manager: pointwise, over bits, products.
+"""Arithmetic on symbolic matrices and vectors of one manager: entry by entry, and over bits.
 
 All functions take and return `SymbolicMatrix`, a real function of the manager's bits: a matrix has row and
 column bits, a vector row bits alone.  Entries are doubles, and every operation rounds each of them once
@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from mtbdd.manager import Manager
-from mtbdd.matrix import SymbolicMatrix
+from mtbdd.matrix import SymbolicMatrix, merge_close
+from mtbdd.operands import both_loaded, compound, loaded, one_sign, sum_units
 from mtbdd.value_diagrams import ValueDiagrams
 from mtbdd.value_operations import MAXIMUM, MINIMUM, PRODUCT, QUOTIENT, SUM, Operation
 
@@ -34,8 +35,8 @@ def add(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
     Time: O(p log p) in numpy for p pairs of nodes that meet, and one call of the package a node of the
     result; so for `multiply`, `divide`, `maximum` and `minimum`.
     """
-    work, x, y = _both(a, b)
-    units = _compound(max(a.units, b.units), 1.0) if _one_sign(work, x, y) else math.inf
+    work, x, y = both_loaded(a, b)
+    units = compound(max(a.units, b.units), 1.0) if one_sign(work, x, y) else math.inf
     return _applied(work, a.manager, SUM, x, y, units)
 
 
@@ -50,8 +51,8 @@ def multiply(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
     ValueError, OverflowError
         As for `add`.
     """
-    work, x, y = _both(a, b)
-    return _applied(work, a.manager, PRODUCT, x, y, _compound(_compound(a.units, b.units), 1.0))
+    work, x, y = both_loaded(a, b)
+    return _applied(work, a.manager, PRODUCT, x, y, compound(compound(a.units, b.units), 1.0))
 
 
 def divide(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
@@ -64,8 +65,8 @@ def divide(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
     ValueError, OverflowError
         As for `add`.
     """
-    work, x, y = _both(a, b)
-    return _applied(work, a.manager, QUOTIENT, x, y, _compound(_compound(a.units, b.units), 1.0))
+    work, x, y = both_loaded(a, b)
+    return _applied(work, a.manager, QUOTIENT, x, y, compound(compound(a.units, b.units), 1.0))
 
 
 def maximum(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
@@ -76,7 +77,7 @@ def maximum(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
     ValueError
         As for `add`.
     """
-    work, x, y = _both(a, b)
+    work, x, y = both_loaded(a, b)
     return _applied(work, a.manager, MAXIMUM, x, y, max(a.units, b.units))
 
 
@@ -88,7 +89,7 @@ def minimum(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
     ValueError
         As for `add`.
     """
-    work, x, y = _both(a, b)
+    work, x, y = both_loaded(a, b)
     return _applied(work, a.manager, MINIMUM, x, y, max(a.units, b.units))
 
 
@@ -102,10 +103,10 @@ def scaled(a: SymbolicMatrix, factor: float) -> SymbolicMatrix:
     OverflowError
         The factor is infinite, or a product is beyond the largest double.
     """
-    work, x = _one(a)
+    work, x = loaded(a)
     y = int(work.leaves(np.array([float(factor)]))[0])
     exact = math.frexp(abs(factor))[0] in (0.0, 0.5)
-    return _applied(work, a.manager, PRODUCT, x, y, a.units if exact else _compound(a.units, 1.0))
+    return _applied(work, a.manager, PRODUCT, x, y, a.units if exact else compound(a.units, 1.0))
 
 
 def restricted(a: SymbolicMatrix, bits: Mapping[str, bool]) -> SymbolicMatrix:
@@ -126,9 +127,30 @@ def restricted(a: SymbolicMatrix, bits: Mapping[str, bool]) -> SymbolicMatrix:
     -----
     Time: O(n log n) in numpy for n nodes, and one call of the package a node of the result.
     """
-    work, x = _one(a)
+    work, x = loaded(a)
     levels = dict(zip(_levels(a.manager, bits), bits.values(), strict=True))
     return work.store(a.manager, work.cofactor(x, levels), a.units)
+
+
+def united(a: SymbolicMatrix) -> SymbolicMatrix:
+    """Return a function in which values that are a rounding error apart have become one.
+
+    What is equal on paper comes out of sums in different orders as several doubles, and each is a terminal.
+    Values within 4 units in the last place become the least of them; the `units` grow by what that moves.
+
+    Notes
+    -----
+    Time: O(values log values), and as for `restricted`.
+    """
+    work, x = loaded(a)
+    old = work.values(x)
+    close = merge_close(old.tolist())
+    new = np.array([close[value] for value in old.tolist()])
+    moved = np.divide(np.abs(new - old), np.abs(old), out=np.zeros_like(old), where=old != 0)
+    distance = float(moved.max(initial=0.0)) * 2.0**53 * (1 + 2.0**-40)
+    found = work.mapped(x, lambda values: new[np.searchsorted(old, values)])
+    units = compound(a.units, distance) if distance else a.units
+    return work.store(a.manager, found, units)
 
 
 def sum_over(a: SymbolicMatrix, bits: Iterable[str]) -> SymbolicMatrix:
@@ -152,9 +174,9 @@ def sum_over(a: SymbolicMatrix, bits: Iterable[str]) -> SymbolicMatrix:
     Numbers are added as a balanced tree, two halves a bit: k bits make k roundings.  Time: that of an `add` a
     bit, of the parts of the diagram below it.
     """
-    work, x = _one(a)
+    work, x = loaded(a)
     levels = _levels(a.manager, bits)
-    units = _sum_units(a.units, len(levels)) if _one_sign(work, x) else math.inf
+    units = sum_units(a.units, len(levels)) if one_sign(work, x) else math.inf
     return work.store(a.manager, work.fold(SUM, x, levels), units)
 
 
@@ -166,7 +188,7 @@ def maximum_over(a: SymbolicMatrix, bits: Iterable[str]) -> SymbolicMatrix:
     ValueError
         A name is no row or column bit.
     """
-    work, x = _one(a)
+    work, x = loaded(a)
     return work.store(a.manager, work.fold(MAXIMUM, x, _levels(a.manager, bits)), a.units)
 
 
@@ -178,92 +200,11 @@ def minimum_over(a: SymbolicMatrix, bits: Iterable[str]) -> SymbolicMatrix:
     ValueError
         A name is no row or column bit.
     """
-    work, x = _one(a)
+    work, x = loaded(a)
     return work.store(a.manager, work.fold(MINIMUM, x, _levels(a.manager, bits)), a.units)
 
 
-def matrix_vector(matrix: SymbolicMatrix, vector: SymbolicMatrix) -> SymbolicMatrix:
-    """Return the product of a matrix and a vector over row bits, again over row bits.
-
-    Raises
-    ------
-    ValueError
-        The two are of different managers, or the vector has column bits.
-    OverflowError
-        As for `add`.
-
-    Notes
-    -----
-    All products are made as one diagram and then summed over the column bits. Vectors that iterations make
-    have nearly as many values as states: a few products are quick, hundreds belong to an offset-labelled
-    matrix (`mtbdd.OffsetMTBDD`).
-    """
-    manager = matrix.manager
-    work, x, y = _both(matrix, vector)
-    _no_columns(work, y, manager)
-    y = work.renamed(y, {manager.row_level(i): manager.column_level(i) for i in range(manager.n_bits)})
-    columns = [manager.column_level(i) for i in range(manager.n_bits)]
-    found, units = _contracted(work, x, y, columns, _compound(matrix.units, vector.units))
-    return work.store(manager, found, units)
-
-
-def vector_matrix(vector: SymbolicMatrix, matrix: SymbolicMatrix) -> SymbolicMatrix:
-    """Return the product of a row vector, over row bits, and a matrix: what a step makes of a distribution.
-
-    Raises
-    ------
-    ValueError, OverflowError
-        As for `matrix_vector`.
-    """
-    manager = matrix.manager
-    work, x, y = _both(vector, matrix)
-    _no_columns(work, x, manager)
-    rows = [manager.row_level(i) for i in range(manager.n_bits)]
-    found, units = _contracted(work, x, y, rows, _compound(matrix.units, vector.units))
-    back = {manager.column_level(i): manager.row_level(i) for i in range(manager.n_bits)}
-    return work.store(manager, work.renamed(found, back), units)
-
-
-def matrix_matrix(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
-    """Return the product of two matrices, over the row bits of `a` and the column bits of `b`.
-
-    Raises
-    ------
-    ValueError, OverflowError
-        As for `add`.
-
-    Notes
-    -----
-    Rows stay, the bits between stand on column levels, and the columns on the spare levels below them: no
-    renaming changes an order.  Time: that of the diagram of all products, of rows, between and columns.
-    """
-    manager = a.manager
-    work, x, y = _both(a, b)
-    n = range(manager.n_bits)
-    lower = {3 * i: 3 * i + 1 for i in n} | {3 * i + 1: 3 * i + 2 for i in n}
-    between = [manager.column_level(i) for i in n]
-    found, units = _contracted(work, x, work.renamed(y, lower), between, _compound(a.units, b.units))
-    return work.store(manager, work.renamed(found, {3 * i + 2: 3 * i + 1 for i in n}), units)
-
-
 # ------------------------------------------------------------------ pieces
-
-
-def _one(a: SymbolicMatrix) -> tuple[ValueDiagrams, int]:
-    """Return a function in arrays."""
-    work = ValueDiagrams(a.manager.index_level)
-    return work, work.load(a)
-
-
-def _both(a: SymbolicMatrix, b: SymbolicMatrix) -> tuple[ValueDiagrams, int, int]:
-    """Return two functions of one manager in common arrays."""
-    if a.manager is not b.manager:
-        raise ValueError(
-            "expected functions of one manager, got two managers; "
-            "`mtbdd.transfer.transferred` moves a set from one to another"
-        )
-    work, x = _one(a)
-    return work, x, work.load(b)
 
 
 def _applied(
@@ -272,13 +213,6 @@ def _applied(
     """Return an operation on two functions as a symbolic matrix."""
     found = work.apply(operation, np.array([x]), np.array([y]))
     return work.store(manager, int(found[0]), units)
-
-
-def _contracted(work: ValueDiagrams, x: int, y: int, levels: list[int], units: float) -> tuple[int, float]:
-    """Return the product of two functions summed over the bits of some levels, and its units."""
-    product = int(work.apply(PRODUCT, np.array([x]), np.array([y]))[0])
-    units = _sum_units(_compound(units, 1.0), len(levels)) if _one_sign(work, product) else math.inf
-    return work.fold(SUM, product, levels), units
 
 
 def _levels(manager: Manager, bits: Iterable[str]) -> list[int]:
@@ -300,30 +234,3 @@ def _named_levels(manager: Manager) -> Iterable[tuple[int, str]]:
     for i in range(manager.n_bits):
         yield manager.row_level(i), manager.rows[i]
         yield manager.column_level(i), manager.columns[i]
-
-
-def _no_columns(work: ValueDiagrams, vector: int, manager: Manager) -> None:
-    """Refuse a vector that depends on column bits."""
-    if any(level < work.bottom and level % 3 != 0 for level, _ in work.below(vector)):
-        raise ValueError(
-            "expected a vector over row bits, got a function of column bits; "
-            "a product of matrices is `matrix_matrix`"
-        )
-
-
-def _one_sign(work: ValueDiagrams, *functions: int) -> bool:
-    """Whether all values of some functions are from 0, or all up to 0."""
-    values = np.concatenate([work.values(f) for f in functions])
-    return not (bool((values < 0).any()) and bool((values > 0).any()))
-
-
-def _compound(a: float, b: float) -> float:
-    """Return the units of a number with the relative errors of two steps, one upon the other."""
-    return a + b + a * b * 2.0**-52
-
-
-def _sum_units(units: float, bits: int) -> float:
-    """Return the units after adding two halves a bit."""
-    for _ in range(bits):
-        units = _compound(units, 1.0)
-    return units

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mtbdd import arithmetic
+from mtbdd import arithmetic, products
 from mtbdd.manager import Manager
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.partition import Partition
@@ -110,9 +110,9 @@ def test_restriction_fixes_bits(a: Array, bits: dict[int, bool]) -> None:
 def test_products_of_matrices_and_vectors(package: str, a: Array, b: Array, v: Array) -> None:
     manager = MANAGERS[package]
     x, y, z = symbolic_matrix(manager, a), symbolic_matrix(manager, b), symbolic_vector(manager, v)
-    assert np.array_equal(dense_vector(arithmetic.matrix_vector(x, z)), a @ v)
-    assert np.array_equal(dense_vector(arithmetic.vector_matrix(z, x)), v @ a)
-    assert np.array_equal(dense_matrix(arithmetic.matrix_matrix(x, y)), a @ b)
+    assert np.array_equal(dense_vector(products.matrix_vector(x, z)), a @ v)
+    assert np.array_equal(dense_vector(products.vector_matrix(z, x)), v @ a)
+    assert np.array_equal(dense_matrix(products.matrix_matrix(x, y)), a @ b)
 
 
 @given(a=matrices(), factor=st.sampled_from((0.0, 1.0, -2.0, 0.375, 3.0)))
@@ -128,7 +128,7 @@ def test_units_bound_the_error_of_one_sign(rng: np.random.Generator) -> None:
     manager = MANAGERS["cudd"]
     numbers = rng.integers(1, 100, (8, 8)) / 7.0
     vector = rng.integers(1, 100, 8) / 11.0
-    found = arithmetic.matrix_vector(symbolic_matrix(manager, numbers), symbolic_vector(manager, vector))
+    found = products.matrix_vector(symbolic_matrix(manager, numbers), symbolic_vector(manager, vector))
     exact = [
         sum(Fraction(p) * Fraction(q) for p, q in zip(row, vector.tolist(), strict=True))
         for row in numbers.tolist()
@@ -145,7 +145,7 @@ def test_units_of_both_signs_are_infinite() -> None:
     assert math.isinf(arithmetic.add(positive, negative).units)
     mixed = symbolic_vector(manager, np.array([1.0, -1.0] * 4))
     assert math.isinf(arithmetic.sum_over(mixed, manager.rows).units)
-    assert math.isinf(arithmetic.vector_matrix(mixed, symbolic_matrix(manager, np.ones((8, 8)))).units)
+    assert math.isinf(products.vector_matrix(mixed, symbolic_matrix(manager, np.ones((8, 8)))).units)
     assert arithmetic.maximum(mixed, negative).units == 0.0
 
 
@@ -169,7 +169,7 @@ def test_faults_of_operands() -> None:
     with pytest.raises(ValueError, match="expected bits"):
         arithmetic.restricted(ones, {manager.spares[0]: True})
     with pytest.raises(ValueError, match="row bits"):
-        arithmetic.matrix_vector(ones, symbolic_matrix(manager, np.eye(8)))
+        products.matrix_vector(ones, symbolic_matrix(manager, np.eye(8)))
     with pytest.raises(ValueError, match="NaN"):
         arithmetic.scaled(ones, math.nan)
     with pytest.raises(OverflowError, match="largest double"):
@@ -193,3 +193,14 @@ def test_a_large_matrix_is_summed_without_its_entries() -> None:
     sums = arithmetic.sum_over(matrix, manager.columns)
     assert sums.terminals.tolist() == [0.5 * (2.0**40 - 1) + 0.25]
     assert sums.node == manager.true
+
+
+def test_values_a_rounding_apart_are_united() -> None:
+    manager = MANAGERS["cudd"]
+    near = 0.1 + np.arange(8) * np.spacing(0.1) * np.array([0, 1, 0, 0, 0, 0, 0, 1])
+    dense = np.where(np.arange(8) == 4, 0.0, near)
+    found = arithmetic.united(symbolic_vector(manager, dense))
+    assert sorted(set(dense_vector(found).tolist())) == [0.0, 0.1, near[7]]
+    assert 1 < found.units < 3
+    assert np.abs(dense_vector(found) - dense).max() <= found.units * 2.0**-53 * 0.1000001
+    assert arithmetic.united(found).units == found.units
