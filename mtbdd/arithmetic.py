@@ -17,6 +17,7 @@ from mtbdd.manager import Manager
 from mtbdd.matrix import SymbolicMatrix, merge_close
 from mtbdd.operands import both_loaded, compound, loaded, one_sign, sum_units
 from mtbdd.value_diagrams import ValueDiagrams
+from mtbdd.value_nodes import MOST_NODES
 from mtbdd.value_operations import MAXIMUM, MINIMUM, PRODUCT, QUOTIENT, SUM, Operation
 
 
@@ -153,7 +154,7 @@ def united(a: SymbolicMatrix) -> SymbolicMatrix:
     return work.store(a.manager, found, units)
 
 
-def sum_over(a: SymbolicMatrix, bits: Iterable[str]) -> SymbolicMatrix:
+def sum_over(a: SymbolicMatrix, bits: Iterable[str], most_nodes: int = MOST_NODES) -> SymbolicMatrix:
     """Return a function summed over all values of some bits; over the column bits these are the row sums.
 
     Parameters
@@ -161,6 +162,8 @@ def sum_over(a: SymbolicMatrix, bits: Iterable[str]) -> SymbolicMatrix:
     a : SymbolicMatrix
     bits : iterable of str
         Names out of ``manager.rows`` and ``manager.columns``.
+    most_nodes : int
+        Nodes of all that is made, beyond which to give up.
 
     Raises
     ------
@@ -168,13 +171,15 @@ def sum_over(a: SymbolicMatrix, bits: Iterable[str]) -> SymbolicMatrix:
         A name is no row or column bit.
     OverflowError
         A sum is beyond the largest double.
+    MemoryError
+        More nodes are needed: the sums take very many values.
 
     Notes
     -----
     Numbers are added as a balanced tree, two halves a bit: k bits make k roundings.  Time: that of an `add` a
     bit, of the parts of the diagram below it.
     """
-    work, x = loaded(a)
+    work, x = loaded(a, most_nodes)
     levels = _levels(a.manager, bits)
     units = sum_units(a.units, len(levels)) if one_sign(work, x) else math.inf
     return work.store(a.manager, work.fold(SUM, x, levels), units)

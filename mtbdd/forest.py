@@ -15,9 +15,6 @@ from numpy.typing import NDArray
 from mtbdd.value_diagrams import ValueDiagrams
 from mtbdd.value_operations import Ids
 
-MOST_NODES = 1 << 26
-"""Nodes that a forest may have."""
-
 
 @dataclass(frozen=True, eq=False)
 class Forest:

@@ -6,11 +6,12 @@ import numpy as np
 
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.value_diagrams import ValueDiagrams
+from mtbdd.value_nodes import MOST_NODES
 
 
-def loaded(a: SymbolicMatrix) -> tuple[ValueDiagrams, int]:
-    """Return a function in arrays."""
-    work = ValueDiagrams(a.manager.index_level)
+def loaded(a: SymbolicMatrix, most_nodes: int = MOST_NODES) -> tuple[ValueDiagrams, int]:
+    """Return a function in arrays that may take so many nodes."""
+    work = ValueDiagrams(a.manager.index_level, most_nodes)
     return work, work.load(a)
 
 

@@ -26,7 +26,8 @@ class ValueDiagrams(ValueNodes):
     def apply(self, operation: Operation, x: Ids, y: Ids) -> Ids:
         """Return ``operation(x, y)`` for pairs of functions, shape of `x`.
 
-        Time: O(p log p) in numpy for p pairs of nodes that meet, at most the product of the nodes.
+        Time: O(p log p) in numpy for p pairs of nodes that meet, at most the product of the nodes; more than
+        twice as many as there may be nodes are refused with a `MemoryError`.
         """
         base = self._size
         if operation.commutes:
@@ -37,6 +38,11 @@ class ValueDiagrams(ValueNodes):
         steps: list[tuple[int, Ids, Ids, Ids, Ids]] = []
         while waiting:
             check_budget()
+            if sum(step[1].size for step in steps) > 2 * self.most:
+                raise MemoryError(
+                    f"a symbolic operation meets more than {2 * self.most} pairs of nodes: expected fewer; "
+                    "work on parts of the function, or in another order of the variables"
+                )
             level = min(waiting)
             keys = np.unique(np.concatenate(waiting.pop(level)))
             a, b = keys // base % base, keys % base

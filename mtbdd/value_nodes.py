@@ -8,7 +8,8 @@ import numpy as np
 
 from mtbdd.value_operations import Ids, Values
 
-_MOST = 1 << 27  # nodes of all diagrams together: a level and two nodes then fit into 63 bits
+MOST_NODES = 1 << 24
+"""Nodes of all functions together: half a gigabyte; a level and two nodes fit into 63 bits."""
 
 
 class ValueNodes:
@@ -21,14 +22,16 @@ class ValueNodes:
     ----------
     bottom : int
         Level of the leaves; every bit's level is smaller.
+    most : int
+        Nodes of all functions together, beyond which operations raise `MemoryError`; at most `MOST_NODES`.
 
     Notes
     -----
     Memory: 32 bytes a node, and as much for finding equal ones.
     """
 
-    def __init__(self, bottom: int) -> None:
-        self.bottom = bottom
+    def __init__(self, bottom: int, most: int = MOST_NODES) -> None:
+        self.bottom, self.most = bottom, most
         self._size = 0
         self._level = np.zeros(1024, dtype=np.int64)
         self._low = np.zeros(1024, dtype=np.int64)
@@ -99,10 +102,10 @@ class ValueNodes:
     def _allot(self, count: int) -> Ids:
         """Return numbers for new nodes, with room for them."""
         start, self._size = self._size, self._size + count
-        if self._size > _MOST:
+        if self._size > self.most:
             raise MemoryError(
-                f"a symbolic operation needs more than {_MOST} nodes: expected fewer; work on parts of the "
-                "function, or in another order of the variables"
+                f"a symbolic operation needs more than {self.most} nodes: expected fewer; work on parts of "
+                "the function, or in another order of the variables"
             )
         if self._size > self._level.size:
             grown = max(self._size, 2 * self._level.size)

@@ -17,7 +17,7 @@ from hybrid.interchange.dd_arguments import (
     check_variables,
     fault,
 )
-from hybrid.interchange.stochastic import divided_rows
+from hybrid.interchange.stochastic import divided_rows, row_sums
 from mtbdd.arithmetic import multiply, sum_over
 from mtbdd.choices import ChoiceLayer, ChoicePart
 from mtbdd.encoding import Encoding
@@ -163,7 +163,7 @@ def _layers(
             parts.append(ChoicePart(None, deadlocks, None))
             own = own | deadlocks
         matrix = SymbolicMatrix.from_partition(rates).only(found)
-        sums = sum_over(matrix, manager.columns)
+        sums = row_sums(matrix)
         if kind is ModelType.CTMC:
             exits = sums
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hybrid.interchange.faults import InterchangeError
-from mtbdd.arithmetic import divide
+from mtbdd.arithmetic import divide, sum_over
 from mtbdd.encoding import Encoding
 from mtbdd.faults import format_state
 from mtbdd.manager import Node
@@ -14,7 +14,25 @@ from mtbdd.partition import Partition
 
 _TOLERANCE = 1e-5  # as for the probabilities of a text
 _NEAR = 2.0**-50  # of 1: rows that add up so closely only have rounding errors
+_MOST_NODES = 1 << 20  # of sums of rows: seconds; more values of rows than that are no use as a diagram
 _NEAR_UNITS = 9.0  # the same in units of 2^-53, its own computation included
+
+
+def row_sums(matrix: SymbolicMatrix) -> SymbolicMatrix:
+    """Return what the rows of a matrix add up to, over row bits.
+
+    Raises
+    ------
+    InterchangeError
+        The sums take far more values than the entries, too many for a diagram.
+    """
+    try:
+        return sum_over(matrix, matrix.manager.columns, _MOST_NODES)
+    except MemoryError as error:
+        raise InterchangeError(
+            f"the sums of the rows are too large as a diagram: {error}; models whose states have millions of "
+            "different exit rates are better given as a text"
+        ) from None
 
 
 def divided_rows(

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtbdd.forest import MOST_NODES, Forest
+from mtbdd.forest import Forest
 from mtbdd.memory import require_memory
+from mtbdd.value_nodes import MOST_NODES
 
 MAGIC = b"symbolic model .dd\r\n\x1a\n"
 """Begins every file; the line break shows what a transfer as text has done to it."""

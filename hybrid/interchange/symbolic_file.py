@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from hybrid.interchange.faults import InterchangeError
+from hybrid.interchange.stochastic import row_sums
 from hybrid.interchange.symbolic_container import packed, unpacked
 from hybrid.interchange.symbolic_functions import FunctionReader, FunctionWriter
 from hybrid.interchange.symbolic_header import (
@@ -20,11 +21,9 @@ from hybrid.interchange.symbolic_header import (
     RewardEntry,
     VariableEntry,
 )
-from mtbdd.arithmetic import sum_over
 from mtbdd.choices import ChoiceLayer, ChoicePart
 from mtbdd.encoding import Encoding
 from mtbdd.faults import BuildError, format_state
-from mtbdd.forest import MOST_NODES
 from mtbdd.given import GivenReward
 from mtbdd.given_model import given_model, given_variable
 from mtbdd.language.errors import LanguageError
@@ -34,6 +33,7 @@ from mtbdd.matrix import SymbolicMatrix
 from mtbdd.model import SymbolicModel
 from mtbdd.states import index_states
 from mtbdd.symbolic_rewards import symbolic_reward
+from mtbdd.value_nodes import MOST_NODES
 
 
 def write_symbolic(model: SymbolicModel, path: str | os.PathLike[str]) -> None:
@@ -48,7 +48,8 @@ def write_symbolic(model: SymbolicModel, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     InterchangeError
-        The file cannot be written, the model is too large, or a reward is no number that doubles hold.
+        The file cannot be written, the model is too large, a reward is no number that doubles hold, or the
+        states of a CTMC have millions of different exit rates.
 
     Notes
     -----
@@ -58,7 +59,9 @@ def write_symbolic(model: SymbolicModel, path: str | os.PathLike[str]) -> None:
     writer = FunctionWriter(model.manager)
     try:
         header = _header(model, writer)
-    except LanguageError as error:
+        if model.type is ModelType.CTMC:
+            row_sums(model.matrix)  # reading needs them: a file that could not be read is not written
+    except (LanguageError, InterchangeError) as error:
         raise InterchangeError(f"{path}: {error}") from None
     numbering = None if model.given is None else model.given.numbering
     forest = writer.forest()
@@ -243,7 +246,7 @@ def _layers(
             covered = covered | sets[k]
         if covered != enabled:
             raise ValueError(f"{what}: expected parts that cover its states")
-        sums = sum_over(matrix, manager.columns)
+        sums = row_sums(matrix)
         if header.type is ModelType.CTMC:
             exits = sums
         else:

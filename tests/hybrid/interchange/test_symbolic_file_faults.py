@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid.interchange import InterchangeError, read_symbolic, write_symbolic
+from hybrid.interchange import InterchangeError, read_symbolic, stochastic, write_symbolic
 from hybrid.interchange.symbolic_container import _FIXED, MAGIC, VERSION, packed, unpacked
 from mtbdd.forest import Forest
 from mtbdd.model import SymbolicModel
@@ -229,7 +229,7 @@ def rewritten(content: bytes, text: bytes, raw: bytes | None = None) -> bytes:
         (b"{}", "sizes of the arrays"),
         (b'{"sizes":{"values":1,"bits":1,"nodes":1e9,"roots":1}}', "expected 'nodes'"),
         (b'{"sizes":{"values":1,"bits":1,"nodes":99999999999,"roots":1}}', "expected 'nodes'"),
-        (b'{"sizes":{"values":1,"bits":1,"nodes":60000000,"roots":1}}', "expected arrays of|memory"),
+        (b'{"sizes":{"values":1,"bits":1,"nodes":16000000,"roots":1}}', "expected arrays of|memory"),
         (b'{"sizes":{"values":0,"bits":0,"nodes":0,"roots":0}}', "expected arrays of 0 bytes, got more"),
     ],
 )
@@ -245,3 +245,16 @@ def test_arrays_that_unpack_to_more_are_not_unpacked(files: Files, tmp_path: Pat
     (tmp_path / "x.dd").write_bytes(rewritten(files["dtmc"][0], text, bytes(1 << 26)))
     with pytest.raises(InterchangeError, match="expected arrays of 32 bytes, got more"):
         read_symbolic(tmp_path / "x.dd")
+
+
+def test_sums_of_rows_that_are_no_diagram(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file may name a matrix whose row sums take exponentially many values: given up, and never written."""
+    monkeypatch.setattr(stochastic, "_MOST_NODES", 20)
+    (tmp_path / "x.dd").write_bytes(files["ctmc"][0])
+    with pytest.raises(InterchangeError, match="x.dd: the sums of the rows are too large"):
+        read_symbolic(tmp_path / "x.dd")
+    with pytest.raises(InterchangeError, match="y.dd: the sums of the rows are too large"):
+        write_symbolic(files["ctmc"][1], tmp_path / "y.dd")
+    assert not (tmp_path / "y.dd").exists()
