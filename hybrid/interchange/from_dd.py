@@ -159,7 +159,7 @@ def _layers(
         parts = [ChoicePart(action, own, None)]
         if number == 0 and deadlocks != manager.false:
             loops = deadlocks & manager.equal_bits(range(encoding.n_bits))
-            rates = rates.only(~deadlocks).plus(Partition(manager, {1.0: loops}))
+            rates = rates.plus(Partition(manager, {1.0: loops}))
             parts.append(ChoicePart(None, deadlocks, None))
             own = own | deadlocks
         matrix = SymbolicMatrix.from_partition(rates).only(found)

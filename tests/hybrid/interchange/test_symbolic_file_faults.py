@@ -152,6 +152,10 @@ def _forward(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     arrays["high"][0] = len(arrays["values"]) + len(arrays["low"]) - 1
 
 
+def _tests_nothing(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    arrays["high"][0] = arrays["low"][0]
+
+
 def _circle(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     arrays["low"][3] = len(arrays["values"]) + 3
 
@@ -188,6 +192,7 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     "levels below zero": (_at("levels", 0, -5), "as many nodes as the levels"),
     "a node twice": (_repeated, "node 1: expected nodes that ascend"),
     "forward reference": (_forward, "node 0: expected then children on lower levels"),
+    "a node that tests nothing": (_tests_nothing, "node 0: expected two different children"),
     "circle": (_circle, "node 3: expected else children on lower levels"),
     "before the leaves": (_at("low", 0, -1), "else children"),
     "root beyond": (_at("roots", 0, 1 << 40), "begin at a node"),
