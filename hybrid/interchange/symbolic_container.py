@@ -34,7 +34,7 @@ _WORK = 1 << 26  # bytes that unpacking may take beside its result
 Numbers = NDArray[np.int64]
 
 
-def packed(header: dict[str, Any], forest: Forest, numbering: Numbers | None) -> bytes:
+def file_bytes(header: dict[str, Any], forest: Forest, numbering: Numbers | None) -> bytes:
     """Return a header and a forest as the bytes of a file.
 
     Parameters
@@ -67,7 +67,7 @@ def packed(header: dict[str, Any], forest: Forest, numbering: Numbers | None) ->
     return MAGIC + _FIXED.pack(VERSION, len(text), len(data), checksum) + text + data
 
 
-def unpacked(content: bytes) -> tuple[dict[str, Any], Forest, Numbers | None]:
+def file_parts(content: bytes) -> tuple[dict[str, Any], Forest, Numbers | None]:
     """Return the header, the forest and the numbering of a file; neither is checked further.
 
     Raises

@@ -12,7 +12,7 @@ import numpy as np
 
 from hybrid.interchange.faults import InterchangeError
 from hybrid.interchange.stochastic import row_sums
-from hybrid.interchange.symbolic_container import packed, unpacked
+from hybrid.interchange.symbolic_container import file_bytes, file_parts
 from hybrid.interchange.symbolic_functions import FunctionReader, FunctionWriter
 from hybrid.interchange.symbolic_header import (
     FunctionEntry,
@@ -70,7 +70,7 @@ def write_symbolic(model: SymbolicModel, path: str | os.PathLike[str]) -> None:
             f"{path}: expected a model of at most {MOST_NODES} nodes, got {forest.low.size}"
         )
     try:
-        Path(path).write_bytes(packed(header.written(), forest, numbering))
+        Path(path).write_bytes(file_bytes(header.written(), forest, numbering))
     except OSError as error:
         raise InterchangeError(f"{path}: the file cannot be written: {error.strerror}") from None
 
@@ -152,7 +152,7 @@ def read_symbolic(path: str | os.PathLike[str], *, package: str = "auto") -> Sym
 
 def _read(content: bytes, package: str, started: float) -> SymbolicModel:
     """Return the model of a file's bytes."""
-    given, forest, numbering = unpacked(content)
+    given, forest, numbering = file_parts(content)
     forest.check()
     header = Header.read(given, forest.roots.size)
     declared = {

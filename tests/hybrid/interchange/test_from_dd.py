@@ -189,7 +189,10 @@ def test_actions_of_an_mdp() -> None:
 
 
 def test_states_without_a_transition_get_a_loop_or_are_refused() -> None:
-    model = small(parts=lambda b: [(0.5, ~b.var("heads"))], rewards=lambda b: {"moves": [(1.0, b.true)]})
+    model = small(
+        parts=lambda b: [(0.5, ~b.var("heads"))],
+        rewards=lambda b: {"moves": [(1.0, b.var("next")), (1.0, ~b.var("next"))]},
+    )
     assert "got a self-loop" in model.warnings[0]
     assert hybrid.check(model, 'R{"moves"}=? [ C<=3 ]').value == 1.75
     assert hybrid.check(model, 'P=? [ F "deadlock" ]').value == 1.0

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from hybrid.interchange import InterchangeError, read_symbolic, stochastic, write_symbolic
-from hybrid.interchange.symbolic_container import _FIXED, MAGIC, VERSION, packed, unpacked
+from hybrid.interchange.symbolic_container import _FIXED, MAGIC, VERSION, file_bytes, file_parts
 from mtbdd.forest import Forest
 from mtbdd.model import SymbolicModel
 from tests.builders.models import build
@@ -203,11 +203,11 @@ HOSTILE: dict[str, tuple[Change, str]] = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_files_are_told(name: str, files: Files, tmp_path: Path) -> None:
     change, message = HOSTILE[name]
-    header, forest, _ = unpacked(files["dtmc"][0])
+    header, forest, _ = file_parts(files["dtmc"][0])
     arrays = {key: np.array(getattr(forest, key)) for key in ("values", "levels", "low", "high", "roots")}
     change(header, arrays)
     numbering = arrays.pop("numbering", None)
-    (tmp_path / "x.dd").write_bytes(packed(header, Forest(**arrays), numbering))
+    (tmp_path / "x.dd").write_bytes(file_bytes(header, Forest(**arrays), numbering))
     with pytest.raises(InterchangeError, match=f"x.dd: .*({message})"):
         read_symbolic(tmp_path / "x.dd")
 
