@@ -28,6 +28,7 @@ rewards "one" x>2 : x/3; true : 0.1*y; [a] true : x*0.7; [b] y>0 : 1.5; endrewar
 rewards "signs" true : x; y>1 : -2.5*y; [a] x>1 : 3; [a] y=3 : -0.125; endrewards
 rewards "none" false : 1; [b] false : 1; endrewards
 rewards "far" [b] true : x+y; endrewards
+rewards "third" true : x/3; endrewards
 """
 
 
@@ -66,6 +67,10 @@ def test_units_bound_the_error(listed: bool, monkeypatch: pytest.MonkeyPatch) ->
     ):
         exact = Fraction(state["y"], 10) + (Fraction(state["x"], 3) if state["x"] > 2 else 0)
         assert abs(Fraction(value) - exact) <= exact * Fraction(function.units) / 2**53
+    third = symbolic_reward(model, 4).states
+    assert third is not None
+    for value, number in zip(third.terminals.tolist(), range(1, 10), strict=True):
+        assert abs(Fraction(value) * 3 - number) <= number * Fraction(third.units) / 2**53
 
 
 def test_vectors_of_a_scattered_set(rng: np.random.Generator) -> None:
