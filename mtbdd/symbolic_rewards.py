@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Sequence
@@ -132,10 +133,8 @@ def _summed(
     signs = {amount.value > 0 for part in parts for amount, _ in part if amount.value}
     if len(signs) < 2:  # sums of doubles of one sign lose a unit each
         terms = [_doubles(model, structure, part) for part in parts]
-        total = SymbolicMatrix(model.manager, model.manager.false, np.zeros(0))
-        for term in terms:
-            total = add(total, term)
-        return total
+        nothing = SymbolicMatrix(model.manager, model.manager.false, np.zeros(0))
+        return functools.reduce(add, terms) if terms else nothing
     return _doubles(model, structure, Partition.total(model.manager, parts))
 
 
