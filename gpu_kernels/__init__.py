@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gpu_kernels.staging import Host, copied_to, made_for
     from gpu_kernels.steps import IterationState, Mode, Step, coded_step, finish_iteration, product_step
     from gpu_kernels.tiles import TileMatrix, Tuning, run_tiles
+    from gpu_kernels.tiles_many import run_tiles_many
     from gpu_kernels.vector import add_scaled, compare_rows, relax_rows
 
 __all__ = [
@@ -74,6 +75,7 @@ __all__ = [
     "run_block_tasks",
     "run_pairs",
     "run_tiles",
+    "run_tiles_many",
     "seconds_loading",
     "unavailable_reason",
     "use_device",
@@ -124,6 +126,7 @@ _HOMES = {
     "run_block_tasks": "block_tasks",
     "run_pairs": "pairs",
     "run_tiles": "tiles",
+    "run_tiles_many": "tiles_many",
     "seconds_loading": "_loader",
     "unavailable_reason": "availability",
     "use_device": "device",

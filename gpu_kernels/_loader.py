@@ -47,6 +47,7 @@ SOURCES = (
     "sell.cu",
     "stream.cu",
     "tiles.cu",
+    "tiles_many.cu",
     "vector.cu",
 )
 """All files that are compiled."""

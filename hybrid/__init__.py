@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hybrid.experiments import ExperimentTable, experiment
     from hybrid.explicit.extract import explicit_matrix
     from hybrid.interchange.from_arrays import from_scipy
+    from hybrid.linear.uniformisation import transient
     from hybrid.loading import load, parse
     from hybrid.model import Model
     from hybrid.operators.hybrid_matrix import HybridMatrix
@@ -48,6 +49,7 @@ __all__ = [
     "inject",
     "load",
     "parse",
+    "transient",
     "verify",
 ]
 
@@ -68,6 +70,7 @@ _HOMES = {
     "inject": "hybrid.operators.inject",
     "load": "hybrid.loading",
     "parse": "hybrid.loading",
+    "transient": "hybrid.linear.uniformisation",
     "verify": "hybrid.certificates.verify",
 }
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from hybrid.errors import OptionError
-from hybrid.interchange.formats import format_of, read_model
+from hybrid.interchange.formats import format_of, neighbours, read_model
 from hybrid.model import Model
 from mtbdd.budget import Budget, spending
 from mtbdd.build import build_model
@@ -29,6 +30,11 @@ def load(
     timeout: float | None = None,
     memory: int | None = None,
     limits: Limits | None = None,
+    type: str | None = None,
+    states: str | os.PathLike[str] | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    state_rewards: Sequence[str | os.PathLike[str]] = (),
+    transition_rewards: Sequence[str | os.PathLike[str]] = (),
 ) -> Model:
     """Read a model and build its decision diagrams.
 
@@ -56,6 +62,12 @@ def load(
         Bytes of resident memory of the process beyond which it is given up.
     limits : Limits, optional
         What the text may ask for, see docs/limits.md.
+    type : {"dtmc", "ctmc", "mdp"}, optional
+        Of a model given as ``.tra`` or ``.pexp``, where the file does not tell it.
+    states, labels : path-like, optional
+        The ``.sta`` and ``.lab`` files of a model given as ``.tra``, unless they stand beside it.
+    state_rewards, transition_rewards : sequence of path-like
+        Its ``.srew`` and ``.trew`` files, likewise.
 
     Returns
     -------
@@ -73,8 +85,10 @@ def load(
     mtbdd.budget.BudgetError
         The time or the memory is spent.
     """
-    if format_of(path) is not None:
-        return _read(path, constants, fix_deadlocks, package, order, ignore_unknown, timeout, memory)
+    found = format_of(path)
+    beside = neighbours(found, type, states, labels, state_rewards, transition_rewards)
+    if found is not None:
+        return _read(path, constants, fix_deadlocks, package, order, ignore_unknown, timeout, memory, beside)
     return _build(
         lambda: load_model(path), constants, fix_deadlocks, package, order, ignore_unknown, progress,
         timeout, memory, limits,
@@ -132,6 +146,7 @@ def _read(
     ignore_unknown: bool,
     timeout: float | None,
     memory: int | None,
+    beside: Mapping[str, Any],
 ) -> Model:
     """Read a model that is written out, or its diagrams, within its limits."""
     if constants and not ignore_unknown:
@@ -140,7 +155,7 @@ def _read(
         raise OptionError(f"order: expected auto or model, for {path} has an order of its own; got {order!r}")
     budget = Budget.of(timeout, memory) if timeout is not None or memory is not None else None
     with spending(budget):
-        return Model.of(read_model(path, fix_deadlocks=fix_deadlocks, package=package))
+        return Model.of(read_model(path, fix_deadlocks=fix_deadlocks, package=package, **beside))
 
 
 def _build(

@@ -111,6 +111,11 @@ class _PlainProduct(ABC):
         with np.errstate(invalid="ignore", over="ignore"):
             out[:] = self._product(x)
 
+    def multiply_many(self, x: Float64Array, out: Float64Array) -> None:
+        """Write M X to ``out``, column by column."""
+        for column in range(x.shape[1]):
+            self.multiply(np.ascontiguousarray(x[:, column]), out[:, column])
+
     def relax(
         self, x: Float64Array, b: Float64Array | None, diagonal: Float64Array, omega: float, out: Float64Array
     ) -> tuple[float, float]:

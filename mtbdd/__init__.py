@@ -6,6 +6,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mtbdd.arithmetic import (
+        add,
+        divide,
+        maximum,
+        maximum_over,
+        minimum,
+        minimum_over,
+        multiply,
+        restricted,
+        scaled,
+        sum_over,
+        united,
+    )
     from mtbdd.build import build_model
     from mtbdd.choices import ChoiceLayer, ChoicePart
     from mtbdd.convert import offset_label
@@ -17,7 +30,9 @@ if TYPE_CHECKING:
     from mtbdd.model import SymbolicModel
     from mtbdd.offset import OffsetMTBDD
     from mtbdd.partition import Partition
+    from mtbdd.products import matrix_matrix, matrix_vector, vector_matrix
     from mtbdd.states import StateIndex, index_states
+    from mtbdd.transfer import to_dd, transferred
 
 _HOMES = {
     "BuildError": "faults",
@@ -31,9 +46,25 @@ _HOMES = {
     "StateIndex": "states",
     "SymbolicMatrix": "matrix",
     "SymbolicModel": "model",
+    "add": "arithmetic",
     "build_model": "build",
+    "divide": "arithmetic",
     "index_states": "states",
+    "matrix_matrix": "products",
+    "matrix_vector": "products",
+    "maximum": "arithmetic",
+    "maximum_over": "arithmetic",
+    "minimum": "arithmetic",
+    "minimum_over": "arithmetic",
+    "multiply": "arithmetic",
     "offset_label": "convert",
+    "restricted": "arithmetic",
+    "scaled": "arithmetic",
+    "sum_over": "arithmetic",
+    "to_dd": "transfer",
+    "transferred": "transfer",
+    "united": "arithmetic",
+    "vector_matrix": "products",
 }
 
 __all__ = [
@@ -48,9 +79,25 @@ __all__ = [
     "StateIndex",
     "SymbolicMatrix",
     "SymbolicModel",
+    "add",
     "build_model",
+    "divide",
     "index_states",
+    "matrix_matrix",
+    "matrix_vector",
+    "maximum",
+    "maximum_over",
+    "minimum",
+    "minimum_over",
+    "multiply",
     "offset_label",
+    "restricted",
+    "scaled",
+    "sum_over",
+    "to_dd",
+    "transferred",
+    "united",
+    "vector_matrix",
 ]
 
 

@@ -87,7 +87,8 @@ class SymbolicMatrix:
             numbered = [manager.disjunction(p) & cubes[v] for v, p in pieces.items()]
             nodes.append(manager.disjunction(numbered) & entries)
         units = max((part.units for part, _ in parts), default=0.0)
-        units += _distance(representative) * (1 + units * 2.0**-53)
+        if moved := _distance(representative):
+            units += moved * (1 + units * 2.0**-53)
         return cls(manager, manager.disjunction(nodes), np.array(values, dtype=np.float64), units)
 
     @property

@@ -11,6 +11,7 @@ import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,9 +68,9 @@ def read_nodes(manager: Manager, u: Node) -> NodeTable:
         level = np.full(2, bottom, dtype=np.int64)
         self_loop = np.array([TRUE, TRUE], dtype=np.int64)
         return NodeTable(level, self_loop, self_loop, TRUE if u == manager.true else FALSE)
-    text = _dump(manager, u) if manager.is_cudd else b""
+    text = dump_nodes(manager.bdd, u) if manager.is_cudd else b""
     # CUDD does not tell of a file that was cut, by a full disk or a limit of files' sizes.
-    return _read_dump(text) if text.endswith(b".end\n") else _read_walk(manager, u)
+    return _read_dump(text) if text.endswith(b".end\n") else walk_nodes(manager.bdd, u)
 
 
 def _read_dump(text: bytes) -> NodeTable:
@@ -89,24 +90,23 @@ def _read_dump(text: bytes) -> NodeTable:
     return NodeTable(level, low, high, 2 * abs(root) + (root < 0))
 
 
-def _dump(manager: Manager, u: Node) -> bytes:
-    """Return the dump's text, empty or cut if there is no room for it.
+def dump_nodes(bdd: Any, u: Node) -> bytes:
+    """Return the text of CUDD's dump, empty or cut if there is no room for it.
 
     In memory where the system has files there, which saves most of the time.
     """
     if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
         with open(os.memfd_create("nodes"), "rb") as file:
-            manager.bdd.dump(f"/proc/self/fd/{file.fileno()}", [u], filetype="dddmp")
+            bdd.dump(f"/proc/self/fd/{file.fileno()}", [u], filetype="dddmp")
             return file.read()
     with tempfile.TemporaryDirectory(prefix="mtbdd-") as folder:
         path = Path(folder) / "nodes.dddmp"
-        manager.bdd.dump(str(path), [u], filetype="dddmp")
+        bdd.dump(str(path), [u], filetype="dddmp")
         return path.read_bytes()
 
 
-def _read_walk(manager: Manager, u: Node) -> NodeTable:
+def walk_nodes(bdd: Any, u: Node) -> NodeTable:
     """Walk the diagram through the package's Python interface, where there is no C dump or no room for it."""
-    bdd = manager.bdd
     rows: dict[int, int] = {}
     order: list[Node] = []
     stack = [u]

@@ -138,10 +138,17 @@ def action_reward_error(
     return _rewards(model, structure, within, False, layer)[1]
 
 
+def enclosed_action_rewards(
+    model: SymbolicModel, structure: int, within: StateIndex, layer: int | None = None
+) -> tuple[Vector, Vector | None]:
+    """Return `action_rewards`, and a bound on their error, None if they are exact."""
+    return _rewards(model, structure, within, False, layer)
+
+
 Carriers = list[tuple[str | None, Partition]]
 
 
-def _carriers(model: SymbolicModel, structure: int, layer: int | None) -> Carriers:
+def carriers_of(model: SymbolicModel, structure: int, layer: int | None) -> Carriers:
     """Return what transition rewards are multiplied with: an action and how often it is taken, by state.
 
     A choice of an MDP is taken once, whatever its probabilities add up to in the text.
@@ -167,7 +174,7 @@ def _rewards(
         if moves:
             model.layer(layer)
         return model.given.rewards[structure].values(within, with_states, (layer or 0) if moves else None)
-    carriers = _carriers(model, structure, layer) if moves else []
+    carriers = carriers_of(model, structure, layer) if moves else []
     faults: list[Fault] = []
     require_memory(16 * within.size, f"a reward vector of {within.size} states", "choose smaller constants")
     parts: list[Partition] = []

@@ -46,6 +46,7 @@ FLOORS = (
     "errors",
     "core",
     "properties",
+    "simulation",
     "injection",
     "reference",
     "cpu",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 
-from benchmarks.rendering.markdown import Row, measured, number, section, table, table_of
+from benchmarks.rendering.markdown import Row, measured, name_of, number, section, table, table_of
 
-__all__ = ["agreement", "cpu_iteration", "large_speedups", "symbolic_build"]
+__all__ = ["agreement", "cpu_iteration", "large_speedups", "many_vectors", "simulation", "symbolic_build"]
 
 MILLION = 1_000_000
 
@@ -53,6 +54,35 @@ def cpu_iteration(record: Row) -> str:
     )
 
 
+def many_vectors(record: Row) -> str:
+    """Return the section on products with several vectors at once."""
+    text = (
+        "Milliseconds of the products with several vectors: `M @ X` in one sweep, as many products `M @ x`, "
+        "and SciPy's CSR with X on one core.  Medians of one run, the three in turns; `share` is that of the "
+        "first over the second, also of the best times.  The results are the same bit for bit."
+    )
+
+    def times(key: str) -> Callable[[Row], str]:
+        return lambda r: f"{1e3 * r['seconds'][key]:.1f}" if key in r["seconds"] else "-"
+
+    return section(
+        "Products with several vectors at once",
+        record,
+        text,
+        table_of(
+            measured(record),
+            ("model", lambda r: r["model"].replace(":", " ")),
+            ("transitions", "transitions"),
+            ("vectors", "vectors"),
+            ("at once", times("at_once")),
+            ("one by one", times("one_by_one")),
+            ("SciPy CSR", times("scipy_csr_at_once")),
+            ("share", lambda r: f"{r['share_of_one_by_one']:.2f}"),
+            ("share of the best", lambda r: f"{r['best_share_of_one_by_one']:.2f}"),
+        ),
+    )
+
+
 def symbolic_build(record: Row) -> str:
     """Return the section on the symbolic build."""
     rows = measured(record)
@@ -81,6 +111,31 @@ def symbolic_build(record: Row) -> str:
             *((("first s", lambda r: f"{r['first_seconds']:.3f}"),) if first else ()),
             ("again s", lambda r: f"{r['seconds']:.3f}"),
             ("PRISM's construction s", lambda r: number(r.get("prism_seconds"))),
+        ),
+    )
+
+
+def simulation(record: Row) -> str:
+    """Return the section on sample paths."""
+    return section(
+        "Sample paths",
+        record,
+        "Steps of paths drawn and recorded by `hybrid.simulation.simulate` on one core, after the model is "
+        "read and its tables are made (`set-up`); all paths of a row advance together.  The best of "
+        f"{record['repeats']} repeats, by the clock, and by the processor time of that one, which is less "
+        "where other work shares the core.",
+        table_of(
+            measured(record),
+            ("model", name_of),
+            ("events", "events"),
+            ("paths", "paths"),
+            ("steps each", "steps"),
+            ("set-up s", lambda r: number(r["set_up_seconds"], 2)),
+            ("10³ steps a second", lambda r: f"{r['steps_per_second'] / 1e3:,.1f}"),
+            (
+                "10³ steps a second of the processor",
+                lambda r: f"{r['paths'] * r['steps'] / r['processor_seconds'] / 1e3:,.1f}",
+            ),
         ),
     )
 

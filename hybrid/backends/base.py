@@ -38,6 +38,9 @@ class Product(Protocol):
     def multiply(self, x: Float64Array, out: Float64Array) -> None:
         """Write M x to ``out``."""
 
+    def multiply_many(self, x: Float64Array, out: Float64Array) -> None:
+        """Write M X to ``out``, contiguous in rows; shapes (n_columns, k) and (n_rows, k)."""
+
     def relax(
         self, x: Float64Array, b: Float64Array | None, diagonal: Float64Array, omega: float, out: Float64Array
     ) -> tuple[float, float]:

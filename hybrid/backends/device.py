@@ -7,6 +7,7 @@ from typing import cast
 from gpu_kernels import current_device
 from hybrid.backends.base import Backend, MatrixTable, Product
 from hybrid.backends.host import CpuBackend
+from hybrid.core.foreign import lies_on_device
 from hybrid.injection.tasks import TaskList
 from hybrid.levels.curve import LevelCurve
 from hybrid.levels.policy import LevelChoice
@@ -22,7 +23,7 @@ class GpuBackend(Backend):
 
     def holds(self, x: object) -> bool:
         """See `Backend.holds`."""
-        return hasattr(x, "__cuda_array_interface__")
+        return lies_on_device(x)
 
     def admitted(self, table: MatrixTable) -> Backend:
         """Return the CPU instead, with the reason, where the device is free, and slower or full."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from hybrid.cli.bounded import add_limits
+from hybrid.cli.simulate_arguments import add_simulate
 from hybrid.core.representations import REPRESENTATIONS
 
 _METHODS = ("auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic")
@@ -19,7 +20,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(
-        dest="command", metavar="{check,levels,info,export,plot-matrix,graph,verify}"
+        dest="command", metavar="{check,levels,info,export,simulate,plot-matrix,graph,verify}"
     )
 
     check = commands.add_parser("check", help="check properties of a model")
@@ -139,6 +140,8 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         help="cpu: tarjan, scipy; gpu: fbt, max-id, multistep and options, as in fbt,segment-interval=0",
     )
 
+    add_simulate(commands.add_parser("simulate", help="sample paths of a model, and estimates from them"))
+
     verify = commands.add_parser("verify", help="check a certificate, apart from all solvers")
     verify.add_argument("model", metavar="MODEL", help="the model that the certificate is about")
     verify.add_argument("certificate", metavar="FILE", help="what check --certificate FILE has written")
@@ -150,13 +153,19 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
     namespace = parser.parse_args(arguments)
     if namespace.command is None and not namespace.version:
-        parser.error("a command is needed: check, levels, info, export, plot-matrix, graph or verify")
+        known = "check, levels, info, export, simulate, plot-matrix, graph or verify"
+        parser.error(f"a command is needed: {known}")
     return namespace
 
 
 def _model_options(parser: argparse.ArgumentParser) -> None:
     """Add what every command takes."""
-    parser.add_argument("model", metavar="MODEL", help="a model in the PRISM language (dtmc, ctmc or mdp)")
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="a dtmc, ctmc or mdp: a text in the PRISM language, or a file that ends in .umb, .drn, .tra, "
+        ".pexp, .npz or .dd",
+    )
     parser.add_argument(
         "--const",
         default="",
@@ -171,6 +180,20 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
         help="variable order: the text's unless another is far smaller (default), the text's, with modules "
         "last to first, or one that draws related variables together",
     )
+    beside = parser.add_argument_group(
+        "files that belong to a model given as .tra", "found beside it by name"
+    )
+    beside.add_argument("--type", choices=("dtmc", "ctmc", "mdp"), help="where the files do not tell it")
+    beside.add_argument("--states", metavar="FILE", help="variables' values (.sta)")
+    beside.add_argument("--labels", metavar="FILE", help="labels, initial states among them (.lab)")
+    for name, what in (("state", "srew"), ("transition", "trew")):
+        beside.add_argument(
+            f"--{name}-rewards",
+            action="append",
+            default=[],
+            metavar="FILE",
+            help=f"(.{what}); may be repeated",
+        )
     add_limits(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object on standard output")
     parser.add_argument("--quiet", action="store_true", help="no progress, no warnings")

@@ -12,6 +12,7 @@ from typing import Any
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.filters import LISTING
+from hybrid.cli.building import built_model
 from hybrid.cli.certify import Certifier
 from hybrid.cli.console import Console
 from hybrid.cli.experiments import expand_ranges
@@ -20,7 +21,6 @@ from hybrid.cli.outputs import refuse_overwriting
 from hybrid.cli.report import Report, unanswered
 from hybrid.cli.sizes import bytes_text, seconds_text
 from hybrid.errors import OptionError
-from hybrid.loading import load
 from hybrid.properties import (
     Properties,
     Property,
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
             try:
                 if model is None or rest != built:
                     model = None
-                    model, built = _load(options, rest, console), rest
+                    model, built = built_model(options, console, rest), rest
                 resolved = _resolve(model, properties, own, options)
             except (LanguageError, MemoryError) as error:
                 # A point of an experiment that cannot be built does not hide the others.
@@ -105,20 +105,6 @@ def run(options: argparse.Namespace, console: Console) -> int:
         if len(failures) == len(combinations):
             raise failures[0]
         return report.finish()
-
-
-def _load(options: argparse.Namespace, constants: Mapping[str, Any], console: Console) -> SymbolicModel:
-    """Build the model and show its warnings."""
-    model = load(
-        options.model,
-        constants,
-        fix_deadlocks=not options.no_fix_deadlocks,
-        order=options.order,
-        progress=console.progress,
-    )
-    for warning in model.warnings:
-        console.warn(warning)
-    return model
 
 
 def _resolve(

@@ -7,28 +7,19 @@ import contextlib
 import json
 from typing import Any
 
+from hybrid.cli.building import built_model
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record
 from hybrid.cli.output_file import OutputFile
 from hybrid.cli.sizes import bytes_text
 from hybrid.interchange.formats import targets_of, writable_format, write_model
-from hybrid.loading import load
-from mtbdd.language import parse_constants
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Build the model, write the files; return the exit status."""
     for path in options.to:
         writable_format(path)
-    model = load(
-        options.model,
-        parse_constants(options.const),
-        fix_deadlocks=not options.no_fix_deadlocks,
-        order=options.order,
-        progress=console.progress,
-    )
-    for warning in model.warnings:
-        console.warn(warning)
+    model = built_model(options, console)
     targets = [target for path in options.to for target in targets_of(path, len(model.source.rewards))]
     written: list[dict[str, Any]] = []
     with contextlib.ExitStack() as stack:

@@ -10,19 +10,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpu_kernels import current_device, device_problem
+from hybrid.cli.building import built_model
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.sizes import bytes_text, seconds_text
 from hybrid.errors import OptionError
 from hybrid.graphs import Decomposition, ModelGraph, decompose, mec_decomposition, model_graph
-from hybrid.loading import load
 from mtbdd.graph.components import (
     EndComponents,
     StrongComponents,
     model_components,
     model_end_components,
 )
-from mtbdd.language import parse_constants
 from mtbdd.model import SymbolicModel
 
 Record = dict[str, Any]
@@ -32,15 +31,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     """Build, decompose and print; return the exit status."""
     chosen = _backend(options.backend)
     _check_variant(chosen.name, options.variant)
-    model = load(
-        options.model,
-        parse_constants(options.const),
-        fix_deadlocks=not options.no_fix_deadlocks,
-        order=options.order,
-        progress=console.progress,
-    )
-    for warning in model.warnings:
-        console.warn(warning)
+    model = built_model(options, console)
     both = not (options.scc or options.mec)
     wanted = (both or options.scc, both or options.mec)
     chosen, found = _decompose(model, chosen, options, wanted, console)

@@ -5,24 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 
+from hybrid.cli.building import built_model
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.sizes import bytes_text
-from hybrid.loading import load
-from mtbdd.language import parse_constants
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Build and print; return the exit status."""
-    model = load(
-        options.model,
-        parse_constants(options.const),
-        fix_deadlocks=not options.no_fix_deadlocks,
-        order=options.order,
-        progress=console.progress,
-    )
-    for warning in model.warnings:
-        console.warn(warning)
+    model = built_model(options, console)
     record = model_record(model)
     offsets = [model.layer_transitions(layer) for layer in range(len(model.layers))]
     record["offset_nodes"] = sum(sum(offset.nodes) for offset in offsets)

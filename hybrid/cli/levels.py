@@ -6,6 +6,7 @@ import argparse
 import json
 
 from hybrid.backends import choose_backend
+from hybrid.cli.building import built_model
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
@@ -15,8 +16,6 @@ from hybrid.explorer.measure import measure_levels
 from hybrid.explorer.model_choices import model_choices
 from hybrid.explorer.report import LevelReport, report_levels
 from hybrid.explorer.weigh import weigh_levels
-from hybrid.loading import load
-from mtbdd.language import parse_constants
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -33,15 +32,7 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
     """Do it, with a file for the plot if there is to be one."""
     engine = choose_backend(options.backend)
     backend = engine.name
-    model = load(
-        options.model,
-        parse_constants(options.const),
-        fix_deadlocks=not options.no_fix_deadlocks,
-        order=options.order,
-        progress=console.progress,
-    )
-    for warning in model.warnings:
-        console.warn(warning)
+    model = built_model(options, console)
     held = options.representation
     # In tasks layers are held one by one, on a device too.
     rows_of = "cpu" if held == "tasks" else backend

@@ -8,7 +8,7 @@ import os
 from hybrid.errors import OptionError
 
 _READ = ("model", "property")
-_WRITTEN = ("csv", "values", "scheduler", "certificate", "plot", "output")
+_WRITTEN = ("csv", "values", "scheduler", "certificate", "plot", "output", "to")
 
 
 def refuse_overwriting(options: argparse.Namespace) -> None:
@@ -21,14 +21,13 @@ def refuse_overwriting(options: argparse.Namespace) -> None:
     """
     taken = [(name, path) for name in _READ if (path := getattr(options, name, None)) is not None]
     for name in _WRITTEN:
-        path = getattr(options, name, None)
-        if path is None:
-            continue
-        for other, known in taken:
-            if _same(path, known):
-                what = f"the {other}" if other in _READ else f"what --{other} writes"
-                raise OptionError(f"--{name}: {path} is {what} as well; give another file")
-        taken.append((name, path))
+        given = getattr(options, name, None)
+        for path in [given] if isinstance(given, str) else given or []:
+            for other, known in taken:
+                if _same(path, known):
+                    what = f"the {other}" if other in _READ else f"what --{other} writes"
+                    raise OptionError(f"--{name}: {path} is {what} as well; give another file")
+            taken.append((name, path))
 
 
 def _same(path: str, other: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels.csr import CsrArrays
+from hybrid.cli.building import built_model
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
@@ -19,8 +20,6 @@ from hybrid.explicit.extract import explicit_matrix
 from hybrid.explicit.measures import StructureMeasures, measure_structure
 from hybrid.explicit.reorder import bfs_order
 from hybrid.explicit.transitions import renumbered
-from hybrid.loading import load
-from mtbdd.language import parse_constants
 from mtbdd.model import SymbolicModel
 from mtbdd.state_order import for_users, keeps_text
 
@@ -39,15 +38,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 def _run(options: argparse.Namespace, console: Console, output: OutputFile | None) -> int:
     """Do it, with a file for the plot if there is to be one."""
-    model = load(
-        options.model,
-        parse_constants(options.const),
-        fix_deadlocks=not options.no_fix_deadlocks,
-        order=options.order,
-        progress=console.progress,
-    )
-    for warning in model.warnings:
-        console.warn(warning)
+    model = built_model(options, console)
     if getattr(model, "is_mdp", False):
         raise OptionError("plot-matrix: expected a dtmc or ctmc; an MDP has no single matrix")
     grids = []

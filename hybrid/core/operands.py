@@ -10,6 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 Float64Array = NDArray[np.float64]
 
 
+LINE = 64
+"""Bytes of a cache line: eight doubles."""
+
+
+def aligned_empty(n_rows: int, n_columns: int) -> Float64Array:
+    """Return an array whose first row begins at a cache line, shape (n_rows, n_columns), not written to."""
+    size = 8 * n_rows * n_columns
+    room = np.empty(size + LINE, np.uint8)
+    begin = -room.ctypes.data % LINE
+    return room[begin : begin + size].view(np.float64).reshape(n_rows, n_columns)
+
+
 def check_real(array: NDArray[Any], name: str) -> None:
     """Refuse numbers that are not real, with a TypeError."""
     if array.dtype.kind not in "fiub":
@@ -30,6 +42,25 @@ def as_vector(x: ArrayLike, size: int, name: str) -> Float64Array:
     check_real(array, name)
     if array.shape != (size,):
         raise ValueError(f"{name}: expected shape ({size},), got {array.shape}")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def as_columns(x: ArrayLike, size: int, name: str) -> Float64Array:
+    """Return real vectors side by side, shape (size, k), as float64 contiguous in rows; copied if need be.
+
+    Raises
+    ------
+    TypeError
+        If they are not real.
+    ValueError
+        If the shape is not (size, k).
+    """
+    array = np.asarray(x)
+    check_real(array, name)
+    if array.ndim != 2:
+        raise ValueError(f"{name}: expected shape ({size}, k), got {array.shape}")
+    if array.shape[0] != size:
+        raise ValueError(f"{name}: expected {size} rows, one a column of the matrix, got shape {array.shape}")
     return np.ascontiguousarray(array, dtype=np.float64)
 
 

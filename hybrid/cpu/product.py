@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hybrid.cpu import kernels
 from hybrid.cpu.layout import CpuLayout
+from hybrid.cpu.many import multiply_in_blocks
 from hybrid.cpu.threads import run_together, threads_for
 from hybrid.reference import relax_in_place
 
@@ -57,6 +58,13 @@ class CpuProduct:
         changes = self._run(x, False, None, self._nothing, 1.0, out)
         if not math.isfinite(changes[:, 2].sum()):
             self._multiply_exactly(x, out)
+
+    def multiply_many(self, x: Float64Array, out: Float64Array) -> None:
+        """Write M X to ``out``; both contiguous in rows, shapes (n_columns, k) and (n_rows, k).
+
+        A sweep over the matrix serves eight columns; each has the bits of its own `multiply`.
+        """
+        multiply_in_blocks(self._matrix, self._terms, self.multiply, x, out)
 
     def _multiply_exactly(self, x: Float64Array, out: Float64Array) -> None:
         # Zero coefficients have met infinite or undefined elements of x, or a result overflowed. This is

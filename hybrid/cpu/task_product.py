@@ -55,6 +55,17 @@ class CpuTaskProduct:
         """Write M x to ``out``; both contiguous float64 vectors that do not overlap."""
         self._run(x, False, None, self._nothing, 1.0, out)
 
+    def multiply_many(self, x: Float64Array, out: Float64Array) -> None:
+        """Write M X to ``out``; both contiguous in rows, shapes (n_columns, k) and (n_rows, k).
+
+        One sweep over the tasks serves all columns; each has the bits of its own `multiply`.
+        """
+        from hybrid.cpu.many_task_kernels import multiply_tasks
+
+        threads, counter = threads_for(self._cost), np.zeros(1, np.int64)
+        kernel: Any = multiply_tasks
+        run_together(lambda _: kernel(counter, *self._matrix, x, out), threads)
+
     def relax(
         self, x: Float64Array, b: Float64Array | None, diagonal: Float64Array, omega: float, out: Float64Array
     ) -> tuple[float, float]:

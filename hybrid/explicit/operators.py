@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from numpy.typing import NDArray
 from gpu_kernels import Device, current_device
 from gpu_kernels.csr import CsrArrays
 from hybrid.core.arrays import Array, to_host
+from hybrid.core.foreign import lies_on_device, on_host, through_host
+from hybrid.core.linear_protocol import LinearProtocol, TransposedProtocol
+from hybrid.core.operands import as_columns
 from hybrid.cpu.csr import CsrMatrix
 from hybrid.reference import relax_in_place
 from hybrid.solvers.host import HostWorkspace
@@ -27,7 +31,7 @@ Vector = NDArray[np.float64]
 _log = logging.getLogger(__name__)
 
 
-class Relaxing:
+class Relaxing(LinearProtocol):
     """Relaxation steps from products, on vectors of any array module; the base of the operators here.
 
     Attributes
@@ -55,9 +59,6 @@ class Relaxing:
     def multiply(self, x: Array, out: Array | None = None) -> Array:
         """Return ``M x``, written to `out` if given."""
         raise NotImplementedError
-
-    def __matmul__(self, x: Array) -> Array:
-        return self.multiply(x)
 
     def jacobi_step(
         self, x: Array, out: Array, b: Array | None, diagonal: Array, omega: float
@@ -108,7 +109,7 @@ class _Unrecorded:
         return work
 
 
-class ExplicitOperator(Relaxing):
+class ExplicitOperator(Relaxing, TransposedProtocol):
     """An explicit matrix: compressed sparse rows on the host, one of the formats on a device.
 
     Parameters
@@ -194,10 +195,15 @@ class ExplicitOperator(Relaxing):
     def multiply(self, x: Array, out: Array | None = None) -> Array:
         """Return ``M x``, written to `out` if given; on a device each of them lies there or on the host.
 
-        Without `out` the result lies where x does.  Synchronises: only where a vector lies on the host.
+        Without `out` the result lies where x does; a matrix on the host copies an x on a device, and the
+        result back.  Synchronises: only where a vector lies on the host.
         """
         stored, device = self.stored, self.device
         if isinstance(stored, CsrMatrix):
+            if not isinstance(x, np.ndarray):
+                if lies_on_device(x):
+                    return through_host(self.multiply, x)
+                x = on_host(x)
             return stored.multiply(x, out)
         assert device is not None
         xp = device.xp
@@ -209,6 +215,21 @@ class ExplicitOperator(Relaxing):
         if target is not out:
             out[:] = to_host(target)
         return out
+
+    @cached_property
+    def T(self) -> ExplicitOperator:  # noqa: N802
+        """The transposed matrix, written out on first use beside this one and kept: as many bytes again."""
+        matrix = CsrArrays.from_scipy(self.matrix.to_scipy().T)
+        transposed = ExplicitOperator(matrix, self.device, "auto" if self.device is None else self.storage)
+        transposed.__dict__["T"] = self
+        return transposed
+
+    def _multiply_many(self, x: Array) -> Array:
+        """Return ``M X``; on the host SciPy serves all columns in one sweep."""
+        if not isinstance(self.stored, CsrMatrix) or lies_on_device(x):
+            return super()._multiply_many(x)
+        with np.errstate(invalid="ignore", over="ignore"):
+            return self.stored.csr @ as_columns(on_host(x), self.shape[1], "x")
 
 
 class FunctionOperator(Relaxing):

@@ -17,7 +17,7 @@ def multiply(product: Any, x: Array, out: Array | None) -> Array:
     product : GpuProduct
         The operator's representation.
     x : cupy.ndarray, shape (n_columns,), real
-        Copied if it is not contiguous float64.
+        Or another library's array with the CUDA interface. Copied if it is not contiguous float64.
     out : cupy.ndarray, shape (n_rows,), float64, optional
         Where to write the result.
 
@@ -31,6 +31,8 @@ def multiply(product: Any, x: Array, out: Array | None) -> Array:
     Synchronises: no.
     """
     xp = product.device.xp
+    # Another library's array on the device, without a copy.
+    x = x if isinstance(x, xp.ndarray) else xp.asarray(x)
     if x.shape != (product.matrix.n_columns,):
         raise ValueError(f"x: expected shape ({product.matrix.n_columns},), got {x.shape}")
     if x.dtype.kind not in "fiub":
@@ -41,17 +43,28 @@ def multiply(product: Any, x: Array, out: Array | None) -> Array:
     return target
 
 
-def multiply_any(product: Any, x: Array) -> Array:
-    """Return M x for a device vector, or M X for the columns of a device array, shape (n_columns, k)."""
-    if x.ndim != 2:
-        return multiply(product, x, None)
-    if x.shape[0] != product.matrix.n_columns:
+def multiply_columns(product: Any, x: Array) -> Array:
+    """Return M X for the columns of a device array, shape (n_columns, k), on the device.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the operand has the wrong type or shape.
+
+    Notes
+    -----
+    Synchronises: no. One sweep over a matrix in tiles serves several columns; others go one by one.
+    """
+    xp, matrix = product.device.xp, product.matrix
+    columns = x if isinstance(x, xp.ndarray) else xp.asarray(x)
+    if columns.ndim != 2 or columns.shape[0] != matrix.n_columns:
         raise ValueError(
-            f"x: expected {product.matrix.n_columns} rows, one a column of the matrix, got {x.shape}"
+            f"x: expected {matrix.n_columns} rows, one a column of the matrix, got shape {columns.shape}"
         )
-    out = product.device.xp.empty((product.matrix.n_rows, x.shape[1]))
-    for i in range(x.shape[1]):
-        out[:, i] = multiply(product, x[:, i], None)
+    if columns.dtype.kind not in "fiub":
+        raise TypeError(f"x: expected real numbers, got dtype {columns.dtype}")
+    out = xp.empty((matrix.n_rows, columns.shape[1]))
+    product.multiply_many(columns, out)
     return out
 
 

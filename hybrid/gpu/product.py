@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gpu_kernels import (
     BlockTasks,
     Device,
@@ -14,6 +16,7 @@ from gpu_kernels import (
     run_block_tasks,
     run_pairs,
     run_tiles,
+    run_tiles_many,
 )
 from hybrid.core.arrays import Array, to_host
 from hybrid.gpu.operands import relax_once
@@ -60,6 +63,26 @@ class GpuProduct:
         source = xp.asarray(x)
         target = out if isinstance(out, xp.ndarray) else xp.empty(self.matrix.n_rows)
         self.run(self._product, source, target)
+        if target is not out:
+            out[:] = to_host(target)
+
+    def multiply_many(self, x: Any, out: Any) -> None:
+        """Write M X to ``out``, shapes (n_columns, k) and (n_rows, k); on the device or on the host.
+
+        Notes
+        -----
+        Synchronises: only where an array lies on the host. Every column has the bits of its own product.
+        """
+        xp = self.device.xp
+        source = xp.ascontiguousarray(xp.asarray(x), dtype=np.float64)
+        target = out if isinstance(out, xp.ndarray) else xp.empty((self.matrix.n_rows, source.shape[1]))
+        if isinstance(self.matrix, TileMatrix) and source.shape[1] > 1:
+            run_tiles_many(self.device, self.matrix, source, target)
+        else:
+            for i in range(source.shape[1]):
+                column = xp.empty(self.matrix.n_rows)
+                self.run(self._product, xp.ascontiguousarray(source[:, i]), column)
+                target[:, i] = column
         if target is not out:
             out[:] = to_host(target)
 

@@ -9,8 +9,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from hybrid.errors import OptionError
 from hybrid.interchange.explicit_model import ExplicitModel
 from hybrid.interchange.faults import InterchangeError
+from mtbdd.language.syntax import ModelType
 from mtbdd.model import SymbolicModel
 
 _PACKED = (".gz", ".xz")
@@ -76,6 +78,39 @@ def format_of(path: str | os.PathLike[str]) -> FileFormat | None:
             f"{path}: expected no packing outside the format, which may be packed by itself"
         )
     return found
+
+
+def neighbours(
+    found: FileFormat | None,
+    type: str | None,
+    states: str | os.PathLike[str] | None,
+    labels: str | os.PathLike[str] | None,
+    state_rewards: Sequence[str | os.PathLike[str]],
+    transition_rewards: Sequence[str | os.PathLike[str]],
+) -> dict[str, Any]:
+    """Return what was told of a model besides its file, as options of the file's reader.
+
+    Raises
+    ------
+    OptionError
+        The format takes no such thing.
+    """
+    told: dict[str, Any] = {
+        "type": type, "sta": states, "lab": labels, "srew": state_rewards, "trew": transition_rewards,
+    }  # fmt: skip
+    options = {"type": "type", "sta": "states", "lab": "labels"}
+    options |= {"srew": "state_rewards", "trew": "transition_rewards"}
+    given = {key: value for key, value in told.items() if value}
+    taken = {".tra": set(told), ".pexp": {"type"}}
+    mine = next((keys for suffix, keys in taken.items() if found is FORMATS[suffix]), set())
+    for key in given.keys() - mine:
+        raise OptionError(f"{options[key]}: expected for a model given as .tra alone; leave it out")
+    if type is not None:
+        try:
+            given["type"] = ModelType(type)
+        except ValueError:
+            raise OptionError(f"type: expected dtmc, ctmc or mdp, got {type!r}") from None
+    return given
 
 
 def read_model(

@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from hybrid.backends import Backend, Product
 from hybrid.backends.base import MatrixTable
-from hybrid.core.operands import as_vector, check_out, check_real
+from hybrid.core.foreign import lies_on_device, on_host, through_host
+from hybrid.core.linear_protocol import TransposedProtocol
+from hybrid.core.operands import aligned_empty, as_columns, as_vector, check_out
 from hybrid.injection.injected import InjectedMatrix, inject_level
 from hybrid.injection.tasks import TaskList, cut_tasks
 from hybrid.levels.policy import LevelChoice
@@ -23,8 +25,6 @@ from mtbdd.diagonal import diagonal_of
 from mtbdd.offset import OffsetMTBDD
 
 if TYPE_CHECKING:
-    from scipy.sparse.linalg import LinearOperator
-
     from hybrid.solvers.workspace import Workspace
 
 _log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 Float64Array = NDArray[np.float64]
 
 
-class HybridMatrix:
+class HybridMatrix(TransposedProtocol):
     """A symbolic matrix ready for products on one backend; made by :func:`hybrid.operators.inject.inject`.
 
     Parameters
@@ -73,11 +73,6 @@ class HybridMatrix:
     def shape(self) -> tuple[int, int]:
         """Number of rows and of columns."""
         return self.symbolic.shape
-
-    @property
-    def dtype(self) -> np.dtype[np.float64]:
-        """Type of the entries, float64."""
-        return np.dtype(np.float64)
 
     @property
     def nnz(self) -> int:
@@ -155,34 +150,31 @@ class HybridMatrix:
 
     @property
     def T(self) -> HybridMatrix:  # noqa: N802
-        """The transposed matrix, built on first use from the transposed diagram."""
+        """The transposed matrix, built on first use from the transposed diagram and kept.
+
+        It is a representation of its own: its bytes, ``matrix.T.nbytes``, come on top of those of the matrix.
+        """
         if self._transposed is None:
             self._transposed = self._make_transposed()
             self._transposed._transposed = self
         return self._transposed
 
-    def __matmul__(self, x: ArrayLike) -> Float64Array:
-        """Return M x for a vector, shape (n_columns,), or for the columns of an array, (n_columns, k).
+    def _multiply_many(self, x: ArrayLike) -> Float64Array:
+        """Return M X: a sweep over the matrix serves several columns, each with the bits of its own product.
 
-        On the gpu backend x may lie on the device, and the result then does too.
+        On the gpu backend X may lie on the device, and the result then does too.
         """
-        if self.engine.holds(x):
-            from hybrid.gpu.operands import multiply_any
+        if lies_on_device(x):
+            if not self.engine.holds(x):
+                return through_host(self._multiply_many, x)  # type: ignore[no-any-return]
+            from hybrid.gpu.operands import multiply_columns
 
-            product: Float64Array = multiply_any(self.product, x)
+            product: Float64Array = multiply_columns(self.product, x)
             return product
-        array = np.asarray(x)
-        if array.ndim == 2:
-            check_real(array, "x")
-            if array.shape[0] != self.shape[1]:
-                raise ValueError(
-                    f"x: expected {self.shape[1]} rows, one a column of the matrix, got {array.shape}"
-                )
-            out = np.empty((self.shape[0], array.shape[1]))
-            for i in range(array.shape[1]):
-                out[:, i] = self.multiply(array[:, i])
-            return out
-        return self.multiply(array)
+        columns = as_columns(on_host(x), self.shape[1], "x")
+        out = aligned_empty(self.shape[0], columns.shape[1])
+        self.product.multiply_many(columns, out)
+        return out
 
     def multiply(self, x: ArrayLike, out: Float64Array | None = None) -> Float64Array:
         """Return M x.
@@ -190,7 +182,8 @@ class HybridMatrix:
         Parameters
         ----------
         x : array_like, shape (n_columns,)
-            Real vector; copied if it is not contiguous float64.
+            Real vector, of NumPy, of CuPy or with DLPack; copied if it is not contiguous float64. On the gpu
+            backend a vector on the device stays there; others copy it to the host, and the result back.
         out : ndarray, shape (n_rows,), float64, optional
             Where to write the result; must not overlap x.
 
@@ -206,19 +199,22 @@ class HybridMatrix:
         TypeError
             If x is not real.
         """
-        if self.engine.holds(x):
+        if lies_on_device(x):
+            if not self.engine.holds(x):
+                if out is not None:
+                    raise ValueError(
+                        f"out: the matrix lies on the host (backend {self.backend}) and x on the device; "
+                        "leave out away, or inject with backend='gpu'"
+                    )
+                return through_host(self.multiply, x)  # type: ignore[no-any-return]
             from hybrid.gpu.operands import multiply
 
             product: Float64Array = multiply(self.product, x, out)
             return product
-        vector = as_vector(x, self.shape[1], "x")
+        vector = as_vector(on_host(x), self.shape[1], "x")
         result = np.empty(self.shape[0]) if out is None else check_out(out, self.shape[0], vector)
         self.product.multiply(vector, result)
         return result
-
-    def rmatvec(self, x: ArrayLike) -> Float64Array:
-        """Return the transposed product, shape (n_columns,); the same as ``matrix.T @ x``."""
-        return self.T.multiply(x)
 
     def jacobi_step(
         self,
@@ -289,17 +285,9 @@ class HybridMatrix:
         self._square("the diagonal")
         return diagonal_of(self.symbolic)
 
-    def as_linear_operator(self) -> LinearOperator:
-        """Return the matrix as a SciPy LinearOperator with products and transposed products."""
-        from scipy.sparse.linalg import LinearOperator
-
-        return LinearOperator(
-            shape=self.shape,
-            matvec=lambda x: self.multiply(np.ravel(x)),
-            rmatvec=lambda x: self.rmatvec(np.ravel(x)),
-            matmat=self.__matmul__,
-            dtype=self.dtype,
-        )
+    def trace(self) -> float:
+        """Return the sum of the diagonal, which ``scipy.sparse.linalg.expm_multiply`` takes as ``traceA``."""
+        return float(self.diagonal().sum())
 
     def _square(self, what: str) -> int:
         if self.shape[0] != self.shape[1]:

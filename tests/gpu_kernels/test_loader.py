@@ -73,6 +73,11 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
         RECORDS | LAUNCH | STEP | {"MODE": 3, "MEMBERS": 1, "DIAGONAL_BITS": 64, "RIGHT_BITS": 8},
         {"CODE_BITS": 16, "TERM_BITS": 32, "UNIT": 2} | LAUNCH | STEP,
     ),
+    "tiles_many.cu": (
+        RECORDS | LAUNCH | {"VECTORS": 4, "MIN_BLOCKS": 4},
+        RECORDS | LAUNCH | {"VECTORS": 8, "MEMBERS": 2, "SCALED": 0},
+        {"CODE_BITS": 16, "TERM_BITS": 32, "UNIT": 2} | LAUNCH | {"VECTORS": 8, "MEMBERS": 1},
+    ),
     "vector.cu": (STEP, STEP | {"MODE": 3, "RIGHT_BITS": 16}),
 }
 

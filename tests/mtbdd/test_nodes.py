@@ -20,9 +20,9 @@ def test_nodes_evaluate_like_the_diagram(
     if way == "folder":
         monkeypatch.delattr(os, "memfd_create", raising=False)
     if way.startswith("cut"):
-        whole = nodes._dump
+        whole = nodes.dump_nodes
         end = b".end\n" if way == "cut after a line" else b"\n.end\n"
-        monkeypatch.setattr(nodes, "_dump", lambda manager, u: whole(manager, u).rsplit(end, 1)[0])
+        monkeypatch.setattr(nodes, "dump_nodes", lambda bdd, u: whole(bdd, u).rsplit(end, 1)[0])
     manager = Manager(5, "autoref" if way == "walk" else "cudd")
     for share in (0.0, 0.1, 0.5, 0.9, 1.0):
         numbers = np.flatnonzero(rng.random(32) < share).tolist()

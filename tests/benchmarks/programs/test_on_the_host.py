@@ -19,6 +19,8 @@ from benchmarks.programs import (
     cpu_iteration,
     density_sweep,
     first_use,
+    many_vectors,
+    simulation,
     structure_plots,
     symbolic_build,
     symbolic_components,
@@ -46,6 +48,14 @@ def test_products_on_the_cpu(record_of: RecordOf, tmp_path: Path) -> None:
     assert "| kanban 2 | 2,000,000 |" in rendered("cpu_iteration", record)
 
 
+def test_products_with_several_vectors(record_of: RecordOf) -> None:
+    record = record_of(many_vectors, "kanban:2", "--seconds", "0.01", "--vectors", "5")
+    (row,) = record["rows"]
+    assert "error" not in row
+    assert (row["transitions"], row["vectors"]) == (28120, 5)
+    assert row["share_of_one_by_one"] == row["seconds"]["at_once"] / row["seconds"]["one_by_one"]
+
+
 def test_density_sweep_on_the_cpu(record_of: RecordOf) -> None:
     record = record_of(density_sweep, "--quick", "--backends", "cpu", "--trials", "2", "--solve-seconds", "1")
     assert not [row for row in record["rows"] if "error" in row]
@@ -70,6 +80,17 @@ def test_a_first_run_that_compiles_does_not_limit_the_iterations(needed: int, ex
     assert density_sweep.fitting_iterations(solve, 2.0) == expected
     # A little more than twice the time that a solution may take.
     assert sum(min(limit, needed) for limit in calls) < 2.5 * 2_000
+
+
+def test_steps_of_sample_paths(record_of: RecordOf) -> None:
+    cores = os.sched_getaffinity(0)
+    record = record_of(simulation, "--quick", "--only", "tandem", "--repeats", "2")
+    assert os.sched_getaffinity(0) == cores
+    many, one = record["rows"]
+    assert (many["paths"], many["steps"], one["paths"], many["events"]) == (1000, 100, 1, 4)
+    assert many["seconds"] == min(many["all_seconds"]) and len(many["all_seconds"]) == 2
+    assert many["steps_per_second"] == 100_000 / many["seconds"]
+    assert "| tandem c=1023 | 4 | 1,000 | 100 |" in rendered("simulation", record)
 
 
 def test_symbolic_builds_in_fresh_processes(record_of: RecordOf, tmp_path: Path, monkeypatch: Any) -> None:

@@ -460,14 +460,14 @@ def test_interrupt_and_no_memory_are_messages(capsys, die, monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hybrid.cli.check.load", interrupted)
+    monkeypatch.setattr("hybrid.cli.building.load", interrupted)
     status, _, err = run(capsys, "check", die)
     assert (status, err) == (130, "error: interrupted\n")
 
     def exhausted(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("hybrid.cli.check.load", exhausted)
+    monkeypatch.setattr("hybrid.cli.building.load", exhausted)
     status, _, err = run(capsys, "check", die)
     assert status == 1
     assert "out of memory" in err

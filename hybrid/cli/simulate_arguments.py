@@ -1,0 +1,48 @@
+"""The options of `hybrid simulate`."""
+
+from __future__ import annotations
+
+import argparse
+
+from hybrid.cli.bounded import add_limits
+
+
+def add_simulate(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("model", metavar="MODEL", help="a model in the PRISM language (dtmc, ctmc or mdp)")
+    parser.add_argument(
+        "property",
+        nargs="?",
+        metavar="PROPERTY",
+        help="a property to estimate, P=? or R=? of a dtmc or ctmc; without it the paths are written",
+    )
+    parser.add_argument(
+        "--const", default="", metavar="N=4,K=2", help="values of the constants that the texts leave open"
+    )
+    parser.add_argument(
+        "--steps",
+        type=int,
+        metavar="N",
+        help="steps of every path (default 100); with a property at most so many (default 100000)",
+    )
+    parser.add_argument(
+        "--paths", type=int, metavar="K", help="how many paths (default 1; with a property 10000)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="S", help="of the random numbers (default 0); a seed repeats"
+    )
+    parser.add_argument("--until", type=float, metavar="T", help="end paths of a ctmc at this time")
+    parser.add_argument(
+        "--start",
+        default="",
+        metavar="x=1,y=2",
+        help="values of variables in the first state, instead of their initial ones",
+    )
+    parser.add_argument("--rewards", action="store_true", help="also write what the paths earn")
+    parser.add_argument("--to", metavar="FILE.csv", help="where to write the paths (default standard output)")
+    parser.add_argument(
+        "--confidence", type=float, metavar="C", help="of the interval of an estimate (default 0.99)"
+    )
+    add_limits(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object on standard output")
+    parser.add_argument("--quiet", action="store_true", help="no progress, no warnings")

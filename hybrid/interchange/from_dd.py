@@ -1,0 +1,221 @@
+"""Models from a caller's own decision diagrams: sets of `dd`, one a probability."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hybrid.interchange.dd_arguments import (
+    DdVariables,
+    Part,
+    check_actions,
+    check_labels,
+    check_parts,
+    check_type,
+    check_variables,
+    fault,
+)
+from hybrid.interchange.stochastic import divided_rows, row_sums
+from mtbdd.arithmetic import multiply, sum_over
+from mtbdd.choices import ChoiceLayer, ChoicePart
+from mtbdd.encoding import Encoding
+from mtbdd.faults import BuildError, format_state
+from mtbdd.given import GivenReward
+from mtbdd.given_model import given_model, given_variable
+from mtbdd.language.syntax import ModelType
+from mtbdd.manager import Node
+from mtbdd.matrix import SymbolicMatrix
+from mtbdd.model import SymbolicModel
+from mtbdd.partition import Partition
+from mtbdd.reachable import reachable_states
+from mtbdd.relation import Relation
+from mtbdd.states import index_states
+from mtbdd.transfer import transferred
+
+
+def from_dd(
+    bdd: Any,
+    *,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    parts: Sequence[Part] | Mapping[str, Sequence[Part]],
+    type: str = "dtmc",
+    initial: Node,
+    labels: Mapping[str, Node] | None = None,
+    rewards: Mapping[str, Sequence[Part]] | None = None,
+    fix_deadlocks: bool = True,
+    package: str = "auto",
+) -> SymbolicModel:
+    """Return the model whose transitions are sets of a caller's `dd` manager.
+
+    Parameters
+    ----------
+    bdd : dd manager
+        Of `dd.cudd` or `dd.autoref`, with any order of its variables; it is only read.
+    rows, columns : sequence of str
+        Its variables for the bits of a state and, at the same place, of the next state.
+    parts : sequence of (float, node), or mapping of str to such sequences
+        Probabilities, in a CTMC rates, each with the transitions that have it, a function of row and column
+        variables. Where parts overlap, they add up. For an MDP, every action's parts by its name.
+    type : {"dtmc", "ctmc", "mdp"}
+    initial : node
+        The initial states, a function of row variables. What they do not lead to is left out.
+    labels : mapping of str to node, optional
+        Sets of states by name, functions of row variables.
+    rewards : mapping of str to sequence of (float, node), optional
+        Reward structures by name. A function of row variables is earned in its states, one that depends on
+        column variables by its transitions; parts that overlap add up.
+    fix_deadlocks : bool
+        Give states without a transition a loop, with a warning; otherwise they are an error.
+    package : {"auto", "cudd", "autoref"}
+        Back end of the model's own diagrams.
+
+    Returns
+    -------
+    SymbolicModel
+        With a boolean variable a row variable, of its name, in the order of the caller's manager: that
+        order numbers the states.
+
+    Raises
+    ------
+    InterchangeError
+        Anything that makes no model: names that the manager does not have, sets of other variables, numbers
+        that are no probabilities, rows that do not add up to 1 (within 1e-5; they are divided by their sums).
+
+    Notes
+    -----
+    Time: a call of the package for every node of every part, the search for reachable states, and the
+    sums of the rows as diagrams; nothing is done a state or a transition.
+    """
+    started = time.perf_counter()
+    kind = check_type(type)
+    names = check_variables(bdd, rows, columns)
+    actions: dict[str | None, list[tuple[float, Node]]] = {
+        action: check_parts(names, own, kind, "parts" if action is None else f"parts[{action!r}]")
+        for action, own in check_actions(parts, kind).items()
+    }
+    check_labels(labels or {})
+    check_labels(rewards or {}, "rewards")
+    variables = [given_variable(name, 0, 1, True, "from_dd") for name in names.rows]
+    reader = _Reader(names, Encoding(variables, package))
+    encoding, manager = reader.encoding, reader.encoding.manager
+    start = reader.states(initial, "initial")
+    if start == manager.false:
+        raise fault("initial", "expected at least one state, got the empty set")
+    label_sets = {name: reader.states(node, f"labels[{name!r}]") for name, node in (labels or {}).items()}
+    offered = {action: reader.function(own, encoding) for action, own in actions.items()}
+    relations = [Relation.whole(manager, part.support, i) for i, part in enumerate(offered.values())]
+    found = reachable_states(encoding, start, relations)
+    try:
+        index_states(manager, found)
+    except OverflowError as error:
+        raise fault("parts", str(error)) from None
+    sources = [relation.sources & found for relation in relations]
+    deadlocks = found & ~manager.disjunction(sources)
+    if deadlocks != manager.false and not fix_deadlocks:
+        state = format_state(encoding.pick(deadlocks))
+        raise fault(
+            "parts",
+            f"expected a transition from every state, got none from {state}; add one, or fix_deadlocks",
+        )
+    layers, exits = _layers(encoding, kind, offered, sources, found, deadlocks)
+    structures = [
+        reader.reward(name, own, layers, found & ~deadlocks) for name, own in (rewards or {}).items()
+    ]
+    try:
+        return given_model(
+            encoding,
+            variables,
+            kind,
+            layers,
+            start,
+            found,
+            exits=exits,
+            labels={name: states & found for name, states in label_sets.items()},
+            rewards=structures,
+            deadlocks=deadlocks,
+            source="from_dd",
+            started=started,
+        )
+    except BuildError as error:
+        raise fault("parts", str(error)) from None
+
+
+def _layers(
+    encoding: Encoding,
+    kind: ModelType,
+    offered: Mapping[str | None, Partition],
+    sources: Sequence[Node],
+    found: Node,
+    deadlocks: Node,
+) -> tuple[list[ChoiceLayer], SymbolicMatrix | None]:
+    """Return a layer an action, deadlocks with a loop in the first one, and the exit rates of a CTMC."""
+    manager = encoding.manager
+    layers: list[ChoiceLayer] = []
+    exits = None
+    for number, ((action, rates), own) in enumerate(zip(offered.items(), sources, strict=True)):
+        parts = [ChoicePart(action, own, None)]
+        if number == 0 and deadlocks != manager.false:
+            loops = deadlocks & manager.equal_bits(range(encoding.n_bits))
+            rates = rates.plus(Partition(manager, {1.0: loops}))
+            parts.append(ChoicePart(None, deadlocks, None))
+            own = own | deadlocks
+        matrix = SymbolicMatrix.from_partition(rates).only(found)
+        sums = row_sums(matrix)
+        if kind is ModelType.CTMC:
+            exits = sums
+        else:
+            matrix = divided_rows(
+                encoding, matrix, sums, "from_dd" if action is None else f"from_dd: action {action!r}"
+            )
+        parts = [part for part in parts if part.states != manager.false]
+        layers.append(ChoiceLayer(matrix, own, tuple(parts)))
+    return layers, exits
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads a caller's sets into the diagrams of an encoding."""
+
+    names: DdVariables
+    encoding: Encoding
+
+    def states(self, node: Any, what: str) -> Node:
+        """Return a set of states."""
+        self.names.check(node, what, rows_only=True)
+        return self._moved(node)
+
+    def function(self, parts: Sequence[tuple[float, Node]], encoding: Encoding) -> Partition:
+        """Return the sum of numbers over sets."""
+        manager = encoding.manager
+        return Partition.total(manager, [Partition(manager, {v: self._moved(node)}) for v, node in parts])
+
+    def reward(
+        self, name: str, given: Sequence[Part], layers: Sequence[ChoiceLayer], earning: Node
+    ) -> GivenReward:
+        """Return a reward structure; loops that deadlocks got earn nothing of transitions."""
+        what = f"rewards[{name!r}]"
+        states: list[tuple[float, Node]] = []
+        moves: list[tuple[float, Node]] = []
+        for value, node in check_parts(self.names, given, None, what):
+            (moves if self.names.depends_on_columns(node) else states).append((value, node))
+        own = SymbolicMatrix.from_partition(self.function(states, self.encoding), unite=False)
+        choices: list[SymbolicMatrix | None] = [None] * len(layers)
+        if moves:
+            earned = SymbolicMatrix.from_partition(self.function(moves, self.encoding), unite=False)
+            columns = self.encoding.manager.columns
+            choices = [sum_over(multiply(layer.matrix, earned.only(earning)), columns) for layer in layers]
+        terms = [own, *(c for c in choices if c is not None)]
+        if any(term.units == float("inf") for term in terms):
+            raise fault(
+                what,
+                "expected rewards of one sign where they are added up, got both, which may cancel so far "
+                "that nothing is known of the sum; give them disjoint sets, or two structures",
+            )
+        return GivenReward(name, own if states else None, tuple(choices))
+
+    def _moved(self, node: Any) -> Node:
+        manager = self.encoding.manager
+        return transferred(self.names.bdd, node, manager.bdd, self.names.ours(manager))

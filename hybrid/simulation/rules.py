@@ -1,0 +1,226 @@
+"""What may happen in a state: events with their rates, and what each part of an event does.
+
+An event is an unlabelled command, or an action with a component for every module that takes part
+(`mtbdd.composition`). In a chain the rates of a component's enabled commands and updates add up, and those of
+components multiply: so an event is drawn by its whole rate, and then in each component, apart from the
+others, one of its updates by the update's own rate. No product of commands is ever written out. In a decision
+process a component counts its enabled commands instead, each of which is as likely as any other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybrid.simulation.functions import (
+    Combined,
+    Function,
+    NewValue,
+    Number,
+    ProductOfRates,
+    Sum,
+    Where,
+    condition,
+)
+from hybrid.simulation.variables import Array, Columns, Variables
+from mtbdd.composition import synchronisations
+from mtbdd.language.model_syntax import Command, ResolvedModel, Update
+from mtbdd.language.syntax import Literal, ModelType
+
+_TOLERANCE = 1e-5
+"""How far the probabilities of a command may be from 1 in the text, as in the engine."""
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One update of a command.
+
+    Attributes
+    ----------
+    command : Command
+    update : Update
+    weight : Function
+        Its share of the component's rate; zero where the command is not enabled.
+    assignments : tuple of (int, Function)
+        Rows and their new values.
+    """
+
+    command: Command
+    update: Update
+    weight: Function
+    assignments: tuple[tuple[int, Function], ...]
+
+
+@dataclass(frozen=True)
+class Component:
+    """What one module offers for an event.
+
+    Attributes
+    ----------
+    commands : tuple of Command
+    alternatives : tuple of Alternative
+    """
+
+    commands: tuple[Command, ...]
+    alternatives: tuple[Alternative, ...]
+
+
+@dataclass(frozen=True)
+class SimulatedEvent:
+    """An unlabelled command, or an action and who takes part.
+
+    Attributes
+    ----------
+    action : str or None
+    components : tuple of Component
+    rate : Function
+        Float64: the event's rate, in a decision process the number of its choices; NaN where the text gives
+        none.
+    """
+
+    action: str | None
+    components: tuple[Component, ...]
+    rate: Function
+
+
+class Rules:
+    """The events of a model, compiled.
+
+    Parameters
+    ----------
+    model : ResolvedModel
+
+    Attributes
+    ----------
+    type : ModelType
+    variables : Variables
+    events : tuple of SimulatedEvent
+    actions : tuple of str
+        The names of actions, in order of appearance; the empty name, of unlabelled commands, is first.
+    action_of : ndarray of int32, shape (events + 1,)
+        Place of each event's action; the last entry is that of the loop of a deadlock.
+    draws : int
+        Random numbers that a step takes at most: one for the event, one for each component with a choice.
+
+    Raises
+    ------
+    BuildError
+        A range is too wide, see `Variables`.
+    OverflowError
+        An action can be taken in too many ways.
+
+    Notes
+    -----
+    Time: O(commands), with a table of some thousand entries for most expressions.
+    """
+
+    def __init__(self, model: ResolvedModel) -> None:
+        self.model, self.type = model, model.type
+        self.variables = Variables(model)
+        together = synchronisations(model)
+        known: dict[int, tuple[Component, Function]] = {}
+        events = []
+        for s in together:
+            for commands in s.parts:
+                if id(commands) not in known:
+                    known[id(commands)] = self._component(commands)
+            own = [known[id(commands)] for commands in s.parts]
+            rate = ProductOfRates(self.variables, [total for _, total in own]).compiled()
+            events.append(SimulatedEvent(s.action, tuple(c for c, _ in own), rate))
+        self.events = tuple(events)
+        self.actions = tuple(dict.fromkeys(["", *(e.action or "" for e in events)]))
+        place = {name: i for i, name in enumerate(self.actions)}
+        self.action_of = np.array([*(place[e.action or ""] for e in events), 0], dtype=np.int32)
+        choices = [sum(len(c.alternatives) > 1 for c in e.components) for e in events]
+        self.draws = 1 + max(choices, default=0)
+
+    def absorbing(self, columns: Columns) -> Array:
+        """Return which states of a chain are never left: whatever may happen in them changes no variable.
+
+        Returns
+        -------
+        ndarray of bool, shape (columns.count,)
+
+        Notes
+        -----
+        Time: O(updates) operations on arrays.
+        """
+        stays = np.ones(columns.count, dtype=np.bool_)
+        for event in self.events:
+            happens = event.rate(columns) > 0
+            if not happens.any():
+                continue
+            for component in event.components:
+                for alternative in component.alternatives:
+                    changes = np.zeros(columns.count, dtype=np.bool_)
+                    for row, value in alternative.assignments:
+                        changes |= value(columns) != columns[row]
+                    if changes.any():
+                        stays &= ~(happens & changes & (alternative.weight(columns) > 0))
+        return stays
+
+    def _component(self, commands: tuple[Command, ...]) -> tuple[Component, Function]:
+        """Compile a component, and its rate apart: it is needed within that of the event only."""
+        v, is_chain = self.variables, self.type is not ModelType.MDP
+        totals: list[Function] = []
+        alternatives = []
+        for command in commands:
+            guard = condition(v, command.guard)
+            one = Number(v, Literal(command.position, 1))
+            weights = [one if u.weight is None else Number(v, u.weight) for u in command.updates]
+            total = _Total(v, weights, self.type is not ModelType.CTMC, is_chain)
+            totals.append(Where(v, [guard, total]))
+            for number, update in enumerate(command.updates):
+                share = _Share(v, weights, number, is_chain)
+                weight = Where(v, [guard, share]).compiled()
+                assigned = tuple(
+                    (v.place[a.variable], NewValue(v, v.place[a.variable], a.expression).compiled())
+                    for a in update.assignments
+                )
+                alternatives.append(Alternative(command, update, weight, assigned))
+        return Component(commands, tuple(alternatives)), Sum(v, totals)
+
+
+class _Total(Combined):
+    """The rate of an enabled command: the sum of its weights, in a decision process 1; NaN if wrong."""
+
+    def __init__(
+        self, variables: Variables, parts: Sequence[Function], is_probability: bool, is_chain: bool
+    ) -> None:
+        super().__init__(variables, parts)
+        self._is_probability, self._is_chain = is_probability, is_chain
+
+    def combine(self, found: list[Array]) -> Array:
+        """Return the rates."""
+        total = np.zeros(np.broadcast_shapes(*(weight.shape for weight in found)))
+        sound = np.ones(total.shape, dtype=np.bool_)
+        with np.errstate(over="ignore"):
+            for weight in found:
+                sound &= weight >= 0  # False for NaN
+                total = total + weight
+        if self._is_probability:
+            sound &= np.abs(total - 1) <= _TOLERANCE
+        return np.where(sound, total if self._is_chain else 1.0, math.nan)
+
+
+class _Share(Combined):
+    """The rate of one update of an enabled command; in a decision process its probability."""
+
+    def __init__(self, variables: Variables, parts: Sequence[Function], number: int, is_chain: bool) -> None:
+        super().__init__(variables, [parts[number]] if is_chain else parts)
+        self._number, self._is_chain = 0 if is_chain else number, is_chain
+
+    def combine(self, found: list[Array]) -> Array:
+        """Return the rates."""
+        own = found[self._number]
+        if self._is_chain:
+            return own
+        total = np.zeros(np.broadcast_shapes(*(weight.shape for weight in found)))
+        for weight in found:
+            total = total + weight
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shared: Array = np.asarray(own / total)
+        return shared
