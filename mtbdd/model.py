@@ -115,7 +115,7 @@ class SymbolicModel(Memoised):
     @cached_property
     def numbering(self) -> NDArray[np.int64] | None:
         """The index of every state as users number them, shape (n,); None: the same."""
-        if self.given is not None:
+        if self.given is not None and self.given.numbering is not None:
             return self.given.numbering
         return numbering(self.encoding, self.index)
 

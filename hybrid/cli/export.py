@@ -19,6 +19,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
     """Build the model, write the files; return the exit status."""
     for path in options.to:
         writable_format(path)
+        # Tried before the model is built, which may take long.
+        with OutputFile(path, "--to"):
+            pass
     model = built_model(options, console)
     targets = [target for path in options.to for target in targets_of(path, len(model.source.rewards))]
     written: list[dict[str, Any]] = []

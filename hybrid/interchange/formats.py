@@ -194,7 +194,7 @@ def write_model(model: SymbolicModel, targets: Sequence[Target], *, force: bool 
     Raises
     ------
     InterchangeError
-        The model does not fit a format.
+        The model does not fit a format, or a file cannot be written.
     MemoryError
         The model written out does not fit; with its size.
 
@@ -204,19 +204,28 @@ def write_model(model: SymbolicModel, targets: Sequence[Target], *, force: bool 
     """
     explicit: ExplicitModel | None = None
     for target in targets:
-        assert target.format.writer is not None
-        write = _function(target.format.writer)
-        if target.format.is_symbolic:
-            write(model, target.path)
-            continue
-        if explicit is None:
+        if not target.format.is_symbolic and explicit is None:
             explicit = _function("write_out:written_out")(model, force=force)
-        if target.format is FORMATS[".dot"]:
-            write(explicit, target.path, force=force)
-        elif target.structure is not None:
-            write(replace(explicit, rewards=(explicit.rewards[target.structure],)), target.path)
-        else:
-            write(explicit, target.path)
+        try:
+            _write(model, explicit, target, force)
+        except OSError as error:
+            raise InterchangeError(f"{target.path}: cannot be written: {error.strerror or error}") from None
+
+
+def _write(model: SymbolicModel, explicit: ExplicitModel | None, target: Target, force: bool) -> None:
+    """Write one file of a model, which has been written out unless the format is symbolic."""
+    assert target.format.writer is not None
+    write = _function(target.format.writer)
+    if target.format.is_symbolic:
+        write(model, target.path)
+        return
+    assert explicit is not None
+    if target.format is FORMATS[".dot"]:
+        write(explicit, target.path, force=force)
+    elif target.structure is not None:
+        write(replace(explicit, rewards=(explicit.rewards[target.structure],)), target.path)
+    else:
+        write(explicit, target.path)
 
 
 def writable_format(path: str | os.PathLike[str]) -> FileFormat:

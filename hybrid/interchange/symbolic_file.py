@@ -158,7 +158,8 @@ def _read(content: bytes, package: str, started: float) -> SymbolicModel:
     declared = {
         v.name: given_variable(v.name, v.low, v.high, v.is_bool, header.source) for v in header.variables
     }
-    encoding = Encoding(list(declared.values()), package)
+    # Where the diagrams have another order than the text, states keep the numbers that the text gives them.
+    encoding = Encoding(list(declared.values()), package, header.order)
     reader = FunctionReader(encoding.manager, forest)
     entries = [part for layer in header.layers for _, part in layer.parts] + list(header.labels.values())
     entries += [header.initial, header.reachable, header.deadlocks, *(x.enabled for x in header.layers)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import os
+import stat
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -206,7 +207,8 @@ def write_text(path: str | Path, blocks: Iterable[bytes]) -> None:
     Parameters
     ----------
     path : str or Path
-        An old file is replaced once the new one is whole.
+        An old file is replaced once the new one is whole, which gets its mode; a device or a pipe is written
+        to.
     blocks : iterable of bytes
 
     Raises
@@ -217,9 +219,16 @@ def write_text(path: str | Path, blocks: Iterable[bytes]) -> None:
     target = Path(path)
     spare = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
+        mode = target.stat().st_mode if target.exists() else None
+        if mode is not None and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            with open(target, "wb") as stream:
+                _write(stream, target.suffix, blocks)
+            return
         try:
             with open(spare, "wb") as stream:
                 _write(stream, target.suffix, blocks)
+            if mode is not None:
+                spare.chmod(stat.S_IMODE(mode))
             os.replace(spare, target)
         finally:
             spare.unlink(missing_ok=True)

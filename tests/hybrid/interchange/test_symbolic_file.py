@@ -14,6 +14,7 @@ from hybrid.interchange import from_dd, write_symbolic
 from mtbdd.rewards import reward_rates, state_rewards
 from tests.builders.models import build
 from tests.builders.symbolic_files import CTMC, DTMC, MDP, round_trip
+from tests.source_tree import ROOT
 
 QUESTIONS = {
     CTMC: (
@@ -84,6 +85,16 @@ def test_a_numbering_is_kept(tmp_path: Path) -> None:
     again = round_trip(model, tmp_path)
     assert again.given is not None and again.given.numbering is not None
     assert np.array_equal(again.given.numbering, numbering)
+
+
+def test_states_keep_the_numbers_of_the_text_in_other_orders(tmp_path: Path) -> None:
+    model = hybrid.load(ROOT / "examples" / "coin.prism", {"K": 1}, order="reversed")
+    again = round_trip(model, tmp_path)
+    assert model.numbering is not None and again.numbering is not None
+    assert np.array_equal(again.numbering, model.numbering)
+    assert [v.name for v in again.encoding.shown] == [v.name for v in model.source.variables]
+    twice = round_trip(again, tmp_path)
+    assert twice.numbering is not None and np.array_equal(twice.numbering, model.numbering)
 
 
 def test_a_model_without_bits(tmp_path: Path) -> None:
