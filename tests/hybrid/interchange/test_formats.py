@@ -78,7 +78,7 @@ def built(name: str, order: str) -> Model:
 def answers(name: str) -> list[float]:
     """What the text gives."""
     model = built(name, "model")
-    return [hybrid.check(model, text, epsilon=1e-11).value for text in CASES[name][1]]
+    return [hybrid.check(model, text, epsilon=1e-10).value for text in CASES[name][1]]
 
 
 def written(model: Model, path: Path) -> Path:
@@ -94,19 +94,19 @@ def written(model: Model, path: Path) -> Path:
 @pytest.mark.parametrize("suffix", READABLE)
 @pytest.mark.parametrize("name", CASES)
 def test_models_come_back_with_the_answers_of_the_text(tmp_path: Path, name: str, suffix: str) -> None:
-    """In the text's order with one engine, in the reversed one with the other."""
-    for order, engine in (("model", "explicit"), ("reversed", "hybrid")):
-        model = built(name, order)
-        assert (model.numbering is None) == (order == "model" or name == "room")
-        found = hybrid.load(written(model, tmp_path / f"{order}{suffix}"))
-        assert (found.type, found.n_states, found.n_transitions) == (
-            model.type, model.n_states, model.n_transitions,
-        )  # fmt: skip
-        assert {reward.name for reward in found.source.rewards} == {r.name for r in model.source.rewards}
-        for text, value in zip(CASES[name][1], answers(name), strict=True):
-            assert hybrid.check(found, text, epsilon=1e-11, engine=engine).value == pytest.approx(
-                value, rel=1e-9
-            )
+    """Of orders and engines, every model and every format meet all pairs."""
+    place = (list(CASES).index(name) + READABLE.index(suffix)) % 4
+    order, engine = ("model", "reversed")[place % 2], ("explicit", "hybrid")[place // 2]
+    model = built(name, order)
+    assert (model.numbering is None) == (order == "model" or name == "room")
+    found = hybrid.load(written(model, tmp_path / f"m{suffix}"))
+    assert (found.type, found.n_states, found.n_transitions) == (
+        model.type, model.n_states, model.n_transitions,
+    )  # fmt: skip
+    assert {reward.name for reward in found.source.rewards} == {r.name for r in model.source.rewards}
+    for text, value in zip(CASES[name][1], answers(name), strict=True):
+        got = hybrid.check(found, text, epsilon=1e-10, engine=engine).value
+        assert got == pytest.approx(value, rel=1e-9)
 
 
 @pytest.mark.parametrize("suffix", READABLE)
@@ -146,7 +146,7 @@ def test_texts_may_be_packed(tmp_path: Path, suffix: str, packing: str) -> None:
             f"m{end}{packing}" for end in (".tra", ".sta", ".lab")
         }
     found = hybrid.load(path)
-    values = [hybrid.check(found, text, epsilon=1e-11).value for text in CASES["room"][1]]
+    values = [hybrid.check(found, text, epsilon=1e-10).value for text in CASES["room"][1]]
     assert values == pytest.approx(answers("room"), rel=1e-9)
 
 
