@@ -135,6 +135,8 @@ def read_model(
     if found is None or found.reader is None:
         readable = ", ".join(suffix for suffix, known in FORMATS.items() if known.reader is not None)
         raise InterchangeError(f"{path}: expected a file that a model can be read from ({readable})")
+    if found.is_symbolic:
+        options = {"package": package}
     try:
         model = _function(found.reader)(Path(path), **options)
     except OSError as error:
