@@ -94,10 +94,10 @@ def many_vectors(record: Row) -> str:
 def file_formats(record: Row) -> str:
     """Return the section on files of other formats."""
     text = (
-        "A model written and read back, a process each; `.tra` is counted with its `.sta` and `.lab`.  `build` is "
-        "the build from the text in the PRISM language in the same row; memory is the peak of reading beyond what "
-        "the process had, over the bytes of targets and values as arrays (8 each).  `nodes` and `matrix` are those "
-        "of what comes back over those of the text's model."
+        "A model written and read back, a process each; `.tra` is counted with its `.sta` and `.lab`.  "
+        "`build` is the build from the text in the PRISM language in the same row; memory is the peak of "
+        "reading beyond what the process had, over the bytes of targets and values as arrays (8 each).  "
+        "`nodes` and `matrix` are those of what comes back over those of the text's model."
     )
     return section(
         "Files of other formats",
