@@ -151,11 +151,9 @@ def _read(
     """Read a model that is written out, or its diagrams, within its limits."""
     if constants and not ignore_unknown:
         raise OptionError(f"constants: expected none, for {path} has no constants left open")
-    if order not in ("auto", "model"):
-        raise OptionError(f"order: expected auto or model, for {path} has an order of its own; got {order!r}")
     budget = Budget.of(timeout, memory) if timeout is not None or memory is not None else None
     with spending(budget):
-        return Model.of(read_model(path, fix_deadlocks=fix_deadlocks, package=package, **beside))
+        return Model.of(read_model(path, fix_deadlocks=fix_deadlocks, package=package, order=order, **beside))
 
 
 def _build(

@@ -47,7 +47,7 @@ def order_variables(model: ResolvedModel, order: str = "model") -> tuple[Resolve
         names = [name for name in names if name not in set(local)] + local
     if order == "force":
         edges = _hyperedges(model)
-        best = _force(names, edges)
+        best = force_order(names, edges)
         if total_span(best, edges) < total_span(names, edges):
             names = best
     by_name = {v.name: v for v in model.variables}
@@ -61,8 +61,8 @@ def total_span(names: Sequence[str], edges: Sequence[frozenset[str]]) -> int:
     return sum(max(at) - min(at) for at in spans)
 
 
-def _force(names: Sequence[str], edges: Sequence[frozenset[str]]) -> list[str]:
-    """Return the best order met while variables move to the centres of their edges."""
+def force_order(names: Sequence[str], edges: Sequence[frozenset[str]]) -> list[str]:
+    """Return the best order met while variables move to the centres of their edges, sets of names."""
     order = best = list(names)
     least = total_span(order, edges)
     for _ in range(_ROUNDS):

@@ -7,7 +7,15 @@ from collections.abc import Callable
 
 from benchmarks.rendering.markdown import Row, measured, name_of, number, section, table, table_of
 
-__all__ = ["agreement", "cpu_iteration", "large_speedups", "many_vectors", "simulation", "symbolic_build"]
+__all__ = [
+    "agreement",
+    "cpu_iteration",
+    "file_formats",
+    "large_speedups",
+    "many_vectors",
+    "simulation",
+    "symbolic_build",
+]
 
 MILLION = 1_000_000
 
@@ -79,6 +87,34 @@ def many_vectors(record: Row) -> str:
             ("SciPy CSR", times("scipy_csr_at_once")),
             ("share", lambda r: f"{r['share_of_one_by_one']:.2f}"),
             ("share of the best", lambda r: f"{r['best_share_of_one_by_one']:.2f}"),
+        ),
+    )
+
+
+def file_formats(record: Row) -> str:
+    """Return the section on files of other formats."""
+    text = (
+        "A model written and read back, a process each; `.tra` is counted with its `.sta` and `.lab`.  "
+        "`build` is the build from the text in the PRISM language in the same row; memory is the peak of "
+        "reading beyond what the process had, over the bytes of targets and values as arrays (8 each).  "
+        "`nodes` and `matrix` are those of what comes back over those of the text's model."
+    )
+    return section(
+        "Files of other formats",
+        record,
+        text,
+        table_of(
+            measured(record),
+            ("model", lambda r: r["model"].replace(":", " ")),
+            ("file", lambda r: f"`{r['format']}`"),
+            ("transitions", "transitions"),
+            ("MB", lambda r: f"{r['bytes'] / 1e6:.3f}"),
+            ("build, s", lambda r: f"{r['build_seconds']:.2f}"),
+            ("write, s", lambda r: f"{r['write_seconds']:.2f}"),
+            ("read, s", lambda r: f"{r['read_seconds']:.2f}"),
+            ("memory", lambda r: f"{r['read_memory'] / r['explicit_bytes']:.1f}"),
+            ("nodes", lambda r: f"{r['nodes']['file'] / r['nodes']['text']:.2f}"),
+            ("matrix", lambda r: f"{r['matrix_bytes']['file'] / r['matrix_bytes']['text']:.2f}"),
         ),
     )
 

@@ -14,7 +14,14 @@ from benchmarks.rendering.components import auto_choice, scc_mec
 from benchmarks.rendering.decision_processes import mdp_agreement, mdp_sweep, symbolic_components
 from benchmarks.rendering.formats import byte_traffic, explicit_formats, structure_table
 from benchmarks.rendering.gpu import gpu_product, kernel_counters, limits
-from benchmarks.rendering.host import agreement, cpu_iteration, many_vectors, simulation, symbolic_build
+from benchmarks.rendering.host import (
+    agreement,
+    cpu_iteration,
+    file_formats,
+    many_vectors,
+    simulation,
+    symbolic_build,
+)
 from benchmarks.rendering.markdown import Row
 from benchmarks.rendering.processes import first_use, whole_run
 from benchmarks.rendering.spmv_papers import density_sweep, paper_tables, streamed_parts
@@ -46,6 +53,7 @@ Renderer = Callable[[Row], str]
 SECTIONS: dict[str, Renderer] = {
     "cpu_iteration": cpu_iteration,
     "many_vectors": many_vectors,
+    "file_formats": file_formats,
     "gpu_product": gpu_product,
     "kernel_counters": lambda record: kernel_counters(record, load("gpu_product")),
     "thesis_tables": thesis_tables,

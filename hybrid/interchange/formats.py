@@ -114,15 +114,20 @@ def neighbours(
 
 
 def read_model(
-    path: str | os.PathLike[str], *, fix_deadlocks: bool = True, package: str = "auto", **options: Any
+    path: str | os.PathLike[str],
+    *,
+    fix_deadlocks: bool = True,
+    package: str = "auto",
+    order: str = "auto",
+    **options: Any,
 ) -> SymbolicModel:
     """Read a model from a file of any format that can be read.
 
     Parameters
     ----------
     path : path-like
-    fix_deadlocks, package
-        See `hybrid.load`.
+    fix_deadlocks, package, order
+        See `hybrid.load`; a symbolic file has an order of its own.
     **options
         For the reader of PRISM's files: where its neighbours are, and the model's type.
 
@@ -135,12 +140,18 @@ def read_model(
     if found is None or found.reader is None:
         readable = ", ".join(suffix for suffix, known in FORMATS.items() if known.reader is not None)
         raise InterchangeError(f"{path}: expected a file that a model can be read from ({readable})")
+    if found.is_symbolic:
+        if order not in ("auto", "model"):
+            raise OptionError(f"order: expected auto or model for a symbolic file, got {order!r}")
+        options = {"package": package}
     try:
         model = _function(found.reader)(Path(path), **options)
     except OSError as error:
         raise InterchangeError(f"{path}: cannot be read: {error.strerror or error}") from None
     if isinstance(model, ExplicitModel):
-        model = _function("compressing:compressed")(model, fix_deadlocks=fix_deadlocks, package=package)
+        model = _function("compressing:compressed")(
+            model, fix_deadlocks=fix_deadlocks, package=package, order=order
+        )
     symbolic: SymbolicModel = model
     return symbolic
 

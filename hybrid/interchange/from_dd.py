@@ -18,6 +18,7 @@ from hybrid.interchange.dd_arguments import (
     fault,
 )
 from hybrid.interchange.stochastic import divided_rows, row_sums
+from hybrid.model import Model
 from mtbdd.arithmetic import multiply, sum_over
 from mtbdd.choices import ChoiceLayer, ChoicePart
 from mtbdd.encoding import Encoding
@@ -27,7 +28,6 @@ from mtbdd.given_model import given_model, given_variable
 from mtbdd.language.syntax import ModelType
 from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
-from mtbdd.model import SymbolicModel
 from mtbdd.partition import Partition
 from mtbdd.reachable import reachable_states
 from mtbdd.relation import Relation
@@ -47,7 +47,7 @@ def from_dd(
     rewards: Mapping[str, Sequence[Part]] | None = None,
     fix_deadlocks: bool = True,
     package: str = "auto",
-) -> SymbolicModel:
+) -> Model:
     """Return the model whose transitions are sets of a caller's `dd` manager.
 
     Parameters
@@ -74,7 +74,7 @@ def from_dd(
 
     Returns
     -------
-    SymbolicModel
+    Model
         With a boolean variable a row variable, of its name, in the order of the caller's manager: that
         order numbers the states.
 
@@ -125,7 +125,7 @@ def from_dd(
         reader.reward(name, own, layers, found & ~deadlocks) for name, own in (rewards or {}).items()
     ]
     try:
-        return given_model(
+        model = given_model(
             encoding,
             variables,
             kind,
@@ -139,6 +139,7 @@ def from_dd(
             source="from_dd",
             started=started,
         )
+        return Model.of(model)
     except BuildError as error:
         raise fault("parts", str(error)) from None
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hybrid.core.operands import as_vector, check_out
+from hybrid.core.foreign import lies_on_device, on_host
+from hybrid.core.operands import as_columns, as_vector, check_out
 from hybrid.operators.hybrid_matrix import Float64Array, HybridMatrix
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.workspace import Workspace
@@ -33,24 +34,30 @@ class NumberedMatrix(HybridMatrix):
     def _numbers(self) -> NDArray[np.int64]:
         return inverse(self.places)
 
-    def __matmul__(self, x: ArrayLike) -> Float64Array:
-        """Return M x as `HybridMatrix` does."""
-        if not self.engine.holds(x):
-            return super().__matmul__(x)  # which asks `multiply` for every column
+    def _multiply_many(self, x: ArrayLike) -> Float64Array:
+        """Return M X as `HybridMatrix` does."""
+        if not lies_on_device(x):
+            x = as_columns(on_host(x), self.shape[1], "x")
+        elif not self.engine.holds(x):
+            return super()._multiply_many(x)  # which comes back with X on the host
         there: Any = x
-        found: Float64Array = super().__matmul__(there[self._numbers])[self.places]
+        if there.shape[0] != self.shape[1]:
+            return super()._multiply_many(x)  # which refuses it
+        found: Float64Array = super()._multiply_many(there[self._numbers])[self.places]
         return found
 
     def multiply(self, x: ArrayLike, out: Float64Array | None = None) -> Float64Array:
         """Return M x as `HybridMatrix` does."""
-        if self.engine.holds(x):
+        if lies_on_device(x):
+            if not self.engine.holds(x):
+                return super().multiply(x, out)  # which comes back with x on the host
             there: Any = x
             found: Float64Array = super().multiply(there[self._numbers])[self.places]
             if out is None:
                 return found
             out[...] = found
             return out
-        vector = as_vector(x, self.shape[1], "x")
+        vector = as_vector(on_host(x), self.shape[1], "x")
         result = np.empty(self.shape[0]) if out is None else check_out(out, self.shape[0], vector)
         np.take(super().multiply(vector[self._numbers]), self.places, out=result)
         return result

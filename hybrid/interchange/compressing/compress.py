@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from hybrid.interchange.compressing.choice_classes import choice_layers
+from hybrid.interchange.compressing.choose_order import candidate_orders
 from hybrid.interchange.compressing.encoded_states import EncodedStates, encode_states
 from hybrid.interchange.compressing.listed_matrix import ListedEntries, listed_matrix
 from hybrid.interchange.compressing.loops import with_loops
-from hybrid.interchange.compressing.moves import Moves, find_moves
+from hybrid.interchange.compressing.moves import Moves, ValueSets, find_moves, value_sets
+from hybrid.interchange.compressing.state_columns import StateColumns, state_columns
 from hybrid.interchange.compressing.terminals import terminals_of
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward, Numbers
 from hybrid.interchange.validate import validate
@@ -23,8 +26,14 @@ from mtbdd.matrix import SymbolicMatrix
 from mtbdd.model import SymbolicModel
 from mtbdd.relation import Relation
 
+_SMALLER = (
+    0.9  # another variable order than the source's is kept if its matrix has at most this share of nodes
+)
 
-def compressed(model: ExplicitModel, *, fix_deadlocks: bool = True, package: str = "auto") -> SymbolicModel:
+
+def compressed(
+    model: ExplicitModel, *, fix_deadlocks: bool = True, package: str = "auto", order: str = "auto"
+) -> SymbolicModel:
     """Return the decision diagrams of a model that is written out.
 
     Parameters
@@ -34,6 +43,8 @@ def compressed(model: ExplicitModel, *, fix_deadlocks: bool = True, package: str
         Give states without choices a self-loop; otherwise they are an error.
     package : {"auto", "cudd", "autoref"}
         Back end of `dd`.
+    order : {"auto", "model", "reversed", "force"}
+        Variable order, see `candidate_orders`.
 
     Returns
     -------
@@ -56,28 +67,30 @@ def compressed(model: ExplicitModel, *, fix_deadlocks: bool = True, package: str
     """
     started = time.perf_counter()
     model, loops = with_loops(validate(model))
-    states = encode_states(model, package)
+    columns = state_columns(model)
     small = np.int32 if model.n_states < 1 << 31 else np.int64
     sources = np.repeat(model.state_of_choice.astype(small), np.diff(model.row_starts))
     entries = ListedEntries(sources, model.columns, *terminals_of(model))
-    moves = find_moves(states, entries.sources, entries.targets, entries.numbers)
-    if model.is_mdp:
-        layers, relations, held = _choice_layers(model, states, entries, moves)
-    else:
-        matrix, relations = listed_matrix(states, entries, moves)
-        layers = [ChoiceLayer(matrix, states.node, (ChoicePart(None, states.node, None),))]
-        held = [np.arange(model.n_states, dtype=np.int64)]
+    moves = find_moves(columns, entries.sources, entries.targets, entries.numbers)
+    values = [] if moves is None else value_sets(columns, moves, entries.sources)
+    best: _Built | None = None
+    for places in candidate_orders(columns, moves, values, order):
+        own = _build(model, columns, encode_states(columns, places, package), entries, moves, values)
+        if best is None or own.size < _SMALLER * best.size:
+            best = own
+    assert best is not None
+    states = best.states
     return given_model(
         states.encoding,
         states.variables,
         model.type,
-        layers,
+        best.layers,
         states.set_of(model.initial),
         states.node,
         exits=_exits(model, states),
         labels={name: states.set_of(mask) for name, mask in model.labels.items()},
-        rewards=[_reward(model, states, reward, held) for reward in model.rewards],
-        relations=relations,
+        rewards=[_reward(model, states, reward, best.held) for reward in model.rewards],
+        relations=best.relations,
         deadlocks=states.set_of(loops),
         fix_deadlocks=fix_deadlocks,
         numbering=states.rank,
@@ -86,8 +99,43 @@ def compressed(model: ExplicitModel, *, fix_deadlocks: bool = True, package: str
     )
 
 
+@dataclass(frozen=True)
+class _Built:
+    """Layers in some variable order, their graph in parts, and which choices each layer holds."""
+
+    states: EncodedStates
+    layers: list[ChoiceLayer]
+    relations: list[Relation]
+    held: list[Numbers]
+
+    @property
+    def size(self) -> int:
+        """Nodes of all layers."""
+        return sum(self.states.encoding.manager.size(layer.matrix.node) for layer in self.layers)
+
+
+def _build(
+    model: ExplicitModel,
+    columns: StateColumns,
+    states: EncodedStates,
+    entries: ListedEntries,
+    moves: Moves | None,
+    values: Sequence[ValueSets],
+) -> _Built:
+    """Return a model's layers in the order of the states' variables."""
+    if model.is_mdp:
+        return _Built(states, *_choice_layers(model, columns, states, entries, moves))
+    matrix, relations = listed_matrix(states, entries, moves, values)
+    layers = [ChoiceLayer(matrix, states.node, (ChoicePart(None, states.node, None),))]
+    return _Built(states, layers, relations, [np.arange(model.n_states, dtype=np.int64)])
+
+
 def _choice_layers(
-    model: ExplicitModel, states: EncodedStates, entries: ListedEntries, moves: Moves | None
+    model: ExplicitModel,
+    columns: StateColumns,
+    states: EncodedStates,
+    entries: ListedEntries,
+    moves: Moves | None,
 ) -> tuple[list[ChoiceLayer], list[Relation], list[Numbers]]:
     """Return the layers of an MDP, their graphs, and which choices each holds."""
     layers: list[ChoiceLayer] = []
@@ -96,10 +144,12 @@ def _choice_layers(
     manager = states.encoding.manager
     for number, layer in enumerate(choice_layers(model, None if moves is None else moves.numbers)):
         own = entries.at(_entries_of(model, layer.choices))
-        own_moves = None
+        own_moves, values = None, []
         if moves is not None:
-            own_moves = find_moves(states, own.sources, own.targets, own.numbers)
-        matrix, _ = listed_matrix(states, own, own_moves)
+            own_moves = find_moves(columns, own.sources, own.targets, own.numbers)
+        if own_moves is not None:
+            values = value_sets(columns, own_moves, own.sources)
+        matrix, _ = listed_matrix(states, own, own_moves, values)
         enabled = np.zeros(model.n_states, dtype=np.bool_)
         enabled[layer.states] = True
         parts = _action_parts(model, states, layer.choices, layer.states)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from hybrid.interchange.compressing.encoded_states import EncodedStates
 from hybrid.interchange.compressing.few_values import few_values
-from hybrid.interchange.compressing.moves import Moves, shifted, source_sets
+from hybrid.interchange.compressing.moves import Moves, ValueSets, shifted, source_sets
 from hybrid.interchange.explicit_model import Numbers, Vector
 from mtbdd.from_lists import BitRows, diagram_of
 from mtbdd.manager import Node
@@ -48,7 +49,7 @@ class ListedEntries:
 
 
 def listed_matrix(
-    states: EncodedStates, entries: ListedEntries, moves: Moves | None
+    states: EncodedStates, entries: ListedEntries, moves: Moves | None, values: Sequence[ValueSets]
 ) -> tuple[SymbolicMatrix, list[Relation]]:
     """Return the matrix of some transitions, and its graph in parts by the variables that moves change.
 
@@ -58,13 +59,13 @@ def listed_matrix(
     O(distinct prefixes at every bit).
     """
     if moves is not None:
-        return _moved_matrix(states, entries, moves)
+        return _moved_matrix(states, entries, moves, values)
     matrix = _bitwise_matrix(states, entries)
     return matrix, [Relation.whole(states.encoding.manager, matrix.support())]
 
 
 def _moved_matrix(
-    states: EncodedStates, entries: ListedEntries, moves: Moves
+    states: EncodedStates, entries: ListedEntries, moves: Moves, values: Sequence[ValueSets]
 ) -> tuple[SymbolicMatrix, list[Relation]]:
     """Return the matrix of moves: those that change the same variables are put together."""
     encoding = states.encoding
@@ -72,19 +73,19 @@ def _moved_matrix(
     groups: dict[tuple[int, ...], list[int]] = {}
     for move, changes in enumerate(moves.changes != 0):
         groups.setdefault(tuple(np.flatnonzero(changes).tolist()), []).append(move)
-    sets = source_sets(states, moves, entries.sources)
+    sets = source_sets(states, moves, entries.sources, values)
     known: dict[tuple[int, int], Node] = {}
     parts: list[tuple[Partition, Node]] = []
     relations: list[Relation] = []
     for touched, members in groups.items():
-        bits = [bit for number in touched for bit in encoding.variables[number].bits]
+        bits = [bit for number in touched for bit in states.variable(number).bits]
         pieces: dict[float, list[Node]] = {}
         for move in members:
             relation = sets[move]
             for number in touched:
                 amount = int(moves.changes[move, number])
                 if (number, amount) not in known:
-                    variable = encoding.variables[number]
+                    variable = states.variable(number)
                     names = encoding.row_names(variable), encoding.column_names(variable)
                     known[number, amount] = shifted(manager, *names, amount)
                 relation = relation & known[number, amount]

@@ -7,6 +7,7 @@ that holds no other state than the sources says the same with a small diagram.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from hybrid.interchange.compressing.encoded_states import EncodedStates
 from hybrid.interchange.compressing.few_values import few_values
+from hybrid.interchange.compressing.state_columns import StateColumns
 from hybrid.interchange.explicit_model import Numbers
 from mtbdd.manager import Manager, Node
 from mtbdd.states import index_states
@@ -49,13 +51,13 @@ class Moves:
 
 
 def find_moves(
-    states: EncodedStates, sources: Numbers, targets: Numbers, values: NDArray[np.integer]
+    columns: StateColumns, sources: Numbers, targets: Numbers, values: NDArray[np.integer]
 ) -> Moves | None:
     """Return the moves of some transitions, None if there are so many that they save nothing.
 
     Parameters
     ----------
-    states : EncodedStates
+    columns : StateColumns
     sources, targets : ndarray of int64, shape (n_entries,)
         By the source's state numbers.
     values : ndarray of integers, shape (n_entries,)
@@ -66,9 +68,9 @@ def find_moves(
     A state's variables are packed into one number (several where they are many) by radices wide enough that
     differences of states are differences of numbers. Time: O(entries log entries) in NumPy.
     """
-    most = min(_MOST_MOVES, 32 + int(1e-4 * len(sources) * states.encoding.n_bits))
+    most = min(_MOST_MOVES, 32 + int(1e-4 * len(sources) * columns.rows.n_bits))
     keys: NDArray[np.integer] = np.asarray(values)
-    for word in _packings(states):
+    for word in _packings(columns):
         change = word[targets]
         change -= word[sources]
         changes, ids = few_values(change)
@@ -88,17 +90,17 @@ def find_moves(
     starts = np.zeros(n_moves + 1, dtype=np.int64)
     np.cumsum(np.bincount(keys, minlength=n_moves), out=starts[1:])
     first = order[starts[:-1]]
-    moved = [column[targets[first]] - column[sources[first]] for column in states.columns]
+    moved = [column[targets[first]] - column[sources[first]] for column in columns.numbers]
     stacked = np.stack(moved, axis=1) if moved else np.zeros((n_moves, 0), dtype=np.int64)
     return Moves(order, starts, keys, stacked, np.asarray(values)[first])
 
 
-def _packings(states: EncodedStates) -> list[Numbers]:
+def _packings(columns: StateColumns) -> list[Numbers]:
     """Return numbers of the states whose differences tell the differences of all variables."""
     words: list[Numbers] = []
     radix = _KEY_LIMIT
-    for variable, column in zip(states.encoding.variables, states.columns, strict=True):
-        width = 2 * variable.size
+    for size, column in zip(columns.sizes(), columns.numbers, strict=True):
+        width = 2 * size
         if radix * width >= _KEY_LIMIT:
             words.append(np.zeros(len(column), dtype=np.int64))
             radix = 1
@@ -107,7 +109,42 @@ def _packings(states: EncodedStates) -> list[Numbers]:
     return words
 
 
-def source_sets(states: EncodedStates, moves: Moves, sources: Numbers) -> list[Node]:
+ValueSets = list[tuple[int, int]]
+"""By move: the values that a variable has in its sources, as a word of bits and 0; of a variable with many
+values the least and the greatest."""
+
+
+def value_sets(columns: StateColumns, moves: Moves, sources: Numbers) -> list[ValueSets]:
+    """Return, for every variable, its values in the sources of every move.
+
+    Parameters
+    ----------
+    columns : StateColumns
+    moves : Moves
+    sources : ndarray of int64, shape (n_entries,)
+
+    Notes
+    -----
+    Time: O(entries x variables) in NumPy.
+    """
+    sorted_sources = sources[moves.order]
+    first = moves.starts[:-1]
+    found: list[ValueSets] = []
+    for size, column in zip(columns.sizes(), columns.numbers, strict=True):
+        held = column.astype(np.min_scalar_type(size))[sorted_sources]
+        if size <= _MOST_VALUES:
+            word = np.min_scalar_type((1 << size) - 1)
+            sets = np.bitwise_or.reduceat(np.left_shift(word.type(1), held, dtype=word), first)
+            found.append([(mask, 0) for mask in sets.tolist()])
+        else:
+            low, high = np.minimum.reduceat(held, first), np.maximum.reduceat(held, first)
+            found.append(list(zip(low.tolist(), high.tolist(), strict=True)))
+    return found
+
+
+def source_sets(
+    states: EncodedStates, moves: Moves, sources: Numbers, values: Sequence[ValueSets]
+) -> list[Node]:
     """Return, for every move, a set whose states are its sources; it may hold assignments that are no states.
 
     Parameters
@@ -116,37 +153,27 @@ def source_sets(states: EncodedStates, moves: Moves, sources: Numbers) -> list[N
     moves : Moves
     sources : ndarray of int64, shape (n_entries,)
         Distinct within a move.
+    values : sequence of ValueSets
+        See `value_sets`.
 
     Notes
     -----
-    Time: O(entries x variables) in NumPy, and for every move that of counting a set's states; O(states) for
-    each whose sources are no box.
+    Time: for every move that of counting a set's states, and O(states) for each whose sources are no box.
     """
     manager = states.encoding.manager
-    sorted_sources = sources[moves.order]
-    first = moves.starts[:-1]
     counts = np.diff(moves.starts)
     boxes = [manager.true] * len(counts)
-    for number, column in enumerate(states.columns):
-        variable = states.encoding.variables[number]
-        held = column.astype(np.min_scalar_type(variable.size))[sorted_sources]
-        known: dict[tuple[int, int], Node] = {}
-        if variable.size <= _MOST_VALUES:
-            word = np.min_scalar_type((1 << variable.size) - 1)
-            sets = np.bitwise_or.reduceat(np.left_shift(word.type(1), held, dtype=word), first)
-            keys = [(mask, 0) for mask in sets.tolist()]
-        else:
-            low, high = np.minimum.reduceat(held, first), np.maximum.reduceat(held, first)
-            keys = list(zip(low.tolist(), high.tolist(), strict=True))
-        every = (1 << variable.size) - 1
+    for number, keys in enumerate(values):
+        size = states.variable(number).size
+        known: dict[tuple[int, int], Node] = (
+            {((1 << size) - 1, 0): manager.true} if size <= _MOST_VALUES else {}
+        )
         for move, key in enumerate(keys):
             if key not in known:
-                if variable.size > _MOST_VALUES:
+                if size > _MOST_VALUES:
                     known[key] = states.between(number, *key)
-                elif key[0] == every:
-                    known[key] = manager.true
                 else:
-                    own = [value for value in range(variable.size) if key[0] >> value & 1]
+                    own = [value for value in range(size) if key[0] >> value & 1]
                     known[key] = states.number_sets(number, own)
             boxes[move] = boxes[move] & known[key]
     found = []
@@ -154,8 +181,9 @@ def source_sets(states: EncodedStates, moves: Moves, sources: Numbers) -> list[N
         if index_states(manager, box & states.node).size == counts[move]:
             found.append(box)
             continue
+        members = moves.order[moves.starts[move] : moves.starts[move + 1]]
         mask = np.zeros(states.index.size, dtype=np.bool_)
-        mask[sorted_sources[moves.starts[move] : moves.starts[move + 1]]] = True
+        mask[sources[members]] = True
         found.append(states.set_of(mask))
     return found
 

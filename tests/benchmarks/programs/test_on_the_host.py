@@ -18,6 +18,7 @@ from benchmarks.programs import (
     certified_pairs,
     cpu_iteration,
     density_sweep,
+    file_formats,
     first_use,
     many_vectors,
     simulation,
@@ -54,6 +55,15 @@ def test_products_with_several_vectors(record_of: RecordOf) -> None:
     assert "error" not in row
     assert (row["transitions"], row["vectors"]) == (28120, 5)
     assert row["share_of_one_by_one"] == row["seconds"]["at_once"] / row["seconds"]["one_by_one"]
+
+
+def test_files_of_other_formats(record_of: RecordOf) -> None:
+    record = record_of(file_formats, "kanban:t=1", "--formats", ".umb", ".dd")
+    for row in record["rows"]:
+        assert "error" not in row
+        assert row["nodes"]["file"] == row["nodes"]["text"]
+        assert row["bytes"] > 0
+    assert "| kanban t=1 | `.umb` | 616 |" in rendered("file_formats", record)
 
 
 def test_density_sweep_on_the_cpu(record_of: RecordOf) -> None:
