@@ -188,12 +188,12 @@ def test_models_that_do_not_fit_are_refused_unless_forced(
 def test_options_of_texts_are_refused_for_files(
     capsys: pytest.CaptureFixture[str], line: str, out: Path
 ) -> None:
-    assert export(capsys, line, "--to", out / "m.umb", "--quiet")[0] == 0
+    assert export(capsys, line, "--to", out / "m.umb", out / "m.dd", "--quiet")[0] == 0
     for arguments, told in (
-        (("--const", "N=3"), "constants: expected none"),
-        (("--order", "reversed"), "order: expected auto or model"),
+        (("m.umb", "--const", "N=3"), "constants: expected none"),
+        (("m.dd", "--order", "reversed"), "order: expected auto or model"),
     ):
-        status, _, err = export(capsys, out / "m.umb", *arguments, "--to", out / "n.tra")
+        status, _, err = export(capsys, out / arguments[0], *arguments[1:], "--to", out / "n.tra")
         assert status == 2 and told in err
     status, _, err = export(capsys, out / "none.umb", "--to", out / "n.tra")
     assert status == 2 and "none.umb: cannot be read: No such file" in err
