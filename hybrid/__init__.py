@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from hybrid.checking.answer import Answer
     from hybrid.experiments import ExperimentTable, experiment
     from hybrid.explicit.extract import explicit_matrix
+    from hybrid.interchange.diagrams.from_dd import from_dd
     from hybrid.interchange.export import export
     from hybrid.interchange.from_arrays import from_scipy
-    from hybrid.interchange.from_dd import from_dd
     from hybrid.linear.uniformisation import transient
     from hybrid.loading import load, parse
     from hybrid.model import Model
@@ -71,7 +71,7 @@ _HOMES = {
     "experiment": "hybrid.experiments",
     "explicit_matrix": "hybrid.explicit.extract",
     "export": "hybrid.interchange.export",
-    "from_dd": "hybrid.interchange.from_dd",
+    "from_dd": "hybrid.interchange.diagrams.from_dd",
     "from_scipy": "hybrid.interchange.from_arrays",
     "inject": "hybrid.operators.inject",
     "load": "hybrid.loading",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hybrid.interchange.explicit_model import ExplicitModel
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.text_source import write_text
+from hybrid.interchange.text.source import write_text
 
 _MOST = 5000
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from hybrid.interchange.explicit_model import ExplicitModel
-from hybrid.interchange.text_cells import ROWS, decimals, text_of_rows, whole_numbers
-from hybrid.interchange.text_source import write_text
+from hybrid.interchange.text.cells import ROWS, decimals, text_of_rows, whole_numbers
+from hybrid.interchange.text.source import write_text
 
 
 def write_mtx(model: ExplicitModel, path: str | Path) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hybrid.interchange.symbolic_file import read_symbolic, write_symbolic
+from hybrid.interchange.symbolic.file import read_symbolic, write_symbolic
 from mtbdd.model import SymbolicModel
 
 __all__ = ["CTMC", "DTMC", "MDP", "round_trip"]

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from hybrid.interchange import ExplicitModel
-from hybrid.interchange.drn import read_drn
-from hybrid.interchange.pexp import read_pexp, write_pexp
-from hybrid.interchange.prism_files import read_prism_files
-from hybrid.interchange.prism_writing import write_lab, write_srew, write_sta, write_tra, write_trew
+from hybrid.interchange.drn.reading import read_drn
+from hybrid.interchange.prism.files import read_prism_files
+from hybrid.interchange.prism.pexp import read_pexp, write_pexp
+from hybrid.interchange.prism.writing import write_lab, write_srew, write_sta, write_tra, write_trew
 from hybrid.interchange.umb import read_umb
 from tests.hybrid.interchange.dialect_texts import EXPECTED, PRISM_DRN, PRISM_FILES, STORM_DRN
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid.interchange import ExplicitModel, ExplicitReward, InterchangeError
-from hybrid.interchange.drn import read_drn
-from hybrid.interchange.drn_writing import write_drn
-from hybrid.interchange.prism_files import read_prism_files
+from hybrid.interchange.drn.reading import read_drn
+from hybrid.interchange.drn.writing import write_drn
+from hybrid.interchange.prism.files import read_prism_files
 from mtbdd.language.syntax import ModelType
 from tests.builders.text_models import assert_same, random_model, renumbered, rows_of
 from tests.hybrid.interchange.foreign import foreign
@@ -160,7 +160,7 @@ def test_drn_reads_what_was_written(
 def test_drn_is_written_in_blocks(tmp_path: Path, kind: ModelType, monkeypatch: pytest.MonkeyPatch) -> None:
     model = random_model(np.random.default_rng(5), kind)
     whole = write_drn(model, tmp_path / "whole.drn").read_bytes()
-    monkeypatch.setattr("hybrid.interchange.drn_writing.ROWS", 4)
+    monkeypatch.setattr("hybrid.interchange.drn.writing.ROWS", 4)
     assert write_drn(model, tmp_path / "parts.drn.gz") == tmp_path / "parts.drn.gz"
     assert_same(read_drn(tmp_path / "parts.drn.gz"), model)
     assert write_drn(model, tmp_path / "parts.drn").read_bytes() == whole

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybrid.interchange import ExplicitModel, ExplicitReward, InterchangeError
-from hybrid.interchange.npz import read_npz, write_npz
+from hybrid.interchange.npz.file import read_npz, write_npz
 from mtbdd.language.syntax import ModelType
 from tests.builders.explicit_models import example_written_out
 from tests.hybrid.interchange.umb_helpers import assert_same, models

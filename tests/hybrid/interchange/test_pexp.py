@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hybrid.interchange import InterchangeError
-from hybrid.interchange.pexp import read_pexp, write_pexp
+from hybrid.interchange.prism.pexp import read_pexp, write_pexp
 from mtbdd.language.syntax import ModelType
 from tests.builders.text_models import assert_same, random_model
 from tests.hybrid.interchange.foreign import foreign

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybrid.interchange import ExplicitModel, InterchangeError
-from hybrid.interchange.pexp import read_pexp, write_pexp
-from hybrid.interchange.prism_files import read_prism_files
-from hybrid.interchange.prism_writing import write_lab, write_srew, write_sta, write_tra, write_trew
+from hybrid.interchange.prism.files import read_prism_files
+from hybrid.interchange.prism.pexp import read_pexp, write_pexp
+from hybrid.interchange.prism.writing import write_lab, write_srew, write_sta, write_tra, write_trew
 from mtbdd.language.syntax import ModelType
 from tests.builders.text_models import assert_same, random_model
 from tests.hybrid.interchange.foreign import foreign
@@ -278,8 +278,8 @@ def test_prism_files_cut_or_too_large_when_compressed_are_refused(
     with pytest.raises(InterchangeError, match=rf"m\.tra\.{suffix}:\d+: a whole compressed file expected"):
         read_prism_files(path)
     path.write_bytes(whole)
-    monkeypatch.setattr("hybrid.interchange.text_source.SMALL", 50_000)
-    monkeypatch.setattr("hybrid.interchange.text_source.free_memory_bytes", lambda: 800_000)
+    monkeypatch.setattr("hybrid.interchange.text.source.SMALL", 50_000)
+    monkeypatch.setattr("hybrid.interchange.text.source.free_memory_bytes", lambda: 800_000)
     with pytest.raises(InterchangeError, match="a text of at most 100000 bytes expected"):
         read_prism_files(path)
 
@@ -313,8 +313,8 @@ def test_prism_names_that_prism_does_not_read_are_refused(tmp_path: Path) -> Non
 
 
 def test_prism_reading_goes_on_in_the_next_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.interchange.text_source.CHUNK", 20)
-    monkeypatch.setattr("hybrid.interchange.prism_tables.ROWS", 3)
+    monkeypatch.setattr("hybrid.interchange.text.source.CHUNK", 20)
+    monkeypatch.setattr("hybrid.interchange.prism.tables.ROWS", 3)
     model = random_model(np.random.default_rng(7), ModelType.MDP)
     assert_same(read_prism_files(write_all(model, tmp_path)), model)
     (tmp_path / "bad.tra").write_text(CHAIN.replace("2 2 1", "2 2 x"))

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.interchange.from_dd import from_dd
-from hybrid.interchange.symbolic_file import write_symbolic
+from hybrid.interchange.diagrams.from_dd import from_dd
+from hybrid.interchange.symbolic.file import write_symbolic
 from mtbdd.rewards import reward_rates, state_rewards
 from tests.builders.models import build
 from tests.builders.symbolic_files import CTMC, DTMC, MDP, round_trip

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from hybrid.interchange import InterchangeError, stochastic
-from hybrid.interchange.symbolic_container import _FIXED, MAGIC, VERSION, file_bytes, file_parts
-from hybrid.interchange.symbolic_file import read_symbolic, write_symbolic
+from hybrid.interchange.symbolic.container import _FIXED, MAGIC, VERSION, file_bytes, file_parts
+from hybrid.interchange.symbolic.file import read_symbolic, write_symbolic
 from mtbdd.forest import Forest
 from mtbdd.model import SymbolicModel
 from tests.builders.models import build

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from hybrid.interchange import ExplicitModel, InterchangeError
-from hybrid.interchange.drn import read_drn
-from hybrid.interchange.drn_writing import write_drn
-from hybrid.interchange.pexp import read_pexp, write_pexp
+from hybrid.interchange.drn.reading import read_drn
+from hybrid.interchange.drn.writing import write_drn
+from hybrid.interchange.prism.pexp import read_pexp, write_pexp
 from mtbdd.language.syntax import ModelType
 from tests.builders.text_models import random_model
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid.interchange import InterchangeError
-from hybrid.interchange.text_cells import decimals, text_of_rows, whole_numbers
-from hybrid.interchange.text_rows import read_rows
-from hybrid.interchange.text_source import Section, chunks, read_section, write_text
-from hybrid.interchange.text_words import Dictionary, distinct_words
+from hybrid.interchange.text.cells import decimals, text_of_rows, whole_numbers
+from hybrid.interchange.text.rows import read_rows
+from hybrid.interchange.text.source import Section, chunks, read_section, write_text
+from hybrid.interchange.text.words import Dictionary, distinct_words
 
 _WORDS = st.lists(st.binary(max_size=20) | st.sampled_from([b"a" * k for k in range(20)]), max_size=30)
 
@@ -61,7 +61,7 @@ def test_decimals_read_as_the_same_doubles(numbers: list[float], times: int) -> 
 
 
 def test_rows_pass_over_comments_and_keep_their_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hybrid.interchange.text_source.CHUNK", 8)
+    monkeypatch.setattr("hybrid.interchange.text.source.CHUNK", 8)
     section = Section("t", b"1 2 a\n# x\n\n 3  4\n5 6 bb\n7 8 a\n", first=10)
     rows = read_rows(section, "if", "one, two", word=True)
     assert [column.tolist() for column in rows.columns] == [[1, 3, 5, 7], [2.0, 4.0, 6.0, 8.0]]

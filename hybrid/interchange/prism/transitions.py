@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.text_heads import Head, read_counts, read_head, require_count, require_room
-from hybrid.interchange.text_places import TextPlaces
-from hybrid.interchange.text_rows import Rows, read_rows
-from hybrid.interchange.text_source import Section
+from hybrid.interchange.text.heads import Head, read_counts, read_head, require_count, require_room
+from hybrid.interchange.text.places import TextPlaces
+from hybrid.interchange.text.rows import Rows, read_rows
+from hybrid.interchange.text.source import Section
 from mtbdd.language.syntax import ModelType
 
 Numbers = NDArray[np.int64]

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.prism_rewards import RewardTable, read_state_rewards, read_transition_rewards
-from hybrid.interchange.prism_states import read_labels, read_states
-from hybrid.interchange.prism_transitions import read_transitions
-from hybrid.interchange.text_source import Section, read_section
+from hybrid.interchange.prism.rewards import RewardTable, read_state_rewards, read_transition_rewards
+from hybrid.interchange.prism.states import read_labels, read_states
+from hybrid.interchange.prism.transitions import read_transitions
+from hybrid.interchange.text.source import Section, read_section
 from mtbdd.language.syntax import ModelType
 
 PACKED = (".gz", ".xz")

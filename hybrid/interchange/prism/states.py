@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from hybrid.interchange.explicit_model import StateVariable
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.text_heads import first_repeated, read_head, shown
-from hybrid.interchange.text_rows import read_rows
-from hybrid.interchange.text_source import SMALL, Section, chunks
+from hybrid.interchange.text.heads import first_repeated, read_head, shown
+from hybrid.interchange.text.rows import read_rows
+from hybrid.interchange.text.source import SMALL, Section, chunks
 from mtbdd.memory import free_memory_bytes
 
 Numbers = NDArray[np.int64]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hybrid.interchange.symbolic_header import FunctionEntry
+from hybrid.interchange.symbolic.header import FunctionEntry
 from mtbdd.faults import BuildError
 from mtbdd.forest import Forest
 from mtbdd.language.errors import Fault

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.text_cells import ROWS, decimals, text_of_rows, where, whole_numbers, words
+from hybrid.interchange.text.cells import ROWS, decimals, text_of_rows, where, whole_numbers, words
 
 Numbers = NDArray[np.int64]
 

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.text_heads import first_repeated, require_room, shown
-from hybrid.interchange.text_source import Section
+from hybrid.interchange.text.heads import first_repeated, require_room, shown
+from hybrid.interchange.text.source import Section
 from mtbdd.language.syntax import ModelType
 
 _TYPES = {"DTMC": ModelType.DTMC, "CTMC": ModelType.CTMC, "MDP": ModelType.MDP}

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from hybrid.interchange.explicit_model import ExplicitModel
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.prism_files import assembled
-from hybrid.interchange.prism_tables import (
+from hybrid.interchange.prism.files import assembled
+from hybrid.interchange.prism.tables import (
     label_blocks,
     state_blocks,
     state_reward_blocks,
     transition_blocks,
     transition_reward_blocks,
 )
-from hybrid.interchange.text_source import Section, read_section, write_text
+from hybrid.interchange.text.source import Section, read_section, write_text
 from mtbdd.language.syntax import ModelType
 
 _TITLE = re.compile(rb"#[ \t]*([A-Za-z][^\n]*)\n")

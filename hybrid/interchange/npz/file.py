@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward, StateVariable
 from hybrid.interchange.faults import ArrayPlaces, InterchangeError
-from hybrid.interchange.npz_arrays import NpzArrays
+from hybrid.interchange.npz.arrays import NpzArrays
 from mtbdd.language.syntax import ModelType
 
 FORMAT = "hybrid-explicit-model"

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from hybrid.interchange.explicit_model import ExplicitModel
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.text_cells import ROWS, decimals, matrix, where, whole_numbers, words
-from hybrid.interchange.text_source import write_text
+from hybrid.interchange.text.cells import ROWS, decimals, matrix, where, whole_numbers, words
+from hybrid.interchange.text.source import write_text
 from mtbdd.language.syntax import ModelType
 
 Numbers = NDArray[np.int64]

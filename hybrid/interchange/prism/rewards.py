@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from hybrid.interchange.faults import InterchangeError
 from hybrid.interchange.folding import folded
-from hybrid.interchange.prism_transitions import TransitionTable
-from hybrid.interchange.text_heads import Head, read_counts, read_head, require_count
-from hybrid.interchange.text_rows import Rows, read_rows
-from hybrid.interchange.text_source import Section
+from hybrid.interchange.prism.transitions import TransitionTable
+from hybrid.interchange.text.heads import Head, read_counts, read_head, require_count
+from hybrid.interchange.text.rows import Rows, read_rows
+from hybrid.interchange.text.source import Section
 from mtbdd.language.syntax import ModelType
 
 Numbers = NDArray[np.int64]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hybrid.interchange.dd_arguments import (
+from hybrid.interchange.diagrams.arguments import (
     DdVariables,
     Part,
     check_actions,
@@ -17,7 +17,7 @@ from hybrid.interchange.dd_arguments import (
     check_variables,
     fault,
 )
-from hybrid.interchange.stochastic import divided_rows, row_sums
+from hybrid.interchange.diagrams.stochastic import divided_rows, row_sums
 from hybrid.model import Model
 from mtbdd.arithmetic import multiply, sum_over
 from mtbdd.choices import ChoiceLayer, ChoicePart

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.text_source import SMALL, Section
+from hybrid.interchange.text.source import SMALL, Section
 from mtbdd.memory import free_memory_bytes
 
 _DIGITS = re.compile(rb"\d{1,18}")

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.interchange.drn_lines import PickedSection
+from hybrid.interchange.drn.lines import PickedSection
 from hybrid.interchange.explicit_model import StateVariable
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.text_heads import first_repeated
-from hybrid.interchange.text_rows import read_rows
-from hybrid.interchange.text_source import Section, chunks
-from hybrid.interchange.text_words import Dictionary
+from hybrid.interchange.text.heads import first_repeated
+from hybrid.interchange.text.rows import read_rows
+from hybrid.interchange.text.source import Section, chunks
+from hybrid.interchange.text.words import Dictionary
 
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.int64]

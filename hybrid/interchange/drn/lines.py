@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.text_heads import shown
-from hybrid.interchange.text_rows import Rows, read_rows
-from hybrid.interchange.text_source import Section
-from hybrid.interchange.text_words import Dictionary
+from hybrid.interchange.text.heads import shown
+from hybrid.interchange.text.rows import Rows, read_rows
+from hybrid.interchange.text.source import Section
+from hybrid.interchange.text.words import Dictionary
 
 Numbers = NDArray[np.int64]
 Bytes = NDArray[np.uint8]

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from hybrid.interchange.diagrams.stochastic import row_sums
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.stochastic import row_sums
-from hybrid.interchange.symbolic_container import file_bytes, file_parts
-from hybrid.interchange.symbolic_functions import FunctionReader, FunctionWriter
-from hybrid.interchange.symbolic_header import (
+from hybrid.interchange.symbolic.container import file_bytes, file_parts
+from hybrid.interchange.symbolic.functions import FunctionReader, FunctionWriter
+from hybrid.interchange.symbolic.header import (
     FunctionEntry,
     Header,
     LayerEntry,

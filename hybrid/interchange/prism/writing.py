@@ -6,15 +6,15 @@ from pathlib import Path
 
 from hybrid.interchange.explicit_model import ExplicitModel
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.prism_files import PACKED
-from hybrid.interchange.prism_tables import (
+from hybrid.interchange.prism.files import PACKED
+from hybrid.interchange.prism.tables import (
     label_blocks,
     state_blocks,
     state_reward_blocks,
     transition_blocks,
     transition_reward_blocks,
 )
-from hybrid.interchange.text_source import write_text
+from hybrid.interchange.text.source import write_text
 
 
 def write_tra(model: ExplicitModel, path: str | Path) -> Path:

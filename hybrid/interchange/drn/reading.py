@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.interchange.drn_header import DrnHeader, read_header
-from hybrid.interchange.drn_labels import read_state_labels
-from hybrid.interchange.drn_lines import (
+from hybrid.interchange.drn.header import DrnHeader, read_header
+from hybrid.interchange.drn.labels import read_state_labels
+from hybrid.interchange.drn.lines import (
     DrnLines,
     Heads,
     PickedSection,
@@ -17,12 +17,12 @@ from hybrid.interchange.drn_lines import (
     read_transition_lines,
     split_lines,
 )
-from hybrid.interchange.drn_valuations import read_valuations
+from hybrid.interchange.drn.valuations import read_valuations
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.text_places import TextPlaces
-from hybrid.interchange.text_rows import Rows
-from hybrid.interchange.text_source import read_section
+from hybrid.interchange.text.places import TextPlaces
+from hybrid.interchange.text.rows import Rows
+from hybrid.interchange.text.source import read_section
 from mtbdd.language.syntax import ModelType
 
 Numbers = NDArray[np.int64]

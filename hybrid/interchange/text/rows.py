@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.text_source import Section, chunks
-from hybrid.interchange.text_words import Dictionary, blanked
+from hybrid.interchange.text.source import Section, chunks
+from hybrid.interchange.text.words import Dictionary, blanked
 
 Numbers = NDArray[np.int64]
 

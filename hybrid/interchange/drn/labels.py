@@ -7,11 +7,11 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.interchange.drn_lines import PickedSection
+from hybrid.interchange.drn.lines import PickedSection
 from hybrid.interchange.faults import InterchangeError
-from hybrid.interchange.text_heads import shown
-from hybrid.interchange.text_source import SMALL
-from hybrid.interchange.text_words import distinct_words
+from hybrid.interchange.text.heads import shown
+from hybrid.interchange.text.source import SMALL
+from hybrid.interchange.text.words import distinct_words
 from mtbdd.memory import free_memory_bytes
 
 Mask = NDArray[np.bool_]

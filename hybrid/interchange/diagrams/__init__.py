@@ -1,0 +1,1 @@
+"""Models from the diagrams of a caller's own manager."""

@@ -1,0 +1,1 @@
+"""Storm's explicit text, in its own dialect and in PRISM's."""

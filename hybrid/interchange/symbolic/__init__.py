@@ -1,0 +1,1 @@
+"""The symbolic file: diagrams, labels and rewards of a model of any size."""
