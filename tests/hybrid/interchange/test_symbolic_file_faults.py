@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid.interchange import InterchangeError, stochastic
+from hybrid.interchange import InterchangeError
+from hybrid.interchange.diagrams import stochastic
 from hybrid.interchange.symbolic.container import _FIXED, MAGIC, VERSION, file_bytes, file_parts
 from hybrid.interchange.symbolic.file import read_symbolic, write_symbolic
 from mtbdd.forest import Forest
