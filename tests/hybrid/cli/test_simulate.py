@@ -151,16 +151,26 @@ def test_choices_of_decision_processes_are_said_to_be_drawn(
 def test_an_interrupt_keeps_what_is_written(model: str, tmp_path: Path) -> None:
     file = tmp_path / "paths.csv"
     command = [sys.executable, "-m", "hybrid", "simulate", model, "--const", "n=3", "--to", str(file)]
-    process = subprocess.Popen(
-        [*command, "--paths", "1000000", "--steps", "1000"], stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if any(os.path.getsize(found) > 100_000 for found in tmp_path.glob(".paths*.csv")):
-            break
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    # A shell may have told its background jobs, and so this process and its children, to ignore the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            [*command, "--paths", "1000000", "--steps", "1000"], stderr=subprocess.PIPE, text=True
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with process:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if any(os.path.getsize(found) > 100_000 for found in tmp_path.glob(".paths*.csv")):
+                break
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        try:
+            _, err = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
     assert process.returncode == 130, err
     assert "states are written" in err and "interrupted" in err
     header, *rows = csv.reader(file.read_text().splitlines())
