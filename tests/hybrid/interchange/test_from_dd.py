@@ -90,7 +90,7 @@ def reach_probability(matrix: np.ndarray, goal: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", [dd.cudd.BDD, dd.autoref.BDD], ids=["cudd", "autoref"])
 def test_random_chains_have_the_values_of_dense_algebra(kind: Any, rng: np.random.Generator) -> None:
-    for _ in range(125):
+    for _ in range(250):
         dense = random_chain(rng)
         bdd = new_manager(kind, rng)
         start = int(rng.integers(0, 1 << N))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -174,14 +172,3 @@ def test_matrices_on_the_host_copy_arrays_of_a_device_and_back(monkeypatch: pyte
     np.testing.assert_array_equal(matrix.rmatvec(Remote(B)).get(), matrix.T @ B)
     with pytest.raises(ValueError, match="out: the matrix lies on the host"):
         matrix.multiply(Remote(B), np.empty(SIZE))
-
-
-def test_the_examples_of_the_page_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    root = Path(__file__).resolve().parents[3]
-    monkeypatch.chdir(root)
-    blocks = re.findall(r"```python\n(.*?)```", (root / "docs/scipy.md").read_text(encoding="utf-8"), re.S)
-    assert len(blocks) == 4
-    names: dict[str, Any] = {}
-    exec(compile("\n".join(blocks), "docs/scipy.md", "exec"), names)  # noqa: S102
-    assert names["info"] == 0
-    np.testing.assert_allclose(names["matrix"] @ names["x"], names["b"], atol=1e-4)
