@@ -42,6 +42,7 @@ def given_model(
     deadlocks: Node | None = None,
     fix_deadlocks: bool = True,
     numbering: NDArray[np.int64] | None = None,
+    warnings: Sequence[str] = (),
     source: str = "arrays",
     started: float | None = None,
 ) -> SymbolicModel:
@@ -72,6 +73,8 @@ def given_model(
         Warn of deadlocks; otherwise they are an error.
     numbering : ndarray of int64, shape (n_states,), optional
         The index of the source's k-th state, where the source has an order of its own.
+    warnings : sequence of str
+        What the user should know about the source.
     source : str
         File name, or what the model was made from.
     started : float, optional
@@ -107,7 +110,7 @@ def given_model(
         initial=None,
     )
     loops = manager.false if deadlocks is None else deadlocks
-    warnings = deadlock_warnings(resolved, encoding, loops, fix_deadlocks)
+    told = [*warnings, *deadlock_warnings(resolved, encoding, loops, fix_deadlocks)]
     for layer in layers:
         refuse_infinite(resolved, encoding, layer.matrix)
     translator = ExpressionTranslator(encoding)
@@ -129,7 +132,7 @@ def given_model(
         loops | names.get("deadlock", manager.false),
         None,
         layers,
-        warnings,
+        told,
         GivenParts(exits, tuple(rewards), tuple(relations), numbering),
     )
     for number in range(len(layers)):

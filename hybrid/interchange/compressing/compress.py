@@ -30,6 +30,9 @@ _SMALLER = (
     0.9  # another variable order than the source's is kept if its matrix has at most this share of nodes
 )
 
+_LARGE = 10_000  # transitions from which it is told that diagrams save little
+_FEW_NODES = 4  # transitions a node that are worth a diagram
+
 
 def compressed(
     model: ExplicitModel, *, fix_deadlocks: bool = True, package: str = "auto", order: str = "auto"
@@ -94,9 +97,23 @@ def compressed(
         deadlocks=states.set_of(loops),
         fix_deadlocks=fix_deadlocks,
         numbering=states.rank,
+        warnings=_warnings(model, best.size),
         source=model.source,
         started=started,
     )
+
+
+def _warnings(model: ExplicitModel, nodes: int) -> list[str]:
+    """Tell of a large model that its diagram saves little over its list of transitions."""
+    if model.n_entries < _LARGE or _FEW_NODES * nodes < model.n_entries:
+        return []
+    why = (
+        "" if model.variables else ": it has no valuations, and states are told apart by their numbers alone"
+    )
+    return [
+        f"{model.source}: {nodes} nodes for {model.n_entries} transitions{why}; --engine explicit suits such a "
+        "model better"
+    ]
 
 
 @dataclass(frozen=True)

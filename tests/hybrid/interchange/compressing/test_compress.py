@@ -190,11 +190,14 @@ def test_variables_that_lie_apart_are_drawn_together() -> None:
 
 def test_a_matrix_without_moves_is_taken_entry_by_entry(rng: np.random.Generator) -> None:
     n = 400
-    dense = rng.random((n, n)) * (rng.random((n, n)) < 0.05) + np.diag(np.full(n, 0.5))
+    dense = rng.random((n, n)) * (rng.random((n, n)) < 0.08) + np.diag(np.full(n, 0.5))
     dense /= dense.sum(axis=1, keepdims=True)
     model = hybrid.from_scipy(dense)
     found = hybrid.explicit_matrix(model.transitions).to_scipy().toarray()
     np.testing.assert_allclose(found, dense, rtol=1e-13)
+    (warning,) = model.warnings
+    assert "it has no valuations" in warning
+    assert "--engine explicit" in warning
 
 
 def test_rates_that_were_split_are_united() -> None:
