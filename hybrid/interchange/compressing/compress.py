@@ -107,13 +107,9 @@ def _warnings(model: ExplicitModel, nodes: int) -> list[str]:
     """Tell of a large model that its diagram saves little over its list of transitions."""
     if model.n_entries < _LARGE or _FEW_NODES * nodes < model.n_entries:
         return []
-    why = (
-        "" if model.variables else ": it has no valuations, and states are told apart by their numbers alone"
-    )
-    return [
-        f"{model.source}: {nodes} nodes for {model.n_entries} transitions{why}; --engine explicit suits such a "
-        "model better"
-    ]
+    why = "" if model.variables else ": it has no valuations, and only numbers tell states apart"
+    size = f"{nodes} nodes for {model.n_entries} transitions"
+    return [f"{model.source}: {size}{why}; --engine explicit suits such a model better"]
 
 
 @dataclass(frozen=True)
