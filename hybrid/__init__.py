@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hybrid.linear.uniformisation import transient
     from hybrid.loading import load, parse
     from hybrid.model import Model
+    from hybrid.modelling import ModelBuilder
     from hybrid.operators.hybrid_matrix import HybridMatrix
     from hybrid.operators.inject import inject
     from hybrid.run.options import CheckOptions
@@ -42,6 +43,7 @@ __all__ = [
     "HybridMatrix",
     "LanguageError",
     "Model",
+    "ModelBuilder",
     "SymbolicModel",
     "check",
     "check_all",
@@ -65,6 +67,7 @@ _HOMES = {
     "HybridMatrix": "hybrid.operators.hybrid_matrix",
     "LanguageError": "mtbdd.language",
     "Model": "hybrid.model",
+    "ModelBuilder": "hybrid.modelling",
     "SymbolicModel": "mtbdd.model",
     "check": "hybrid.api",
     "check_all": "hybrid.api",

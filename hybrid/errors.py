@@ -59,3 +59,10 @@ class InterchangeError(HybridError, ValueError):
 
 class NotCertifiableError(HybridError, ValueError):
     """A property or model for which there is no certificate."""
+
+
+class ModellingError(HybridError, ValueError):
+    """A model written in Python that is none: a wrong argument, a function that fails, a fault in a state.
+
+    The message has the place (file and line of the call), what was expected, what came and what to do.
+    """

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.matrix import SymbolicMatrix
+from mtbdd.partition import Partition
 from mtbdd.relation import Relation
 from mtbdd.states import StateIndex
 from mtbdd.vectors import expand
@@ -81,8 +82,8 @@ class GivenParts:
 
     Attributes
     ----------
-    exits : SymbolicMatrix
-        Over row bits: what a row adds up to; 1 in a DTMC.
+    exits : SymbolicMatrix or tuple of Partition
+        Over row bits: what a row adds up to, or parts of it that add up; 1 in a DTMC.
     rewards : tuple of GivenReward
     relations : tuple of Relation
         The graph in parts, each with at most one choice of every state, of one layer.
@@ -90,7 +91,7 @@ class GivenParts:
         The index of the k-th state of the source; None if the source numbers them as the diagram does.
     """
 
-    exits: SymbolicMatrix
+    exits: SymbolicMatrix | tuple[Partition, ...]
     rewards: tuple[GivenReward, ...]
     relations: tuple[Relation, ...]
     numbering: NDArray[np.int64] | None = None

@@ -18,6 +18,7 @@ from mtbdd.language.syntax import LabelReference, ModelType, Position
 from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.model import SymbolicModel
+from mtbdd.partition import Partition
 from mtbdd.refusals import deadlock_warnings, refuse_infinite
 from mtbdd.relation import Relation
 
@@ -35,7 +36,7 @@ def given_model(
     initial: Node,
     states: Node,
     *,
-    exits: SymbolicMatrix | None = None,
+    exits: SymbolicMatrix | Sequence[Partition] | None = None,
     labels: Mapping[str, Node] | None = None,
     rewards: Sequence[GivenReward] = (),
     relations: Sequence[Relation] | None = None,
@@ -60,8 +61,9 @@ def given_model(
         one layer.
     initial, states : Node
         Sets over row bits; all states count as reachable.
-    exits : SymbolicMatrix, optional
-        What a row of a chain adds up to, over row bits; needed for CTMCs, otherwise 1.
+    exits : SymbolicMatrix or sequence of Partition, optional
+        What a row of a chain adds up to, over row bits, or parts of it that add up, where the sum takes too
+        many values for a diagram; needed for CTMCs, otherwise 1.
     labels : mapping of str to Node, optional
         Sets over row bits; ``init`` is passed over, ``deadlock`` adds to the deadlocks.
     rewards : sequence of GivenReward
@@ -133,7 +135,12 @@ def given_model(
         None,
         layers,
         told,
-        GivenParts(exits, tuple(rewards), tuple(relations), numbering),
+        GivenParts(
+            exits if isinstance(exits, SymbolicMatrix) else tuple(exits),
+            tuple(rewards),
+            tuple(relations),
+            numbering,
+        ),
     )
     for number in range(len(layers)):
         model.layer_transitions(number)

@@ -219,9 +219,12 @@ class SymbolicModel(Memoised):
             The model is an MDP.
         """
         self.layer(None)
-        if self.given is not None:
+        if self.given is None:
+            parts = [self.event_exits(event) for event in self.events]
+        elif isinstance(self.given.exits, SymbolicMatrix):
             return self.given.exits.units
-        parts = [self.event_exits(event) for event in self.events]
+        else:
+            parts = list(self.given.exits)
         return max((part.units for part in parts), default=0.0) + len(parts) + UNITED_UNITS
 
     def layer_relation(self, layer: int) -> Node:
@@ -292,7 +295,8 @@ class SymbolicModel(Memoised):
         """
         self.layer(None)
         if self.given is not None:
-            return expand(self.given.exits, within)
+            exits = self.given.exits
+            return expand(exits, within) if isinstance(exits, SymbolicMatrix) else expand_sum(exits, within)
         parts = [self.event_exits(event) for event in self.events]
         return expand_sum([*parts, Partition(self.manager, {1.0: self.deadlocks})], within)
 

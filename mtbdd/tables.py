@@ -116,9 +116,29 @@ def tabulated_assignment(
     sources : sequence of EncodedVariable
         Those of the expression, in the order of their bits.
     """
-    manager = encoding.manager
     found, mask = tabulate(encoding, e, sources)
-    table = found.values
+    return relation_from_table(encoding, variable, found.values, mask, sources)
+
+
+def relation_from_table(
+    encoding: Encoding,
+    variable: EncodedVariable,
+    table: NDArray[Any],
+    mask: Bools,
+    sources: Sequence[EncodedVariable],
+) -> tuple[Node, Node]:
+    """Return the relation "variable' = value" and the states where the value is out of range.
+
+    Parameters
+    ----------
+    encoding : Encoding
+    variable : EncodedVariable
+    table, mask : ndarray, shape (2 ** bits,)
+        Values in lexicographic order of the bits of some variables, and where they count.
+    sources : sequence of EncodedVariable
+        These variables, in the order of their bits.
+    """
+    manager = encoding.manager
     inside = (variable.low <= table) & (table <= variable.high)
     spelled = [encoding.row_names(v) for v in sources]
     shape = tuple(1 << len(bits) for bits in spelled)

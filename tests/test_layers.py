@@ -66,6 +66,7 @@ FLOORS = (
     "certificates",
     "model",
     "interchange",
+    "modelling",
     "loading",
     "api",
     "experiments",
