@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from hybrid.errors import ModellingError
 from hybrid.model import Model
 from hybrid.modelling.building import Written, built
@@ -18,7 +21,9 @@ from hybrid.modelling.declared import (
     place_of_call,
 )
 from hybrid.modelling.functions import check_owner, function_over, quantity_of
-from hybrid.modelling.quantities import FunctionOf, ModelVariable, Quantity
+from hybrid.modelling.quantities import FunctionOf, ModelVariable, Quantity, looked_up
+from mtbdd.budget import Budget, spending
+from mtbdd.language.limits import Limits, limited
 from mtbdd.language.names import BUILT_IN_LABELS
 from mtbdd.language.syntax import ModelType
 
@@ -98,7 +103,7 @@ class ModelBuilder:
     """A model of variables and commands, written in Python.
 
     Expressions are made of variables by operators of Python (``+ - * / // % **``, comparisons, ``& | ^ ~``,
-    ``abs``) and functions of NumPy (`numpy.minimum`, `numpy.where`, `numpy.take`, ...). Wherever an
+    ``abs``) and functions of NumPy (`numpy.minimum`, `numpy.where`, ...). Wherever an
     expression may stand, so may a function whose parameters are names of variables: it is called once, with
     an array of values for every parameter, and returns an array (or one value). Numbers are doubles and mean
     themselves.
@@ -190,6 +195,14 @@ class ModelBuilder:
         """Return a function of some variables, given in the order of its parameters, as an expression."""
         return function_over(function, over, self, f"{place_of_call()}: function")
 
+    def lookup(self, values: ArrayLike, *places: Expression) -> Quantity:
+        """Return the entries of an array, with one place for every axis, counted from 0, as an expression."""
+        what = f"{place_of_call()}: lookup"
+        try:
+            return looked_up(np.asarray(values), [self.quantity(place, what) for place in places])
+        except ValueError as error:
+            raise ModellingError(f"{what}: {error}") from None
+
     def initial(self, condition: Expression) -> None:
         """Start in all states where a condition holds, in place of the variables' initial values."""
         place = place_of_call()
@@ -258,6 +271,9 @@ class ModelBuilder:
         fix_deadlocks: bool = True,
         package: str = "auto",
         progress: Callable[[str], None] | None = None,
+        timeout: float | None = None,
+        memory: int | None = None,
+        limits: Limits | None = None,
     ) -> Model:
         """Return the model; the builder stays as it is, and may be added to and built again.
 
@@ -273,6 +289,8 @@ class ModelBuilder:
             Back end of the diagrams.
         progress : callable, optional
             Called with a line of text at every stage.
+        timeout, memory, limits
+            As for `hybrid.load`.
 
         Raises
         ------
@@ -282,7 +300,7 @@ class ModelBuilder:
             and rewards; with the place of the call and a state. No initial state, a table over too many
             combinations of values, a model that is too large.
         mtbdd.budget.BudgetError
-            A budget that holds here is spent.
+            The time or the memory is spent.
 
         Notes
         -----
@@ -299,7 +317,9 @@ class ModelBuilder:
             {name: tuple(items) for name, items in self._rewards.items()},
             self._initial,
         )
-        return built(written, discount, fix_deadlocks, package, progress or (lambda text: None))
+        budget = Budget.of(timeout, memory) if timeout is not None or memory is not None else None
+        with limited(limits), spending(budget):
+            return built(written, discount, fix_deadlocks, package, progress or (lambda text: None))
 
     # ------------------------------------------------------------------ arguments
 

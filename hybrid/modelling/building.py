@@ -12,7 +12,7 @@ from hybrid.modelling.declared import WrittenCommand, WrittenLabel, WrittenRewar
 from hybrid.modelling.discounting import ENDED, check_discount, discounted_layers, end_state
 from hybrid.modelling.earning import check_actions_of_rewards, given_rewards
 from hybrid.modelling.quantities import ModelVariable
-from hybrid.modelling.translator import TableTranslator, Tabulated
+from hybrid.modelling.translator import PythonExpression, TableTranslator
 from mtbdd.assemble import assemble, row_divisors
 from mtbdd.choices import ChoiceLayer, ChoicePart, choice_relations, pack_choices, translate_choices
 from mtbdd.encoding import Encoding
@@ -116,7 +116,8 @@ def _built(
         layers = [_chain(encoding, events, found, deadlocks, divisors)]
     say("labels and rewards")
     labels = {
-        name: translator.states(Tabulated.of(label.condition, f"label '{name}'", label.position)) & found
+        name: translator.states(PythonExpression.of(label.condition, f"label '{name}'", label.position))
+        & found
         for name, label in written.labels.items()
     }
     rewards = given_rewards(written.rewards, translator, layers, found, is_mdp, divisors)
@@ -183,7 +184,9 @@ def _source(written: Written, variables: Sequence[ResolvedVariable]) -> Resolved
         labels=(),
         rewards=(),
         formulas=(),
-        initial=None if initial is None else Tabulated.of(initial.condition, "initial", initial.position),
+        initial=None
+        if initial is None
+        else PythonExpression.of(initial.condition, "initial", initial.position),
     )
 
 
@@ -191,13 +194,13 @@ def _command(command: WrittenCommand) -> Command:
     place = command.position
     updates = []
     for update in command.updates:
-        weight = None if update.weight is None else Tabulated.of(update.weight, "the weight", place)
+        weight = None if update.weight is None else PythonExpression.of(update.weight, "the weight", place)
         assigned = tuple(
-            Assignment(v.name, Tabulated.of(value, f"the new value of {v.name}", place), place)
+            Assignment(v.name, PythonExpression.of(value, f"the new value of {v.name}", place), place)
             for v, value in update.assigned
         )
         updates.append(Update(weight, assigned, place))
-    guard = Tabulated.of(command.guard, "the guard", place)
+    guard = PythonExpression.of(command.guard, "the guard", place)
     return Command(command.action, guard, tuple(updates), place)
 
 

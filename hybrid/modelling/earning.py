@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from hybrid.errors import ModellingError
 from hybrid.modelling.declared import WrittenReward
-from hybrid.modelling.translator import TableTranslator, Tabulated
+from hybrid.modelling.translator import PythonExpression, TableTranslator
 from mtbdd.choices import ChoiceLayer, ChoicePart
 from mtbdd.faults import format_state
 from mtbdd.given import GivenReward
@@ -92,8 +92,10 @@ def check_actions_of_rewards(written: Mapping[str, Sequence[WrittenReward]], act
 
 def _earned(name: str, item: WrittenReward, translator: TableTranslator, among: Node) -> Partition:
     """Return what an item earns in some states, checked."""
-    where = translator.states(Tabulated.of(item.guard, f"reward '{name}': guard", item.position)) & among
-    found = translator.partition(Tabulated.of(item.value, f"reward '{name}'", item.position), where)
+    where = (
+        translator.states(PythonExpression.of(item.guard, f"reward '{name}': guard", item.position)) & among
+    )
+    found = translator.partition(PythonExpression.of(item.value, f"reward '{name}'", item.position), where)
     for value, piece in found:
         if not math.isfinite(value):
             state = format_state(translator.encoding.pick(piece))

@@ -70,14 +70,11 @@ class Quantity:
         return Applied(ufunc, inputs)
 
     def __array_function__(self, function: Any, types: Any, inputs: Any, options: Any) -> Any:
-        """Make an expression of `numpy.where`, of three arguments, `numpy.clip` or `numpy.take`."""
+        """Make an expression of `numpy.where`, of three arguments, or `numpy.clip`."""
         if function is np.where and len(inputs) == 3 and not options:
             return Applied(np.where, inputs)
         if function is np.clip and len(inputs) == 3 and not options:
             return np.minimum(np.maximum(inputs[0], inputs[1]), inputs[2])
-        if function is np.take and len(inputs) == 2 and not options and not isinstance(inputs[0], Quantity):
-            table = np.array(inputs[0])
-            return Applied(lambda place: _taken(table, place), inputs[1:])
         return NotImplemented
 
     __add__ = _binary(operator.add)
@@ -104,8 +101,8 @@ class Quantity:
     __le__ = _binary(operator.le)
     __gt__ = _binary(operator.gt)
     __ge__ = _binary(operator.ge)
-    __eq__ = _binary(operator.eq)  # type: ignore[assignment]
-    __ne__ = _binary(operator.ne)  # type: ignore[assignment]
+    __eq__ = _binary(operator.eq)
+    __ne__ = _binary(operator.ne)
     __neg__ = _unary(operator.neg)
     __abs__ = _unary(operator.abs)
     __invert__ = _unary(operator.invert)
@@ -211,8 +208,8 @@ def as_quantity(given: Any) -> Quantity:
     if isinstance(given, np.ndarray) and given.ndim == 0:
         return as_quantity(given[()])
     raise ModellingError(
-        f"expected an expression or a number, got {type(given).__name__}; look values of an array up with "
-        "`numpy.take(array, x)`, or write a function"
+        f"expected an expression or a number, got {type(given).__name__}; values of an array are looked "
+        "up with `builder.lookup(array, x)`"
     )
 
 
@@ -261,17 +258,27 @@ def plain(values: Any) -> Array:
     raise ModellingError(f"expected booleans, integers or doubles, got values of type {found.dtype}")
 
 
-def _taken(table: Array, place: Array) -> Array:
-    """Return a table's entries; places are counted from 0, none from the end."""
-    if place.dtype.kind not in "iu":
-        raise ModellingError(f"expected integers as places in an array, got {place.dtype}")
-    if table.ndim != 1:
-        raise ModellingError(
-            f"expected an array of one dimension to look up in, got {table.ndim}; use a function"
-        )
-    if place.size and not (0 <= place.min() and place.max() < table.size):
-        raise ModellingError(
-            f"expected places from 0 to {table.size - 1} in an array, got {place.min()} to {place.max()} "
-            "over the variables' ranges; give `numpy.clip` of them"
-        )
-    return plain(table[place])
+def looked_up(table: Array, places: Sequence[Any]) -> Applied:
+    """Return the entries of an array at places that are expressions, counted from 0, none from the end.
+
+    Raises
+    ------
+    ModellingError
+        Another number of places than the array has axes, or an array that does not hold numbers.
+    """
+    held = plain(np.array(table))
+    if held.ndim != len(places) or not places:
+        raise ModellingError(f"expected a place for every axis, {held.ndim} of them, got {len(places)}")
+
+    def entries(*given: Array) -> Array:
+        for axis, place in enumerate(given):
+            if place.dtype.kind != "i":
+                raise ModellingError(f"expected integers as places in an array, got {place.dtype}")
+            if place.size and not (0 <= place.min() and place.max() < held.shape[axis]):
+                raise ModellingError(
+                    f"expected places from 0 to {held.shape[axis] - 1} on axis {axis} of an array, got "
+                    f"{place.min()} to {place.max()} over the variables' ranges; give `numpy.clip` of them"
+                )
+        return np.asarray(held[tuple(given)])
+
+    return Applied(entries, places)

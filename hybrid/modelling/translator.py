@@ -32,7 +32,7 @@ _MOST_PAIRS = 1 << 18
 
 
 @dataclass(frozen=True)
-class Tabulated(Expression):
+class PythonExpression(Expression):
     """An expression of Python in place of one of a text.
 
     Attributes
@@ -47,7 +47,7 @@ class Tabulated(Expression):
     number: int  # what tells it from others
 
     @classmethod
-    def of(cls, quantity: Quantity, what: str, position: Position) -> Tabulated:
+    def of(cls, quantity: Quantity, what: str, position: Position) -> PythonExpression:
         """Return an expression."""
         return cls(position, quantity, what, id(quantity))
 
@@ -77,7 +77,7 @@ class TableTranslator(ExpressionTranslator):
 
     def states(self, expression: Expression) -> Node:
         """Return where a condition holds."""
-        if not isinstance(expression, Tabulated):
+        if not isinstance(expression, PythonExpression):
             return super().states(expression)
         return self._set(expression.quantity, expression)
 
@@ -90,14 +90,14 @@ class TableTranslator(ExpressionTranslator):
         if isinstance(expression, Binary):
             found = _sum(self.partition(expression.left, domain), self.partition(expression.right, domain))
             return found
-        if not isinstance(expression, Tabulated):
+        if not isinstance(expression, PythonExpression):
             return super().partition(expression, domain)
         found = self._partitioned(expression.quantity, expression)
         return found if domain is None else found.only(domain)
 
     def assignment(self, variable: EncodedVariable, expression: Expression) -> tuple[Node, Node]:
         """Return the relation "variable' = expression", and where the value is no integer of the range."""
-        if not isinstance(expression, Tabulated):
+        if not isinstance(expression, PythonExpression):
             return super().assignment(variable, expression)
         key = variable.name, expression.number
         if key not in self._known_moves:
@@ -115,14 +115,14 @@ class TableTranslator(ExpressionTranslator):
 
     # ------------------------------------------------------------------ sets
 
-    def _set(self, quantity: Quantity, place: Tabulated) -> Node:
+    def _set(self, quantity: Quantity, place: PythonExpression) -> Node:
         """Return where an expression holds."""
         known = self._known_sets.get(id(quantity))
         if known is None:
             known = self._known_sets[id(quantity)] = quantity, self._made_set(quantity, place)
         return known[1]
 
-    def _made_set(self, quantity: Quantity, place: Tabulated) -> Node:
+    def _made_set(self, quantity: Quantity, place: PythonExpression) -> Node:
         manager = self.encoding.manager
         if isinstance(quantity, Applied) and len(quantity.over()) > 1:
             if quantity.function in _NEGATION:
@@ -146,25 +146,26 @@ class TableTranslator(ExpressionTranslator):
 
     # ------------------------------------------------------------------ values
 
-    def _partitioned(self, quantity: Quantity, place: Tabulated) -> Partition:
+    def _partitioned(self, quantity: Quantity, place: PythonExpression) -> Partition:
         """Return the partition by value."""
         known = self._known_values.get(id(quantity))
         if known is None:
             known = self._known_values[id(quantity)] = quantity, self._made_partition(quantity, place)
         return known[1]
 
-    def _made_partition(self, quantity: Quantity, place: Tabulated) -> Partition:
+    def _made_partition(self, quantity: Quantity, place: PythonExpression) -> Partition:
         variables = self._ordered_variables(quantity)
         if isinstance(quantity, Applied) and _width(variables) > _FEW_BITS:
             return self._combined_parts(quantity, place)
         values, mask = self._table(quantity, variables, place)
         if values.dtype.kind == "f":
             values = values + 0.0  # -0.0 is 0.0
+        self.effort.values(np.unique(values).size, place.position)
         table = np.zeros(mask.size, dtype=values.dtype)
         table[mask] = values
         return from_table(self.encoding.manager, self._bits(variables), table, mask)
 
-    def _combined_parts(self, quantity: Applied, place: Tabulated) -> Partition:
+    def _combined_parts(self, quantity: Applied, place: PythonExpression) -> Partition:
         """Put a wide expression together from the values of its operands."""
         parts = [self._partitioned(operand, place) for operand in quantity.operands]
         count = int(np.prod([len(part) for part in parts], dtype=np.float64))
@@ -190,12 +191,13 @@ class TableTranslator(ExpressionTranslator):
             for i, last in enumerate(listed_sets[-1]):
                 if (piece := outer & last) != self.encoding.manager.false:
                     pieces.setdefault(results[(*at, i)].item(), []).append(piece)
+        self.effort.values(len(pieces), place.position)
         disjunction = self.encoding.manager.disjunction
         return Partition(self.encoding.manager, {v: disjunction(sets) for v, sets in pieces.items()})
 
     # ------------------------------------------------------------------ assignments
 
-    def _moves(self, variable: EncodedVariable, expression: Tabulated) -> tuple[Node, Node]:
+    def _moves(self, variable: EncodedVariable, expression: PythonExpression) -> tuple[Node, Node]:
         variables = self._ordered_variables(expression.quantity)
         manager = self.encoding.manager
         if isinstance(expression.quantity, Applied) and _width(variables) > _FEW_BITS:
@@ -225,7 +227,7 @@ class TableTranslator(ExpressionTranslator):
         return [name for v in variables for name in self.encoding.row_names(v)]
 
     def _table(
-        self, quantity: Quantity, variables: Sequence[EncodedVariable], place: Tabulated
+        self, quantity: Quantity, variables: Sequence[EncodedVariable], place: PythonExpression
     ) -> tuple[Array, NDArray[np.bool_]]:
         """Return the values of all combinations in range, and where these stand in a table by bits."""
         if _width(variables) > MOST_BITS:
@@ -249,7 +251,7 @@ class TableTranslator(ExpressionTranslator):
         count = int(np.count_nonzero(flat))
         return self._called(lambda: quantity.values(columns), count, place), flat
 
-    def _called(self, call: Any, count: int, place: Tabulated) -> Array:
+    def _called(self, call: Any, count: int, place: PythonExpression) -> Array:
         """Return what a call gives for so many combinations of values, of the right shape."""
         try:
             with np.errstate(all="ignore"):
@@ -257,14 +259,13 @@ class TableTranslator(ExpressionTranslator):
         except (MemoryError, RecursionError):
             raise
         except Exception as error:
-            told = (
-                f"{place.position}: {place.what}: expected values for arrays of the variables' values, got "
-            )
+            here = f"{place.position}: {place.what}"
             if isinstance(error, ModellingError):
-                raise ModellingError(f"{place.position}: {place.what}: {error}") from error
+                raise ModellingError(f"{here}: {error}") from error
             raise ModellingError(
-                f"{told}{type(error).__name__}: {error}; a function is called once with whole arrays: use `&`, "
-                "`|`, `numpy.where`, or wrap it with numpy.vectorize"
+                f"{here}: expected values for arrays of the variables' values, got {type(error).__name__}: "
+                f"{error}; a function is called once with whole arrays: use `&`, `|`, `numpy.where`, or wrap "
+                "it with numpy.vectorize"
             ) from error
         if found.shape not in ((), (1,), (count,)):
             raise ModellingError(
@@ -280,7 +281,7 @@ _ADVICE = (
 
 
 def _key(expression: Expression) -> int:
-    return expression.number if isinstance(expression, Tabulated) else -1
+    return expression.number if isinstance(expression, PythonExpression) else -1
 
 
 def _width(variables: Sequence[EncodedVariable]) -> int:
@@ -293,7 +294,7 @@ def _fits(variable: EncodedVariable, values: Array) -> NDArray[np.bool_]:
     return found & (values == np.floor(values)) if values.dtype.kind == "f" else found
 
 
-def _no_boolean(place: Tabulated, got: str) -> ModellingError:
+def _no_boolean(place: PythonExpression, got: str) -> ModellingError:
     return ModellingError(
         f"{place.position}: {place.what}: expected a condition (booleans), got values of type {got}; compare "
         "them with something"
