@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,99 +10,30 @@ from numpy.typing import ArrayLike
 
 from hybrid.errors import ModellingError
 from hybrid.model import Model
+from hybrid.modelling.arguments import ArgumentReader, GivenExpression, GivenUpdate
 from hybrid.modelling.building import Written, built
+from hybrid.modelling.command_module import CommandModule
 from hybrid.modelling.declared import (
-    WrittenCommand,
     WrittenLabel,
     WrittenReward,
-    WrittenUpdate,
     check_integer,
     check_name,
     place_of_call,
 )
-from hybrid.modelling.functions import check_owner, function_over, quantity_of
+from hybrid.modelling.functions import function_over
 from hybrid.modelling.quantities import FunctionOf, ModelVariable, Quantity, looked_up
 from mtbdd.budget import Budget, spending
 from mtbdd.language.limits import Limits, limited
 from mtbdd.language.names import BUILT_IN_LABELS
 from mtbdd.language.syntax import ModelType
 
-Expression = Quantity | Callable[..., Any] | float
-Update = Mapping[ModelVariable, Expression]
-
 _KINDS = {kind.value: kind for kind in (ModelType.DTMC, ModelType.CTMC, ModelType.MDP)}
-
-
-class CommandModule:
-    """A component of a model: commands, which synchronise with other modules' on actions that both have.
-
-    Made by `ModelBuilder.module`.
-    """
-
-    def __init__(self, builder: ModelBuilder, name: str) -> None:
-        self.name = name
-        self._builder = builder
-        self._commands: list[WrittenCommand] = []
-
-    def command(
-        self,
-        guard: Expression = True,
-        update: Update | None = None,
-        *,
-        rate: Expression | None = None,
-        updates: Sequence[tuple[Expression, Update]] | None = None,
-        action: str | None = None,
-    ) -> None:
-        """Add a command: where the guard holds, one of some updates happens.
-
-        Parameters
-        ----------
-        guard : expression, function or bool
-            Where the command is enabled.
-        update : mapping of variable to expression, optional
-            The only update: new values of the variables that change, all from the old values.
-        rate : expression, optional
-            The rate of `update`, in a CTMC; 1 if left out, so that another module gives the rate.
-        updates : sequence of (weight, mapping), optional
-            Several updates with their probabilities (rates in a CTMC), in place of `update`.
-        action : str, optional
-            A command with an action happens together with one of every other module that has commands
-            with this action; rates and probabilities are multiplied.
-
-        Raises
-        ------
-        ModellingError
-            An argument of another kind, a variable of another builder, a function with unknown parameters.
-        """
-        place = place_of_call()
-        what = f"{place}: the command"
-        if action is not None and (not isinstance(action, str) or not action or not action.isprintable()):
-            raise ModellingError(f"{what}: expected a name of an action, got {action!r}")
-        builder = self._builder
-        if updates is not None and (update is not None or rate is not None):
-            raise ModellingError(f"{what}: expected `updates` alone, or `update` and `rate`, got both")
-        if rate is not None and builder.kind is not ModelType.CTMC:
-            raise ModellingError(
-                f"{what}: expected probabilities, `updates=[(p, {{...}})]`, got a rate; or use type 'ctmc'"
-            )
-        if updates is None:
-            branches = [builder.written_update(rate, {} if update is None else update, what)]
-        elif isinstance(updates, (list, tuple)) and updates:
-            branches = []
-            for k, branch in enumerate(updates):
-                if not isinstance(branch, (list, tuple)) or len(branch) != 2:
-                    raise ModellingError(f"{what}: updates[{k}]: expected a pair of a weight and a mapping")
-                branches.append(builder.written_update(branch[0], branch[1], f"{what}: updates[{k}]"))
-        else:
-            raise ModellingError(f"{what}: updates: expected a list of pairs, got {updates!r}")
-        condition = builder.quantity(guard, f"{what}: guard")
-        self._commands.append(WrittenCommand(action, condition, tuple(branches), place))
 
 
 class ModelBuilder:
     """A model of variables and commands, written in Python.
 
-    Expressions are made of variables by operators of Python (``+ - * / // % **``, comparisons, ``& | ^ ~``,
+    GivenExpressions are made of variables by operators of Python (``+ - * / // % **``, comparisons, ``& | ^ ~``,
     ``abs``) and functions of NumPy (`numpy.minimum`, `numpy.where`, ...). Wherever an
     expression may stand, so may a function whose parameters are names of variables: it is called once, with
     an array of values for every parameter, and returns an array (or one value). Numbers are doubles and mean
@@ -135,7 +66,8 @@ class ModelBuilder:
         self.kind = _KINDS[type]
         self.name = str(name)
         self._variables: dict[str, ModelVariable] = {}
-        self._own = CommandModule(self, "")
+        self._reader = ArgumentReader(self.kind, self._variables, self)
+        self._own = CommandModule("", self._reader)
         self._modules: dict[str, CommandModule] = {}
         self._labels: dict[str, WrittenLabel] = {}
         self._rewards: dict[str, list[WrittenReward]] = {}
@@ -188,22 +120,22 @@ class ModelBuilder:
     def module(self, name: str) -> CommandModule:
         """Add a module; commands of the builder itself are those of one more module."""
         own = check_name(name, "module", self._modules, place_of_call())
-        self._modules[own] = CommandModule(self, own)
+        self._modules[own] = CommandModule(own, self._reader)
         return self._modules[own]
 
     def function(self, function: Callable[..., Any], over: Sequence[ModelVariable]) -> FunctionOf:
         """Return a function of some variables, given in the order of its parameters, as an expression."""
         return function_over(function, over, self, f"{place_of_call()}: function")
 
-    def lookup(self, values: ArrayLike, *places: Expression) -> Quantity:
+    def lookup(self, values: ArrayLike, *places: GivenExpression) -> Quantity:
         """Return the entries of an array, with one place for every axis, counted from 0, as an expression."""
         what = f"{place_of_call()}: lookup"
         try:
-            return looked_up(np.asarray(values), [self.quantity(place, what) for place in places])
+            return looked_up(np.asarray(values), [self._reader.quantity(place, what) for place in places])
         except ValueError as error:
             raise ModellingError(f"{what}: {error}") from None
 
-    def initial(self, condition: Expression) -> None:
+    def initial(self, condition: GivenExpression) -> None:
         """Start in all states where a condition holds, in place of the variables' initial values."""
         place = place_of_call()
         if self._initial is not None:
@@ -211,28 +143,33 @@ class ModelBuilder:
                 f"{place}: the initial states are given a second time, first at {self._initial.position}; "
                 "join the conditions with `|`"
             )
-        self._initial = WrittenLabel(self.quantity(condition, f"{place}: initial"), place)
+        self._initial = WrittenLabel(self._reader.quantity(condition, f"{place}: initial"), place)
 
     def command(
         self,
-        guard: Expression = True,
-        update: Update | None = None,
+        guard: GivenExpression = True,
+        update: GivenUpdate | None = None,
         *,
-        rate: Expression | None = None,
-        updates: Sequence[tuple[Expression, Update]] | None = None,
+        rate: GivenExpression | None = None,
+        updates: Sequence[tuple[GivenExpression, GivenUpdate]] | None = None,
         action: str | None = None,
     ) -> None:
         """Add a command outside of named modules, see `CommandModule.command`."""
         self._own.command(guard, update, rate=rate, updates=updates, action=action)
 
-    def label(self, name: str, condition: Expression) -> None:
+    def label(self, name: str, condition: GivenExpression) -> None:
         """Name the states where a condition holds."""
         place = place_of_call()
         own = check_name(name, "label", (*self._labels, *BUILT_IN_LABELS), place)
-        self._labels[own] = WrittenLabel(self.quantity(condition, f"{place}: label '{own}'"), place)
+        self._labels[own] = WrittenLabel(self._reader.quantity(condition, f"{place}: label '{own}'"), place)
 
     def reward(
-        self, name: str, guard: Expression = True, value: Expression = 1.0, *, action: str | None = None
+        self,
+        name: str,
+        guard: GivenExpression = True,
+        value: GivenExpression = 1.0,
+        *,
+        action: str | None = None,
     ) -> None:
         """Add an item to a reward structure; items add up.
 
@@ -258,7 +195,11 @@ class ModelBuilder:
         if action is not None and not isinstance(action, str):
             raise ModellingError(f"{what}: expected a name of an action, got {action!r}")
         item = WrittenReward(
-            self.quantity(guard, what), self.quantity(value, what), action is not None, action or None, place
+            self._reader.quantity(guard, what),
+            self._reader.quantity(value, what),
+            action is not None,
+            action or None,
+            place,
         )
         self._rewards.setdefault(own, []).append(item)
 
@@ -312,7 +253,7 @@ class ModelBuilder:
             self.name,
             self.kind,
             tuple(self._variables.values()),
-            {name: tuple(module._commands) for name, module in modules.items()},
+            {name: module.commands for name, module in modules.items()},
             dict(self._labels),
             {name: tuple(items) for name, items in self._rewards.items()},
             self._initial,
@@ -320,23 +261,3 @@ class ModelBuilder:
         budget = Budget.of(timeout, memory) if timeout is not None or memory is not None else None
         with limited(limits), spending(budget):
             return built(written, discount, fix_deadlocks, package, progress or (lambda text: None))
-
-    # ------------------------------------------------------------------ arguments
-
-    def quantity(self, given: Any, what: str) -> Quantity:
-        """Return an argument as an expression; messages begin with `what`."""
-        return quantity_of(given, self._variables, self, what)
-
-    def written_update(self, weight: Any, assigned: Any, what: str) -> WrittenUpdate:
-        """Return an update of a command, checked."""
-        if not isinstance(assigned, Mapping):
-            raise ModellingError(f"{what}: expected a mapping of variables to new values, got {assigned!r}")
-        found = []
-        for variable, value in assigned.items():
-            if not isinstance(variable, ModelVariable):
-                raise ModellingError(f"{what}: expected variables as keys of an update, got {variable!r}")
-            check_owner(variable, self, what)
-            found.append((variable, self.quantity(value, f"{what}: {variable.name}'")))
-        return WrittenUpdate(
-            None if weight is None else self.quantity(weight, f"{what}: weight"), tuple(found)
-        )

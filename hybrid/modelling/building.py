@@ -115,11 +115,10 @@ def _built(
             divisors = row_divisors(events, found)
         layers = [_chain(encoding, events, found, deadlocks, divisors)]
     say("labels and rewards")
-    labels = {
-        name: translator.states(PythonExpression.of(label.condition, f"label '{name}'", label.position))
-        & found
-        for name, label in written.labels.items()
-    }
+    labels = {}
+    for name, label in written.labels.items():
+        condition = PythonExpression.of(label.condition, f"label '{name}'", label.position)
+        labels[name] = translator.states(condition) & found
     rewards = given_rewards(written.rewards, translator, layers, found, is_mdp, divisors)
     graph = choice_relations(encoding, layers) if is_mdp and discount is None else None
     layers = [
@@ -171,7 +170,8 @@ def _variables(written: Written, ends: bool) -> list[ResolvedVariable]:
 def _source(written: Written, variables: Sequence[ResolvedVariable]) -> ResolvedModel:
     """Return the commands as those of a text, with expressions of Python in them."""
     place = Position(written.name, 1, 1)
-    initial = written.initial
+    first = written.initial
+    start = None if first is None else PythonExpression.of(first.condition, "initial", first.position)
     return ResolvedModel(
         file=written.name,
         type=written.kind,
@@ -184,9 +184,7 @@ def _source(written: Written, variables: Sequence[ResolvedVariable]) -> Resolved
         labels=(),
         rewards=(),
         formulas=(),
-        initial=None
-        if initial is None
-        else PythonExpression.of(initial.condition, "initial", initial.position),
+        initial=start,
     )
 
 
