@@ -33,11 +33,10 @@ _KINDS = {kind.value: kind for kind in (ModelType.DTMC, ModelType.CTMC, ModelTyp
 class ModelBuilder:
     """A model of variables and commands, written in Python.
 
-    GivenExpressions are made of variables by operators of Python (``+ - * / // % **``, comparisons, ``& | ^ ~``,
-    ``abs``) and functions of NumPy (`numpy.minimum`, `numpy.where`, ...). Wherever an
-    expression may stand, so may a function whose parameters are names of variables: it is called once, with
-    an array of values for every parameter, and returns an array (or one value). Numbers are doubles and mean
-    themselves.
+    Expressions are made of variables by operators of Python (``+ - * / // % **``, comparisons, ``& | ^ ~``,
+    ``abs``) and functions of NumPy (`numpy.minimum`, `numpy.where`, ...). Wherever an expression may stand,
+    so may a function whose parameters are names of variables: it is called once, with an array of values for
+    every parameter, and returns an array (or one value). Numbers are doubles and mean themselves.
 
     Parameters
     ----------
