@@ -26,8 +26,9 @@ MOST_BITS = 22
 """Bits of the variables that one table ranges over: 4 million combinations, a tenth of a second or so."""
 
 _FEW_BITS = 16  # expressions over more are put together from their operands
-_LOGIC = {operator.and_: "&", np.logical_and: "&", operator.or_: "|", np.logical_or: "|"}
-_NEGATION = frozenset((operator.invert, np.logical_not))
+_LOGIC = dict.fromkeys((operator.and_, np.logical_and, np.bitwise_and), "&")
+_LOGIC |= dict.fromkeys((operator.or_, np.logical_or, np.bitwise_or), "|")
+_NEGATION = frozenset((operator.invert, np.logical_not, np.invert))
 _MOST_PAIRS = 1 << 18
 
 
