@@ -44,8 +44,8 @@ def test_entries_lie_within_their_units(kind: str, weights: tuple[float, ...], m
 
 def test_sums_that_round_nothing_are_exact() -> None:
     for kind in ("dtmc", "mdp"):
-        assert _spread(kind, (0.5, 0.25, 0.25), 1).entry_units == 0.0
-        assert _spread(kind, (0.3, 0.7), 1).entry_units > 0.0
+        assert _spread(kind, (0.5, 0.25, 0.25), 1).layers[0].matrix.units == 0.0
+        assert _spread(kind, (0.3, 0.7), 1).layers[0].matrix.units > 0.0
 
 
 def test_a_symbolic_file_holds_a_model_of_a_builder(tmp_path: Path) -> None:
