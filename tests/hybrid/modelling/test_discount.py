@@ -91,3 +91,12 @@ def test_discounts_that_are_none() -> None:
     with pytest.raises(ModellingError, match="rename the one that is declared"):
         taken.build(discount=0.5)
     assert taken.build().n_states == 5
+
+
+def test_choices_keep_their_actions() -> None:
+    plain, ends = _inventory().build(), _inventory().build(discount=0.9)
+    for one, two in zip(plain.layers, ends.layers, strict=True):
+        kept = [(p.action, plain.indicator(p.states).sum()) for p in one.parts]
+        found = [(p.action, ends.indicator(p.states).sum()) for p in two.parts]
+        assert found[: len(kept)] == kept
+        assert found[len(kept) :] == ([(None, 1)] if two is ends.layers[0] else [])

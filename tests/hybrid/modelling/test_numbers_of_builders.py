@@ -69,3 +69,15 @@ def test_comparisons_are_decided_in_rationals() -> None:
     model = _spread("dtmc", (0.5, 0.25, 0.25), 1)
     assert hybrid.check(model, "P>=0.5 [ F x0=1 ]").value is True
     assert hybrid.check(model, "P>0.5 [ F x0=1 ]").value is False
+
+
+def test_a_choice_earns_its_reward_once_whatever_its_probabilities_add_up_to() -> None:
+    m = hybrid.ModelBuilder("mdp")
+    x = m.variable("x", 0, 3)
+    m.command(x == 0, updates=[(0.333333, {x: k}) for k in (1, 2, 3)], action="go")
+    m.reward("gain", value=3.0, action="go")
+    model = m.build()
+    assert model.given is not None
+    earned = model.given.rewards[0].choices[0]
+    assert earned is not None
+    assert earned.terminals.tolist() == [3.0]

@@ -116,3 +116,15 @@ def test_functions_get_copies_of_whole_columns_once() -> None:
     assert np.array_equal(model.rewards["a"], 2.0 * table["x"])
     assert np.array_equal(model.rewards["b"], np.where(table["x"] > 2, table["x"] + 0.5, 0.0))
     assert np.array_equal(model.rewards["c"], 10.0 * table["y"] + table["x"] + 1)
+
+
+def test_what_a_function_changes_stays_its_own() -> None:
+    def emptied(values: Any) -> Any:
+        values[:] = 0
+        return values
+
+    m = hybrid.ModelBuilder("dtmc")
+    x = m.variable("x", 1, 3)
+    m.initial(True)
+    m.reward("r", value=m.function(emptied, over=[x]) + x)
+    assert m.build().rewards["r"].tolist() == [1.0, 2.0, 3.0]
