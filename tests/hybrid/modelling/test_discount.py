@@ -9,6 +9,7 @@ import pytest
 
 import hybrid
 from hybrid.errors import ModellingError
+from tests.builders.built_in_python import coin
 
 
 def _inventory(kind: str = "mdp") -> hybrid.ModelBuilder:
@@ -94,7 +95,8 @@ def test_discounts_that_are_none() -> None:
 
 
 def test_choices_keep_their_actions() -> None:
-    plain, ends = _inventory().build(), _inventory().build(discount=0.9)
+    plain, ends = coin(1).build(), coin(1).build(discount=0.9)
+    assert any(len(layer.parts) > 1 for layer in plain.layers)
     for one, two in zip(plain.layers, ends.layers, strict=True):
         kept = [(p.action, plain.indicator(p.states).sum()) for p in one.parts]
         found = [(p.action, ends.indicator(p.states).sum()) for p in two.parts]
