@@ -16,7 +16,7 @@ from hybrid.__main__ import main
 from tests.source_tree import ROOT
 
 # Pages whose Python runs, and the fewest examples or statements that it has to have.
-PYTHON = {"dd": 20, "formats": 5, "library": 40, "scipy": 10, "simulation": 8}
+PYTHON = {"building": 40, "dd": 20, "formats": 5, "library": 40, "scipy": 10, "simulation": 8}
 
 # Pages whose commands run, and how many there are.
 COMMANDS = {"formats": 7, "simulation": 2}
