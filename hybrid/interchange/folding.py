@@ -43,14 +43,17 @@ def folded(row_starts: Numbers, values: Vector, rewards: Vector, per_jump: bool)
     filled = np.flatnonzero(lengths)
     if not filled.size or not rewards.any():
         return expected, 0.0
-    terms = values * rewards
     first = row_starts[filled]
-    expected[filled] = np.add.reduceat(terms, first)
     units = float(lengths.max()) + 1.0
-    if per_jump:
-        sums = np.add.reduceat(values, first)
-        expected[filled] = np.divide(expected[filled], sums, out=np.zeros(filled.size), where=sums > 0)
-        units = 2.0 * units + 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        terms = values * rewards
+        expected[filled] = np.add.reduceat(terms, first)
+        if per_jump:
+            sums = np.add.reduceat(values, first)
+            expected[filled] = np.divide(expected[filled], sums, out=np.zeros(filled.size), where=sums > 0)
+            units = 2.0 * units + 1.0
+    if not bool(np.isfinite(expected).all() and np.isfinite(terms).all() and np.isfinite(values).all()):
+        return np.zeros(n), math.inf
     # Signs that meet may cancel, and products below the normal doubles lose digits.
     positive, negative = (np.logical_or.reduceat(mask, first) for mask in (rewards > 0, rewards < 0))
     tiny = np.logical_or.reduceat((np.abs(terms) < 2.0**-900) & (rewards != 0) & (values != 0), first)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -35,3 +36,9 @@ def test_what_is_no_normal_double_has_no_bound() -> None:
     starts = np.array([0, 1])
     assert np.isinf(folded(starts, np.array([1e-200]), np.array([1e-200]), per_jump=False)[1])
     assert folded(starts, np.array([0.5]), np.array([0.0]), per_jump=False)[1] == 0.0
+    for values, rewards in (([1e300], [1e300]), ([math.inf], [1.0]), ([0.5], [1.7e308])):
+        for per_jump in (False, True):
+            pair = np.array([*values, 3.0]), np.array([*rewards, rewards[0]])
+            expected, units = folded(np.array([0, 2]), *pair, per_jump)
+            assert units == math.inf
+            assert np.isfinite(expected).all()

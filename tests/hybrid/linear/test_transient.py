@@ -84,7 +84,7 @@ def test_every_kind_of_matrix_is_certified(rng: np.random.Generator, kind: str, 
             assert found.kind == "certified"
             assert found.values.shape == vector.shape
             assert np.abs(found.values - power @ vector).max() <= found.error + 1e-11
-            assert found.error < 1e-8
+            assert found.error < (1e-8 if t < 1000 else 1e-7)  # every step is charged with its rounding
         found = transient(matrix, start, t, transposed=True, **options)
         assert np.abs(found.values - power.T @ start).sum() <= found.error + 1e-11
         assert found.truncation <= 1e-10
