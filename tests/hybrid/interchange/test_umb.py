@@ -244,7 +244,9 @@ def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 def test_umbi_reads_what_is_written(tmp_path: Path) -> None:
     umbi = pytest.importorskip("umbi")
-    write_umb(example_written_out("kanban", t=1), tmp_path / "m.umb")
+    # It refuses bounds of variables, "not supported yet" (0.2.5).
+    plain = replace(example_written_out("kanban", t=1), variables=(), valuations={})
+    write_umb(plain, tmp_path / "m.umb")
     assert umbi.ats.read(tmp_path / "m.umb").num_states == 160
 
 
