@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mtbdd.budget import check_budget
 from mtbdd.manager import Manager, Node
+from mtbdd.node_pairs import distinct_pairs, nodes_of_pairs
 
 Words = tuple[NDArray[np.uint64], ...]
 
@@ -166,26 +167,7 @@ def diagram_of(
         children = np.zeros((2, int(parent[-1]) + 1), dtype=np.int64)
         children[high.astype(np.int64), parent] = numbers
         members = members[begins]
-        keys, numbers = _distinct(children[0] * len(found) + children[1], len(found))
-        found = _joined(manager, names[bit], found, keys)
+        width = len(found)
+        keys, numbers = distinct_pairs(children[0] * width + children[1], width)
+        found = nodes_of_pairs(manager, names[bit], found, keys // width, keys % width)
     return found[int(numbers[0])]
-
-
-def _distinct(keys: NDArray[np.int64], width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the distinct keys below ``width ** 2``, 0 first, and every key's place among them."""
-    if width * width <= max(4 * keys.size, 1024):
-        seen = np.zeros(width * width, dtype=np.bool_)
-        seen[keys] = True
-        seen[0] = True
-        return np.flatnonzero(seen), (np.cumsum(seen) - 1)[keys]
-    distinct, places = np.unique(np.append(keys, 0), return_inverse=True)
-    return distinct, places.reshape(-1)[:-1]
-
-
-def _joined(manager: Manager, name: str, below: Sequence[Node], keys: NDArray[np.int64]) -> list[Node]:
-    """Return the diagrams that test a bit and go on as the keys say; key 0 is false twice."""
-    variable, ite, width = manager.bdd.var(name), manager.bdd.ite, len(below)
-    return [
-        below[low] if low == high else ite(variable, below[high], below[low])
-        for low, high in zip((keys // width).tolist(), (keys % width).tolist(), strict=True)
-    ]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.manager import Manager, Node
+from mtbdd.node_pairs import distinct_pairs, nodes_of_pairs
 from mtbdd.nodes import FALSE, read_nodes
 from mtbdd.path_counts import MAX_COUNT
 
@@ -178,8 +179,8 @@ def states_from(manager: Manager, index: StateIndex, mask: NDArray[np.bool_]) ->
         codes[state == 2] = np.searchsorted(needed, complete) + 1
         codes[state == 1] = numbers + needed.size
         below = [manager.false, *own, *nodes[1:]]
-        keys, numbers = _renumber(codes[::2] * len(below) + codes[1::2], len(below))
-        nodes = _nodes_of_pairs(manager, bit, below, keys // len(below), keys % len(below))
+        keys, numbers = distinct_pairs(codes[::2] * len(below) + codes[1::2], len(below))
+        nodes = nodes_of_pairs(manager, manager.rows[bit], below, keys // len(below), keys % len(below))
     return nodes[int(numbers[0])]
 
 
@@ -203,28 +204,6 @@ def _whole_nodes(
             chosen, under = needed[bit], np.append(needed[bit + 1], -1)
             low, high = index.low[bit + 1][chosen], index.high[bit + 1][chosen]
             places = [np.where(c >= 0, np.searchsorted(under[:-1], c) + 1, 0) for c in (low, high)]
-            below = [manager.false, *_nodes_of_pairs(manager, bit + 1, below, *places)]
+            below = [manager.false, *nodes_of_pairs(manager, manager.rows[bit + 1], below, *places)]
         found.append((needed[bit], below[1:]))
     return found[::-1]
-
-
-def _nodes_of_pairs(
-    manager: Manager, bit: int, below: Sequence[Node], low: NDArray[np.integer], high: NDArray[np.integer]
-) -> list[Node]:
-    """Return the diagrams that test a row bit and go on in the given places."""
-    variable, ite = manager.bdd.var(manager.rows[bit]), manager.bdd.ite
-    return [
-        below[a] if a == b else ite(variable, below[b], below[a])
-        for a, b in zip(low.tolist(), high.tolist(), strict=True)
-    ]
-
-
-def _renumber(keys: NDArray[np.int64], width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the distinct keys below ``width ** 2``, 0 always among them, and every key's place."""
-    if width * width <= max(4 * keys.size, 1024):
-        seen = np.zeros(width * width, dtype=np.bool_)
-        seen[keys] = True
-        seen[0] = True
-        return np.flatnonzero(seen), (np.cumsum(seen) - 1)[keys]
-    distinct, places = np.unique(np.append(keys, 0), return_inverse=True)
-    return distinct, places.reshape(-1)[:-1]

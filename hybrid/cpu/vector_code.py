@@ -127,17 +127,6 @@ class _Product:
                 factors = b.fmul(weights, _splat(b, b.load(b.gep(scales[m], [number])), _VECTOR))
             b.store(b.call(self.fmuladd, [factors, elements, b.load(total)]), total)
 
-    def _prefetch(self, address: Any) -> None:
-        b = self.builder
-        byte = ir.IntType(8).as_pointer()
-        prefetch = cgutils.get_or_insert_function(
-            b.module, ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32]), "llvm.prefetch.p0i8"
-        )
-        b.call(
-            prefetch,
-            [b.bitcast(address, byte), ir.Constant(_I32, 0), ir.Constant(_I32, 3), ir.Constant(_I32, 1)],
-        )
-
     def _checked_load(self, start: Any) -> Any:
         b = self.builder
         lanes = ir.VectorType(_I64, 8)

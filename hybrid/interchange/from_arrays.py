@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gpu_kernels.ragged import pointers
 from hybrid.interchange.compressing.compress import compressed
 from hybrid.interchange.explicit_model import (
     ExplicitModel,
@@ -149,8 +150,7 @@ def _rows(matrix: Any) -> tuple[Numbers, Numbers, Vector, int]:
     if dense.ndim != 2:
         raise _fault(f"matrix: expected two dimensions, got shape {dense.shape}")
     rows, columns = np.nonzero(dense)
-    starts = np.zeros(dense.shape[0] + 1, dtype=np.int64)
-    np.cumsum(np.bincount(rows, minlength=dense.shape[0]), out=starts[1:])
+    starts = pointers(np, np.bincount(rows, minlength=dense.shape[0]))
     return starts, columns.astype(np.int64), dense[rows, columns], dense.shape[1]
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.ragged import pointers
 from hybrid.interchange.explicit_model import ExplicitModel, Mask, Numbers, Vector
 from hybrid.interchange.faults import InterchangeError
 from mtbdd.language.syntax import ModelType
@@ -172,9 +173,7 @@ def _canonical(model: ExplicitModel) -> ExplicitModel:
     n_rows = model.n_choices
     if not bool((values != 0).all()):
         kept = values != 0
-        before = np.zeros(len(values) + 1, dtype=np.int64)
-        np.cumsum(kept, out=before[1:])
-        columns, values, starts = columns[kept], values[kept], before[starts]
+        columns, values, starts = columns[kept], values[kept], pointers(np, kept)[starts]
     falls = columns[1:] <= columns[:-1]
     if len(columns):
         inner = np.ones(len(columns), dtype=np.bool_)
@@ -201,6 +200,5 @@ def _sorted(
     if most:
         values = np.add.reduceat(values, places)
         rows, columns = rows[places], columns[places]
-    starts = np.zeros(n_rows + 1, dtype=np.int64)
-    np.cumsum(np.bincount(rows, minlength=n_rows), out=starts[1:])
+    starts = pointers(np, np.bincount(rows, minlength=n_rows))
     return columns, values, starts, float(most)

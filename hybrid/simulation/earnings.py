@@ -45,11 +45,6 @@ class Earnings:
         parts = [Where(v, [condition(v, item.guard), Number(v, item.value)]) for item in items]
         return Sum(v, parts).compiled() if parts else None
 
-    @property
-    def has_transitions(self) -> bool:
-        """Whether some transition earns anything."""
-        return bool(self._of_actions)
-
     def of_states(self, states: Ints) -> Doubles:
         """Return what each state earns a step or a time unit, shape (paths,).
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybrid.core.lists import concatenated_ranges
 from hybrid.interchange.compressing.choice_classes import choice_layers
 from hybrid.interchange.compressing.choose_order import candidate_orders
 from hybrid.interchange.compressing.encoded_states import EncodedStates, encode_states
@@ -156,7 +157,8 @@ def _choice_layers(
     held: list[Numbers] = []
     manager = states.encoding.manager
     for number, layer in enumerate(choice_layers(model, None if moves is None else moves.numbers)):
-        own = entries.at(_entries_of(model, layer.choices))
+        starts = model.row_starts[layer.choices]
+        own = entries.at(concatenated_ranges(starts, model.row_starts[layer.choices + 1] - starts))
         own_moves, values = None, []
         if moves is not None:
             own_moves = find_moves(columns, own.sources, own.targets, own.numbers)
@@ -170,15 +172,6 @@ def _choice_layers(
         relations.append(Relation.whole(manager, matrix.support(), number))
         held.append(layer.choices)
     return layers, relations, held
-
-
-def _entries_of(model: ExplicitModel, choices: Numbers) -> Numbers:
-    """Return the numbers of the entries of some choices."""
-    starts, lengths = model.row_starts[choices], np.diff(model.row_starts)[choices]
-    ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    found: Numbers = np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - lengths), lengths)
-    return found
 
 
 def _exits(model: ExplicitModel, states: EncodedStates) -> SymbolicMatrix | None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gpu_kernels.ragged import pointers
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward, Mask, Numbers, Vector
 
 
@@ -28,15 +29,15 @@ def with_loops(model: ExplicitModel) -> tuple[ExplicitModel, Mask]:
         lengths = lengths + deadlocks
         return replace(
             model,
-            row_starts=_starts(lengths),
+            row_starts=pointers(np, lengths),
             columns=np.insert(model.columns, places, where),
             values=np.insert(model.values, places, 1.0),
         ), deadlocks
     actions = model.choice_actions
     return replace(
         model,
-        row_starts=_starts(np.insert(lengths, first, 1)),
-        choice_starts=_starts(counts + deadlocks),
+        row_starts=pointers(np, np.insert(lengths, first, 1)),
+        choice_starts=pointers(np, counts + deadlocks),
         columns=np.insert(model.columns, places, where),
         values=np.insert(model.values, places, 1.0),
         choice_actions=None if actions is None else np.insert(actions, first, -1),
@@ -48,10 +49,3 @@ def _with_zeros(reward: ExplicitReward, places: Numbers) -> ExplicitReward:
     """Return a reward structure in which new choices earn nothing."""
     choices: Vector | None = reward.choices
     return reward if choices is None else replace(reward, choices=np.insert(choices, places, 0.0))
-
-
-def _starts(lengths: Numbers) -> Numbers:
-    """Return where each of some runs begins, and where the last one ends."""
-    starts = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=starts[1:])
-    return starts

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.ragged import pointers
 from hybrid.interchange.compressing.encoded_states import EncodedStates
 from hybrid.interchange.compressing.few_values import few_values
 from hybrid.interchange.compressing.state_columns import StateColumns
@@ -87,8 +88,7 @@ def find_moves(
         return None
     keys = keys.astype(np.uint16)  # sorted by digits, in linear time
     order = np.argsort(keys, kind="stable")
-    starts = np.zeros(n_moves + 1, dtype=np.int64)
-    np.cumsum(np.bincount(keys, minlength=n_moves), out=starts[1:])
+    starts = pointers(np, np.bincount(keys, minlength=n_moves))
     first = order[starts[:-1]]
     moved = [column[targets[first]] - column[sources[first]] for column in columns.numbers]
     stacked = np.stack(moved, axis=1) if moved else np.zeros((n_moves, 0), dtype=np.int64)
