@@ -20,7 +20,7 @@ def test_matrix_market_is_read_by_scipy(
     tmp_path: Path, rng: np.random.Generator, kind: ModelType, name: str
 ) -> None:
     model = random_model(rng, kind)
-    read = scipy.io.mmread(write_mtx(model, tmp_path / name)).tocsr()
+    read = scipy.io.mmread(write_mtx(model, tmp_path / name), spmatrix=False).tocsr()
     shape = (model.n_choices, model.n_states)
     expected = scipy.sparse.csr_array((model.values, model.columns, model.row_starts), shape=shape)
     assert read.shape == shape
