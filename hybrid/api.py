@@ -78,6 +78,7 @@ def check_all(
     storage: str = "auto",
     representation: str = "row-types",
     values: bool = False,
+    witness: bool = False,
 ) -> list[Answer]:
     """Check all properties of a file or text, in order.
 
@@ -102,6 +103,8 @@ def check_all(
         Give each answer about an MDP a scheduler that attains it, ``answer.scheduler``.
     values : bool
         Hold the values of all states in each answer, ``answer.values``, however many these are.
+    witness : bool
+        Give each answer to A or E a path that shows it, ``answer.witness``, where there is one.
 
     Returns
     -------
@@ -116,5 +119,5 @@ def check_all(
             load_properties(properties) if isinstance(properties, Path) else parse_properties(str(properties))
         )
         properties = resolve_properties(parsed, model.source, constants, keep_faults=True)
-    checker = Checker(model, chosen, progress, scheduler, values)
+    checker = Checker(model, chosen, progress, scheduler, values, witness)
     return [checker.answer(prop) for prop in properties.properties]

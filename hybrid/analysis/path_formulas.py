@@ -15,7 +15,7 @@ from hybrid.analysis.bounded_until import Window, window_probabilities
 from hybrid.analysis.repeated import repeated_form, repeated_probabilities
 from hybrid.analysis.until import next_probabilities, until_probabilities
 from hybrid.errors import UnsupportedError
-from hybrid.properties.tree import Filter, Path, Probability, Reward, SteadyState
+from hybrid.properties.tree import STATE_OPERATORS, Path
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
@@ -27,17 +27,15 @@ from mtbdd.model import SymbolicModel
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker
 
-_STATE_OPERATORS = (Probability, SteadyState, Reward, Filter)
-
 
 def has_path(formula: Expression) -> bool:
-    """Return whether a path operator occurs outside of P, S, R and filters."""
+    """Return whether a path operator occurs outside of P, S, R, A, E and filters."""
     waiting = [formula]
     while waiting:
         part = waiting.pop()
         if isinstance(part, Path):
             return True
-        if not isinstance(part, _STATE_OPERATORS):
+        if not isinstance(part, STATE_OPERATORS):
             waiting.extend(children(part))
     return False
 

@@ -9,12 +9,14 @@ from hybrid.certificates.meaning import Meaning
 from hybrid.certificates.operators import NUMBER_FILTERS, TRUTH_FILTERS, Operator, Question
 from hybrid.errors import NotCertifiableError
 from hybrid.properties.tree import (
+    STATE_OPERATORS,
     Cumulative,
     Filter,
     Instantaneous,
     LongRun,
     Path,
     Probability,
+    Quantified,
     Reward,
     SteadyState,
 )
@@ -22,7 +24,6 @@ from mtbdd.language.model_syntax import RewardStructure
 from mtbdd.language.syntax import Binary, Expression, LabelReference, Literal, ModelType, Name, Unary
 from mtbdd.language.walk import children, walk
 
-_STATE_OPERATORS = (Probability, SteadyState, Reward, Filter)
 _CONNECTIVES = ("&", "|", "=>", "<=>")
 
 
@@ -96,6 +97,10 @@ class _Reader:
             raise NotCertifiableError(
                 f"{e.position}: a filter inside of a formula has no certificate; certify it alone"
             )
+        elif isinstance(e, Quantified):
+            raise NotCertifiableError(
+                f"{e.position}: {e.quantifier} [ ] is decided on the graph alone and has no certificate"
+            )
         elif isinstance(e, Path):
             raise NotCertifiableError(f"{e.position}: a path operator outside of P has no certificate")
         elif isinstance(e, (Name, LabelReference)):
@@ -107,7 +112,7 @@ class _Reader:
         ):
             for part in children(e):
                 self.truth_or_number(part)
-        elif any(isinstance(part, (*_STATE_OPERATORS, Path)) for part in self._deep(e)):
+        elif any(isinstance(part, (*STATE_OPERATORS, Path)) for part in self._deep(e)):
             raise NotCertifiableError(
                 f"{e.position}: arithmetic and comparisons on the values of operators have no certificate; "
                 "certify the operators one by one"
@@ -232,6 +237,6 @@ def _has_path(formula: Expression) -> bool:
         part = waiting.pop()
         if isinstance(part, Path):
             return True
-        if not isinstance(part, (*_STATE_OPERATORS, Literal)):
+        if not isinstance(part, (*STATE_OPERATORS, Literal)):
             waiting.extend(children(part))
     return False

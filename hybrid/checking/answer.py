@@ -16,6 +16,7 @@ from hybrid.errors import HybridError, UnsupportedError
 from hybrid.run.work import Work
 
 if TYPE_CHECKING:
+    from hybrid.analysis.quantified import Witness
     from hybrid.analysis.scheduler import Scheduler
 
 
@@ -45,6 +46,8 @@ class Answer:
         States and their values, for filters that show them; a `Listing`, all of them.
     scheduler : Scheduler or None
         One that attains the value on an MDP, if it was asked for.
+    witness : Witness or None
+        A path that shows why E holds or A does not, if it was asked for and there is one.
     proven : bool
         Whether the answer, a range's ends included, rests on values with bounds alone.
     fault : HybridError or None
@@ -64,6 +67,7 @@ class Answer:
     engine: str
     listing: Sequence[tuple[str, float | int | bool]] = ()
     scheduler: Scheduler | None = None
+    witness: Witness | None = None
     proven: bool = True
     fault: HybridError | None = field(default=None, repr=False, compare=False)
     states: EveryState | None = field(default=None, repr=False, compare=False)
@@ -153,6 +157,7 @@ class Answer:
             "base_memory_bytes": work.base_bytes,
             "representation_memory_bytes": work.representation_bytes,
             **({"listing": json_listing(self.listing)} if shown else {}),
+            **({"witness": self.witness.record()} if self.witness is not None else {}),
         }
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hybrid.analysis.operator_values import operator_values
+from hybrid.analysis.quantified import witness as witness_of
 from hybrid.checking.answer import Answer
 from hybrid.checking.arithmetic import constant_values
 from hybrid.checking.combine import compare
@@ -37,6 +38,7 @@ from hybrid.properties.tree import (
     Filter,
     Probability,
     Property,
+    Quantified,
     Reward,
     SteadyState,
 )
@@ -72,6 +74,8 @@ class Checker(FormulaChecker):
         Whether answers about an MDP come with a scheduler.
     values : bool
         Whether answers hold the values of all states, however many these are.
+    witness : bool
+        Whether answers to A and E come with a path that shows them, where there is one.
 
     Raises
     ------
@@ -86,6 +90,7 @@ class Checker(FormulaChecker):
         progress: Callable[[int, float], None] | None = None,
         scheduler: bool = False,
         values: bool = False,
+        witness: bool = False,
     ) -> None:
         super().__init__(model)
         _check_storage(model, options)
@@ -93,6 +98,7 @@ class Checker(FormulaChecker):
         self._progress = progress
         self._work = Work()
         self._with_scheduler = scheduler
+        self._with_witness = witness
         self._keeps = values or model.n_states <= KEPT
         self._top: Expression | None = None
         self._whole: StateValues | StateTruth | None = None
@@ -111,13 +117,15 @@ class Checker(FormulaChecker):
         start = time.perf_counter()
         self._work, self._unproven = Work(progress=self._progress), False
         self._scheduled = self._scheduler = self._whole = None
-        summary, failure = None, None
+        summary, failure, shown = None, None, None
         try:
             if prop.error is not None:
                 raise prop.error
             if self._with_scheduler:
                 self._scheduled = _schedulable(prop.formula, self.model)
             summary = self._patient_summary(prop.formula)
+            if self._with_witness and isinstance(prop.formula, Quantified):
+                shown = witness_of(self.model, prop.formula, self.states)
         except BudgetError:
             raise
         except HybridError as fault:
@@ -136,7 +144,7 @@ class Checker(FormulaChecker):
         again = partial(_every_state, self.model, self.options, self._top or prop.formula)
         return Answer(
             prop.name, prop.text, summary.value, *bounds, None, work, seconds, engine,
-            () if summary.listing is None else summary.listing, self._scheduler,
+            () if summary.listing is None else summary.listing, self._scheduler, shown,
             summary.proven and not self._unproven, states=EveryState(self.model, whole, again),
         )  # fmt: skip
 

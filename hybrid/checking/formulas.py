@@ -8,13 +8,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.analysis.quantified import quantified_states
 from hybrid.checking.arithmetic import apply_arithmetic, apply_call, choose, constant_values, negate
 from hybrid.checking.combine import apply_logic, compare, equivalent
 from hybrid.checking.filters import selected, summarise
 from hybrid.checking.scope import Scope
 from hybrid.core.directed_rounding import outward
 from hybrid.errors import UnsupportedError
-from hybrid.properties.tree import Filter, Path, Probability, Reward, SteadyState
+from hybrid.properties.tree import (
+    STATE_OPERATORS,
+    Filter,
+    Path,
+    Probability,
+    Quantified,
+    Reward,
+    SteadyState,
+)
 from hybrid.run.state_values import StateTruth, StateValues
 from mtbdd.faults import format_state
 from mtbdd.language.errors import EvaluationError, Fault
@@ -29,7 +38,7 @@ from mtbdd.states import states_from
 if TYPE_CHECKING:
     from hybrid.exact.formulas import ExactFormulas
 
-_OPERATORS = (Probability, SteadyState, Reward, Filter, Path)
+_OPERATORS = (*STATE_OPERATORS, Path)
 _LOGIC = ("&", "|", "=>", "<=>")
 _ARITHMETIC = ("+", "-", "*", "/")
 
@@ -76,6 +85,8 @@ class FormulaChecker(ABC):
             return model.states(formula)
         if isinstance(formula, Unary) and formula.operator == "!":
             return model.reachable & ~self.states(formula.operand)
+        if isinstance(formula, Quantified):
+            return quantified_states(model, formula, self.states)
         truth = self._evaluate_in(Scope.every(self.model), formula)
         if not isinstance(truth, StateTruth):
             raise UnsupportedError("expected a truth value to define a set, got a number: give it a bound")
@@ -96,6 +107,8 @@ class FormulaChecker(ABC):
         if isinstance(formula, (Probability, SteadyState, Reward)):
             found = self._operator(formula)
             return scope.of_truth(found) if isinstance(found, StateTruth) else scope.of_values(found)
+        if isinstance(formula, Quantified):
+            return self._quantified(formula)
         if isinstance(formula, Filter):
             return self._nested_filter(formula)
         if not _has_operators(formula):
@@ -116,6 +129,15 @@ class FormulaChecker(ABC):
         raise UnsupportedError(
             "LTL is not checked by this version: a path operator stands outside of P, or inside another one"
         )
+
+    def _quantified(self, formula: Quantified) -> StateTruth:
+        """Return the truth of A or E in every state of the present scope; on estimates it is unproven."""
+        before, self._unproven = self._unproven, False
+        truth = StateTruth(self.model.indicator(self.states(formula), self._scope.index))
+        if self._unproven:
+            truth = truth.without_bounds()
+        self._unproven |= before
+        return truth
 
     def _expression(self, formula: Expression) -> StateValues:
         """Return an operator-free number in every state of the present scope."""

@@ -56,6 +56,9 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         "layer, which tells such choices apart",
     )
     check.add_argument(
+        "--witness", action="store_true", help="also show a path why E [ ] holds, or why A [ ] does not"
+    )
+    check.add_argument(
         "--certificate",
         metavar="FILE",
         help="also write a certificate of the answer to one property, which `hybrid verify` checks",

@@ -20,6 +20,7 @@ from hybrid.cli.model_record import model_record
 from hybrid.cli.outputs import refuse_overwriting
 from hybrid.cli.report import Report, unanswered
 from hybrid.cli.sizes import bytes_text, seconds_text
+from hybrid.cli.witness import witness_lines
 from hybrid.errors import OptionError
 from hybrid.properties import (
     Properties,
@@ -155,7 +156,7 @@ def _answer(
         check_budget()
         if checker is None:
             with_scheduler, with_values = options.scheduler is not None, options.values is not None
-            checker = Checker(model, chosen, iteration, with_scheduler, with_values)
+            checker = Checker(model, chosen, iteration, with_scheduler, with_values, options.witness)
         try:
             answer = checker.answer(prop)
         except MemoryError as error:
@@ -218,6 +219,8 @@ def _text(answer: Answer) -> str:
     if len(answer.listing) > MAX_LISTED:
         more = len(answer.listing) - MAX_LISTED
         lines.append(f"    ... and {more:,} more: --json and --csv have them all")
+    if answer.witness is not None:
+        lines += witness_lines(answer.witness)
     return "\n".join(lines)
 
 

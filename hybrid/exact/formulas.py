@@ -19,6 +19,7 @@ from hybrid.exact.induction import WORK, Exact, finite
 from hybrid.exact.optima import ExactOptima
 from hybrid.exact.reading import ExactModel
 from hybrid.properties.tree import (
+    STATE_OPERATORS,
     Cumulative,
     Filter,
     Instantaneous,
@@ -43,7 +44,7 @@ _REDUCTIONS: dict[str, Callable[[list[Fraction]], Fraction]] = {
     "avg": lambda values: sum(values, Fraction(0)) / len(values),
     "first": lambda values: values[0],
 }
-_OPERATORS = (Probability, SteadyState, Reward, Filter, Path)
+_OPERATORS = (*STATE_OPERATORS, Path)
 
 
 class ExactFormulas:

@@ -1,4 +1,4 @@
-"""The property language: PCTL, CSL and reward operators over models of the PRISM language."""
+"""The property language: PCTL, CSL, CTL and reward operators over models of the PRISM language."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hybrid.properties.tree import (
     Probability,
     Properties,
     Property,
+    Quantified,
     Reward,
     SteadyState,
     TimeBound,
@@ -27,6 +28,7 @@ __all__ = [
     "Probability",
     "Properties",
     "Property",
+    "Quantified",
     "Reward",
     "SteadyState",
     "TimeBound",

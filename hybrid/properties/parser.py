@@ -13,6 +13,7 @@ from hybrid.properties.tree import (
     Probability,
     Properties,
     Property,
+    Quantified,
     Reward,
     SteadyState,
 )
@@ -87,15 +88,12 @@ class _PropertyParser(PathParser):
         return super().special_operand(token, position)
 
     def _quantified(self, operator: str, position: Position) -> Expression:
-        """Read and refuse `E [ path ]` or `A [ path ]`."""
-        instead = "P>0 [ path ]" if operator == "E" else "P>=1 [ path ]"
-        self.refuse(f"the CTL operator '{operator}' is not supported; {instead} says nearly the same")
+        """Read `E [ path ]` or `A [ path ]`."""
         self.index += 1
         self.expect("[", f"before the path formula of {operator}", f"write {operator} [ path ]")
         path = self.path()
         self.expect("]", f"to close the operator {operator}")
-        comparison, threshold = (">", 0) if operator == "E" else (">=", 1)
-        return Probability(position, None, comparison, Literal(position, threshold), path)
+        return Quantified(position, operator, path)
 
     def _strategy(self, token: str) -> Expression:
         """Read and refuse `<<players>> operator` or `[[players]] operator`."""

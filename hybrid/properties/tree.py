@@ -1,4 +1,4 @@
-"""The property tree: PCTL and CSL operators beside the expressions of the model language.
+"""The property tree: PCTL, CSL and CTL operators beside the expressions of the model language.
 
 Properties are expressions with a few nodes more, so that operators nest freely:
 `"hungry" => P>=1 [ F "eat" ]` is a `Binary` of a `LabelReference` and a `Probability`.
@@ -56,6 +56,14 @@ class Reward(Expression):
 
 
 @dataclass(frozen=True)
+class Quantified(Expression):
+    """`A [ path ]`, all paths, or `E [ path ]`, some path; `quantifier` is "A" or "E"."""
+
+    quantifier: str
+    path: Expression
+
+
+@dataclass(frozen=True)
 class Filter(Expression):
     """`filter(operator, operand, states)`; `states` None means all states.
 
@@ -67,6 +75,9 @@ class Filter(Expression):
     operand: Expression
     states: Expression | None
 
+
+STATE_OPERATORS = (Probability, SteadyState, Reward, Quantified, Filter)
+"""What makes a state formula of what is inside of it."""
 
 # ------------------------------------------------------------------ paths and rewards
 

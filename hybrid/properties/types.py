@@ -11,6 +11,7 @@ from hybrid.properties.tree import (
     LongRun,
     Path,
     Probability,
+    Quantified,
     Reward,
     SteadyState,
     TimeBound,
@@ -41,6 +42,7 @@ _KINDS = {
     Probability: "P ... [ ... ]",
     SteadyState: "S ... [ ... ]",
     Reward: "R ... [ ... ]",
+    Quantified: "A [ ... ] or E [ ... ]",
     Filter: "filter(...)",
     Path: "a path formula",
 }
@@ -100,6 +102,9 @@ class PropertyTypeChecker(TypeChecker):
         if isinstance(e, SteadyState):
             self.expect(e.states, Type.BOOL, "what S asks about")
             return self._value(e.threshold, "S")
+        if isinstance(e, Quantified):
+            self.expect(e.path, Type.BOOL, f"what {e.quantifier} asks about")
+            return Type.BOOL
         if isinstance(e, Reward):
             return self._reward(e)
         if isinstance(e, Filter):

@@ -10,7 +10,16 @@ from typing import NoReturn
 import numpy as np
 
 from hybrid.errors import UnsupportedError
-from hybrid.properties.tree import Cumulative, Filter, Instantaneous, Path, Probability, Reward, SteadyState
+from hybrid.properties.tree import (
+    STATE_OPERATORS,
+    Cumulative,
+    Filter,
+    Instantaneous,
+    Path,
+    Probability,
+    Reward,
+    SteadyState,
+)
 from hybrid.simulation.earnings import Earnings
 from hybrid.simulation.functions import MISSING, TRUE, condition
 from hybrid.simulation.monitors import (
@@ -143,7 +152,7 @@ def _window(path: Path, is_timed: bool) -> tuple[float, float, bool]:
 def _states(rules: Rules, formula: Expression, initial: Ints) -> Formula:
     """Return a state formula as a function of a moment."""
     nodes = list(walk(formula))
-    if _has_paths(formula) or any(isinstance(n, (Probability, Reward, SteadyState, Filter)) for n in nodes):
+    if _has_paths(formula) or any(isinstance(n, STATE_OPERATORS) for n in nodes):
         _refuse("got an operator inside another one")
     labels = {node.name for node in nodes if isinstance(node, LabelReference)}
     v = rules.variables

@@ -113,7 +113,7 @@ def test_resolve_leaves_the_input_alone() -> None:
         ("P=? [ X<=2 b ]", "1:8", "expected no bound after 'X'"),
         ("P=? [ F[1;2] b ]", "1:10", "expected ',' between the ends of a time interval, got ';'"),
         ("P=? [ F<= b ]", "1:13", "expected an expression, got ']'"),
-        ("E [ F b ]", "1:1", "the CTL operator 'E' is not supported; P>0 [ path ]"),
+        ("E F b", "1:3", "expected '[' before the path formula of E"),
         ("p1: P=? [ F b ]", "1:3", 'put the name in double quotes, "p1": ...'),
         ("P=? [ F b {b} ", "1:14", "expected ']' to close the operator P"),
         ("P=? [ F b {b}{sum} ]", "1:15", "expected min or max, got 'sum'"),
@@ -257,8 +257,6 @@ def test_faults_of_declarations_are_not_kept() -> None:
 
 
 REFUSED = [
-    ("E [ F b ]", "1:1", "the CTL operator 'E' is not supported"),
-    ("A [ b U<=3 x=1 ]", "1:1", "the CTL operator 'A' is not supported; P>=1 [ path ]"),
     (
         "multi(R<=2 [ C ], P>=0.5 [ F (b) ])",
         "1:1",
@@ -271,7 +269,7 @@ REFUSED = [
     ("R=? [ F{discount=0.9} b ]", "1:8", "options in braces after 'F'"),
     ('P=? [ b U{"moves"}<=5 x=1 ]', "1:10", "options in braces after 'U'"),
     ('P=? [ HOA: {"file.hoa", "a" <- x=1} ]', "1:7", "automata in place of a path formula"),
-    ("b & P>0 [ F E [ X b ] ]", "1:13", "the CTL operator 'E' is not supported"),
+    ("b & P>0 [ F multi(P>=1 [ X b ]) ]", "1:13", "multi-objective properties"),
 ]
 
 
