@@ -42,7 +42,7 @@ def some_always(model: SymbolicModel, safe: Node) -> Node:
     while gone != false:
         left = left & ~gone
         suspects = some_next(model, gone) & left
-        gone = suspects if suspects == false else suspects
+        gone = suspects if suspects == false else suspects & ~some_next(model, left)
     return left
 
 

@@ -78,16 +78,18 @@ def every_path(graph: Graph, path: tuple[str, set[int], set[int]]) -> set[int]:
 
 @st.composite
 def models(draw: st.DrawFn, kind: str) -> list[list[set[int]]]:
-    n = draw(st.integers(2, 7))
+    n = draw(st.integers(3, 7))
     most = 3 if kind == "mdp" else 1
-    successors = st.sets(st.integers(0, n - 1), min_size=1, max_size=3)
+    successors = st.sets(st.integers(0, n - 1), min_size=1, max_size=2)
     return [draw(st.lists(successors, max_size=most)) for _ in range(n)]
 
 
 @st.composite
 def formulas(draw: st.DrawFn, n: int, depth: int = 2) -> tuple[str, Callable[[Graph], set[int]]]:
     """A state formula as text, and its states by definition."""
-    kind = draw(st.sampled_from(["atom", "not", "and", "quantified", "quantified"]))
+    kind = "quantified"
+    if depth < 2:
+        kind = draw(st.sampled_from(["atom", "atom", "not", "and", "quantified"]))
     if depth == 0 or kind == "atom":
         bound = draw(st.integers(0, n - 1))
         sign = draw(st.sampled_from(["<=", "=", ">="]))
