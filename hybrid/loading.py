@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from hybrid.errors import OptionError
 from hybrid.interchange.formats import format_of, neighbours, read_model
@@ -25,6 +25,7 @@ def load(
     fix_deadlocks: bool = True,
     package: str = "auto",
     order: str = "auto",
+    build: Literal["symbolic", "explicit"] = "symbolic",
     ignore_unknown: bool = False,
     progress: Callable[[str], None] | None = None,
     timeout: float | None = None,
@@ -52,6 +53,9 @@ def load(
     order : {"auto", "model", "reversed", "force"}
         Variable order: the text's, as PRISM has it, that turned round by modules, or a heuristic's that draws
         related variables together; ``auto`` is the text's unless another is far smaller.
+    build : {"symbolic", "explicit"}
+        Of a text: make diagrams of its commands, or list its reachable states and compress the list, which is
+        quicker for models of up to some million states without structure.
     ignore_unknown : bool
         Pass over constants that the model does not declare (they may belong to properties).
     progress : callable, optional
@@ -86,11 +90,15 @@ def load(
         The time or the memory is spent.
     """
     found = format_of(path)
+    if found is not None and build != "symbolic":
+        raise OptionError(
+            f"build: expected 'symbolic' for {path}, which is written out already; got {build!r}"
+        )
     beside = neighbours(found, type, states, labels, state_rewards, transition_rewards)
     if found is not None:
         return _read(path, constants, fix_deadlocks, package, order, ignore_unknown, timeout, memory, beside)
     return _build(
-        lambda: load_model(path), constants, fix_deadlocks, package, order, ignore_unknown, progress,
+        lambda: load_model(path), constants, fix_deadlocks, package, order, build, ignore_unknown, progress,
         timeout, memory, limits,
     )  # fmt: skip
 
@@ -103,6 +111,7 @@ def parse(
     fix_deadlocks: bool = True,
     package: str = "auto",
     order: str = "auto",
+    build: Literal["symbolic", "explicit"] = "symbolic",
     ignore_unknown: bool = False,
     progress: Callable[[str], None] | None = None,
     timeout: float | None = None,
@@ -117,7 +126,7 @@ def parse(
         ``"dtmc module m ... endmodule"``.
     file : str
         What messages call it.
-    constants, fix_deadlocks, package, order, ignore_unknown, progress, timeout, memory, limits
+    constants, fix_deadlocks, package, order, build, ignore_unknown, progress, timeout, memory, limits
         As for `load`.
 
     Returns
@@ -132,8 +141,8 @@ def parse(
         The time or the memory is spent.
     """
     return _build(
-        lambda: parse_model(text, file), constants, fix_deadlocks, package, order, ignore_unknown, progress,
-        timeout, memory, limits,
+        lambda: parse_model(text, file), constants, fix_deadlocks, package, order, build, ignore_unknown,
+        progress, timeout, memory, limits,
     )  # fmt: skip
 
 
@@ -162,6 +171,7 @@ def _build(
     fix_deadlocks: bool,
     package: str,
     order: str,
+    build: str,
     ignore_unknown: bool,
     progress: Callable[[str], None] | None,
     timeout: float | None,
@@ -169,10 +179,14 @@ def _build(
     limits: Limits | None,
 ) -> Model:
     """Read and build a model within its limits."""
+    if build not in ("symbolic", "explicit"):
+        raise OptionError(f"build: expected 'symbolic' or 'explicit', got {build!r}")
     budget = Budget.of(timeout, memory) if timeout is not None or memory is not None else None
     with limited(limits), spending(budget):
         resolved = resolve(read(), constants, ignore_unknown=ignore_unknown)
-        found = build_model(
-            resolved, fix_deadlocks=fix_deadlocks, package=package, order=order, progress=progress
-        )
+        if build == "explicit":
+            from hybrid.exploration import build_explicitly as made
+        else:
+            made = build_model
+        found = made(resolved, fix_deadlocks=fix_deadlocks, package=package, order=order, progress=progress)
     return Model.of(found)

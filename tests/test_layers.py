@@ -67,6 +67,7 @@ FLOORS = (
     "model",
     "interchange",
     "modelling",
+    "exploration",
     "loading",
     "api",
     "experiments",

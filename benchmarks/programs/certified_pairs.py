@@ -25,6 +25,7 @@ CASES = {
     "coin K=4, steps": ("coin", {"K": 4}, 'Pmax=? [ F<=2000 "decided" ]'),
     "brp N=256, steps": ("brp", {"N": 256, "MAX": 20}, "P=? [ F<=1000 s=5 ]"),
     "kanban t=3, rewards over a time": ("kanban", {"t": 3}, 'R{"throughput"}=? [ C<=20 ]'),
+    "kanban t=5, rewards over a time": ("kanban", {"t": 5}, 'R{"throughput"}=? [ C<=2 ]'),
 }
 """Model of `examples`, constants, property."""
 

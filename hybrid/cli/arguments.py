@@ -183,6 +183,13 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
         help="variable order: the text's unless another is far smaller (default), the text's, with modules "
         "last to first, or one that draws related variables together",
     )
+    parser.add_argument(
+        "--build",
+        default="symbolic",
+        choices=("symbolic", "explicit"),
+        help="make diagrams of the text's commands (default), or list its states and compress the list: "
+        "quicker for models of up to some million states without structure",
+    )
     beside = parser.add_argument_group(
         "files that belong to a model given as .tra", "found beside it by name"
     )

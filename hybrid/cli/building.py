@@ -34,6 +34,7 @@ def built_model(
         parse_constants(options.const) if constants is None else constants,
         fix_deadlocks=not options.no_fix_deadlocks,
         order=options.order,
+        build=options.build,
         progress=console.progress,
         type=options.type,
         states=options.states,

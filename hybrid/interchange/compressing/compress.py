@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybrid.core.lists import concatenated_ranges
+from hybrid.errors import InterchangeError
 from hybrid.interchange.compressing.choice_classes import choice_layers
 from hybrid.interchange.compressing.choose_order import candidate_orders
 from hybrid.interchange.compressing.encoded_states import EncodedStates, encode_states
@@ -212,7 +213,14 @@ def _reward(
     by_choice, units = reward.choices, reward.units
     if model.type is ModelType.CTMC:
         # Earned by a jump: in a unit of time, as often as the state is left.
-        by_choice = by_choice * model.row_sums
+        with np.errstate(over="ignore"):
+            by_choice = by_choice * model.row_sums
+        wrong = np.flatnonzero(~np.isfinite(by_choice))
+        if wrong.size:
+            raise InterchangeError(
+                f"{model.places.choice(int(wrong[0]))}: expected rewards that add up to less than 1.79e308 "
+                "in a unit of time, got more"
+            )
         units += model.value_units + float(np.diff(model.row_starts).max(initial=1)) + 1.0
     layers: list[SymbolicMatrix | None] = []
     owners = model.state_of_choice

@@ -1,0 +1,188 @@
+"""From a text to its model by way of the list of its states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gpu_kernels.ragged import pointers
+from hybrid.exploration.explore import Explored, explore
+from hybrid.exploration.rewards import ListedStates, Numbers, Vector
+from hybrid.interchange.compressing import compressed
+from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward, StateVariable
+from hybrid.simulation.rules import Rules
+from hybrid.simulation.variables import Ints
+from mtbdd.language.model_syntax import ResolvedModel, RewardItem, RewardStructure
+from mtbdd.language.syntax import ModelType
+from mtbdd.model import SymbolicModel
+
+
+def build_explicitly(
+    source: ResolvedModel,
+    *,
+    fix_deadlocks: bool = True,
+    package: str = "auto",
+    order: str = "auto",
+    progress: Callable[[str], None] | None = None,
+) -> SymbolicModel:
+    """List the reachable states of a model, then compress what was listed.
+
+    Parameters
+    ----------
+    source : ResolvedModel
+    fix_deadlocks, package, order, progress
+        As for `mtbdd.build.build_model`.
+
+    Returns
+    -------
+    SymbolicModel
+        The same model, its states numbered alike; without events, as one that was read from a file.
+
+    Raises
+    ------
+    BuildError
+        The text gives a reachable state no rate or no reward, an update leads out of a range, or deadlocks
+        that must not be.
+    BudgetError, MemoryError
+
+    Notes
+    -----
+    Time: O(transitions log transitions) array operations, and O(events) of them a level of the search.
+    Memory: some 100 bytes a transition.
+    """
+    say = progress or (lambda text: None)
+    listed = listed_model(source, say)
+    say(f"decision diagrams of {listed.n_states:,} states and {listed.n_entries:,} transitions")
+    found = compressed(listed, fix_deadlocks=fix_deadlocks, package=package, order=order)
+    # Properties may speak of the text's constants and formulas.
+    found.source = replace(found.source, constants=source.constants, formulas=source.formulas)
+    return found
+
+
+def listed_model(source: ResolvedModel, say: Callable[[str], None]) -> ExplicitModel:
+    """Return a model written out."""
+    rules = Rules(source)
+    found = explore(rules, say)
+    n = found.states.shape[1]
+    initial = np.zeros(n, dtype=np.bool_)
+    initial[found.initial] = True
+    leaves = np.bincount(found.sources, minlength=n)
+    states = ListedStates(rules.variables, found.states, initial, leaves == 0)
+    is_mdp = source.type is ModelType.MDP
+    keys = (found.choices, found.events, found.sources) if is_mdp else (found.targets, found.sources)
+    order = np.lexsort(keys)
+    sources, events = found.sources[order], found.events[order]
+    choice_starts = choice_actions = taken = None
+    if is_mdp:
+        choices = found.choices[order]
+        new = np.ones(order.size, dtype=np.bool_)
+        new[1:] = (np.diff(sources) != 0) | (np.diff(events) != 0) | (np.diff(choices) != 0)
+        first = np.flatnonzero(new)
+        row_starts = np.append(first, order.size).astype(np.int64)
+        choice_starts = pointers(np, np.bincount(sources[first], minlength=n))
+        choice_actions = rules.action_of[events[first]].astype(np.int64) - 1
+        taken = _Taken(sources[first], choice_actions)
+    else:
+        row_starts = pointers(np, leaves)
+    variables = rules.variables
+    values, units = found.weights[order], found.units
+    if source.type is ModelType.DTMC:
+        values, units = _shared(values, sources, n, units)
+    return ExplicitModel(
+        type=source.type,
+        n_states=n,
+        row_starts=row_starts,
+        columns=found.targets[order],
+        values=values,
+        initial=initial,
+        choice_starts=choice_starts,
+        actions=rules.actions[1:],
+        choice_actions=choice_actions,
+        variables=tuple(
+            StateVariable(v.name, 0, 1, True) if v.is_bool else StateVariable(v.name, v.low, v.high)
+            for v in source.variables
+        ),
+        valuations={
+            name: variables.typed(row, found.states[row]) for row, name in enumerate(variables.names)
+        },
+        labels={
+            label.name: states.where(label.expression, f'the label "{label.name}"') for label in source.labels
+        },
+        rewards=tuple(_reward(structure, states, rules, found, taken) for structure in source.rewards),
+        value_units=units,
+        source=source.file,
+    )
+
+
+def _shared(values: Vector, sources: Ints, n: int, units: float) -> tuple[Vector, float]:
+    """Return the probabilities of a DTMC, in which enabled commands are equally likely, and their error.
+
+    Each command's add up to 1 but for the text's rounding, so that the sum tells how many there are.
+    """
+    counts = np.maximum(np.rint(np.bincount(sources, values, minlength=n)), 1.0)
+    if (counts == 1).all():
+        return values, units
+    exact = (np.frexp(counts)[0] == 0.5).all()
+    return values / counts[sources], units if exact else (units + 1.0) * (1 + 2.0**-40)
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """The choices of a decision process: whose each is, and the number of its action, -1 for none."""
+
+    owners: Ints
+    actions: Ints
+
+
+def _reward(
+    structure: RewardStructure, states: ListedStates, rules: Rules, found: Explored, taken: _Taken | None
+) -> ExplicitReward:
+    """Return a reward structure: what states earn, and what their choices do."""
+    own = states.earned([item for item in structure.items if not item.is_transition])
+    units = states.units(structure, own)
+    by_action: dict[str, list[RewardItem]] = {}
+    for item in structure.items:
+        if item.is_transition:
+            by_action.setdefault(item.action or "", []).append(item)
+    earned = None
+    if by_action and taken is not None:
+        earned = np.zeros(taken.owners.size)
+        for number, action in enumerate(rules.actions, start=-1):
+            held = taken.actions == number
+            among = np.zeros(states.n, dtype=np.bool_)
+            among[taken.owners[held]] = True
+            gained = states.earned(by_action.get(action, []), among)
+            units = max(units, states.units(structure, gained))
+            earned[held] = gained.values[taken.owners[held]]
+    elif by_action:
+        gained = _by_jumps(by_action, states, rules, found)
+        units = max(units, states.units(structure, gained))
+        earned = gained.values
+    return ExplicitReward(
+        structure.name,
+        own.values if own.values.any() else None,
+        earned if earned is not None and earned.any() else None,
+        units,
+    )
+
+
+def _by_jumps(
+    by_action: dict[str, list[RewardItem]], states: ListedStates, rules: Rules, found: Explored
+) -> Numbers:
+    """Return what a state of a chain earns when it is left, on average over its events."""
+    n = states.n
+    whole = np.bincount(found.sources, found.weights, minlength=n)
+    most = float(np.bincount(found.sources, minlength=n).max(initial=1))
+    place = rules.action_of[found.events]
+    total = Numbers.zeros(n)
+    for number, action in enumerate(rules.actions):
+        if action not in by_action:
+            continue
+        held = place == number
+        rate = np.bincount(found.sources[held], found.weights[held], minlength=n)
+        share = np.divide(rate, whole, out=np.zeros(n), where=whole > 0)
+        gained = states.earned(by_action[action], rate > 0)
+        total = total.plus(gained.times(share, 2.0 * (found.units + most) + 1.0))
+    return total
