@@ -5,12 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
+from hybrid.core.option_types import (
+    BackendName,
+    Engine,
+    LevelOption,
+    MethodName,
+    Representation,
+    StorageName,
+)
 from hybrid.errors import PropertyError
 from hybrid.properties import Properties, load_properties, parse_properties, resolve_properties
+from hybrid.run.keywords import CheckKeywords
 from hybrid.run.options import CheckOptions
 from mtbdd.model import SymbolicModel
 
@@ -18,7 +27,12 @@ Constants = Mapping[str, bool | int | float]
 
 
 def check(
-    model: SymbolicModel, prop: str, constants: Constants | None = None, *, throw: bool = True, **options: Any
+    model: SymbolicModel,
+    prop: str,
+    constants: Constants | None = None,
+    *,
+    throw: bool = True,
+    **options: Unpack[CheckKeywords],
 ) -> Answer:
     """Check one property of a model.
 
@@ -65,18 +79,18 @@ def check_all(
     properties: Properties | str | os.PathLike[str],
     constants: Constants | None = None,
     *,
-    engine: str = "hybrid",
-    backend: str = "auto",
-    level: str | int = "auto",
-    method: str = "auto",
+    engine: Engine = "hybrid",
+    backend: BackendName = "auto",
+    level: LevelOption = "auto",
+    method: MethodName = "auto",
     omega: float | None = None,
     epsilon: float = 1e-8,
     absolute: bool = False,
     max_iterations: int = 100_000,
     progress: Callable[[int, float], None] | None = None,
     scheduler: bool = False,
-    storage: str = "auto",
-    representation: str = "row-types",
+    storage: StorageName = "auto",
+    representation: Representation = "row-types",
     values: bool = False,
     witness: bool = False,
 ) -> list[Answer]:

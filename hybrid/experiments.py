@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.errors import HybridError, OptionError
 from hybrid.loading import load
 from hybrid.properties import load_properties, parse_properties, resolve_properties
+from hybrid.run.keywords import ExperimentKeywords, LoadKeywords
 from hybrid.run.options import CheckOptions
 from mtbdd.budget import BudgetError
 from mtbdd.model import SymbolicModel
@@ -24,7 +25,8 @@ MOST_RUNS = 100_000
 """Combinations of constants; more are surely a slip."""
 
 _MOST_DIGITS = 400  # a double has fewer in front of the point and behind it
-_LOADING = ("fix_deadlocks", "package", "order", "timeout", "memory", "limits")
+_LOADING = frozenset(LoadKeywords.__annotations__)
+_KEPT = ("scheduler", "values")
 
 Value = bool | int | float
 
@@ -67,7 +69,7 @@ def experiment(
     model: str | os.PathLike[str] | SymbolicModel,
     prop: str | os.PathLike[str],
     constants: Mapping[str, Any],
-    **options: Any,
+    **options: Unpack[ExperimentKeywords],
 ) -> ExperimentTable:
     """Answer properties for every combination of constants.
 
@@ -93,9 +95,12 @@ def experiment(
     hybrid.HybridError
         No run could be made at all: the first reason.  If some could, the others have it as their `error`.
     """
-    loading = {name: options.pop(name) for name in _LOADING if name in options}
-    keep_scheduler, keep_values = (bool(options.pop(name, False)) for name in ("scheduler", "values"))
-    chosen = CheckOptions.of(**options)
+    given: Mapping[str, Any] = options
+    loading = {name: value for name, value in given.items() if name in _LOADING}
+    keep_scheduler, keep_values = (bool(given.get(name)) for name in _KEPT)
+    chosen = CheckOptions.of(
+        **{name: value for name, value in given.items() if name not in _LOADING and name not in _KEPT}
+    )
     parsed = load_properties(prop) if isinstance(prop, os.PathLike) else parse_properties(prop)
     runs = combinations(constants)
     table, failures = ExperimentTable(), []

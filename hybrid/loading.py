@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
+from hybrid.core.option_types import BuildName, ModelTypeName, OrderName, PackageName
 from hybrid.errors import OptionError
 from hybrid.interchange.formats import format_of, neighbours, read_model
 from hybrid.model import Model
@@ -23,15 +24,15 @@ def load(
     constants: Constants | None = None,
     *,
     fix_deadlocks: bool = True,
-    package: str = "auto",
-    order: str = "auto",
-    build: Literal["symbolic", "explicit"] = "symbolic",
+    package: PackageName = "auto",
+    order: OrderName = "auto",
+    build: BuildName = "symbolic",
     ignore_unknown: bool = False,
     progress: Callable[[str], None] | None = None,
     timeout: float | None = None,
     memory: int | None = None,
     limits: Limits | None = None,
-    type: str | None = None,
+    type: ModelTypeName | None = None,
     states: str | os.PathLike[str] | None = None,
     labels: str | os.PathLike[str] | None = None,
     state_rewards: Sequence[str | os.PathLike[str]] = (),
@@ -109,9 +110,9 @@ def parse(
     *,
     file: str = "<text>",
     fix_deadlocks: bool = True,
-    package: str = "auto",
-    order: str = "auto",
-    build: Literal["symbolic", "explicit"] = "symbolic",
+    package: PackageName = "auto",
+    order: OrderName = "auto",
+    build: BuildName = "symbolic",
     ignore_unknown: bool = False,
     progress: Callable[[str], None] | None = None,
     timeout: float | None = None,
@@ -150,8 +151,8 @@ def _read(
     path: str | os.PathLike[str],
     constants: Constants | None,
     fix_deadlocks: bool,
-    package: str,
-    order: str,
+    package: PackageName,
+    order: OrderName,
     ignore_unknown: bool,
     timeout: float | None,
     memory: int | None,
@@ -169,9 +170,9 @@ def _build(
     read: Callable[[], ModelSyntax],
     constants: Constants | None,
     fix_deadlocks: bool,
-    package: str,
-    order: str,
-    build: str,
+    package: PackageName,
+    order: OrderName,
+    build: BuildName,
     ignore_unknown: bool,
     progress: Callable[[str], None] | None,
     timeout: float | None,

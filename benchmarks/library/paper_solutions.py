@@ -13,6 +13,7 @@ import hybrid
 from benchmarks.library.device import free_device_memory
 from benchmarks.library.models import example
 from gpu_kernels import current_device
+from hybrid.core.option_types import BackendName, Engine
 from hybrid.explicit import ExplicitOperator, explicit_matrix
 from hybrid.solvers import Criterion, Jacobi, Solution, Status
 from mtbdd.graph.prob01 import bottom_components
@@ -131,7 +132,7 @@ def measure_bounded(row: dict[str, Any], size: int, run_seconds: float) -> None:
     model = example("tandem", size)
     row.update(states=model.n_states, property=BOUNDED.format(time=1))
 
-    def answer(engine: str, backend: str, bound: float) -> dict[str, Any]:
+    def answer(engine: Engine, backend: BackendName, bound: float) -> dict[str, Any]:
         begin = time.perf_counter()
         text = BOUNDED.format(time=bound)
         found = hybrid.check(model, text, engine=engine, backend=backend, epsilon=EPSILON, throw=False)
@@ -144,7 +145,8 @@ def measure_bounded(row: dict[str, Any], size: int, run_seconds: float) -> None:
             "extrapolated": False,
         }
 
-    for engine, backend in (("hybrid", "gpu"), ("explicit", "gpu"), ("hybrid", "cpu")):
+    runs: tuple[tuple[Engine, BackendName], ...] = (("hybrid", "gpu"), ("explicit", "gpu"), ("hybrid", "cpu"))
+    for engine, backend in runs:
         short = answer(engine, backend, SHORT_TIME)
         expected = row["hybrid_gpu"]["iterations"] if backend == "cpu" else 0
         seconds = short["seconds"] / max(short["iterations"] or 0, 1) * expected

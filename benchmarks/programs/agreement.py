@@ -18,11 +18,18 @@ from typing import Any
 from benchmarks.library.arguments import existing, parser
 from benchmarks.library.records import Records, Row
 from hybrid import check_all, load
+from hybrid.core.option_types import BackendName, Engine, LevelOption
 from hybrid.properties import load_properties, parse_properties, resolve_properties
 from mtbdd.language import parse_constants
 
 
-def compare(row: Row, given: dict[str, str], folder: Path, run: tuple[str, str, str], epsilon: float) -> None:
+def compare(
+    row: Row,
+    given: dict[str, str],
+    folder: Path,
+    run: tuple[Engine, BackendName, LevelOption],
+    epsilon: float,
+) -> None:
     """Check one row of the table with an engine, a backend and a level."""
     constants = parse_constants(given["const"])
     model = load(folder / given["model"], constants, ignore_unknown=True)

@@ -21,6 +21,7 @@ from benchmarks.library.models import example
 from benchmarks.library.records import Records, Row
 from benchmarks.programs.cpu_iteration import take_turns
 from hybrid.core.arrays import to_host
+from hybrid.core.option_types import BackendName
 from hybrid.cpu.threads import thread_count
 from hybrid.explicit import explicit_matrix
 from hybrid.operators.hybrid_matrix import HybridMatrix
@@ -28,7 +29,7 @@ from hybrid.operators.hybrid_matrix import HybridMatrix
 DEFAULT = {"cpu": ("kanban:5", "cluster:256"), "gpu": ("kanban:7",)}
 
 
-def measure(row: Row, name: str, size: int, backend: str, width: int, seconds: float) -> None:
+def measure(row: Row, name: str, size: int, backend: BackendName, width: int, seconds: float) -> None:
     """Measure one model."""
     symbolic = example(name, size).transitions
     matrix: HybridMatrix = hybrid.inject(symbolic, "min-time", backend).prepare()

@@ -50,7 +50,7 @@ def transient_distribution(
     UnsupportedError
         The model is an MDP.
     OptionError
-        The time is negative or no number, or not whole where it counts steps.
+        The time is negative or no number, or not whole where it counts steps; or a method was chosen.
 
     Notes
     -----
@@ -62,6 +62,11 @@ def transient_distribution(
     if not (math.isfinite(time) and time >= 0) or (not continuous and time != int(time)):
         wanted = "a number that is not negative" if continuous else "a number of steps, whole, not negative"
         raise OptionError(f"time: expected {wanted}, got {time}")
+    if options.method != "auto":
+        raise OptionError(
+            "method: a distribution after a time comes from steps or uniformisation, which have no methods "
+            f"to choose from: leave {options.method} out"
+        )
     work = work or Work()
     start = _initial(model)
     matrix = injected(model.submatrix(model.index, model.index, diagonal=not continuous).transpose(), options)

@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.core.option_types import BackendName
 from hybrid.injection.injected import inject_level
 from hybrid.injection.tasks import TaskList, cut_tasks
 from hybrid.levels.curve import LevelCurve
@@ -64,7 +65,7 @@ class Backend(ABC):
     reason: str = "asked for"
     is_free: bool = False
 
-    name: ClassVar[str]
+    name: ClassVar[BackendName]
 
     def because(self, reason: str) -> Self:
         """Return the same backend for another reason, no longer free."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hybrid.core.option_types import BackendName, Representation
 from hybrid.explorer.tables import levels_of
 from hybrid.levels.table import LevelTable
 from hybrid.solvers.choice_problem import ChoiceProblem
@@ -29,9 +30,9 @@ _HOPELESS = 30.0  # levels predicted to be so many times slower than the best ar
 
 def measure_levels(
     matrix: OffsetMTBDD | Sequence[LayerChoices],
-    backend: str = "cpu",
+    backend: BackendName = "cpu",
     progress: Callable[[str], None] | None = None,
-    representation: str = "row-types",
+    representation: Representation = "row-types",
 ) -> dict[int, float]:
     """Time a product at every level that fits in memory and is not hopelessly slow on the backend.
 
@@ -100,7 +101,7 @@ def _measured(
     return found
 
 
-def _products(matrix: OffsetMTBDD, backend: str, representation: str, level: int) -> Work:
+def _products(matrix: OffsetMTBDD, backend: BackendName, representation: Representation, level: int) -> Work:
     """Return products with a matrix at a level."""
     from hybrid.operators.inject import inject
 
@@ -117,7 +118,11 @@ def _products(matrix: OffsetMTBDD, backend: str, representation: str, level: int
 
 
 def _steps(
-    layer_choices: Sequence[LayerChoices], size: int, backend: str, representation: str, level: int
+    layer_choices: Sequence[LayerChoices],
+    size: int,
+    backend: BackendName,
+    representation: Representation,
+    level: int,
 ) -> Work:
     """Return steps over choices at a level."""
     system = _system(list(layer_choices), size, level, backend, representation)
@@ -133,7 +138,11 @@ def _steps(
 
 
 def _system(
-    layer_choices: list[LayerChoices], size: int, level: int, backend: str, representation: str
+    layer_choices: list[LayerChoices],
+    size: int,
+    level: int,
+    backend: BackendName,
+    representation: Representation,
 ) -> ChoiceOperator:
     """Return the operator that an engine would build: fused on a device if that can be laid out."""
     from hybrid.operators.device_choices import device_choices

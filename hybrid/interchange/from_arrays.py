@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gpu_kernels.ragged import pointers
+from hybrid.core.option_types import ModelTypeName
 from hybrid.interchange.compressing.compress import compressed
 from hybrid.interchange.explicit_model import (
     ExplicitModel,
@@ -27,7 +28,7 @@ _SOURCE = "from_scipy"
 
 def from_scipy(
     matrix: Any,
-    type: str = "dtmc",
+    type: ModelTypeName = "dtmc",
     initial: int | Iterable[int] | NDArray[np.bool_] = 0,
     *,
     labels: Mapping[str, ArrayLike] | None = None,

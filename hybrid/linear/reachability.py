@@ -19,6 +19,7 @@ from gpu_kernels import current_device
 from gpu_kernels.csr import CsrArrays
 from hybrid.analysis.systems import flow_into, leaving_rates
 from hybrid.core.arrays import to_host
+from hybrid.core.option_types import BackendName, Engine, LevelOption, StorageName
 from hybrid.explicit.extract import explicit_matrix
 from hybrid.explicit.operators import ExplicitOperator
 from hybrid.linear.system import LinearSystem
@@ -71,10 +72,10 @@ class ReachabilitySystem:
 
     def system(
         self,
-        engine: str = "hybrid",
-        backend: str = "cpu",
-        level: str | int = "auto",
-        storage: str = "auto",
+        engine: Engine = "hybrid",
+        backend: BackendName = "cpu",
+        level: LevelOption = "auto",
+        storage: StorageName = "auto",
     ) -> LinearSystem:
         """Return the linear system of S? for an engine, its vectors where its matrix is multiplied.
 

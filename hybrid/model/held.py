@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +29,7 @@ from mtbdd.state_table import table_of_range, table_of_states, table_type
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import Scheduler
+    from hybrid.run.keywords import SolutionKeywords
 
 _EPSILON = 1e-10
 _PART = 1 << 18  # states whose values are decoded together
@@ -213,7 +214,7 @@ class Model(SymbolicModel):
 
     # ------------------------------------------------------------------ distributions
 
-    def transient(self, t: float, **options: Any) -> NDArray[np.float64]:
+    def transient(self, t: float, **options: Unpack[SolutionKeywords]) -> NDArray[np.float64]:
         """Return the probability of being in each state at time t, of a DTMC after t steps, shape (n,).
 
         Parameters
@@ -221,12 +222,12 @@ class Model(SymbolicModel):
         t : float
             Not negative; whole in a DTMC.
         **options
-            As for `hybrid.check`: engine, backend, level, method, epsilon (here 1e-10).
+            As for `hybrid.check`: engine, backend, level, epsilon (here 1e-10).
 
         Raises
         ------
         hybrid.HybridError
-            The model is an MDP, or t is no time.
+            The model is an MDP, t is no time, or there is a method: steps and uniformisation have none.
 
         Notes
         -----
@@ -236,21 +237,22 @@ class Model(SymbolicModel):
         from hybrid.analysis.distributions import transient_distribution
         from hybrid.run.options import CheckOptions
 
-        found = transient_distribution(self, t, CheckOptions.of(**{"epsilon": _EPSILON, **options}))
+        options.setdefault("epsilon", _EPSILON)
+        found = transient_distribution(self, t, CheckOptions.of(**options))
         return for_users(self, found)
 
-    def steady_state(self, **options: Any) -> NDArray[np.float64]:
+    def steady_state(self, **options: Unpack[SolutionKeywords]) -> NDArray[np.float64]:
         """Return the long-run probability of each state, shape (n,).
 
         Parameters
         ----------
         **options
-            As for `transient`.
+            As for `transient`, and method: auto, jor, jacobi, power or gauss-seidel.
 
         Raises
         ------
         hybrid.HybridError
-            The model is an MDP, or iterations do not settle.
+            The model is an MDP, iterations do not settle, or the method does not find steady states.
 
         Notes
         -----
@@ -259,7 +261,8 @@ class Model(SymbolicModel):
         from hybrid.analysis.distributions import steady_distribution
         from hybrid.run.options import CheckOptions
 
-        found = steady_distribution(self, CheckOptions.of(**{"epsilon": _EPSILON, **options}))
+        options.setdefault("epsilon", _EPSILON)
+        found = steady_distribution(self, CheckOptions.of(**options))
         return for_users(self, found)
 
     # ------------------------------------------------------------------ chains and files

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hybrid.core.option_types import ModelTypeName, PackageName
 from hybrid.errors import ModellingError
 from hybrid.model import Model
 from hybrid.modelling.arguments import ArgumentReader, GivenExpression, GivenUpdate
@@ -59,7 +60,7 @@ class ModelBuilder:
     10
     """
 
-    def __init__(self, type: str = "mdp", *, name: str = "builder") -> None:
+    def __init__(self, type: ModelTypeName = "mdp", *, name: str = "builder") -> None:
         if not isinstance(type, str) or type not in _KINDS:
             raise ModellingError(f"type: expected one of {', '.join(_KINDS)}, got {type!r}")
         self.kind = _KINDS[type]
@@ -209,7 +210,7 @@ class ModelBuilder:
         *,
         discount: float | None = None,
         fix_deadlocks: bool = True,
-        package: str = "auto",
+        package: PackageName = "auto",
         progress: Callable[[str], None] | None = None,
         timeout: float | None = None,
         memory: int | None = None,

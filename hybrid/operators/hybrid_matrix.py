@@ -15,6 +15,7 @@ from hybrid.backends.base import MatrixTable
 from hybrid.core.foreign import lies_on_device, on_host, through_host
 from hybrid.core.linear_protocol import TransposedProtocol
 from hybrid.core.operands import aligned_empty, as_columns, as_vector, check_out
+from hybrid.core.option_types import Representation
 from hybrid.injection.injected import InjectedMatrix, inject_level
 from hybrid.injection.tasks import TaskList, cut_tasks
 from hybrid.levels.policy import LevelChoice
@@ -80,7 +81,7 @@ class HybridMatrix(TransposedProtocol):
         return self.curve.nonzeros
 
     @property
-    def representation(self) -> str:
+    def representation(self) -> Representation:
         """How the matrix is held, one of `hybrid.core.representations.REPRESENTATIONS`."""
         return "tasks" if isinstance(self.curve, TaskTable) else "row-types"
 

@@ -7,6 +7,7 @@ from functools import partial
 from hybrid.backends import Backend, choose_backend
 from hybrid.backends.base import MatrixTable, Product
 from hybrid.backends.select_level import select_level
+from hybrid.core.option_types import BackendName, LevelOption, Representation
 from hybrid.core.representations import check_representation
 from hybrid.explicit.transitions import ModelTransitions
 from hybrid.levels.curve import level_curve
@@ -18,11 +19,11 @@ from mtbdd.offset import OffsetMTBDD
 
 def inject(
     matrix: OffsetMTBDD,
-    level: str | int = "auto",
-    backend: str | Backend = "auto",
+    level: LevelOption = "auto",
+    backend: BackendName | Backend = "auto",
     *,
     memory_budget: int | None = None,
-    representation: str = "row-types",
+    representation: Representation = "row-types",
 ) -> HybridMatrix:
     """Choose a level and a backend for a symbolic matrix.
 
@@ -81,10 +82,10 @@ def inject(
 
 def inject_transposed(
     matrix: OffsetMTBDD,
-    level: str | int,
-    backend: str | Backend,
+    level: LevelOption,
+    backend: BackendName | Backend,
     memory_budget: int | None = None,
-    representation: str = "row-types",
+    representation: Representation = "row-types",
 ) -> HybridMatrix:
     """Choose a level for the transposed matrix; see `inject`."""
     return inject(

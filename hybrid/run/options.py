@@ -5,6 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hybrid.backends import Backend, choose_backend
+from hybrid.core.option_types import (
+    BackendName,
+    Engine,
+    LevelOption,
+    MethodName,
+    Representation,
+    StorageName,
+)
 from hybrid.core.representations import check_representation
 from hybrid.errors import OptionError
 from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power
@@ -14,6 +22,7 @@ ENGINES = ("hybrid", "explicit")
 METHODS = ("auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic")
 _ENCLOSING = ("auto", "interval", "optimistic")
 _RELAXED = ("jor", "gauss-seidel")
+_AVERAGING = ("auto", "interval", "jacobi", "jor", "power", "gauss-seidel")
 _STEADY_OMEGA = 0.9  # breaks the period of jump chains, for which plain Jacobi never settles
 
 
@@ -35,9 +44,11 @@ class CheckOptions:
         Injection level, see `hybrid.inject`.
     method : {"auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic"}
         "auto", "interval" and "optimistic" give bounds; "auto" is "optimistic" for linear systems, component
-        by component where the explicit engine finds on the cpu that this pays.  With all three, long-run
-        averages come from bounds on the gain.  The others give estimates: JOR with omega 0.9 is "jacobi"
-        damped, which periodic chains need in the long run, and what "bicgstab" is replaced by there.
+        by component where the explicit engine finds on the cpu that this pays.  The
+        others give estimates.  An average in the long run has methods of its own: "auto" and "interval" bound
+        the gain, "jor" is "jacobi" damped, which periodic chains need there, and "optimistic" and "bicgstab"
+        do not apply: a property that needs such an average has an error.  Of an MDP "jacobi" and "power" are
+        value iteration, and "jor", "gauss-seidel" and "bicgstab" do not apply.
     omega : float, optional
         Relaxation of JOR (default 0.9) or of Gauss-Seidel (default 1, and 0.9 in the long run).
     representation : {"row-types", "tasks"}
@@ -53,18 +64,19 @@ class CheckOptions:
         A value that is not offered.
     """
 
-    engine: str = "hybrid"
-    backend: str = "auto"
-    level: str | int = "auto"
-    method: str = "auto"
+    engine: Engine = "hybrid"
+    backend: BackendName = "auto"
+    level: LevelOption = "auto"
+    method: MethodName = "auto"
     omega: float | None = None
     criterion: Criterion = Criterion()
-    storage: str = "auto"
-    representation: str = "row-types"
+    storage: StorageName = "auto"
+    representation: Representation = "row-types"
 
     def __post_init__(self) -> None:
         """Check the names."""
-        if self.engine == "symbolic":
+        asked: str = self.engine
+        if asked == "symbolic":
             raise OptionError(
                 "engine 'symbolic' is not offered by this version: vectors as decision diagrams grow as "
                 "large as plain ones once their values differ; choose hybrid or explicit"
@@ -101,16 +113,16 @@ class CheckOptions:
     @classmethod
     def of(
         cls,
-        engine: str = "hybrid",
-        backend: str = "auto",
-        level: str | int = "auto",
-        method: str = "auto",
+        engine: Engine = "hybrid",
+        backend: BackendName = "auto",
+        level: LevelOption = "auto",
+        method: MethodName = "auto",
         omega: float | None = None,
         epsilon: float = 1e-8,
         absolute: bool = False,
         max_iterations: int = 100_000,
-        storage: str = "auto",
-        representation: str = "row-types",
+        storage: StorageName = "auto",
+        representation: Representation = "row-types",
     ) -> CheckOptions:
         """Return options from plain values; every senseless one is an `OptionError`.
 
@@ -128,7 +140,14 @@ class CheckOptions:
         return Interval(self.criterion) if self.method == "interval" else Optimistic(self.criterion)
 
     def average_reward(self) -> AverageReward | None:
-        """Return the method with bounds for long-run averages; None if one without bounds was chosen."""
+        """Return the method with bounds for long-run averages; None if one without bounds was chosen.
+
+        Raises
+        ------
+        OptionError
+            The method chosen solves other equations than those of averages.
+        """
+        self._refuse_for_averages()
         return AverageReward(self.criterion) if self.method in _ENCLOSING else None
 
     def matrix_backend(self) -> Backend:
@@ -145,6 +164,15 @@ class CheckOptions:
         if self.method == "gauss-seidel":
             return "the method gauss-seidel takes rows one after the other, as only the cpu does"
         return None
+
+    def _refuse_for_averages(self) -> None:
+        """Refuse methods that solve no equation of an average in the long run, by name."""
+        if self.method not in _AVERAGING:
+            raise OptionError(
+                f"the method {self.method} solves systems in which every state is left for good, and "
+                "averages in the long run have none: choose auto or interval (with bounds), or jor, jacobi, "
+                "power or gauss-seidel (without)"
+            )
 
     def _check_storage(self) -> None:
         """Refuse a format that the engine or the backend does not have."""
@@ -171,12 +199,25 @@ class CheckOptions:
             )
 
     def solver(self, steady: bool) -> Jacobi | Power | BiCGStab | GaussSeidel:
-        """Return a method without bounds, for a linear system or for a steady state."""
+        """Return a method without bounds, for a linear system or for a steady state.
+
+        Raises
+        ------
+        OptionError
+            The method chosen does not find steady states, or promises bounds.
+        """
+        if steady:
+            self._refuse_for_averages()
+        if self.method in ("interval", "optimistic"):
+            raise OptionError(
+                f"the method {self.method} gives bounds, and here is an estimate: choose auto, jor, jacobi, "
+                "power or gauss-seidel"
+            )
         if self.method == "power":
             return Power(self.criterion)
         if self.method == "jacobi":
             return Jacobi(self.criterion)
-        if self.method == "bicgstab" and not steady:
+        if self.method == "bicgstab":
             return BiCGStab(self.criterion)
         if self.method == "gauss-seidel":
             usual = _STEADY_OMEGA if steady else 1.0

@@ -14,7 +14,7 @@ import numpy as np
 
 import hybrid
 from hybrid.checking.checker import Checker
-from hybrid.errors import NotConvergedError, UnknownError, UnsupportedError
+from hybrid.errors import NotConvergedError, OptionError, UnknownError, UnsupportedError
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
@@ -172,7 +172,7 @@ def _judge_states(model: SymbolicModel, case: Case, question: Question) -> tuple
     (prop,) = resolve_properties(parse_properties(question.text), model.source).properties
     try:
         found = checker.evaluate(prop.formula)
-    except (NotConvergedError, UnknownError, UnsupportedError):
+    except (NotConvergedError, OptionError, UnknownError, UnsupportedError):
         return None, 0
     except LanguageError as error:
         # The same refusal as that of the answer.

@@ -32,6 +32,7 @@ _NOT_CONVERGED = re.compile(
 BEYOND_DOUBLES = re.compile(
     "less than 1.79e308|at least 2.23e-308|rewards of both signs cancel|infinite values that cancel"
 )
+_INAPPLICABLE = re.compile("averages in the long run have none")
 _REFUSED = re.compile(r"rewards below zero that may be earned for ever")
 
 
@@ -107,6 +108,8 @@ def _judge_error(expected: Expected, error: str, formula: Formula) -> Verdict:
     if _NOT_CONVERGED.search(error):
         return Verdict("not converged", error)
     if BEYOND_DOUBLES.search(error):
+        return Verdict("refused", error)
+    if _INAPPLICABLE.search(error):
         return Verdict("refused", error)
     if _REFUSED.search(error):
         # The refusal is for all states together: also for an infinite value beside one that does not exist.

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hybrid.core.option_types import ModelTypeName, PackageName
 from hybrid.interchange.diagrams.arguments import (
     DdVariables,
     Part,
@@ -41,12 +42,12 @@ def from_dd(
     rows: Sequence[str],
     columns: Sequence[str],
     parts: Sequence[Part] | Mapping[str, Sequence[Part]],
-    type: str = "dtmc",
+    type: ModelTypeName = "dtmc",
     initial: Node,
     labels: Mapping[str, Node] | None = None,
     rewards: Mapping[str, Sequence[Part]] | None = None,
     fix_deadlocks: bool = True,
-    package: str = "auto",
+    package: PackageName = "auto",
 ) -> Model:
     """Return the model whose transitions are sets of a caller's `dd` manager.
 

@@ -1,0 +1,71 @@
+"""Keywords of functions that hand them on, as types; `hybrid.check_all` and `hybrid.load` explain each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TypedDict
+
+from hybrid.core.option_types import (
+    BackendName,
+    Engine,
+    LevelOption,
+    MethodName,
+    ModelTypeName,
+    OrderName,
+    PackageName,
+    Representation,
+    StorageName,
+)
+from mtbdd.language.limits import Limits
+
+FileName = str | os.PathLike[str]
+
+
+class SolutionKeywords(TypedDict, total=False):
+    """Keywords of `hybrid.CheckOptions.of`: how values are found."""
+
+    engine: Engine
+    backend: BackendName
+    level: LevelOption
+    method: MethodName
+    omega: float | None
+    epsilon: float
+    absolute: bool
+    max_iterations: int
+    storage: StorageName
+    representation: Representation
+
+
+class KeptKeywords(SolutionKeywords, total=False):
+    """Keywords of an experiment's answers: how they are found, and what they keep."""
+
+    scheduler: bool
+    values: bool
+
+
+class CheckKeywords(KeptKeywords, total=False):
+    """Keywords of `hybrid.check_all` that `hybrid.check` hands on."""
+
+    progress: Callable[[int, float], None] | None
+    witness: bool
+
+
+class LoadKeywords(TypedDict, total=False):
+    """Keywords of `hybrid.load` that `hybrid.experiment` hands on."""
+
+    fix_deadlocks: bool
+    package: PackageName
+    order: OrderName
+    timeout: float | None
+    memory: int | None
+    limits: Limits | None
+    type: ModelTypeName | None
+    states: FileName | None
+    labels: FileName | None
+    state_rewards: Sequence[FileName]
+    transition_rewards: Sequence[FileName]
+
+
+class ExperimentKeywords(LoadKeywords, KeptKeywords, total=False):
+    """Keywords of `hybrid.experiment`."""

@@ -1,0 +1,110 @@
+"""A method that does not apply is an error that names those that do; another one never takes its place."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+
+import hybrid
+from hybrid.core.option_types import MethodName
+from hybrid.errors import OptionError, UnsupportedError
+from hybrid.model import Model
+
+RING = """
+ctmc
+module m
+  s : [0..4] init 0;
+  [] s=0 -> 1 : (s'=1) + 2 : (s'=3);
+  [] s=1 -> 2 : (s'=2) + 2 : (s'=4);
+  [] s=2 | s=4 -> 3 : (s'=s=2 ? 1 : 2);
+  [] s=3 -> 1 : true;
+endmodule
+rewards "r" s=1 : 6; s=3 : 1; endrewards
+"""
+CHOICES = """
+mdp
+module m
+  s : [0..2] init 0;
+  [a] s=0 -> 0.5 : (s'=1) + 0.5 : (s'=0);
+  [b] s=0 -> 0.1 : (s'=1) + 0.9 : (s'=2);
+  [] s>0 -> true;
+endmodule
+"""
+METHODS = get_args(MethodName)
+# What the account calls the method that ran in the long run; None where none applies.
+AVERAGES = {
+    "auto": "gain",
+    "interval": "gain",
+    "jacobi": "jacobi",
+    "jor": "jor",
+    "power": "power",
+    "gauss-seidel": "gauss-seidel",
+    "optimistic": None,
+    "bicgstab": None,
+}
+
+
+@pytest.fixture(scope="module")
+def ring() -> Model:
+    return hybrid.parse(RING)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("prop", "value"), [("S=? [ s=1 ]", 1 / 9), ('R{"r"}=? [ S ]', 4 / 3)])
+def test_averages_have_methods_of_their_own(ring: Model, method: Any, prop: str, value: float) -> None:
+    answer = hybrid.check(ring, prop, method=method, backend="cpu", throw=False)
+    if AVERAGES[method] is None:
+        assert answer.value is None and isinstance(answer.fault, OptionError)
+        assert answer.error is not None and f"the method {method} solves systems" in answer.error
+        assert all(name in answer.error for name, applies in AVERAGES.items() if applies)
+        return
+    assert answer.value == pytest.approx(value, rel=1e-5)
+    assert AVERAGES[method] in method_names(ring, method)
+
+
+def method_names(model: Model, method: Any) -> set[str]:
+    """What the account of an average in a single component says."""
+    chain = hybrid.parse(RING.replace("init 0", "init 1"))
+    return {hybrid.check(chain, "S=? [ s=1 ]", method=method, backend="cpu").statistics.method or ""}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_systems_have_every_method(ring: Model, method: Any) -> None:
+    answer = hybrid.check(ring, "P=? [ F s=3 ]", method=method, backend="cpu")
+    assert answer.value == pytest.approx(2 / 3)
+
+
+def test_a_property_without_an_answer_hides_no_other(ring: Model) -> None:
+    found = hybrid.check_all(ring, "S=? [ s=1 ]; P=? [ F s=3 ]; S=? [ s<=4 ]", method="bicgstab")
+    assert [answer.error is None for answer in found] == [False, True, True]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_choices_refuse_methods_for_linear_systems(method: Any) -> None:
+    answer = hybrid.check(hybrid.parse(CHOICES), "Pmin=? [ F s=2 ]", method=method, throw=False)
+    assert answer.value == 0.0  # the graph decides
+    answer = hybrid.check(hybrid.parse(CHOICES), "Pmax=? [ F s=1 ]", method=method, throw=False)
+    answer = hybrid.check(hybrid.parse(CHOICES), "Pmax=? [ F<5 s=1 ]", method=method, throw=False)
+    assert answer.value == pytest.approx(1 - 0.5**4)
+    mixed = CHOICES.replace("0.5 : (s'=1) + 0.5 : (s'=0)", "0.5 : (s'=1) + 0.3 : (s'=0) + 0.2 : (s'=2)")
+    answer = hybrid.check(hybrid.parse(mixed), "Pmax=? [ F s=1 ]", method=method, throw=False)
+    if method in ("jor", "gauss-seidel", "bicgstab"):
+        assert isinstance(answer.fault, UnsupportedError) and "choose optimistic" in str(answer.fault)
+        return
+    assert answer.value == pytest.approx(5 / 7)
+    expected = {"auto": "optimistic", "jacobi": "value-iteration", "power": "value-iteration"}
+    assert answer.statistics.method == expected.get(method, method)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_distributions_refuse_what_they_do_not_take(ring: Model, method: Any) -> None:
+    chain = hybrid.parse(RING.replace("init 0", "init 1"))
+    if method in ("interval", "optimistic", "bicgstab"):
+        with pytest.raises(OptionError, match="jor"):
+            chain.steady_state(method=method)
+    else:
+        assert chain.steady_state(method=method).tolist() == pytest.approx([1 / 3, 4 / 9, 2 / 9])
+    if method != "auto":
+        with pytest.raises(OptionError, match="leave " + method):
+            ring.transient(1.0, method=method)
