@@ -31,8 +31,6 @@ def main(arguments: list[str] | None = None) -> int:
     """
     with Signals() as signals:
         from hybrid.cli.arguments import parse_arguments
-        from hybrid.cli.bounded import run_bounded
-        from hybrid.cli.console import Console
 
         options = parse_arguments(arguments)
         if options.version:
@@ -40,6 +38,9 @@ def main(arguments: list[str] | None = None) -> int:
 
             print(__version__)
             return 0
+        from hybrid.cli.bounded import run_bounded
+        from hybrid.cli.console import Console
+
         with Console(options.quiet, signals) as console:
             return run_bounded(lambda: _guarded(options, console, signals), options, console)
 

@@ -26,12 +26,19 @@ import numba
 from numba.core import compiler, config, serialize, sigutils
 from numba.core.caching import _Cache
 from numba.core.dispatcher import Dispatcher
+from numba.core.runtime import rtsys
 
+from mtbdd.deferred import deferred
 from mtbdd.kernel_store import KernelStore
 
 _log = logging.getLogger(__name__)
 
+NOTICE = 25
+"""Level of what people who wait want to know, between information and warnings."""
+
 _CONSTANTS = (bool, int, float, str)
+_NEED_ALL = (b"_numba_hashsecret", b"numba_parallel_for", b"do_scheduling", b"get_num_threads")
+"""Names that code links to where it hashes texts or runs loops in parallel."""
 
 
 def njit(signature: Any = None, *, cache: bool = True, **options: Any) -> Callable[[Any], Any]:
@@ -86,7 +93,6 @@ class _KernelCache(_Cache):
         """Return the code for a signature; None if there is none."""
         if not self._enabled:
             return None
-        target_context.refresh()
         try:
             version = self._version(sig, target_context.codegen())
             payload = self._store.read(self._name, version)
@@ -94,9 +100,13 @@ class _KernelCache(_Cache):
             _log.debug("no code of %s: %s", self._name, error)
             return None
         if payload is None:
+            _tell_first_use(self._store)
+            _log.info("compiling %s, once on this machine", self._name)
             return None
         try:
-            found = compiler.CompileResult._rebuild(target_context, *pickle.loads(payload))
+            with deferred("scipy.linalg.cython_blas"):  # linked to where matrices are multiplied: not by ours
+                _prepare(target_context, payload)
+                found = compiler.CompileResult._rebuild(target_context, *pickle.loads(payload))
             if found.signature.args == sigutils.normalize_signature(sig)[0]:
                 return found
         except Exception as error:
@@ -152,6 +162,30 @@ class _KernelCache(_Cache):
             (numba.__version__, llvmlite.__version__, sys.implementation.cache_tag),
         )
         return f"{source.hexdigest()[:16]}-{hashlib.sha256(repr(rest).encode()).hexdigest()[:24]}"
+
+
+def _prepare(target_context: Any, payload: bytes) -> None:
+    """Make known to the linker what code may refer to.
+
+    Everything that Numba can compile is loaded by ``refresh``, which takes longer than all our code does to
+    load. Code that is compiled already needs the memory manager alone, with few exceptions.
+    """
+    if any(name in payload for name in _NEED_ALL):
+        target_context.refresh()
+    else:
+        rtsys.initialize(target_context)
+
+
+@functools.cache
+def _tell_first_use(store: KernelStore) -> None:
+    """Say, where no function is kept yet, that there will be some to wait for."""
+    if store.folder is not None and store.is_first():
+        _log.log(
+            NOTICE,
+            "first use on this machine: the functions that an answer needs are compiled for this processor, "
+            "which takes 3 to 10 s once for each kind of model and engine; they are kept in %s",
+            store.folder.parent,
+        )
 
 
 @functools.cache

@@ -75,6 +75,10 @@ class KernelStore:
             _tell(_reason(error))
             return None
 
+    def is_first(self) -> bool:
+        """Whether no function of any folder of source files is kept."""
+        return self.folder is not None and not any(self.folder.parent.glob("*/*.nbc"))
+
     def read(self, function: str, version: str) -> bytes | None:
         """Return the payload kept under a name and a version; None if there is none.
 

@@ -15,6 +15,8 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from mtbdd.deferred import deferred
+
 Node = Any  # a `dd` Function; dd ships no type that both of its back ends share
 
 
@@ -34,7 +36,8 @@ def _new_bdd(package: str) -> tuple[Any, Any, Any]:
     """Return a manager of the wanted `dd` back end, its `and_exists` and its `restrict` (or None)."""
     if package in ("auto", "cudd"):
         try:
-            import dd.cudd as cudd
+            with deferred("networkx", "MultiDiGraph"):
+                import dd.cudd as cudd
         except ImportError:
             if package == "cudd":
                 raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from hybrid.cli.bounded import add_limits
+from hybrid.cli.limit_arguments import add_limits
 from hybrid.cli.simulate_arguments import add_simulate
 from hybrid.core.representations import REPRESENTATIONS
 

@@ -111,6 +111,11 @@ class Console:
         if not self.quiet:
             self._say(f"warning: {text}\n")
 
+    def note(self, text: str) -> None:
+        """Print what people who wait want to know; nothing if not a terminal."""
+        if self._live:
+            self._say(f"note: {text}\n")
+
     def error(self, text: str) -> None:
         """Print an error."""
         self._say(f"error: {text}\n")
@@ -144,6 +149,8 @@ class _Stages(logging.Handler):
         """Show a record: a warning as such, anything else as a stage."""
         if record.levelno >= logging.WARNING:
             self._console.warn(record.getMessage())
+        elif record.levelno > logging.INFO:
+            self._console.note(record.getMessage())
         else:
             self._console.stage(record.getMessage())
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from mtbdd.language.check import resolve
-from mtbdd.language.constants import parse_constants
-from mtbdd.language.errors import EvaluationError, Fault, LanguageError, SourceError, SyntaxFaultError
-from mtbdd.language.expression_parser import parse_expression
-from mtbdd.language.parser import load_model, parse_model
-from mtbdd.language.text import to_text
-from mtbdd.language.types import expression_type
-from mtbdd.language.walk import expression_variables, substitute
+from importlib import import_module
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mtbdd.language.check import resolve
+    from mtbdd.language.constants import parse_constants
+    from mtbdd.language.errors import EvaluationError, Fault, LanguageError, SourceError, SyntaxFaultError
+    from mtbdd.language.expression_parser import parse_expression
+    from mtbdd.language.parser import load_model, parse_model
+    from mtbdd.language.text import to_text
+    from mtbdd.language.types import expression_type
+    from mtbdd.language.walk import expression_variables, substitute
 
 __all__ = [
     "EvaluationError",
@@ -27,3 +34,29 @@ __all__ = [
     "substitute",
     "to_text",
 ]
+
+_HOMES = {
+    "EvaluationError": "errors",
+    "Fault": "errors",
+    "LanguageError": "errors",
+    "SourceError": "errors",
+    "SyntaxFaultError": "errors",
+    "expression_type": "types",
+    "expression_variables": "walk",
+    "load_model": "parser",
+    "parse_constants": "constants",
+    "parse_expression": "expression_parser",
+    "parse_model": "parser",
+    "resolve": "check",
+    "substitute": "walk",
+    "to_text": "text",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use: limits and errors are wanted without the parser."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'mtbdd.language' has no attribute {name!r}")
+    value = getattr(import_module(f"mtbdd.language.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,64 @@
+"""Imports put off: the real module comes with the first name that is looked up, and nothing stays behind."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from mtbdd.deferred import deferred
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "slow_package"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("class Graph: size = 3\n")
+    (folder / "part.py").write_text("number = 5\n")
+    (tmp_path / "its_user.py").write_text(
+        "import slow_package as slow\nname = slow.Graph\ndef size(): return slow.Graph.size\n"
+    )
+    (tmp_path / "other_user.py").write_text("import slow_package.part\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield folder
+    for name in ("slow_package", "slow_package.part", "its_user", "other_user"):
+        sys.modules.pop(name, None)
+
+
+def test_a_module_is_imported_when_something_is_looked_up(package: Path) -> None:
+    with deferred("slow_package", "Graph"):
+        import its_user
+    assert "slow_package" not in sys.modules
+    assert its_user.size() == 3
+    assert sys.modules["slow_package"].Graph.size == 3
+    assert not hasattr(its_user.slow, "missing")
+
+
+def test_the_package_of_a_module_is_imported_as_ever(package: Path) -> None:
+    with deferred("slow_package.part"):
+        import other_user
+    assert other_user.slow_package.Graph.size == 3
+    assert "slow_package.part" not in sys.modules
+    import slow_package.part
+
+    assert slow_package.part.number == 5
+
+
+def test_what_is_there_stays(package: Path) -> None:
+    import slow_package
+
+    with deferred("slow_package"):
+        assert sys.modules["slow_package"] is slow_package
+    assert sys.modules["slow_package"] is slow_package
+
+
+def test_what_is_not_installed_stays_missing() -> None:
+    with deferred("no_such_package"), pytest.raises(ImportError):
+        import no_such_package  # noqa: F401
+
+
+def test_a_failure_in_between_leaves_nothing(package: Path) -> None:
+    with pytest.raises(ZeroDivisionError), deferred("slow_package"):
+        raise ZeroDivisionError
+    assert "slow_package" not in sys.modules
