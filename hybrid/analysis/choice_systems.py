@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,24 +172,28 @@ def after_steps(system: ChoiceOperator, start: Vector, steps: int, work: Work) -
     and what underflow adds.  Computed zeros are exact unless something on the way can have underflown; then
     the steps are made once more, with zeros and ones.
     """
-    space, clock = system.space, Clock(work.progress)
+    space, clock = system.space, Clock(work.progress, steps=steps)
     pair = space.vector(start), space.xp.empty(system.size)
-    made = 0
-    while made < steps:
-        system.improve(pair[made % 2], pair[1 - made % 2])
-        made += 1
-        if made % _CHECK_EVERY == 0:
-            change, _ = space.read(system.changes)
-            if change == 0.0:
-                break
-            clock.tick(made, change)
+    made, is_ended = 0, False
+    # From zeros values only rise, so that those of fewer steps are lower bounds.
+    with nullcontext() if start.any() else clock.gently():
+        while made < steps and not is_ended:
+            system.improve(pair[made % 2], pair[1 - made % 2])
+            made += 1
+            if made % _CHECK_EVERY == 0:
+                change, _ = space.read(system.changes)
+                if change == 0.0:
+                    break
+                is_ended = clock.tick(made, change)
     _note(work, "steps", ValueIteration.vectors, system, made, clock.seconds)
     x = np.array(space.to_host(pair[made % 2]))
     if not bool(np.isfinite(x).all()):
         raise NotConvergedError("values along a path", Status.DIVERGED, made, math.inf)
-    positive: NDArray[np.bool_] | None = x > 0.0
-    if not bool((x > 0.0).all()) and not far_from_underflow(
-        np.append(start, system.least_entry), system.least_entry, steps
+    positive: NDArray[np.bool_] | None = None if is_ended else x > 0.0
+    if (
+        not is_ended
+        and not bool((x > 0.0).all())
+        and not far_from_underflow(np.append(start, system.least_entry), system.least_entry, steps)
     ):
         inside = space.vector(np.asarray(start > 0.0, dtype=np.float64))
         positive = positive_after(space, inside, system.improve, steps, made)
@@ -196,7 +201,7 @@ def after_steps(system: ChoiceOperator, start: Vector, steps: int, work: Work) -
     with np.errstate(over="ignore"):
         lost = (steps + 2) * system.underflow
         lower = np.maximum(x * max(1.0 - grown, 0.0) - lost, 0.0)
-        upper = x * math.exp(min(grown, 700.0)) + lost
+        upper = np.full_like(x, np.inf) if is_ended else x * math.exp(min(grown, 700.0)) + lost
     if positive is None:
         return StateValues(x, lower, upper)
     lower[~positive], upper[~positive] = 0.0, 0.0

@@ -199,7 +199,7 @@ def solve_gain(
     found = method.solve(matrix, diagonal, rewards, slack, work.progress)
     work.synchronisations += found.synchronisations
     _note(work, method, matrix, found.iterations, found.seconds)
-    if found.status is not Status.CONVERGED:
+    if found.status not in (Status.CONVERGED, Status.INTERRUPTED):
         raise NotConvergedError(what, found.status, found.iterations, found.difference)
     return found.value, found.lower, found.upper
 

@@ -21,6 +21,7 @@ graph tells, by steps of zeros and ones.
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,7 @@ class TransientAnalysis:
 
     def after_steps(self, start: Vector, steps: int) -> StateValues:
         """Return the values a number of steps before those of `start`, not negative."""
-        course, clock = Course(steps=steps), Clock(self._work.progress)
+        course, clock = Course(steps=steps), Clock(self._work.progress, steps=steps)
         leaps = self._leaps(start, steps)
         if leaps is not None:
             x = leaps.after(start, steps)
@@ -125,22 +126,27 @@ class TransientAnalysis:
             positive = leaps.positive_after(start, steps)
             return self._errors.bounds(x, course, max(float(start.max()), float(x.max())), positive=positive)
         space, pair, made, looked = self._space, self._vectors(start), 0, 0
-        while made < steps:
-            count = min(space.stride, steps - made)
-            self._steps.sweep(pair, made, count)
-            made += count
-            if made == steps:
-                break
-            change, _ = space.read(self._steps.changes)
-            if change == 0.0 or made - looked >= _CHECK_EVERY:
-                looked = made
-                if self._may_stop(pair[made % 2], change, steps - made, course):
-                    course.made = None if start.any() else made
+        is_rising, is_ended = not start.any(), False
+        with clock.gently() if is_rising else nullcontext():
+            while made < steps and not is_ended:
+                count = min(space.stride, steps - made)
+                self._steps.sweep(pair, made, count)
+                made += count
+                if made == steps:
                     break
-            clock.tick(made, change)
+                change, _ = space.read(self._steps.changes)
+                if change == 0.0 or made - looked >= _CHECK_EVERY:
+                    looked = made
+                    if self._may_stop(pair[made % 2], change, steps - made, course):
+                        course.made = made if is_rising else None
+                        break
+                is_ended = clock.tick(made, change)
         self._account(made, clock.seconds)
         x = space.to_host(pair[made % 2])
         greatest = max(float(start.max(initial=0)), float(x.max(initial=0)))
+        if is_ended:
+            # Values rise, so that those of fewer steps are lower bounds.
+            return self._errors.bounds(x, Course(steps=made), greatest, missing=math.inf)
         return self._errors.bounds(x, course, greatest, positive=self._positive_after(x, start, steps, made))
 
     def after_time(self, start: Vector, time: float) -> StateValues:
@@ -202,47 +208,52 @@ class TransientAnalysis:
 
         The last number returned is the greatest value met.
         """
-        space, clock = self._space, Clock(self._work.progress)
         last = first + weights.size - 1
+        space, clock = self._space, Clock(self._work.progress, steps=last)
         course = Course(steps=last, terms=last + 1 if flat else weights.size)
         pair, result = self._vectors(start), space.xp.zeros(start.size)
         greatest = max(float(start.max(initial=0.0)), self._least_bound)
         rest = np.append(np.cumsum(weights[::-1])[::-1], 0.0)
         negligible = _TRUNCATED * self._criterion.epsilon * (float(rest[0]) + flat * first)
-        made = products = 0
+        made, products, is_ended = 0, 0, False
         leaps = self._leaps(start, first) if flat == 0.0 else None
         if leaps is not None:
             pair[first % 2][...] = self._space.vector(leaps.after(start, first))
             made, products = first, leaps.products - first
-        while True:
-            x = pair[made % 2]
-            if made == first and flat:
-                result *= flat
-            if made >= first:
-                space.add_scaled(float(weights[made - first]), x, result)
-                left = float(rest[made - first + 1])
-                if left <= negligible and made < last:
-                    if left * greatest <= self._tolerance(result):
-                        course.rest = left
-                        break
-                    negligible *= 1e-3  # small results need more terms
-            if made == last:
-                break
-            # One step at a time where every value is wanted, and otherwise up to the next question.
-            due = _CHECK_EVERY - made % _CHECK_EVERY
-            count = 1 if made >= first else min(due, first - made)
-            self._steps.sweep(pair, made, count, result if flat and made < first else None)
-            made += count
-            if made % _CHECK_EVERY == 0:
-                change, _ = space.read(self._steps.changes)
-                if self._may_stop(pair[made % 2], change, last - made, course):
-                    if flat and made <= first:
-                        space.add_scaled(float(first - made), pair[made % 2], result)
-                        result *= flat
-                    space.add_scaled(float(weights[max(made - first, 0) :].sum()), pair[made % 2], result)
-                    course.made = None if start.any() else made
+        with clock.gently():
+            while not is_ended:
+                x = pair[made % 2]
+                if made == first and flat:
+                    result *= flat
+                if made >= first:
+                    space.add_scaled(float(weights[made - first]), x, result)
+                    left = float(rest[made - first + 1])
+                    if left <= negligible and made < last:
+                        if left * greatest <= self._tolerance(result):
+                            course.rest = left
+                            break
+                        negligible *= 1e-3  # small results need more terms
+                if made == last:
                     break
-                clock.tick(made, change)
+                # One step at a time where every value is wanted, and otherwise up to the next question.
+                due = _CHECK_EVERY - made % _CHECK_EVERY
+                count = 1 if made >= first else min(due, first - made)
+                self._steps.sweep(pair, made, count, result if flat and made < first else None)
+                made += count
+                if made % _CHECK_EVERY == 0:
+                    change, _ = space.read(self._steps.changes)
+                    if self._may_stop(pair[made % 2], change, last - made, course):
+                        if flat and made <= first:
+                            space.add_scaled(float(first - made), pair[made % 2], result)
+                            result *= flat
+                        space.add_scaled(float(weights[max(made - first, 0) :].sum()), pair[made % 2], result)
+                        course.made = None if start.any() else made
+                        break
+                    is_ended = clock.tick(made, change)
+        if is_ended:
+            if flat and made <= first:
+                result *= flat
+            course.rest = float(rest[max(made - first, 0)]) + flat * max(first - made, 0)
         self._account(made + products, clock.seconds)
         return space.to_host(result), course, greatest
 

@@ -54,6 +54,8 @@ class Answer:
         Why there is no value, as it can be raised.
     states : EveryState or None
         Where `values` come from.
+    interrupted : bool
+        Whether an iteration was ended before its time: `error` says by what; the bounds hold.
     """
 
     name: str | None
@@ -71,6 +73,7 @@ class Answer:
     proven: bool = True
     fault: HybridError | None = field(default=None, repr=False, compare=False)
     states: EveryState | None = field(default=None, repr=False, compare=False)
+    interrupted: bool = False
 
     @builtins.property
     def values(self) -> NDArray[Any]:
@@ -121,9 +124,12 @@ class Answer:
 
     @builtins.property
     def kind(self) -> str | None:
-        """What is promised: "exact", "certified" (by its bounds), "estimate"; None without an answer."""
+        """What is promised: "exact", "certified" (by its bounds), "estimate"; None without an answer.
+
+        The bounds of an iteration that was ended are certified like all others.
+        """
         if self.error is not None:
-            return None
+            return "certified" if self.interrupted and self.lower is not None else None
         if not self.proven or (self.value is not None and self.lower is None):
             return "estimate"
         method = self.statistics.method
@@ -143,6 +149,7 @@ class Answer:
             "lower": json_number(self.lower),
             "upper": json_number(self.upper),
             "error": self.error,
+            **({"interrupted": True} if self.interrupted else {}),
             "kind": self.kind,
             "residual": json_number(work.component_residual),
             "engine": self.engine,

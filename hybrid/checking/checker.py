@@ -46,6 +46,7 @@ from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateTruth, StateValues
 from hybrid.run.work import Work
 from hybrid.solvers.bounded_solution import TINY
+from hybrid.solvers.watch import Watch
 from mtbdd.budget import BudgetError
 from mtbdd.language.syntax import Expression, Literal
 from mtbdd.model import SymbolicModel
@@ -69,7 +70,7 @@ class Checker(FormulaChecker):
     model : SymbolicModel
     options : CheckOptions
     progress : callable, optional
-        Called with (iteration, difference) during iterations.
+        Called with (iteration, difference) during iterations.  A `hybrid.solvers.watch.Watch` may end them.
     scheduler : bool
         Whether answers about an MDP come with a scheduler.
     values : bool
@@ -111,7 +112,12 @@ class Checker(FormulaChecker):
         A comparison that bounds leave unknown is tried again with a smaller epsilon, and on small models
         decided in rational numbers if that does not help.  Only failures
         that concern the property become its error; running out of memory, interrupts and defects of
-        the program pass through.
+        the program pass through.  An answer whose iteration was ended by a `Watch` has the bounds reached.
+
+        Raises
+        ------
+        BaseException
+            What ended the iteration, if nothing is known of the answer then.
         """
         _log.info("checking %s", prop.text)
         start = time.perf_counter()
@@ -136,6 +142,14 @@ class Checker(FormulaChecker):
             failure = PropertyError("expected a property nested less deeply; split it with labels")
         seconds = time.perf_counter() - start
         engine, work = self.options.engine, self._work
+        stopped = self._stopped()
+        if stopped is not None and not _is_decided(summary):
+            if summary is None or self._unproven or not summary.proven or summary.lower is None:
+                raise stopped
+            return Answer(
+                prop.name, prop.text, None, summary.lower, summary.upper, str(stopped), work, seconds, engine,
+                interrupted=True,
+            )  # fmt: skip
         if summary is None:
             error = str(failure)
             return Answer(prop.name, prop.text, None, None, None, error, work, seconds, engine, fault=failure)
@@ -160,6 +174,10 @@ class Checker(FormulaChecker):
         found = self._evaluate_in(Scope.every(self.model), formula)
         return found.without_bounds() if self._unproven else found
 
+    def _stopped(self) -> BaseException | None:
+        """Return what ended an iteration before its time, if anything did."""
+        return self._progress.stopped if isinstance(self._progress, Watch) else None
+
     # ------------------------------------------------------------------ top level
 
     def _patient_summary(self, formula: Expression) -> Summary:
@@ -168,7 +186,7 @@ class Checker(FormulaChecker):
             return self._summary(formula)
         except UnknownError:
             coarse = self.options
-            if coarse.bounding_method() is None:
+            if coarse.bounding_method() is None or self._stopped() is not None:
                 raise
             from hybrid.exact.formulas import ExactFormulas  # most runs never need it
 
@@ -226,10 +244,12 @@ class Checker(FormulaChecker):
         try:
             found = self._iterated(formula)
         except NotConvergedError:
-            exact = self._exactly(formula) if patient else None
+            exact = self._exactly(formula) if patient and self._stopped() is None else None
             if exact is None:
                 raise
             return exact
+        if self._stopped() is not None:
+            return found
         if patient and self.model.n_states <= _FEW_STATES and self._is_loose(found):
             return self._exactly(formula) or found
         return found
@@ -276,6 +296,13 @@ def _every_state(
 ) -> StateValues | StateTruth:
     """Return a resolved formula's value in every reachable state, found from the beginning."""
     return Checker(model, options).every_state(formula)
+
+
+def _is_decided(summary: Summary | None) -> bool:
+    """Whether a value is known for certain although an iteration was ended: a truth, or bounds that meet."""
+    if summary is None or summary.value is None or summary.lower is None or not summary.proven:
+        return False
+    return summary.lower == summary.upper and summary.listing is None
 
 
 def _check_storage(model: SymbolicModel, options: CheckOptions) -> None:

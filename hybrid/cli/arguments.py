@@ -40,6 +40,11 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         help="check only this property of the file: its name, or its place counted from 0; may be repeated",
     )
     check.add_argument(
+        "--json-lines",
+        action="store_true",
+        help="print one JSON object a property, a line each, as soon as it is answered",
+    )
+    check.add_argument(
         "--csv", metavar="FILE", help="also write a table of constants and answers, one line an answer"
     )
     check.add_argument(

@@ -16,6 +16,7 @@ from hybrid.cli.building import built_model
 from hybrid.cli.certify import Certifier
 from hybrid.cli.console import Console
 from hybrid.cli.experiments import expand_ranges
+from hybrid.cli.following import Following
 from hybrid.cli.model_record import model_record
 from hybrid.cli.outputs import refuse_overwriting
 from hybrid.cli.report import Report, unanswered
@@ -57,6 +58,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
         options.storage,
         options.representation,
     )
+    if options.json and options.json_lines:
+        raise OptionError("--json prints one object and --json-lines one a property; give one of them")
     refuse_overwriting(options)
     combinations = expand_ranges(options.const)
     several = len(combinations) > 1
@@ -100,6 +103,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
             options.journal.begin(constants, model_record(model), expected, not several)
             if certifier is not None:
                 report.answer(certifier.answer(model, resolved[0]))
+                console.signals.check()
             else:
                 _answer(model, resolved, chosen, options, console, report)
             report.end()
@@ -146,25 +150,23 @@ def _answer(
     report: Report,
 ) -> None:
     """Check properties one after the other."""
-
-    def iteration(count: int, difference: float) -> None:
-        check_budget()
-        console.iteration(count, difference)
-
+    following = Following(console)
     checker: Checker | None = None
     for prop in properties:
         check_budget()
         if checker is None:
             with_scheduler, with_values = options.scheduler is not None, options.values is not None
-            checker = Checker(model, chosen, iteration, with_scheduler, with_values, options.witness)
+            checker = Checker(model, chosen, following, with_scheduler, with_values, options.witness)
         try:
             answer = checker.answer(prop)
         except MemoryError as error:
             # The next property may do with less; what was kept for this one is let go.
             checker = None
             answer = unanswered(prop, _reason(error), options.engine)
-        report.answer(answer)
-        options.journal.answer(answer.record(len(answer.listing) <= _JOURNALLED))
+        with console.signals.hold(check=False):
+            report.answer(answer)
+            options.journal.answer(answer.record(len(answer.listing) <= _JOURNALLED))
+        following.check()
 
 
 def _reason(error: LanguageError | MemoryError) -> str:
@@ -198,7 +200,9 @@ def _text(answer: Answer) -> str:
     """Return an answer as lines of text."""
     title = f"{answer.name}: {answer.property}" if answer.name else answer.property
     work = answer.statistics
-    if answer.error is not None:
+    if answer.interrupted:
+        result = f"{answer.error}; between {_value(answer.lower)} and {_value(answer.upper)} so far"
+    elif answer.error is not None:
         result = f"not answered: {answer.error}"
     else:
         result = _result(answer)

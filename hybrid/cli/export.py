@@ -11,12 +11,14 @@ from hybrid.cli.building import built_model
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record
 from hybrid.cli.output_file import OutputFile
+from hybrid.cli.outputs import refuse_overwriting
 from hybrid.cli.sizes import bytes_text
 from hybrid.interchange.formats import targets_of, writable_format, write_model
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Build the model, write the files; return the exit status."""
+    refuse_overwriting(options)
     for path in options.to:
         writable_format(path)
         # Tried before the model is built, which may take long.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from hybrid.checking.answer import json_listing
 from hybrid.cli.console import Console
 
 
@@ -76,11 +77,24 @@ class Journal:
             return 2
         for run, expected in zip(self.runs, self._expected, strict=True):
             for record in expected[len(run["results"]) :]:
-                run["results"].append({**record, "error": reason})
-                if not options.json:
+                left = {**record, "error": reason, "interrupted": True}
+                run["results"].append(left)
+                if getattr(options, "json_lines", False):
+                    console.print(json_line(run["constants"], run["model"], left))
+                elif not options.json:
                     title = f"{record['name']}: " if record["name"] else ""
                     console.print(f"\n{title}{record['property']}\n  result       not answered: {reason}")
+        self.runs[-1]["interrupted"] = True
         if options.json:
-            records = [{key: run[key] for key in ("model", "results")} for run in self.runs]
-            console.print(json.dumps(records[0] if self.is_single else self.runs))
+            single = {key: value for key, value in self.runs[0].items() if key != "constants"}
+            console.print(json.dumps(single if self.is_single else self.runs))
         return 1
+
+
+def json_line(
+    constants: Mapping[str, Any], model: Mapping[str, Any] | None, result: Mapping[str, Any]
+) -> str:
+    """Return what `--json-lines` prints of a result: its record, the constants given, the model's."""
+    return "".join(
+        json.JSONEncoder(default=json_listing).iterencode({**result, "constants": constants, "model": model})
+    )

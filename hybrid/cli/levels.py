@@ -10,6 +10,7 @@ from hybrid.cli.building import built_model
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
+from hybrid.cli.outputs import refuse_overwriting
 from hybrid.cli.sizes import bytes_text, seconds_text
 from hybrid.errors import OptionError
 from hybrid.explorer.measure import measure_levels
@@ -20,6 +21,7 @@ from hybrid.explorer.weigh import weigh_levels
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Build, count, print and draw; return the exit status."""
+    refuse_overwriting(options)
     if options.plot is not None and not options.plot.lower().endswith((".png", ".html")):
         raise OptionError(f"a plot is written as .png or .html, got {options.plot!r}")
     if options.plot is None:

@@ -13,6 +13,7 @@ from hybrid.cli.building import built_model
 from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
+from hybrid.cli.outputs import refuse_overwriting
 from hybrid.cli.sizes import bytes_text
 from hybrid.errors import OptionError
 from hybrid.explicit.density import density_of_diagram, density_of_rows
@@ -26,6 +27,7 @@ from mtbdd.state_order import for_users, keeps_text
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Build, count, reorder, measure and draw; return the exit status."""
+    refuse_overwriting(options)
     if options.output is not None and not options.output.lower().endswith(".png"):
         raise OptionError(f"a structure plot is written as .png, got {options.output!r}")
     if options.cells < 1:

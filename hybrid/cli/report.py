@@ -14,6 +14,7 @@ from hybrid.checking.answer import Answer, json_listing
 from hybrid.checking.listing import Listing
 from hybrid.cli.certify import Certifier
 from hybrid.cli.console import Console
+from hybrid.cli.journal import json_line
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
 from hybrid.cli.table import Table
@@ -120,13 +121,21 @@ class Report:
         for failure in self._failures or ():
             self._tell(failure)
         self._model, self._failures = model, None
-        if not self._options.json:
+        if self._options.json_lines and not self._asked:
+            constants = self._runs[-1]["constants"]
+            self._console.print(json_line(constants, model_record(model), {}))
+        if self._is_text:
             lines = [model_text(model_record(model))]
             if self._several:
                 lines = [*([""] if len(self._runs) > 1 else []), f"# {self._given}", *lines]
             self._console.print("\n".join(lines))
 
     def answer(self, answer: Answer) -> None:
+        """Tell an answer of the run; a signal waits until it is told everywhere, and is not raised here."""
+        with self._console.signals.hold(check=False):
+            self._answer(answer)
+
+    def _answer(self, answer: Answer) -> None:
         """Tell an answer of the run."""
         record, text = answer.record(listing=False), self._text(answer)
         if isinstance(answer.listing, Listing):
@@ -135,7 +144,7 @@ class Report:
             record["certificate"] = self._certifier.record()
             text = f"{text}\n{self._certifier.text()}"
         self._keep([record])
-        if not self._options.json:
+        if self._is_text:
             self._console.print(f"\n{text}")
         if self._scheduler is not None and answer.scheduler is not None:
             self._publish(self._scheduler, answer.scheduler.write)
@@ -176,12 +185,17 @@ class Report:
                 self._console.error(f"{failure.given}: {line}")
         self._told = failure.reason
         self._write(failure.run["constants"], failure.run["results"])
+        self._print_lines(failure.run, failure.run["results"])
+
+    @property
+    def _is_text(self) -> bool:
+        return not (self._options.json or self._options.json_lines)
 
     def _keep(self, results: list[dict[str, Any]]) -> None:
-        """Add results to the run's record and to the table."""
-        with self._console.signals.hold():
-            self._runs[-1]["results"] += results
-            self._write(self._runs[-1]["constants"], results)
+        """Add results to the run's record, to the table, and to the lines on standard output."""
+        self._runs[-1]["results"] += results
+        self._write(self._runs[-1]["constants"], results)
+        self._print_lines(self._runs[-1], results)
 
     def _write(self, constants: Mapping[str, Any], results: list[dict[str, Any]]) -> None:
         """Write rows of the table, as long as that succeeds."""
@@ -196,14 +210,23 @@ class Report:
             self._table.close(complete=False)
             self._table = None
 
+    def _print_lines(self, run: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> None:
+        """Print results of a run, a line each, if that is asked for."""
+        if self._options.json_lines:
+            model = None if self._model is None else model_record(self._model)
+            for result in results:
+                self._console.print(json_line(run["constants"], model, result))
+
     def _stopped(self, word: str) -> None:
-        """Print the JSON object of what was found."""
+        """Tell what was left, as JSON: one object of all that was found, or the lines that are missing."""
         if not self._runs:
             self.begin({}, "", ())
         run = self._runs[-1]
         if run["model"] is None:
             rest = self._asked[len(run["results"]) :]
-            run["results"] += [unanswered(p, word, self._options.engine).record() for p in rest]
+            left = [unanswered(p, word, self._options.engine, interrupted=True).record() for p in rest]
+            run["results"] += left
+            self._print_lines(run, left)
             self.end()
         run["interrupted"] = True
         self._print_json()
@@ -234,7 +257,7 @@ def _write_values(answer: Answer, path: Path) -> None:
     write_state_values(path, states.model, states.found)
 
 
-def unanswered(prop: Property, error: str, engine: str) -> Answer:
+def unanswered(prop: Property, error: str, engine: str, interrupted: bool = False) -> Answer:
     """Return what there is of a property that was not looked at to the end."""
     return Answer(
         name=prop.name,
@@ -246,4 +269,5 @@ def unanswered(prop: Property, error: str, engine: str) -> Answer:
         statistics=Work(),
         seconds=0.0,
         engine=engine,
+        interrupted=interrupted,
     )

@@ -31,8 +31,8 @@ class Interrupted(KeyboardInterrupt):
     """
 
     def __init__(self, number: int) -> None:
-        super().__init__(number)
         self.word = _WORDS[number]
+        super().__init__(self.word)
         self.status = 128 + number
 
 
@@ -82,9 +82,15 @@ class Signals:
         if self.received is not None and not self._held:
             raise self.received
 
-    def hold(self) -> Hold:
-        """Return a context in which signals wait: something is written that must not be cut."""
-        return Hold(self)
+    def hold(self, check: bool = True) -> Hold:
+        """Return a context in which signals wait: something is written that must not be cut.
+
+        Parameters
+        ----------
+        check : bool
+            Whether to raise, when it is left, what a signal raised meanwhile.
+        """
+        return Hold(self, check)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         interrupted = Interrupted(number)
@@ -105,8 +111,8 @@ class Signals:
 class Hold:
     """Lets signals wait while it is entered; see :meth:`Signals.hold`."""
 
-    def __init__(self, signals: Signals) -> None:
-        self._signals = signals
+    def __init__(self, signals: Signals, check: bool = True) -> None:
+        self._signals, self._check = signals, check
 
     def __enter__(self) -> None:
         self._signals._held += 1
@@ -115,5 +121,5 @@ class Hold:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._signals._held -= 1
-        if kind is None:
+        if kind is None and self._check:
             self._signals.check()

@@ -123,11 +123,13 @@ class Work:
     def accept(self, what: str, solution: Solution) -> None:
         """Keep a solution's residual and count of looks at a device; refuse one that did not converge.
 
+        One that was ended before is kept: it has bounds.
+
         Raises
         ------
         NotConvergedError
         """
-        if solution.status is not Status.CONVERGED:
+        if solution.status not in (Status.CONVERGED, Status.INTERRUPTED):
             raise NotConvergedError(what, solution.status, solution.iterations, solution.difference)
         self.residual = max(self.residual, solution.residual)
         self.synchronisations += solution.synchronisations

@@ -102,7 +102,14 @@ class AverageReward:
         Six vectors besides the operands, where the matrix has its workspace; a look in ten products or more.
         If rounding keeps the bounds further apart than epsilon, they are returned as close as they come.
         """
-        clock = Clock(progress)
+        clock = Clock(progress, self.criterion.epsilon)
+        with clock.gently():
+            return self._solved(matrix, diagonal, rewards, slack, clock)
+
+    def _solved(
+        self, matrix: MatrixOperator, diagonal: Vector, rewards: Vector, slack: float, clock: Clock
+    ) -> GainResult:
+        """Iterate, and return the bounds that h gives in the end, wherever that is."""
         space = workspace_of(matrix)
         space.reserve(self.vectors, rewards.size)
         course = _Course(space, diagonal, rewards, self.omega)
@@ -127,7 +134,9 @@ class AverageReward:
             if difference <= self.criterion.epsilon or width <= floor and stale >= 5:
                 status = Status.CONVERGED
                 break
-            clock.tick(course.products, difference)
+            if clock.tick(course.products, difference):
+                status = Status.INTERRUPTED
+                break
         seconds, looks = clock.seconds, space.synchronisations
         with np.errstate(over="ignore", invalid="ignore"):
             lower, upper = space.read(*course.bounds(slack))

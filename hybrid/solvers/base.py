@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, Protocol
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels import seconds_loading
 from hybrid.errors import OptionError
+from hybrid.solvers.watch import Watch
 
 Vector = NDArray[np.float64]
 Progress = Callable[[int, float], None]
@@ -54,6 +56,7 @@ class Status(Enum):
         "no upper bound could be verified in double precision: "
         "choose --method jacobi for an estimate without bounds"
     )
+    INTERRUPTED = "the iteration was ended before the bounds were close enough"
 
 
 @dataclass(frozen=True)
@@ -162,10 +165,23 @@ class MatrixOperator(Protocol):
 
 
 class Clock:
-    """Counts wall time without the loading of kernels, and tells progress at most twice a second."""
+    """Counts wall time without the loading of kernels, and tells progress at most twice a second.
 
-    def __init__(self, progress: Progress | None) -> None:
+    Parameters
+    ----------
+    progress : callable, optional
+        A `Watch` is told more, and may end the iteration; see :class:`hybrid.solvers.watch.Watch`.
+    target, steps
+        See `Watch.begin`.
+    """
+
+    def __init__(
+        self, progress: Progress | None, target: float | None = None, steps: int | None = None
+    ) -> None:
         self._progress = progress
+        self._watch = progress if isinstance(progress, Watch) else None
+        if self._watch is not None:
+            self._watch.begin(target, steps)
         self._start = self._last = time.perf_counter()
         self._loading = seconds_loading()
 
@@ -174,14 +190,19 @@ class Clock:
         """Seconds since the start that kernels were not being loaded."""
         return time.perf_counter() - self._start - (seconds_loading() - self._loading)
 
-    def tick(self, iteration: int, difference: float) -> None:
-        """Tell progress if half a second has gone by."""
+    def tick(self, iteration: int, difference: float) -> bool:
+        """Tell progress if half a second has gone by; return whether to end, which `gently` alone may ask."""
         if self._progress is None:
-            return
-        now = time.perf_counter()
-        if now - self._last > 0.5:
+            return False
+        now, watch = time.perf_counter(), self._watch
+        if now - self._last > 0.5 or (watch is not None and watch.is_pressing):
             self._last = now
             self._progress(iteration, difference)
+        return watch is not None and watch.stopped is not None
+
+    def gently(self) -> AbstractContextManager[None]:
+        """Return the context of an iteration that heeds what `tick` returns; see `Watch.gently`."""
+        return nullcontext() if self._watch is None else self._watch.gently()
 
 
 def true_residual(

@@ -52,7 +52,7 @@ class Guess(Protocol):
         """Return the change of a step that is compared with the target."""
 
     def verified(
-        self, x: Array, y: Array, made: int, outcome: Outcome, positive: Array | None
+        self, x: Array, y: Array, made: int, outcome: Outcome, positive: Array | None, last: bool = False
     ) -> float | None:
         """Leave a verified upper bound close to x in y and return None, or the difference to go on to.
 
@@ -64,6 +64,8 @@ class Guess(Protocol):
             Its difference is that of the last step; steps of its own are added to its iterations.
         positive : array, shape (n,), or None
             Where underflow counts, ones where the solution is positive.
+        last : bool
+            The iteration ends here: any upper bound will do that a few steps find, however far it is from x.
         """
 
     def restart(self) -> None:

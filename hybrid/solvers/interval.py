@@ -54,7 +54,7 @@ class Interval:
         Eight vectors besides the operands, where the matrix has its workspace.  Bounds that stand still short
         of epsilon are what double precision allows for, and are returned.
         """
-        clock = Clock(progress)
+        clock = Clock(progress, self.criterion.epsilon)
         return self._bounds(DirectedSystem(matrix, diagonal, b, slack, self.vectors), upper_bound, clock)
 
     def bounds(
@@ -62,9 +62,15 @@ class Interval:
     ) -> BoundedSolution:
         """Do the same for any monotone operator; see `Optimistic.bounds`."""
         operator.reserve(self.vectors)
-        return self._bounds(operator, upper_bound, Clock(progress))
+        return self._bounds(operator, upper_bound, Clock(progress, self.criterion.epsilon))
 
     def _bounds(self, operator: BellmanOperator, upper_bound: float | None, clock: Clock) -> BoundedSolution:
+        with clock.gently():
+            return self._iterated(operator, upper_bound, clock)
+
+    def _iterated(
+        self, operator: BellmanOperator, upper_bound: float | None, clock: Clock
+    ) -> BoundedSolution:
         space = operator.space
         if not math.isfinite(operator.negligible):
             outcome, spare = Outcome(Status.NO_BOUND), (operator.zeros(), operator.zeros())
@@ -105,7 +111,9 @@ class Interval:
                     outcome.status = Status.CONVERGED
                     break
                 pace.look(made, outcome.difference, self.criterion.epsilon)
-            clock.tick(outcome.iterations, outcome.difference)
+            if clock.tick(outcome.iterations, outcome.difference):
+                outcome.status = Status.INTERRUPTED
+                break
         k = made % 2
         self._widen(operator, lows[k], highs[k], highs[1 - k], outcome, upper_bound)
         return operator.enclosure(outcome, clock, lows[k], highs[k], (lows[1 - k], highs[1 - k]))

@@ -84,7 +84,7 @@ class Optimistic:
         value is near the smallest doubles.  Status `NO_BOUND` if the iterates stand still and no guess
         passes, which takes chains of some 10^13 steps, or if values are lost to underflow.
         """
-        clock = Clock(progress)
+        clock = Clock(progress, self.criterion.epsilon)
         return self._bounds(DirectedSystem(matrix, diagonal, b, slack, self.vectors), upper_bound, clock)
 
     def bounds(
@@ -99,13 +99,14 @@ class Optimistic:
             A bound on the solution known beforehand.
         """
         operator.reserve(self.vectors)
-        return self._bounds(operator, upper_bound, Clock(progress))
+        return self._bounds(operator, upper_bound, Clock(progress, self.criterion.epsilon))
 
     def _bounds(self, operator: BellmanOperator, upper_bound: float | None, clock: Clock) -> BoundedSolution:
-        found = self.bracket(operator, clock)
-        if found.upper is not None and upper_bound is not None:
-            operator.space.xp.minimum(found.upper, upper_bound, out=found.upper)
-        return operator.enclosure(found.outcome, clock, found.lower, found.upper, found.spare)
+        with clock.gently():
+            found = self.bracket(operator, clock)
+            if found.upper is not None and upper_bound is not None:
+                operator.space.xp.minimum(found.upper, upper_bound, out=found.upper)
+            return operator.enclosure(found.outcome, clock, found.lower, found.upper, found.spare)
 
     def bracket(self, operator: BellmanOperator, clock: Clock) -> Bracket:
         """Iterate in the workspace; vectors stay there."""
@@ -129,7 +130,7 @@ class Optimistic:
         spare = guess.spare()
         if lost and upper is not None and not self._close(operator, lower, upper, spare[0]):
             outcome.status, upper = Status.NO_BOUND, None
-        if climb.positive is not None:
+        if climb.positive is not None or outcome.status is Status.INTERRUPTED:
             operator.lowered(lower, steps)
         return Bracket(outcome, lower, upper, spare)
 
@@ -219,8 +220,20 @@ class _Climb:
                     break
                 target = min(wanted, 0.5 * target)
             pace.look(made, outcome.difference, target)
-            self._clock.tick(outcome.iterations, outcome.difference)
+            if self._clock.tick(outcome.iterations, outcome.difference):
+                outcome.status = Status.INTERRUPTED
+                x, y = pair[made % 2], pair[1 - made % 2]
+                return x, y if self._ends_above(x, y, made) else None
         return pair[made % 2], None
+
+    def _ends_above(self, x: Array, y: Array, made: int) -> bool:
+        """Whether a few guesses leave an upper bound in y, for an iteration that is ended here.
+
+        Next to underflow, where the graph would have to be searched first, none is made.
+        """
+        if self.lost or not math.isfinite(self._outcome.difference) or self._operator.is_near_underflow(x):
+            return False
+        return self._guess.verified(x, y, made, self._outcome, self.positive, last=True) is None
 
     def _is_lost(self, x: Array) -> bool:
         """Whether a positive value is so near to underflow that no guess can be verified."""

@@ -16,6 +16,7 @@ from hybrid.solvers.workspace import Array, Pair
 
 _GUESSES = 4  # tries with a doubled c before more iterations are made
 _LAST_GUESSES = 40  # the same where more iterations would change nothing
+_INTERRUPTED_GUESSES = 8  # the same where somebody waits for the end
 
 
 class SumGuess:
@@ -43,21 +44,21 @@ class SumGuess:
         return self._total, self._guess
 
     def verified(
-        self, x: Array, y: Array, made: int, outcome: Outcome, positive: Array | None
+        self, x: Array, y: Array, made: int, outcome: Outcome, positive: Array | None, last: bool = False
     ) -> float | None:
         """See `Guess.verified`."""
         space, total = self._system.space, self._total
         total *= -1.0
         space.add_scaled(float(made), x, total)
         space.xp.maximum(total, 0.0, out=total)  # holds s now
-        wanted = self._verify(x, y, made, outcome.difference, positive)
+        wanted = self._verify(x, y, made, outcome.difference, positive, last)
         if wanted is not None:
             total *= -1.0
             space.add_scaled(float(made), x, total)
         return wanted
 
     def _verify(
-        self, x: Array, y: Array, made: int, difference: float, positive: Array | None
+        self, x: Array, y: Array, made: int, difference: float, positive: Array | None, last: bool
     ) -> float | None:
         system, s, guess = self._system, self._total, self._guess
         space, xp = system.space, system.space.xp
@@ -65,13 +66,13 @@ class SumGuess:
         (reach,) = space.read(width_of(self._criterion, s, x, xp))
         floor = 8.0 * system.slack
         wanted = max(0.5 * epsilon / reach - floor, 0.0) if reach > 0 else 0.0
-        exhausted = difference == 0.0 or difference <= floor
+        exhausted = difference == 0.0 or difference <= floor or last
         if made * difference > 0.5 and not exhausted:
             return min(wanted, 0.25 / made)
         c = (difference + floor) / (1.0 - min(made * difference, 0.5))
         if c * reach > epsilon and not exhausted:
             return max(wanted, floor)
-        for _ in range(_LAST_GUESSES if exhausted else _GUESSES):
+        for _ in range(_INTERRUPTED_GUESSES if last else _LAST_GUESSES if exhausted else _GUESSES):
             xp.multiply(s, c, out=guess)
             guess += x
             if system.verifies(guess, x, y, positive):

@@ -160,7 +160,7 @@ class Topological:
         underflow = underflow_of(diagonal, slack)
         operands = (csr.indptr, csr.indices, csr.data, b, low, high, underflow, TINY, most, lower, upper)
         substitute_csr(found.single[:0], *operands)  # compiled before the clock starts
-        clock = Clock(progress)
+        clock = Clock(progress, self.criterion.epsilon)
         status, iterations = Status.CONVERGED, int(found.single.size > 0)
         # A level may take two solutions, each with an error of its own.
         share = 0.45 / max(found.depth, 1)
@@ -187,8 +187,10 @@ class Topological:
             delta = float((1.0 - np.divide(below, above, out=np.ones_like(above), where=above > 0)).max())
             solved = inner.solve(part, diagonal[rows], above, slack, upper_bound, progress)
             iterations += solved.iterations
-            status, upper[rows] = solved.status, solved.upper
-            if delta <= 0.0:
+            status, upper[rows] = solved.status, np.minimum(solved.upper, most)
+            if status is Status.INTERRUPTED:
+                lower[rows] = solved.lower * max(1.0 - (delta + 8.0 * UNIT), 0.0)
+            elif delta <= 0.0:
                 lower[rows] = solved.lower
             elif self._covers(delta, solved.upper, inner.criterion.epsilon):
                 lower[rows] = solved.lower * (1.0 - (delta + 8.0 * UNIT))
@@ -196,14 +198,19 @@ class Topological:
                 second = inner.solve(part, diagonal[rows], below, slack, upper_bound, progress)
                 iterations += second.iterations
                 status, lower[rows] = second.status, second.lower
+            if status is Status.INTERRUPTED:
+                # Nothing but zero is known below the values of the levels above.
+                upper[found.single[found.single_ptr[level + 1] :]] = most
+                upper[found.joined[found.joined_ptr[level + 1] :]] = most
             if status is not Status.CONVERGED:
                 break
         seconds = clock.seconds
         # A product that overflows makes lower bounds infinite; a upper_bound may keep the upper ones finite.
         if status is Status.CONVERGED and not bool((np.isfinite(lower) & np.isfinite(upper)).all()):
             status = Status.DIVERGED
-        if status is not Status.CONVERGED:
+        if status not in (Status.CONVERGED, Status.INTERRUPTED):
             upper[:] = np.inf
+        if status is not Status.CONVERGED:
             values = lower
         else:
             values = 0.5 * (lower + upper)

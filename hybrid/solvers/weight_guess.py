@@ -19,6 +19,7 @@ from hybrid.solvers.workspace import Array, Pair, Workspace
 
 _GUESSES = 4  # tries with a doubled c before more iterations are made
 _LAST_GUESSES = 40  # the same where more iterations would change nothing
+_INTERRUPTED_GUESSES = 8  # the same where somebody waits for the end
 _CHECK_EVERY = 8  # steps between measurements that cost passes of their own
 
 
@@ -72,17 +73,17 @@ class WeightGuess:
         return self._guess, self._system.space.xp.empty(self._system.size)
 
     def verified(
-        self, x: Array, y: Array, made: int, outcome: Outcome, positive: Array | None
+        self, x: Array, y: Array, made: int, outcome: Outcome, positive: Array | None, last: bool = False
     ) -> float | None:
-        """See `Guess.verified`."""
+        """See `Guess.verified`; the last time no new weights are looked for, which takes long."""
         system, space, xp = self._system, self._system.space, self._system.space.xp
         epsilon, difference = self._criterion.epsilon, outcome.difference
         size = 1.0
         if self._criterion.absolute:
             (size,) = space.read(x.max()) if system.size else (0.0,)
         floor = 8.0 * system.slack * size
-        exhausted = difference == 0.0 or difference <= floor
-        weights = self._guess_vector(x, outcome)
+        exhausted = difference == 0.0 or difference <= floor or last
+        weights = self._weights if last else self._guess_vector(x, outcome)
         if weights is None:
             return difference / 16.0
         (reach,) = space.read(width_of(self._criterion, weights, x, xp))
@@ -94,7 +95,7 @@ class WeightGuess:
         c = 1.01 * (difference + floor) / max(1.0 - 8.0 * system.slack * reach, 0.5)
         if c * reach > epsilon and not exhausted:
             return wanted
-        for _ in range(_LAST_GUESSES if exhausted else _GUESSES):
+        for _ in range(_INTERRUPTED_GUESSES if last else _LAST_GUESSES if exhausted else _GUESSES):
             xp.multiply(weights, c, out=self._guess)
             self._guess += x
             outcome.iterations += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,8 @@ def stopped_at_work(tmp_path: Path, slow: str, number: signal.Signals, *options:
     table, out = tmp_path / "table.csv", tmp_path / "out"
     process = started("check", slow, QUESTIONS, *OPTIONS, "--csv", str(table), *options, out=out)
     # An answer is added to the table first, then told.
-    wait_for(table.exists if "--json" in options else lambda: "result" in out.read_text(), process)
+    wait_for(table.exists if options else lambda: "result" in out.read_text(), process)
+    time.sleep(2.0)  # until the steps of the second one have begun
     return stopped(process, number, out), table
 
 
@@ -37,10 +39,14 @@ def test_answers_found_stay(
     done, table = stopped_at_work(tmp_path, slow, number)
     assert (done.returncode, done.stderr) == (status, f"error: {word}\n")
     assert "P=? [ X s=1 ]\n  result       0.5" in done.stdout
-    assert "F<=" not in done.stdout
+    assert f"{SLOW_QUESTION}\n  result       {word}; between 0.0 and 1.0 so far\n" in done.stdout
+    assert "P=? [ X s=0 ]" not in done.stdout
     with table.open(newline="") as lines:
         rows = list(csv.DictReader(lines))
-    assert [(row["property"], row["value"], row["error"]) for row in rows] == [("P=? [ X s=1 ]", "0.5", "")]
+    assert [(row["property"], row["value"], row["lower"], row["upper"], row["error"]) for row in rows] == [
+        ("P=? [ X s=1 ]", "0.5", rows[0]["lower"], rows[0]["upper"], ""),
+        (SLOW_QUESTION, "", "0.0", "1.0", word),
+    ]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "slow.pm", "table.csv"]
 
 
@@ -57,6 +63,17 @@ def test_json_is_one_object_all_the_same(
     assert [r["property"] for r in record["results"]] == QUESTIONS.split("; ")
     assert [r["error"] for r in record["results"]] == [None, word, word]
     assert [r["value"] for r in record["results"]] == [0.5, None, None]
+    assert [r.get("interrupted", False) for r in record["results"]] == [False, True, True]
+    assert [(r["lower"], r["upper"]) for r in record["results"][1:]] == [(0.0, 1.0), (None, None)]
+
+
+def test_json_lines_are_whole(tmp_path: Path, slow: str) -> None:
+    done, _ = stopped_at_work(tmp_path, slow, signal.SIGTERM, "--json-lines")
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [r["property"] for r in records] == QUESTIONS.split("; ")
+    assert [r["value"] for r in records] == [0.5, None, None]
+    assert [r["error"] for r in records] == [None, "terminated", "terminated"]
+    assert all(r["model"]["states"] == 200_001 and r["constants"] == {} for r in records)
 
 
 # A signal that the process sends to itself when it begins to import a module.

@@ -100,7 +100,25 @@ def test_answers_found_are_kept_in_one_object_whoever_ends_the_command(looks, ca
     found = json.loads(told.out)
     assert found["model"] == {"states": 3}
     assert [r["value"] for r in found["results"]] == [1, None]
+    assert found["interrupted"] is True
+    assert found["results"][1]["interrupted"] is True
     assert found["results"][1]["error"] == "the time limit of 0.2 s is reached; give more with --timeout"
+
+
+def test_bounds_reached_are_told_when_time_is_up(tmp_path):
+    path = tmp_path / "walk.pm"
+    path.write_text(
+        "dtmc\nmodule m\n  s : [0..20000] init 19900;\n"
+        "  [] s>0 & s<20000 -> 0.5:(s'=s+1) + 0.5:(s'=s-1);\n  [] s=0 | s=20000 -> true;\nendmodule\n"
+    )
+    done = run("check", str(path), "P=? [ F s=20000 ]", "--json", "--timeout", "6", "--backend", "reference")
+    assert done.returncode == 1
+    record = json.loads(done.stdout)
+    (result,) = record["results"]
+    assert record["interrupted"] is result["interrupted"] is True
+    assert (result["value"], result["kind"]) == (None, "certified")
+    assert result["error"] == "the time limit of 6 s is reached; give more with --timeout"
+    assert 0.0 < result["lower"] < 0.995 < result["upper"] <= 1.0
 
 
 def test_a_command_that_is_ended_without_a_model_has_status_2(capfd):

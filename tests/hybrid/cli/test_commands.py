@@ -107,6 +107,33 @@ def test_check_prints_one_json_object_as_agreed(capsys, queue):
     assert result["lower"] <= result["value"] <= result["upper"]
 
 
+def test_json_lines_are_an_object_a_property(capsys, queue):
+    asked = ["S=? [ n=0 ]", "S=? [ n=1 ]"]
+    status, out, err = run(capsys, "check", queue, "; ".join(asked), "--json-lines")
+    assert (status, err) == (0, "")
+    records = [json.loads(line) for line in out.splitlines()]
+    assert [set(r) for r in records] == [RESULT_KEYS | {"model", "constants"}] * 2
+    assert [r["property"] for r in records] == asked
+    assert all(set(r["model"]) == MODEL_KEYS for r in records)
+
+
+def test_json_lines_of_an_experiment_have_its_constants(capsys, tmp_path):
+    path = tmp_path / "m.pm"
+    path.write_text("dtmc const int N; module m s:[0..2]; [] s<N -> (s'=s+1); [] s>=N -> true; endmodule")
+    status, out, err = run(capsys, "check", str(path), "P=? [ F s=2 ]", "--const", "N=1:3", "--json-lines")
+    records = [json.loads(line) for line in out.splitlines()]
+    assert [r["constants"] for r in records] == [{"N": 1}, {"N": 2}, {"N": 3}]
+    assert [r["value"] for r in records] == [0.0, 1.0, None]
+    assert [r["model"] is None for r in records] == [False, False, True]
+    assert (status, records[2]["error"] is not None, err != "") == (1, True, True)
+
+
+def test_json_lines_without_a_property_are_the_model(capsys, queue):
+    status, out, _ = run(capsys, "check", queue, "--json-lines")
+    assert (status, set(json.loads(out))) == (0, {"constants", "model"})
+    assert run(capsys, "check", queue, "--json-lines", "--json")[0] == 2
+
+
 def test_check_of_a_file_with_names_constants_and_choice(capsys, die, tmp_path):
     props = tmp_path / "die.props"
     props.write_text('const int k; "first": P=? [ F d=k ]; "never": P=? [ F d=1 & d=2 ]; R=? [ F s=7 ]\n')

@@ -1,0 +1,44 @@
+"""Who follows iterations: hears how far they are, and may have them end with the bounds that they have."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+
+class Watch:
+    """Called with (iteration, difference) as any callable that is told progress, and told more.
+
+    Where a plain callable raises, an iteration is lost.  A watch may set `stopped` instead while a method
+    with bounds iterates (`gently`): the method ends after the step that it is at, and returns its bounds
+    with `Status.INTERRUPTED`.  No other iteration begins after that: `begin` raises what stopped the last.
+
+    Attributes
+    ----------
+    stopped : BaseException or None
+        Why an iteration was ended.
+    is_pressing : bool
+        Whether to call at the end of this step, and not only about twice a second.
+    """
+
+    stopped: BaseException | None = None
+    is_pressing: bool = False
+
+    def __call__(self, iteration: int, difference: float) -> None:
+        """Hear that so many steps are done, and their difference: what is compared with epsilon."""
+
+    def begin(self, target: float | None, steps: int | None) -> None:
+        """Hear that an iteration begins; raise `stopped` if one was ended.
+
+        Parameters
+        ----------
+        target : float, optional
+            The difference that ends it; None where it is ended otherwise.
+        steps : int, optional
+            How many steps it takes at most; None where that is not known.
+        """
+        if self.stopped is not None:
+            raise self.stopped
+
+    def gently(self) -> AbstractContextManager[None]:
+        """Return a context in which calls set `stopped` in place of raising, and signals wait for them."""
+        return nullcontext()

@@ -1,0 +1,42 @@
+"""A watch that ends iterations after a number of calls, as a signal would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hybrid.solvers.watch import Watch
+
+__all__ = ["Stop", "StopAfter"]
+
+
+class Stop(KeyboardInterrupt):
+    """What ends an iteration."""
+
+
+class StopAfter(Watch):
+    """Ends iterations at the call number `count` and after it."""
+
+    is_pressing = True
+
+    def __init__(self, count: int) -> None:
+        self.left, self.depth, self.begun = count, 0, 0
+
+    def begin(self, target: float | None, steps: int | None) -> None:
+        super().begin(target, steps)
+        self.begun += 1
+
+    def __call__(self, iteration: int, difference: float) -> None:
+        self.left -= 1
+        if self.left <= 0:
+            if not self.depth:
+                raise Stop("stopped")
+            self.stopped = self.stopped or Stop("stopped")
+
+    @contextmanager
+    def gently(self) -> Iterator[None]:
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
