@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
         from hybrid.cli.bounded import run_bounded
         from hybrid.cli.console import Console
 
-        with Console(options.quiet, signals) as console:
+        with Console(options.quiet, signals, getattr(options, "verbose", False)) as console:
             return run_bounded(lambda: _guarded(options, console, signals), options, console)
 
 

@@ -18,7 +18,7 @@ FORBIDDEN = {
 }
 
 # Too slow, or not installed, for the moment of `import hybrid`.
-HEAVY = ("cupy", "numba", "matplotlib", "scipy")
+HEAVY = ("cupy", "numba", "matplotlib", "rich", "scipy")
 
 
 @pytest.mark.parametrize("package", PACKAGES)

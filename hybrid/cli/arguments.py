@@ -212,6 +212,9 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
     add_limits(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object on standard output")
     parser.add_argument("--quiet", action="store_true", help="no progress, no warnings")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="progress as plain lines where there is no terminal"
+    )
 
 
 def _matrix_options(parser: argparse.ArgumentParser) -> None:

@@ -90,6 +90,7 @@ class _Watched:
             reason = "the system ended the process, as it does where memory runs out; give --memory"
         if reason is None:
             return status if status >= 0 else 128 - status
+        self._console.wipe()
         return self._journal.end(reason, self._options, self._console)
 
     # ------------------------------------------------------------------ the command's process

@@ -29,13 +29,19 @@ def built_model(
     hybrid.HybridError
         The file is none that a model can be made of.
     """
+    console.enter("parse")
+
+    def told(text: str) -> None:
+        console.enter("build")
+        console.progress(text)
+
     model = load(
         options.model,
         parse_constants(options.const) if constants is None else constants,
         fix_deadlocks=not options.no_fix_deadlocks,
         order=options.order,
         build=options.build,
-        progress=console.progress,
+        progress=told,
         type=options.type,
         states=options.states,
         labels=options.labels,

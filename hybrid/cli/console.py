@@ -1,4 +1,4 @@
-"""What people see: results; and on standard error progress if it is a terminal, warnings and errors."""
+"""What people see: results; and on standard error warnings, errors, and progress where it is wanted."""
 
 from __future__ import annotations
 
@@ -9,13 +9,30 @@ import time
 from types import TracebackType
 from typing import TextIO
 
+from hybrid.cli.course import Course
+from hybrid.cli.progress_line import ProgressLine, is_terminal
 from hybrid.cli.signals import Signals
 
 _LOGGERS = ("mtbdd", "gpu_kernels", "hybrid")
 """Names under which the packages log the stages of their work."""
 
+_STAGES = {
+    "mtbdd": "build",
+    "hybrid.explorer": "level",
+    "hybrid.levels": "level",
+    "hybrid.operators": "set-up",
+    "hybrid.explicit": "set-up",
+    "gpu_kernels": "set-up",
+}
+"""Which stage a part of the packages belongs to, by its logger."""
 
-_SPELT = str.maketrans({"µ": "u", "≤": "<=", "×": "x", "–": "-", "²": "^2", "⁶": "^6"})
+_PAUSE = 0.1  # seconds between two pictures of the line
+_LINE_PAUSE = 5.0  # seconds between two plain lines about one iteration
+
+_SPELT = str.maketrans(
+    {"µ": "u", "≤": "<=", "×": "x", "–": "-", "²": "^2", "⁶": "^6"}
+    | {"✓": "*", "━": "=", "╸": "-", "╺": "-", "…": "~"}
+)
 """How characters of ours are written where the encoding has none for them."""
 
 
@@ -28,21 +45,27 @@ class Console:
 
     While it is entered, the line shows the stages that the packages log (loggers `mtbdd`, `gpu_kernels` and
     `hybrid`, level INFO), and what they warn of is printed. Streams may be closed, and have any encoding.
+    Where standard error is no terminal, or a dumb one, nothing is told of progress, or plain lines are.
 
     Parameters
     ----------
     quiet : bool
         No progress and no warnings; errors still show.
+    verbose : bool
+        Plain lines of progress where there is no terminal.
     signals : Signals, optional
         Looked at whenever progress is told; default nothing.
     """
 
-    def __init__(self, quiet: bool, signals: Signals | None = None) -> None:
+    def __init__(self, quiet: bool, signals: Signals | None = None, verbose: bool = False) -> None:
         self.quiet = quiet
         self.signals = Signals() if signals is None else signals
-        self._live = not quiet and sys.stderr is not None and sys.stderr.isatty()
-        self._width = 0
+        self._line: ProgressLine | None = None
+        if not quiet and sys.stderr is not None and is_terminal(sys.stderr):
+            self._line = ProgressLine(sys.stderr, _write_or_drop)
+        self._is_plain = verbose and not quiet and self._line is None
         self._start = self._last = time.perf_counter()
+        self._course = Course(None, None)
         self._handler = _Stages(self)
         self._levels: dict[str, int] = {}
 
@@ -51,7 +74,7 @@ class Console:
         for name in _LOGGERS:
             logger = logging.getLogger(name)
             self._levels[name] = logger.level
-            if self._live:
+            if self._line is not None or self._is_plain:
                 logger.setLevel(min(logger.getEffectiveLevel(), logging.INFO))
             logger.addHandler(self._handler)
         return self
@@ -65,25 +88,51 @@ class Console:
         self._levels.clear()
         self._clear()
 
+    def enter(self, stage: str) -> None:
+        """Note that a stage begins, and that the one before it is done."""
+        if self._line is not None:
+            self._line.enter(stage)
+
     def progress(self, text: str) -> None:
-        """Show a line of progress, at most ten times a second; nothing if not a terminal."""
+        """Tell what is being done, at most ten times a second."""
         self.signals.check()
-        if not self._live:
-            return
         now = time.perf_counter()
-        if now - self._last < 0.1:
-            return
-        self._last = now
-        self._show(now, text)
+        if self._line is not None and now - self._last >= _PAUSE:
+            self._last = now
+            self._line.show(text)
+        elif self._is_plain and now - self._last >= _LINE_PAUSE:
+            self._last = now
+            self._tell(text)
 
     def stage(self, text: str) -> None:
-        """Show a stage of the work, which may last; nothing if not a terminal."""
-        if self._live:
-            self._show(time.perf_counter(), text)
+        """Tell of a part of the work that may last."""
+        if self._line is not None:
+            self._line.show(text)
+        elif self._is_plain:
+            self._last = time.perf_counter()
+            self._tell(text)
+
+    def begin(self, target: float | None, steps: int | None) -> None:
+        """Note that an iteration begins; see `hybrid.solvers.watch.Watch.begin`."""
+        self._course = Course(target, steps)
+        self.enter("iterate")
 
     def iteration(self, count: int, difference: float) -> None:
-        """Show an iteration's number and difference."""
-        self.progress(f"iteration {count}, difference {difference:.3g}")
+        """Tell an iteration's number and difference, and how far it is."""
+        self.signals.check()
+        now = time.perf_counter()
+        standing = self._course.at(count, difference)
+        if self._line is not None and now - self._last >= _PAUSE:
+            self._last = now
+            self._line.show(standing.text, standing)
+        elif self._is_plain and now - self._last >= _LINE_PAUSE:
+            self._last = now
+            self._tell(standing.text)
+
+    def wipe(self) -> None:
+        """Wipe the line of progress that a process which was killed may have left."""
+        if self._line is not None:
+            self._line.clear(always=True)
 
     def print(self, text: str = "") -> None:
         """Print to standard output at once, where the line of progress does not stand in its way.
@@ -120,17 +169,15 @@ class Console:
         """Print an error."""
         self._say(f"error: {text}\n")
 
-    def _show(self, now: float, text: str) -> None:
-        """Rewrite the line of progress."""
-        line = f"{now - self._start:7.1f} s  {text.splitlines()[0] if text else ''}"[:110]
-        width, self._width = self._width, len(line)
-        _write_or_drop("\r" + line.ljust(width))
+    def _tell(self, text: str) -> None:
+        """Print a plain line of progress."""
+        line = text.splitlines()[0] if text else ""
+        _write_or_drop(f"{time.perf_counter() - self._start:7.1f} s  {line}\n")
 
     def _clear(self) -> None:
         """Wipe the line of progress."""
-        if self._width:
-            width, self._width = self._width, 0
-            _write_or_drop("\r" + " " * width + "\r")
+        if self._line is not None:
+            self._line.clear()
 
     def _say(self, text: str) -> None:
         """Print to standard error."""
@@ -152,6 +199,9 @@ class _Stages(logging.Handler):
         elif record.levelno > logging.INFO:
             self._console.note(record.getMessage())
         else:
+            for name, stage in _STAGES.items():
+                if f"{record.name}.".startswith(f"{name}."):
+                    self._console.enter(stage)
             self._console.stage(record.getMessage())
 
 

@@ -22,6 +22,11 @@ class Following(Watch):
         self._console = console
         self._depth = 0
 
+    def begin(self, target: float | None, steps: int | None) -> None:
+        """See `Watch.begin`."""
+        super().begin(target, steps)
+        self._console.begin(target, steps)
+
     @property
     def is_pressing(self) -> bool:  # type: ignore[override]
         """Whether a signal has come."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 import sys
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 from hybrid.__main__ import main
 from hybrid.cli.console import Console
 from tests.builders.chain_texts import QUEUE
+
+pytest.importorskip("rich", reason="progress on terminals is drawn with rich, which is not installed")
 
 LOGGERS = ("mtbdd", "gpu_kernels", "hybrid")
 
@@ -26,9 +29,11 @@ class Screen(io.StringIO):
     def lines(self) -> list[str]:
         """What stands on each line in the end, later text over earlier."""
         shown = []
-        for line in self.getvalue().split("\n"):
+        for line in re.sub(r"\x1b\[[0-9;]*m", "", self.getvalue()).split("\n"):
             cells: list[str] = []
             for text in line.split("\r"):
+                cells = [] if text.startswith("\x1b[2K") else cells
+                text = text.removeprefix("\x1b[2K")
                 cells[: len(text)] = text
             shown.append("".join(cells).rstrip())
         return shown
@@ -36,6 +41,7 @@ class Screen(io.StringIO):
 
 def shared_screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
     """Put both streams on one screen; called by tests, for between phases pytest replaces the streams."""
+    monkeypatch.setenv("TERM", "xterm-256color")
     screen = Screen()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(sys, "stdout", screen)

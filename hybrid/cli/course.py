@@ -1,0 +1,90 @@
+"""How far an iteration is, and how long it may still take."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+_LEAST = 0.02  # share of the way before which nothing is said of the time left
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where an iteration stands.
+
+    Attributes
+    ----------
+    iteration : int
+    difference : float
+    share : float or None
+        Of the way, from 0 to 1; None while nothing is known of it.
+    left : float or None
+        Seconds that the rest takes at this pace.
+    """
+
+    iteration: int
+    difference: float
+    share: float | None
+    left: float | None
+
+    @property
+    def text(self) -> str:
+        """The standing as plain text."""
+        parts = [f"iteration {self.iteration}"]
+        if math.isfinite(self.difference):
+            parts.append(f"difference {self.difference:.3g}")
+        if self.share is not None:
+            parts.append(f"{100 * self.share:.0f} %")
+        if self.left is not None:
+            parts.append(f"about {duration(self.left)} left")
+        return ", ".join(parts)
+
+
+class Course:
+    """The way of one iteration: steps if their number is known, else widths on a logarithmic scale.
+
+    Parameters
+    ----------
+    target : float, optional
+        The difference that ends it.
+    steps : int, optional
+        Its steps at most.
+    """
+
+    def __init__(self, target: float | None, steps: int | None) -> None:
+        self._target, self._steps = target, steps
+        self._start = time.perf_counter()
+        self._first: float | None = None
+        self._share = 0.0
+
+    def at(self, iteration: int, difference: float) -> Standing:
+        """Return the standing; the share of the way never falls."""
+        share = self._share_at(iteration, difference)
+        if share is None:
+            return Standing(iteration, difference, None, None)
+        self._share = max(self._share, min(share, 1.0))
+        gone = time.perf_counter() - self._start
+        left = gone * (1.0 - self._share) / self._share if self._share > _LEAST else None
+        return Standing(iteration, difference, self._share, left)
+
+    def _share_at(self, iteration: int, difference: float) -> float | None:
+        if self._steps:
+            return iteration / self._steps
+        if self._target is None or not 0.0 < difference < math.inf:
+            return None
+        if self._first is None:
+            self._first = difference
+        if self._first <= self._target:
+            return None
+        return math.log(self._first / difference) / math.log(self._first / self._target)
+
+
+def duration(seconds: float) -> str:
+    """Return a duration as people say it: 12 s, 3:04 min, 2:10 h."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02} min"
+    return f"{whole // 3600}:{whole % 3600 // 60:02} h" if whole < 360_000 else "days"

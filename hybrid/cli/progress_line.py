@@ -1,0 +1,127 @@
+"""A line on a terminal that rewrites itself: seconds, stages done, and how far the present one is."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TextIO
+
+from hybrid.cli.course import Standing
+
+if TYPE_CHECKING:
+    from rich.console import Console as Screen
+    from rich.console import RenderableType
+
+_WIDE = 70  # columns from which stages that are done are named
+_MARGIN = 4  # columns kept free: the terminal writes ^C behind the line
+_ERASE = "\r\x1b[2K"
+_BAR = 24  # columns of a bar at most
+
+
+class ProgressLine:
+    """Draws with `rich`, which is loaded when there is something to draw.
+
+    Colours are those that the terminal has; `NO_COLOR` is heeded.  Nothing is drawn by other threads, and the
+    cursor stays visible, so that nothing is left behind by a process that is killed but this one line.
+
+    Parameters
+    ----------
+    stream : file
+        A terminal.
+    write : callable
+        Writes text to it at once.
+    """
+
+    def __init__(self, stream: TextIO, write: Callable[[str], None]) -> None:
+        self._stream, self._write = stream, write
+        self._start = time.perf_counter()
+        self._screen: Screen | None = None
+        self._done: list[str] = []
+        self._stage = ""
+        self._is_shown = False
+
+    def enter(self, stage: str) -> None:
+        """Note that a stage begins; the one before it is done."""
+        if stage == self._stage:
+            return
+        if self._stage and self._stage not in self._done:
+            self._done.append(self._stage)
+        if stage in self._done:
+            # Another property, another run of an experiment.
+            del self._done[self._done.index(stage) :]
+        self._stage = stage
+
+    def show(self, text: str, standing: Standing | None = None) -> None:
+        """Rewrite the line."""
+        from rich.table import Table
+        from rich.text import Text
+
+        screen = self._fitting_screen()
+        width = screen.width - _MARGIN
+        seconds = f"{time.perf_counter() - self._start:.1f} s"
+        cells: list[RenderableType] = [Text(seconds, style="dim")]
+        if self._done:
+            named = width >= _WIDE - _MARGIN
+            ticks = " ".join(f"✓ {name}" for name in self._done) if named else "✓" * len(self._done)
+            cells.append(Text(ticks, style="green"))
+        if self._stage:
+            cells.append(Text(self._stage, style="bold"))
+        if standing is not None and standing.share is not None:
+            cells += self._bar(standing, width, sum(len(str(cell)) + 1 for cell in cells))
+        elif text:
+            cells.append(Text(text.splitlines()[0]))
+        line = Table.grid(padding=(0, 1, 0, 0))
+        for _ in cells:
+            line.add_column(no_wrap=True, overflow="ellipsis")
+        line.add_row(*cells)
+        with screen.capture() as captured:
+            screen.print(line, width=width, no_wrap=True, crop=True, end="")
+        self._write(_ERASE + captured.get().split("\n")[0].rstrip())
+        self._is_shown = True
+
+    def clear(self, always: bool = False) -> None:
+        """Wipe the line, if there is one, or if there may be one of another process."""
+        if self._is_shown or always:
+            self._is_shown = False
+            self._write(_ERASE)
+
+    def _bar(self, standing: Standing, width: int, taken: int) -> list[RenderableType]:
+        """Return a bar with its share, and the time left, as far as there is room."""
+        from rich.progress_bar import ProgressBar
+        from rich.text import Text
+
+        from hybrid.cli.course import duration
+
+        share = standing.share or 0.0
+        told = [f"{100 * share:3.0f} %"]
+        if standing.left is not None:
+            told.append(f"{duration(standing.left)} left")
+        while len(told) > 1 and width - taken - sum(len(part) + 1 for part in told) < 8:
+            told.pop()
+        room = width - taken - sum(len(part) + 1 for part in told) - 1
+        bar: list[RenderableType] = []
+        if room >= 4:
+            bar.append(ProgressBar(total=1.0, completed=share, width=min(room, _BAR)))
+        return [*bar, *(Text(part) for part in told)]
+
+    def _fitting_screen(self) -> Screen:
+        """Return rich's console for the terminal as wide as it is now."""
+        from rich.console import Console as Screen
+
+        try:
+            width = os.get_terminal_size(self._stream.fileno()).columns
+        except (OSError, ValueError):
+            width = 0
+        if self._screen is None:
+            self._screen = Screen(file=self._stream, force_terminal=True, highlight=False)
+        self._screen.width = max(width, _MARGIN + 8) if width else 80
+        return self._screen
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a stream is a terminal on which lines can be rewritten, and `rich` is there to do it."""
+    if stream is None or not stream.isatty() or os.environ.get("TERM") in ("dumb", "unknown"):
+        return False
+    return importlib.util.find_spec("rich") is not None
