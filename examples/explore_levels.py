@@ -1,13 +1,13 @@
 """The level-selection explorer: memory of every injection level for several sizes of one model.
 
     python examples/explore_levels.py examples/kanban.prism t=3,4,5 --curves curves.png --shares shares.png
-    python examples/explore_levels.py examples/brp.prism N=64,256 --const MAX=5 --curves curves.html
+    python examples/explore_levels.py examples/brp.prism N=64,256 --const MAX=5 --curves curves.svg
     python examples/explore_levels.py examples/coin.prism K=4,16 --curves curves.png
 
 One parameter takes several values; the others are given with --const.  The first plot shows the
 memory of the representation by level (thesis figure 5.2), the second what share of the vectors'
 memory it is at the two levels (figure 5.3).  No matrix is expanded: sizes of 10^9 states take
-seconds.
+seconds.  `hybrid explore` makes one page of all of this, to look at level by level.
 """
 
 from __future__ import annotations
@@ -48,8 +48,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("model", help="model file")
     parser.add_argument("parameter", help="one constant and its values, for example t=3,4,5")
     parser.add_argument("--const", default="", help="values of the other constants")
-    parser.add_argument("--curves", help="where to draw memory by level (.png or .html)")
-    parser.add_argument("--shares", help="where to draw memory as a share of the vectors' (.png or .html)")
+    parser.add_argument("--curves", help="where to draw memory by level (.png, .svg or .pdf)")
+    parser.add_argument(
+        "--shares", help="where to draw memory as a share of the vectors' (.png, .svg or .pdf)"
+    )
     options = parser.parse_args(arguments)
     name, equals, listed = options.parameter.partition("=")
     if not equals or not listed:

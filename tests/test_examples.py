@@ -259,7 +259,7 @@ def test_examples_answers(
 
 
 def test_explorer_draws_both_figures(tmp_path: Path) -> None:
-    curves, shares = tmp_path / "curves.png", tmp_path / "shares.html"
+    curves, shares = tmp_path / "curves.png", tmp_path / "shares.svg"
     command = [sys.executable, str(EXAMPLES / "explore_levels.py"), str(EXAMPLES / "kanban.prism"), "t=2,10"]
     result = subprocess.run(
         [*command, "--curves", str(curves), "--shares", str(shares)],

@@ -45,6 +45,7 @@ def test_layers_no_module_imports_itself_by_way_of_others() -> None:
 FLOORS = (
     "errors",
     "core",
+    "drawing",
     "properties",
     "simulation",
     "injection",

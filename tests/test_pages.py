@@ -16,10 +16,10 @@ from hybrid.__main__ import main
 from tests.source_tree import ROOT
 
 # Pages whose Python runs, and the fewest examples or statements that it has to have.
-PYTHON = {"building": 40, "dd": 20, "formats": 5, "library": 40, "scipy": 10, "simulation": 8}
+PYTHON = {"building": 40, "dd": 20, "explorer": 10, "formats": 5, "library": 40, "scipy": 10, "simulation": 8}
 
 # Pages whose commands run, and how many there are.
-COMMANDS = {"formats": 7, "simulation": 2}
+COMMANDS = {"explorer": 1, "formats": 7, "simulation": 2}
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from hybrid.cli.explore_arguments import add_explore
 from hybrid.cli.limit_arguments import add_limits
 from hybrid.cli.simulate_arguments import add_simulate
 from hybrid.core.representations import REPRESENTATIONS
@@ -20,7 +21,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(
-        dest="command", metavar="{check,levels,info,export,simulate,plot-matrix,graph,verify}"
+        dest="command", metavar="{check,levels,explore,info,export,simulate,plot-matrix,graph,verify}"
     )
 
     check = commands.add_parser("check", help="check properties of a model")
@@ -106,10 +107,16 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     levels = commands.add_parser("levels", help="memory of every injection level, and the choice among them")
     _model_options(levels)
     _matrix_options(levels)
-    levels.add_argument("--plot", metavar="FILE.png|.html", help="draw the curve")
+    levels.add_argument(
+        "--plot", metavar="FILE", help="draw the curve: .png, .svg, .pdf, or .html for the page of explore"
+    )
     levels.add_argument(
         "--measure", action="store_true", help="time a product at every level that fits in memory"
     )
+
+    explore = commands.add_parser("explore", help="a page to look at the levels, the curves and the blocks")
+    _model_options(explore)
+    add_explore(explore)
 
     info = commands.add_parser("info", help="states, transitions, nodes, terminals, memory")
     _model_options(info)
@@ -161,7 +168,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
     namespace = parser.parse_args(arguments)
     if namespace.command is None and not namespace.version:
-        known = "check, levels, info, export, simulate, plot-matrix, graph or verify"
+        known = "check, levels, explore, info, export, simulate, plot-matrix, graph or verify"
         parser.error(f"a command is needed: {known}")
     return namespace
 

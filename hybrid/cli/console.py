@@ -162,7 +162,7 @@ class Console:
 
     def note(self, text: str) -> None:
         """Print what people who wait want to know; nothing if not a terminal."""
-        if self._live:
+        if self._line is not None or self._is_plain:
             self._say(f"note: {text}\n")
 
     def error(self, text: str) -> None:

@@ -12,18 +12,19 @@ from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
 from hybrid.cli.outputs import refuse_overwriting
 from hybrid.cli.sizes import bytes_text, seconds_text
-from hybrid.errors import OptionError
+from hybrid.drawing.figures import check_ending
 from hybrid.explorer.measure import measure_levels
-from hybrid.explorer.model_choices import model_choices
+from hybrid.explorer.page import write_page
 from hybrid.explorer.report import LevelReport, report_levels
+from hybrid.explorer.sheet import matrix_held, model_sheet
 from hybrid.explorer.weigh import weigh_levels
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Build, count, print and draw; return the exit status."""
     refuse_overwriting(options)
-    if options.plot is not None and not options.plot.lower().endswith((".png", ".html")):
-        raise OptionError(f"a plot is written as .png or .html, got {options.plot!r}")
+    if options.plot is not None:
+        check_ending(options.plot, also=(".html",))
     if options.plot is None:
         return _run(options, console, None)
     with OutputFile(options.plot, "--plot") as plot:
@@ -36,17 +37,20 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
     backend = engine.name
     model = built_model(options, console)
     held = options.representation
-    # In tasks layers are held one by one, on a device too.
-    rows_of = "cpu" if held == "tasks" else backend
-    matrix = model_choices(model, rows_of) if model.is_mdp else model.transitions
+    matrix = matrix_held(model, backend, held)
     seconds = measure_levels(matrix, backend, console.progress, held) if options.measure else None
     weighed = weigh_levels(matrix, engine, held)
     report = report_levels(matrix, options.const, options.level, backend, seconds, held, weighed)
     if plot is not None:
-        from hybrid.explorer.plots import plot_level_curves
-
         with plot.told():
-            plot_level_curves([report], plot.temporary, f"{model.source.file}  {options.const}")
+            if plot.temporary.suffix.lower() == ".html":
+                times = None if seconds is None else {held: seconds}
+                sheet = model_sheet(model, engine, options.const, times, console.progress)
+                write_page([sheet], plot.temporary)
+            else:
+                from hybrid.explorer.plots import plot_level_curves
+
+                plot_level_curves([report], plot.temporary, f"{model.source.file}  {options.const}")
         plot.publish()
     record = model_record(model)
     if options.json:

@@ -42,7 +42,7 @@ def density_of_rows(matrix: CsrArrays, cells: int) -> Int64Array:
     Time: O(entries), some at a time. Synchronises: yes.
     """
     xp = matrix.xp
-    grid_rows, grid_columns = _grid(matrix.shape, cells)
+    grid_rows, grid_columns = grid_of(matrix.shape, cells)
     grid = xp.zeros(grid_rows * grid_columns, np.int64)
     ptr = matrix.row_starts.astype(np.int64)
     begin = 0
@@ -77,7 +77,7 @@ def density_of_diagram(matrix: OffsetMTBDD, cells: int) -> Int64Array:
     -----
     Time: O(levels * paths that straddle borders between cells).
     """
-    grid_rows, grid_columns = _grid(matrix.shape, cells)
+    grid_rows, grid_columns = grid_of(matrix.shape, cells)
     grid = np.zeros(grid_rows * grid_columns, np.int64)
     below = matrix.entries_below
     node = np.arange(matrix.nodes[0], dtype=np.int64)
@@ -97,7 +97,7 @@ def density_of_diagram(matrix: OffsetMTBDD, cells: int) -> Int64Array:
     return grid.reshape(grid_rows, grid_columns)
 
 
-def _grid(shape: tuple[int, int], cells: int) -> tuple[int, int]:
+def grid_of(shape: tuple[int, int], cells: int) -> tuple[int, int]:
     """Return the rows and columns of the grid: as many cells a side as asked for, or as there are rows."""
     if cells < 1:
         raise ValueError(f"cells: expected at least 1, got {cells}")

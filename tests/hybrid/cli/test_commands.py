@@ -12,6 +12,7 @@ from gpu_kernels import use_device
 from hybrid.__main__ import main
 from hybrid.solvers import AverageReward
 from tests.builders.chain_texts import DIE, QUEUE
+from tests.builders.pages import sheets_of
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 
 RESULT_KEYS = {
@@ -275,13 +276,16 @@ def test_levels_table_marks_the_choice(capsys, queue):
     assert "vectors (MemB) 120 B" in out
 
 
-@pytest.mark.parametrize("ending", ["png", "html"])
-def test_levels_plot(capsys, queue, tmp_path, ending):
+@pytest.mark.parametrize(
+    ("ending", "start"),
+    [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF"), ("html", b"<!doctype html>")],
+)
+def test_levels_plot(capsys, queue, tmp_path, ending, start):
     target = tmp_path / f"curve.{ending}"
     status, _, _ = run(capsys, "levels", queue, "--plot", str(target))
     assert status == 0
     content = target.read_bytes()
-    assert content.startswith(b"\x89PNG" if ending == "png" else b"<!doctype html>")
+    assert content.startswith(start)
     assert len(content) > 5000
 
 
@@ -367,7 +371,11 @@ def test_levels_of_an_mdp_measured_and_drawn(capsys, walk, tmp_path, monkeypatch
     seconds = {r["level"]: r["seconds_per_product"] for r in record["levels"] if r["seconds_per_product"]}
     assert record["min_time"] == min(seconds, key=seconds.get)
     assert "measured" in record["reason"]
-    assert target.read_text(encoding="utf-8").count("<tr") == 14
+    (sheet,) = sheets_of(target.read_text(encoding="utf-8"))
+    assert dict(enumerate(sheet["representations"][0]["measured"])) == {
+        r["level"]: r["seconds_per_product"] for r in record["levels"]
+    }
+    assert [picture["name"] for picture in sheet["pictures"]] == ["layer 0", "layer 1", "layer 2"]
 
 
 def test_levels_of_an_mdp_refuse_what_does_not_exist(capsys, walk):
@@ -466,9 +474,9 @@ def test_argparse_exits_with_2(capsys, arguments):
 
 
 def test_wrong_plot_ending_is_refused_before_any_work(capsys):
-    status, _, err = run(capsys, "levels", "missing.prism", "--plot", "curve.pdf")
+    status, _, err = run(capsys, "levels", "missing.prism", "--plot", "curve.gif")
     assert status == 2
-    assert ".png or .html" in err
+    assert ".png, .svg, .pdf or .html" in err
 
 
 def test_level_out_of_range(capsys, queue):
