@@ -21,6 +21,7 @@ from tests.builders.pages import Scripts, sheets_of
 HOSTILE = [
     "</script><script>alert(1)</script>",
     "<!--<script>",
+    "</script x=1 /",
     "<img src=x onerror=alert(1)>",
     "@@DATA@@ & \"quotes\" 'and' \u2028 lines \\ ]]>",
     "x\x00y\ud7ffz",
