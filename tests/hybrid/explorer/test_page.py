@@ -43,6 +43,7 @@ def test_names_stay_names(tmp_path: Path, name: str) -> None:
     assert [tag for tag, _ in found.elements] == [tag for tag, _ in harmless.elements]
     assert sheets_of(page) == json.loads(json.dumps([sheet]))
     assert found.scripts[1] == harmless.scripts[1]
+    assert not set("<>&") & set(found.scripts[0])
 
 
 def test_nothing_is_fetched_and_the_policy_names_what_runs(tmp_path: Path) -> None:
