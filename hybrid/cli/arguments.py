@@ -6,6 +6,7 @@ import argparse
 
 from hybrid.cli.explore_arguments import add_explore
 from hybrid.cli.limit_arguments import add_limits
+from hybrid.cli.picture_arguments import add_check_pictures
 from hybrid.cli.simulate_arguments import add_simulate
 from hybrid.core.representations import REPRESENTATIONS
 
@@ -104,6 +105,8 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         help="give up after K iterations (default 100000)",
     )
 
+    add_check_pictures(check)
+
     levels = commands.add_parser("levels", help="memory of every injection level, and the choice among them")
     _model_options(levels)
     _matrix_options(levels)
@@ -138,7 +141,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     plot = commands.add_parser("plot-matrix", help="where the matrix has entries, and how local it is")
     _model_options(plot)
     plot.add_argument("--bfs", action="store_true", help="also with the states in breadth-first order")
-    plot.add_argument("-o", "--output", metavar="FILE.png", help="draw the structure")
+    plot.add_argument("-o", "--output", metavar="FILE", help="draw the structure, as .png, .svg or .pdf")
     plot.add_argument(
         "--cells", type=int, default=600, metavar="K", help="cells of the plot a side (default 600)"
     )

@@ -14,6 +14,7 @@ from hybrid.checking.checker import Checker
 from hybrid.checking.filters import LISTING
 from hybrid.cli.building import built_model
 from hybrid.cli.certify import Certifier
+from hybrid.cli.check_pictures import CheckPictures
 from hybrid.cli.console import Console
 from hybrid.cli.experiments import expand_ranges
 from hybrid.cli.following import Following
@@ -76,7 +77,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
     names = list(parse_constants(combinations[0]))
     certifier = Certifier.of(options, properties, combinations, chosen, console)
     lists = any(isinstance(p.formula, Filter) and p.formula.operator in LISTING for p in asked)
-    with Report(options, console, _text, names, several, certifier, lists) as report:
+    with (
+        CheckPictures(options, console, combinations, asked) as pictures,
+        Report(options, console, _text, names, several, certifier, lists) as report,
+    ):
+        options.pictures = pictures
         model: SymbolicModel | None = None
         built: dict[str, Any] = {}
         failures: list[LanguageError | MemoryError] = []
@@ -109,7 +114,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
             report.end()
         if len(failures) == len(combinations):
             raise failures[0]
-        return report.finish()
+        return pictures.draw(report.runs, report.finish())
 
 
 def _resolve(
@@ -158,7 +163,8 @@ def _answer(
             with_scheduler, with_values = options.scheduler is not None, options.values is not None
             checker = Checker(model, chosen, following, with_scheduler, with_values, options.witness)
         try:
-            answer = checker.answer(prop)
+            with options.pictures.recording():
+                answer = checker.answer(prop)
         except MemoryError as error:
             # The next property may do with less; what was kept for this one is let go.
             checker = None

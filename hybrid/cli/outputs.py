@@ -8,7 +8,7 @@ import os
 from hybrid.errors import OptionError
 
 _READ = ("model", "property")
-_WRITTEN = ("csv", "values", "scheduler", "certificate", "plot", "output", "to")
+_WRITTEN = ("csv", "values", "scheduler", "certificate", "plot", "plot_convergence", "output", "to")
 
 
 def refuse_overwriting(options: argparse.Namespace) -> None:
@@ -25,8 +25,10 @@ def refuse_overwriting(options: argparse.Namespace) -> None:
         for path in [given] if isinstance(given, str) else given or []:
             for other, known in taken:
                 if _same(path, known):
-                    what = f"the {other}" if other in _READ else f"what --{other} writes"
-                    raise OptionError(f"--{name}: {path} is {what} as well; give another file")
+                    what = f"the {other}" if other in _READ else f"what --{other.replace('_', '-')} writes"
+                    raise OptionError(
+                        f"--{name.replace('_', '-')}: {path} is {what} as well; give another file"
+                    )
             taken.append((name, path))
 
 

@@ -15,6 +15,7 @@ from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
 from hybrid.cli.outputs import refuse_overwriting
 from hybrid.cli.sizes import bytes_text
+from hybrid.drawing.figures import check_ending
 from hybrid.errors import OptionError
 from hybrid.explicit.density import density_of_diagram, density_of_rows
 from hybrid.explicit.extract import explicit_matrix
@@ -28,8 +29,8 @@ from mtbdd.state_order import for_users, keeps_text
 def run(options: argparse.Namespace, console: Console) -> int:
     """Build, count, reorder, measure and draw; return the exit status."""
     refuse_overwriting(options)
-    if options.output is not None and not options.output.lower().endswith(".png"):
-        raise OptionError(f"a structure plot is written as .png, got {options.output!r}")
+    if options.output is not None:
+        check_ending(options.output, "a structure plot")
     if options.cells < 1:
         raise OptionError(f"a plot needs at least 1 cell a side, got {options.cells}")
     if options.output is None:

@@ -101,6 +101,11 @@ class Report:
         if self._certifier is not None:
             self._certifier.close()
 
+    @property
+    def runs(self) -> Sequence[dict[str, Any]]:
+        """Constants, model and results of every run that was begun."""
+        return self._runs
+
     def begin(self, constants: Mapping[str, Any], given: str, asked: Sequence[Property]) -> None:
         """Begin a run; `given` is what its constants were given as."""
         self._model, self._given, self._asked = None, given, asked

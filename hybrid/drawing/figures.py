@@ -108,8 +108,8 @@ def whole_ticks(axis: Any) -> None:
     axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
-def save_figure(figure: Any, path: str | Path) -> None:
-    """Write a figure as the ending of the file says.
+def save_figure(figure: Any, path: str | Path, dpi: int = _DPI) -> None:
+    """Write a figure as the ending of the file says, with so many pixels an inch.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def save_figure(figure: Any, path: str | Path) -> None:
     with styled(), warnings.catch_warnings():
         # Characters that the font lacks become boxes, of which nobody has to be told.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(drawing, format=ending, dpi=_DPI, metadata=unnamed[ending])
+        figure.savefig(drawing, format=ending, dpi=dpi, metadata=unnamed[ending])
     try:
         Path(path).write_bytes(drawing.getvalue())
     except OSError as error:

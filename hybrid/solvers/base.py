@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels import seconds_loading
 from hybrid.errors import OptionError
+from hybrid.solvers.trace import current_trace
 from hybrid.solvers.watch import Watch
 
 Vector = NDArray[np.float64]
@@ -184,6 +185,9 @@ class Clock:
             self._watch.begin(target, steps)
         self._start = self._last = time.perf_counter()
         self._loading = seconds_loading()
+        self._trace = current_trace()
+        if self._trace is not None:
+            self._trace.begin()
 
     @property
     def seconds(self) -> float:
@@ -192,6 +196,8 @@ class Clock:
 
     def tick(self, iteration: int, difference: float) -> bool:
         """Tell progress if half a second has gone by; return whether to end, which `gently` alone may ask."""
+        if self._trace is not None:
+            self._trace.look(iteration, difference)
         if self._progress is None:
             return False
         now, watch = time.perf_counter(), self._watch

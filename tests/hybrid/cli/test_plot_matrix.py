@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from hybrid.__main__ import main
 from hybrid.errors import OptionError
@@ -65,7 +67,7 @@ def test_a_matrix_too_large_to_write_out_is_still_drawn(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("-o", "matrix.svg"), "written as .png, got 'matrix.svg'"),
+        (("-o", "matrix.gif"), "written as .png, .svg or .pdf, got 'matrix.gif'"),
         (("--cells", "0"), "at least 1 cell a side, got 0"),
     ],
 )
@@ -81,7 +83,7 @@ def test_plots_check_what_they_get(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="at least one grid"):
         plots.plot_structures([], tmp_path / "a.png")
     with pytest.raises(OptionError, match="written as .png"):
-        plots.plot_structures([], tmp_path / "a.pdf")
+        plots.plot_structures([], tmp_path / "a.gif")
 
 
 def test_no_variable_order_changes_what_is_drawn(
@@ -104,3 +106,29 @@ def test_no_variable_order_changes_what_is_drawn(
         found.append((told["original"], told["bfs"]))
     assert found[0] == found[1]
     assert drawn[0] == drawn[1]
+
+
+def test_single_entries_are_wide_enough_to_be_seen(rng: np.random.Generator) -> None:
+    grid = np.zeros((600, 600), np.int64)
+    grid[100, 200] = 7
+    grid[300:400, 300:400] = rng.integers(1, 5, (100, 100))
+    seen = plots.visible(grid)
+    assert np.array_equal(seen[99:102, 199:202], np.full((3, 3), 7))
+    assert np.array_equal(seen[301:399, 301:399], grid[301:399, 301:399])
+    assert np.array_equal(seen[grid > 0], grid[grid > 0])
+    assert not seen[:98].any() and not seen[:, 500:].any()
+    small = np.eye(100, dtype=np.int64)
+    assert plots.visible(small) is small
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_a_lone_entry_of_a_large_matrix_is_on_the_picture(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"lone.{ending}"
+    grid = np.zeros((600, 600), np.int64)
+    grid[250, 350] = 1
+    plots.plot_structures([("one entry", grid)], path, "a file")
+    assert path.stat().st_size > 1000
+    if ending == "png":
+        image = np.asarray(Image.open(path).convert("L"))
+        height, width = image.shape
+        assert (image[height // 5 : -height // 5, width // 5 : -width // 5] < 64).sum() >= 9

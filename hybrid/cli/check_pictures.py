@@ -1,0 +1,153 @@
+"""The pictures that `hybrid check` draws of its answers: experiments, and how iterations converge."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from hybrid.cli.console import Console
+from hybrid.cli.output_file import OutputFile
+from hybrid.drawing.experiments import MOST_PANELS, axis_constant, plot_experiment
+from hybrid.drawing.figures import check_ending, new_figure
+from hybrid.errors import OptionError
+from hybrid.properties import Property
+from hybrid.solvers.trace import Trace, recording
+from mtbdd.language import parse_constants
+
+
+class CheckPictures:
+    """Files of pictures, tried before the work begins and replaced when they are drawn.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        `plot`, `plot_over`, `plot_convergence`, `epsilon` and `model` of the command.
+    console : Console
+    combinations : sequence of str
+        Constants of every run.
+    asked : sequence of Property
+
+    Raises
+    ------
+    OptionError
+        A picture that cannot be: of another kind, without matplotlib, of one run alone or of too many, of too
+        many properties, of a file that cannot be written.
+    """
+
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        console: Console,
+        combinations: Sequence[str],
+        asked: Sequence[Property],
+    ) -> None:
+        self._options, self._console = options, console
+        self._trace = Trace()
+        self._plot: OutputFile | None = None
+        self._convergence: OutputFile | None = None
+        if options.plot is not None:
+            _check_experiment(options, combinations, asked)
+            self._plot = OutputFile(options.plot, "--plot")
+        elif options.plot_over is not None:
+            raise OptionError("--plot-over names the axis of a plot; give its file with --plot")
+        if options.plot_convergence is not None:
+            _check_convergence(options, combinations, asked)
+            self._convergence = OutputFile(options.plot_convergence, "--plot-convergence")
+
+    def __enter__(self) -> CheckPictures:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for file in (self._plot, self._convergence):
+            if file is not None:
+                file.discard()
+
+    def recording(self) -> AbstractContextManager[None]:
+        """Return the context in which iterations are recorded, if they are to be drawn."""
+        return nullcontext() if self._convergence is None else recording(self._trace)
+
+    def draw(self, runs: Sequence[dict[str, Any]], status: int) -> int:
+        """Draw what was asked for from the records of all runs, and return the exit status.
+
+        A picture that cannot be drawn is told and makes the status 2; the answers stay as they are.
+        """
+        drawings: tuple[tuple[OutputFile | None, Callable[[Path], None]], ...] = (
+            (self._plot, lambda path: self._experiment(runs, path)),
+            (self._convergence, lambda path: self._converging(runs, path)),
+        )
+        for file, draw in drawings:
+            if file is None:
+                continue
+            try:
+                with file.told():
+                    draw(file.temporary)
+                file.publish()
+            except OptionError as error:
+                self._console.error(str(error))
+                status = 2
+        return status
+
+    def _experiment(self, runs: Sequence[dict[str, Any]], path: Path) -> None:
+        records = [
+            {**run["constants"], **result, "property": result["name"] or result["property"]}
+            for run in runs
+            for result in run["results"]
+        ]
+        own = [{k: v for k, v in r.items() if k in _DRAWN or k in runs[0]["constants"]} for r in records]
+        for note in plot_experiment(own, path, self._options.plot_over, Path(self._options.model).name):
+            self._console.warn(f"--plot: {note}")
+
+    def _converging(self, runs: Sequence[dict[str, Any]], path: Path) -> None:
+        from hybrid.drawing.convergence import plot_convergence
+
+        (result,) = runs[0]["results"]
+        title = f"{result['name'] or result['property']}  ({result['method']})"
+        relative = "" if self._options.absolute else ", relative to the value"
+        shown = "width of the bounds" if result["method"] in _OF_BOUNDS else "change of a step"
+        plot_convergence(self._trace.solutions, path, self._options.epsilon, title, f"{shown}{relative}")
+
+
+_OF_BOUNDS = ("gain", "interval")  # methods that compare the width of bounds with epsilon
+_DRAWN = ("property", "value", "lower", "upper", "error")
+
+
+def _check_experiment(
+    options: argparse.Namespace, combinations: Sequence[str], asked: Sequence[Property]
+) -> None:
+    """Refuse a plot of what is no experiment, before any work."""
+    check_ending(options.plot)
+    if len(combinations) < 2:
+        raise OptionError(
+            "--plot draws an experiment; give a constant several values, such as --const N=1:10"
+        )
+    if not 0 < len(asked) <= MOST_PANELS:
+        raise OptionError(
+            f"--plot draws 1 to {MOST_PANELS} properties, and {len(asked)} are to be checked; choose some "
+            "with --property"
+        )
+    none = dict.fromkeys(_DRAWN)
+    axis_constant([{**parse_constants(text), **none} for text in combinations], options.plot_over)
+    new_figure(1.0, 1.0)
+
+
+def _check_convergence(
+    options: argparse.Namespace, combinations: Sequence[str], asked: Sequence[Property]
+) -> None:
+    """Refuse a plot of more than one answer's convergence, before any work."""
+    check_ending(options.plot_convergence)
+    if len(combinations) > 1:
+        raise OptionError("--plot-convergence draws one run; give constants without ranges")
+    if len(asked) != 1:
+        raise OptionError(
+            f"--plot-convergence draws one property, and {len(asked)} are to be checked; choose one with "
+            "--property"
+        )
+    if options.certificate is not None:
+        raise OptionError("--plot-convergence and --certificate are asked for one after the other")
+    new_figure(1.0, 1.0)

@@ -1,0 +1,22 @@
+"""The options of pictures, beside those of the commands that draw them."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add_check_pictures(parser: argparse.ArgumentParser) -> None:
+    """Add the pictures of `hybrid check`."""
+    pictures = parser.add_argument_group("pictures", "as .png, .svg or .pdf")
+    pictures.add_argument(
+        "--plot",
+        metavar="FILE",
+        help="draw an experiment: values over the constant with the most values, a line a combination of the "
+        "others",
+    )
+    pictures.add_argument("--plot-over", metavar="NAME", help="the constant on the axis of --plot")
+    pictures.add_argument(
+        "--plot-convergence",
+        metavar="FILE",
+        help="draw how the iteration of one property converges, on a logarithmic axis",
+    )
