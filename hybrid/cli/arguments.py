@@ -6,7 +6,7 @@ import argparse
 
 from hybrid.cli.explore_arguments import add_explore
 from hybrid.cli.limit_arguments import add_limits
-from hybrid.cli.picture_arguments import add_check_pictures
+from hybrid.cli.picture_arguments import add_check_pictures, add_diagram_picture, add_graph_picture
 from hybrid.cli.simulate_arguments import add_simulate
 from hybrid.core.representations import REPRESENTATIONS
 
@@ -124,6 +124,8 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     info = commands.add_parser("info", help="states, transitions, nodes, terminals, memory")
     _model_options(info)
 
+    add_diagram_picture(info)
+
     export = commands.add_parser("export", help="write the model in other tools' formats")
     _model_options(export)
     export.add_argument(
@@ -148,6 +150,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
     graph = commands.add_parser("graph", help="strongly connected components and maximal end components")
     _model_options(graph)
+    add_graph_picture(graph)
     graph.add_argument("--scc", action="store_true", help="strongly connected components (default: both)")
     graph.add_argument("--mec", action="store_true", help="maximal end components")
     graph.add_argument("--backend", default="auto", choices=("auto", "cpu", "gpu", "symbolic"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,9 @@ import numpy as np
 from gpu_kernels import current_device, device_problem
 from hybrid.cli.building import built_model
 from hybrid.cli.console import Console
+from hybrid.cli.drawing import draw_model, drawn_file
 from hybrid.cli.model_record import model_record, model_text
+from hybrid.cli.outputs import refuse_overwriting
 from hybrid.cli.sizes import bytes_text, seconds_text
 from hybrid.errors import OptionError
 from hybrid.graphs import Decomposition, ModelGraph, decompose, mec_decomposition, model_graph
@@ -28,10 +31,15 @@ Record = dict[str, Any]
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    """Build, decompose and print; return the exit status."""
+    """Build, draw, decompose and print; return the exit status."""
     chosen = _backend(options.backend)
     _check_variant(chosen.name, options.variant)
-    model = built_model(options, console)
+    refuse_overwriting(options)
+    file = drawn_file(options.plot, "--plot", "a graph")
+    with nullcontext() if file is None else file:
+        model = built_model(options, console)
+        if file is not None:
+            draw_model(model, file, console)
     both = not (options.scc or options.mec)
     wanted = (both or options.scc, both or options.mec)
     chosen, found = _decompose(model, chosen, options, wanted, console)

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
+from contextlib import nullcontext
 
 from hybrid.cli.building import built_model
 from hybrid.cli.console import Console
+from hybrid.cli.drawing import draw_diagram, drawn_file
 from hybrid.cli.model_record import model_record, model_text
+from hybrid.cli.outputs import refuse_overwriting
 from hybrid.cli.sizes import bytes_text
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    """Build and print; return the exit status."""
-    model = built_model(options, console)
+    """Build, draw and print; return the exit status."""
+    refuse_overwriting(options)
+    file = drawn_file(options.diagram, "--diagram", "a diagram")
+    with nullcontext() if file is None else file:
+        model = built_model(options, console)
+        if file is not None:
+            draw_diagram(model, file, console)
     record = model_record(model)
     offsets = [model.layer_transitions(layer) for layer in range(len(model.layers))]
     record["offset_nodes"] = sum(sum(offset.nodes) for offset in offsets)

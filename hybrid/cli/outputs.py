@@ -8,7 +8,17 @@ import os
 from hybrid.errors import OptionError
 
 _READ = ("model", "property")
-_WRITTEN = ("csv", "values", "scheduler", "certificate", "plot", "plot_convergence", "output", "to")
+_WRITTEN = (
+    "csv",
+    "values",
+    "scheduler",
+    "certificate",
+    "plot",
+    "plot_convergence",
+    "diagram",
+    "output",
+    "to",
+)
 
 
 def refuse_overwriting(options: argparse.Namespace) -> None:

@@ -20,3 +20,22 @@ def add_check_pictures(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="draw how the iteration of one property converges, on a logarithmic axis",
     )
+
+
+def add_graph_picture(parser: argparse.ArgumentParser) -> None:
+    """Add the picture of `hybrid graph`."""
+    parser.add_argument(
+        "--plot",
+        metavar="FILE",
+        help="draw the graph of a small model, as .svg, .png, .pdf, or .dot: states with the values of "
+        "variables and labels, initial ones with a double line, transitions with probabilities or rates",
+    )
+
+
+def add_diagram_picture(parser: argparse.ArgumentParser) -> None:
+    """Add the picture of `hybrid info`."""
+    parser.add_argument(
+        "--diagram",
+        metavar="FILE",
+        help="draw the offset-labelled MTBDD of a small chain, as .svg, .png, .pdf, or .dot",
+    )

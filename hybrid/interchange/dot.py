@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from hybrid.drawing.graphs import quoted
 from hybrid.interchange.explicit_model import ExplicitModel
 from hybrid.interchange.faults import InterchangeError
 from hybrid.interchange.text.source import write_text
@@ -66,7 +67,7 @@ def _blocks(model: ExplicitModel) -> Iterator[bytes]:
         if own:
             lines.append("{" + ", ".join(own) + "}")
         border = ", peripheries=2" if model.initial[state] else ""
-        yield f"  s{state} [label={_quoted(lines)}{border}];\n".encode()
+        yield f"  s{state} [label={quoted(lines)}{border}];\n".encode()
     owners = model.state_of_choice.tolist()
     starts = model.row_starts.tolist()
     for choice, state in enumerate(owners):
@@ -74,15 +75,9 @@ def _blocks(model: ExplicitModel) -> Iterator[bytes]:
         if model.is_mdp:
             source = f"c{choice}"
             number = -1 if model.choice_actions is None else int(model.choice_actions[choice])
-            label = f", label={_quoted([model.actions[number]])}" if number >= 0 else ""
+            label = f", label={quoted([model.actions[number]])}" if number >= 0 else ""
             yield f"  c{choice} [shape=point];\n  s{state} -> c{choice} [dir=none{label}];\n".encode()
         for entry in range(starts[choice], starts[choice + 1]):
-            value = _quoted([repr(float(model.values[entry])).removesuffix(".0")])
+            value = quoted([repr(float(model.values[entry])).removesuffix(".0")])
             yield f"  {source} -> s{int(model.columns[entry])} [label={value}];\n".encode()
     yield b"}\n"
-
-
-def _quoted(lines: list[str]) -> str:
-    """Return lines as a text of Graphviz."""
-    safe = [line.replace("\\", "\\\\").replace('"', '\\"') for line in lines]
-    return '"' + "\\n".join(safe) + '"'

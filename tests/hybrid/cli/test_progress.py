@@ -46,7 +46,7 @@ def walk(tmp_path: Path) -> str:
 
 
 def on_terminal(walk: str, prop: str, columns: int, **environment: str) -> tuple[str, int]:
-    """Run a check on a terminal until bars are shown, press Ctrl-C; return what was written and the status."""
+    """Run a check on a terminal until bars are shown, press Ctrl-C; return what was written and status."""
     surroundings = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "COLORTERM")}
     surroundings |= {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **environment}
     terminal, own = pty.openpty()

@@ -1,0 +1,108 @@
+"""Small models as pictures: states with the values of variables, transitions with their probabilities."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from hybrid.drawing.graph_picture import GraphArrow, GraphNode, GraphPicture
+from hybrid.errors import OptionError
+from hybrid.interchange.explicit_model import ExplicitModel
+
+MOST_STATES = 200
+"""States of a model that a picture can show."""
+
+
+def graph_picture(model: ExplicitModel, title: str = "") -> GraphPicture:
+    """Return the picture of a model's graph.
+
+    Parameters
+    ----------
+    model : ExplicitModel
+    title : str
+
+    Returns
+    -------
+    GraphPicture
+        States have the values of their variables, or their number, and their labels, with a double line if
+        they are initial. Choices of an MDP are points, with the name of their action at the line to them.
+
+    Raises
+    ------
+    OptionError
+        The model has more than 200 states.
+
+    Notes
+    -----
+    Time: O(states + transitions).
+    """
+    check_size(model.n_states)
+    layers = _distances(model)
+    nodes = [_state(model, state, 2 * layers[state]) for state in range(model.n_states)]
+    arrows: list[GraphArrow] = []
+    starts, columns = model.row_starts.tolist(), model.columns.tolist()
+    values = model.values.tolist()
+    for choice, state in enumerate(model.state_of_choice.tolist()):
+        source = state
+        if model.is_mdp:
+            source = len(nodes)
+            nodes.append(GraphNode((), 2 * layers[state] + 1, "choice"))
+            arrows.append(GraphArrow(state, source, _action(model, choice), head=False))
+        for entry in range(starts[choice], starts[choice + 1]):
+            arrows.append(GraphArrow(source, columns[entry], f"{values[entry]:.4g}"))
+    return GraphPicture(nodes, arrows, title=title)
+
+
+def check_size(n_states: int) -> None:
+    """Refuse models that no picture can show.
+
+    Raises
+    ------
+    OptionError
+    """
+    if n_states > MOST_STATES:
+        raise OptionError(
+            f"a picture of a graph shows at most {MOST_STATES} states, got {n_states}; choose smaller "
+            "constants, or write the text of a larger drawing with hybrid export --to FILE.dot"
+        )
+
+
+def _state(model: ExplicitModel, state: int, layer: int) -> GraphNode:
+    """Return the node of a state."""
+    lines = [_value(v.name, model.valuations[v.name][state], v.is_bool) for v in model.variables] or [
+        str(state)
+    ]
+    shown = [", ".join(lines[k : k + 3]) for k in range(0, len(lines), 3)]
+    own = [name for name, mask in model.labels.items() if mask[state]]
+    if own:
+        shown.append("{" + ", ".join(own) + "}")
+    return GraphNode(tuple(shown), layer, "state", bool(model.initial[state]), bool(own))
+
+
+def _value(name: str, value: object, is_bool: bool) -> str:
+    return f"{name}={str(bool(value)).lower() if is_bool else int(value)}"  # type: ignore[call-overload]
+
+
+def _action(model: ExplicitModel, choice: int) -> str:
+    """Return the name of a choice's action, empty if it has none."""
+    number = -1 if model.choice_actions is None else int(model.choice_actions[choice])
+    return model.actions[number] if number >= 0 else ""
+
+
+def _distances(model: ExplicitModel) -> list[int]:
+    """Return how many steps every state is away from an initial one; unreached ones are below all others."""
+    found = [-1] * model.n_states
+    queue = deque(model.initial.nonzero()[0].tolist())
+    for state in queue:
+        found[state] = 0
+    owners, starts = model.state_of_choice.tolist(), model.row_starts.tolist()
+    successors: list[list[int]] = [[] for _ in found]
+    for choice, state in enumerate(owners):
+        successors[state] += model.columns[starts[choice] : starts[choice + 1]].tolist()
+    while queue:
+        state = queue.popleft()
+        for other in successors[state]:
+            if found[other] < 0:
+                found[other] = found[state] + 1
+                queue.append(other)
+    last = max(found, default=0) + 1
+    return [last if distance < 0 else distance for distance in found]
