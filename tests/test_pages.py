@@ -19,7 +19,7 @@ from tests.source_tree import ROOT
 PYTHON = {"building": 40, "dd": 20, "explorer": 10, "formats": 5, "library": 40, "scipy": 10, "simulation": 8}
 
 # Pages whose commands run, and how many there are.
-COMMANDS = {"explorer": 1, "formats": 7, "simulation": 2}
+COMMANDS = {"explorer": 1, "formats": 7, "pictures": 6, "simulation": 2}
 
 
 @pytest.fixture(autouse=True)

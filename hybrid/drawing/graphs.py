@@ -16,10 +16,10 @@ from hybrid.drawing.layered import draw_layered
 from hybrid.errors import OptionError
 
 _SECONDS = 60.0  # that `dot` may take
-_SHAPES = {"state": "ellipse", "choice": "point", "node": "circle", "terminal": "box", "note": "plaintext"}
+_SHAPES = {"state": "box", "choice": "point", "node": "circle", "terminal": "box", "note": "plaintext"}
 _STYLES = {
-    "state": 'style=filled, fillcolor="#eaf2fb", color="#0072b2"',
-    "marked": 'style=filled, fillcolor="#fff3d6", color="#b26f00"',
+    "state": 'style="rounded,filled", fillcolor="#eaf2fb", color="#0072b2"',
+    "marked": 'style="rounded,filled", fillcolor="#fff3d6", color="#b26f00"',
     "choice": 'width=0.09, color="#0072b2"',
     "node": 'style=filled, fillcolor="#eaf2fb", color="#0072b2", fixedsize=false, margin=0.03',
     "terminal": 'style=filled, fillcolor="#fff3d6", color="#b26f00", margin="0.08,0.04", width=0.5',

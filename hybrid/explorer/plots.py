@@ -67,10 +67,15 @@ def _curve(axes: Any, report: LevelReport, color: str) -> None:
         levels, size, marker=".", markersize=4, color=color, label=shown_text(report.label) or "instances"
     )
     axes.plot(levels, typed, color=color, linestyle=":", linewidth=1.2)
+    built = {k: held / 1e6 for k, held in sorted(report.held.items())} if not math.isnan(typed[0]) else {}
+    axes.plot(list(built), list(built.values()), color=color, marker="o", markersize=2.5, linestyle="none")
     axes.axhline(report.base_memory_bytes / 1e6, color=color, linestyle="--", linewidth=0.8, alpha=0.7)
     for level, marker, shade in ((report.min_memory, "v", _MEMORY), (report.min_time, "^", _TIME)):
+        # On the curve of the representation that the levels are chosen for.
+        counted = size[level] if math.isnan(typed[level]) else typed[level]
+        height = built.get(level, counted)
         axes.plot(
-            [level], [size[level]], marker=marker, color=shade, markersize=9, linestyle="none",
+            [level], [height], marker=marker, color=shade, markersize=9, linestyle="none",
             markeredgecolor="white", zorder=5,
         )  # fmt: skip
 
@@ -81,7 +86,8 @@ def _legend() -> list[Any]:
 
     return [
         Line2D([], [], color="gray", label="instances, worst case (MemR)"),
-        Line2D([], [], color="gray", linestyle=":", label="row types"),
+        Line2D([], [], color="gray", linestyle=":", label="row types, counted"),
+        Line2D([], [], color="gray", marker="o", markersize=2.5, linestyle="none", label="row types, built"),
         Line2D([], [], color="gray", linestyle="--", label="vectors (MemB)"),
         Line2D([], [], color=_MEMORY, marker="v", linestyle="none", label="level of minimum memory"),
         Line2D([], [], color=_TIME, marker="^", linestyle="none", label="level of minimum time"),
