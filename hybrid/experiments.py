@@ -50,6 +50,27 @@ class ExperimentTable(list[dict[str, Any]]):
 
         return pandas.DataFrame(list(self))
 
+    def plot(self, path: str | os.PathLike[str], over: str | None = None, title: str = "") -> list[str]:
+        """Draw the values over one of the constants, and return what was left out, a line a property.
+
+        Parameters
+        ----------
+        path : path-like
+            ``.png``, ``.svg`` or ``.pdf``.
+        over : str, optional
+            The constant on the axis; default the one with the most values.
+        title : str
+
+        Raises
+        ------
+        hybrid.HybridError
+            No matplotlib, no constant with numbers, more than six properties, or a file that cannot be
+            written.
+        """
+        from hybrid.drawing.experiments import plot_experiment
+
+        return plot_experiment(self, Path(path), over, title)
+
     def write_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the table as CSV, a row a run.
 

@@ -120,3 +120,14 @@ def test_frames(path: Path) -> None:
     frame = hybrid.experiment(path, "P=? [ F x=n ]", {"n": [1, 2]}).to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert frame["value"].tolist() == [1.0, 1.0]
+
+
+def test_a_table_draws_itself(path: Path, tmp_path: Path) -> None:
+    table = hybrid.experiment(path, "const int T; P=? [ F<=T x=n ]", {"n": [1, -1, 2], "T": range(1, 4)})
+    assert table.plot(tmp_path / "e.svg", "T", "a line") == [
+        "P=? [ F<=T x=n ]: left out: 3 without an answer"
+    ]
+    text = (tmp_path / "e.svg").read_text(encoding="utf-8")
+    assert all(f">{word}<" in text for word in ("T", "n=1", "n=2", "a line"))
+    with pytest.raises(hybrid.HybridError, match="expected one of the constants n, T, got 'x'"):
+        table.plot(tmp_path / "e.svg", "x")

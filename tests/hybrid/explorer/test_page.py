@@ -10,13 +10,24 @@ from pathlib import Path
 import pytest
 
 import hybrid
+from gpu_kernels import use_device
 from hybrid.__main__ import main
 from hybrid.backends import choose_backend
 from hybrid.errors import OptionError
-from hybrid.explorer import LevelReport, matrix_held, model_sheet, page_text, report_levels, weigh_levels
+from hybrid.explorer import (
+    LevelReport,
+    matrix_held,
+    measure_representations,
+    model_sheet,
+    page_text,
+    report_levels,
+    weigh_levels,
+)
 from hybrid.explorer.page import write as page_write
 from tests.builders.chain_texts import QUEUE, load_text
+from tests.builders.mdp_texts import COINS
 from tests.builders.pages import Scripts, sheets_of
+from tests.gpu_kernels.host_device import COMPILER, HostDevice
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -178,3 +189,24 @@ def test_the_model_is_not_overwritten(capsys: pytest.CaptureFixture[str], tmp_pa
     assert main(["explore", str(model), "--to", str(model)]) == 2
     assert "is the model as well" in capsys.readouterr().err
     assert model.read_text() == QUEUE
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++) to run the kernels on the host with")
+@pytest.mark.parametrize("text", [QUEUE, COINS], ids=["chain", "mdp"])
+def test_levels_of_a_device_are_on_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr("hybrid.explorer.measure._MEASURED_SECONDS", 0.0)
+    model = load_text(tmp_path, text)
+    with use_device(HostDevice()):
+        backend = choose_backend("gpu")
+        sheet = model_sheet(model, backend, "", measure_representations(model, "gpu"))
+    levels = 2 * model.encoding.n_bits + 1
+    assert sheet["backend"] == "gpu" and len(sheet["levels"]["nodes"]) == levels
+    for own in sheet["representations"]:
+        assert all(len(own[name]) == levels for name in ("bytes", "held", "predicted", "measured"))
+        times = [seconds for seconds in own["measured"] if seconds is not None]
+        assert own["measured"][own["min_time"]["level"]] == min(times)
+    assert all(len(picture["levels"]) == levels for picture in sheet["pictures"])
+    assert "fused" in sheet["form"] if model.is_mdp else sheet["form"] == ""
+    assert sheets_of(page_text([sheet])) == json.loads(json.dumps([sheet]))
