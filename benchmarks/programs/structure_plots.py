@@ -37,7 +37,7 @@ CASES: tuple[tuple[str, int, dict[str, int]], ...] = (
 """Those of the figures' models that are among the examples."""
 
 IMAGES = ROOT / "docs" / "images"
-CELLS = 600
+CELLS = 400
 GREYS = 16
 
 
