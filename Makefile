@@ -1,4 +1,4 @@
-# Targets: venv demo test seeds nightly attack mutants test-gpu sanitize-gpu lint bench clean.  `make demo` is the first to try.
+# Targets: venv demo test seeds nightly attack mutants test-gpu sanitize-gpu lint docs bench clean.  `make demo` is the first to try.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 CANDIDATES := python3.12 python3.11 python3 python
 PROBE := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))
 
-.PHONY: venv demo test seeds nightly attack mutants test-gpu sanitize-gpu lint bench clean
+.PHONY: venv demo test seeds nightly attack mutants test-gpu sanitize-gpu lint docs bench clean
 
 venv: $(STAMP)
 
@@ -84,9 +84,15 @@ lint: venv
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The site, in build/docs/index.html; a warning is an error. Sphinx is installed first if it is missing.
+docs: venv
+	@$(BIN)/python -c 'import furo, myst_nb, numpydoc, sphinx' >/dev/null 2>&1 \
+	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python -m sphinx -q -W --keep-going -j auto docs build/docs
+
 bench: venv
 	$(BIN)/python -m benchmarks.programs.cpu_iteration
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build docs/api/generated dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -18,7 +18,7 @@ FORBIDDEN = {
 }
 
 # Too slow, or not installed, for the moment of `import hybrid`.
-HEAVY = ("cupy", "numba", "matplotlib", "rich", "scipy")
+HEAVY = ("cupy", "numba", "matplotlib", "pygments", "rich", "scipy")
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -44,6 +44,7 @@ def test_layers_no_module_imports_itself_by_way_of_others() -> None:
 # Folders and files at the top of `hybrid`, each of which imports those before it alone.
 FLOORS = (
     "errors",
+    "highlighting",
     "core",
     "drawing",
     "properties",
