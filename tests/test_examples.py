@@ -273,19 +273,3 @@ def test_explorer_draws_both_figures(tmp_path: Path) -> None:
     assert "1,005,927,208 states  12,032,229,352 transitions" in result.stdout
     assert curves.read_bytes().startswith(b"\x89PNG")
     assert "<svg" in shares.read_text(encoding="utf-8")
-
-
-def test_readme_snippet_prints_what_it_says() -> None:
-    text = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
-    code, _, printed = text.split("```python\n", 1)[1].split("```")[:3]
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=120,
-        cwd=EXAMPLES.parent,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.strip() == printed.strip()

@@ -6,7 +6,6 @@ caption and section 4.4.1.2 say of it is tested on the matrix of figures 4.4 and
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +25,8 @@ from mtbdd.offset import OffsetMTBDD
 from mtbdd.partition import Partition
 from mtbdd.states import index_states
 from tests.builders.matrices import from_dense, to_dense
+from tests.pages import blocks_of
+from tests.source_tree import ROOT
 
 LEAVES = (0, 3, 9, 0, 9, 0, 4, 4)
 """Figure 4.2 (a): f(x1, x2, x3) of 000, 001, ... 111."""
@@ -232,12 +233,10 @@ def test_section_4_4_1_2_a_submatrix_of_some_1000_rows_is_cut_in_six_at_most(
 
 
 def test_the_page_of_concepts_shows_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (Path(__file__).resolve().parents[3] / "docs/concepts.md").read_text(encoding="utf-8")
-    blocks = dict(re.findall(r"```(\w+)\n(.*?)```", page, re.DOTALL))
-    assert sorted(blocks) == ["prism", "python"]
-    (tmp_path / "figure.prism").write_text(blocks["prism"], encoding="utf-8")
+    page = (ROOT / "docs/concepts.md").read_text(encoding="utf-8")
+    (model,) = (block.text for block in blocks_of("docs/concepts.md") if "file figure.prism" in block.info)
+    (tmp_path / "figure.prism").write_text(model, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     np.testing.assert_array_equal(to_dense(hybrid.load("figure.prism").transitions), FIGURE_4_4)
     for k, counted in COUNTED.items():
         assert f"| {k} | " + " | ".join(map(str, counted)) + " |" in page
-    exec(compile(blocks["python"], "docs/concepts.md", "exec"), {})  # noqa: S102
