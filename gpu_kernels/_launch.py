@@ -19,7 +19,19 @@ GRID_LIMIT = 2**31 - 1
 
 
 def index_bits(largest: int, wide: bool = False) -> int:
-    """Return 32 or 64, the index width for the largest of all flat counts; ``wide`` forces 64."""
+    """Return 32 or 64, the index width for the largest of all flat counts; ``wide`` forces 64.
+
+    Parameters
+    ----------
+    largest : int
+        The largest of all flat counts.
+    wide : bool
+        Whether to take 64 in any case.
+
+    Returns
+    -------
+    int
+    """
     return 64 if wide or largest >= INDEX_LIMIT else 32
 
 
@@ -29,7 +41,17 @@ def loop_bits(count: int, most_blocks: int, threads: int, wide: bool = False) ->
 
 
 def index_type(bits: int) -> type[np.signedinteger[Any]]:
-    """Return the scalar and element type of an index width."""
+    """Return the scalar and element type of an index width.
+
+    Parameters
+    ----------
+    bits : {32, 64}
+
+    Returns
+    -------
+    type
+        `numpy.int32` or `numpy.int64`.
+    """
     return np.int64 if bits == 64 else np.int32
 
 
@@ -54,6 +76,16 @@ def blocks_for(count: int, threads: int) -> int:
 
 def check_vector(device: Device, array: Array, size: int, name: str, dtype: Any = np.float64) -> None:
     """Refuse a vector that a kernel could not read.
+
+    Parameters
+    ----------
+    device : Device
+    array : array
+    size : int
+        How many elements it must have.
+    name : str
+        What messages call it.
+    dtype : dtype
 
     Raises
     ------

@@ -133,7 +133,12 @@ def raw_kernel(device: int, source: str, name: str, macros: Macros) -> Kernel:
 
 
 def seconds_loading() -> float:
-    """Return the seconds that this process has spent on compiling and loading kernels so far."""
+    """Return the seconds that this process has spent on compiling and loading kernels so far.
+
+    Returns
+    -------
+    float
+    """
     return _seconds
 
 

@@ -112,6 +112,17 @@ def run_choices(
 def mark_entries(device: Device, matrix: TileMatrix) -> Array:
     """Return which layers have entries in each row: bit l for layer l, shape (n,), uint64.
 
+    Parameters
+    ----------
+    device : Device
+    matrix : TileMatrix
+        The matrices of all layers.
+
+    Returns
+    -------
+    array, shape (n,), uint64
+        On the device.
+
     Raises
     ------
     ValueError

@@ -123,6 +123,10 @@ _chosen: Device | None = None
 def current_device() -> Device:
     """Return the device in use.
 
+    Returns
+    -------
+    Device
+
     Raises
     ------
     RuntimeError
@@ -132,13 +136,28 @@ def current_device() -> Device:
 
 
 def device_problem() -> str | None:
-    """Say why no device can be used; None if one can."""
+    """Say why no device can be used; None if one can.
+
+    Returns
+    -------
+    str or None
+    """
     return None if _chosen is not None else unavailable_reason()
 
 
 @contextmanager
 def use_device(device: Device) -> Iterator[Device]:
-    """Make a device, such as an emulator, the one in use within a ``with`` block."""
+    """Make a device, such as an emulator, the one in use within a ``with`` block.
+
+    Parameters
+    ----------
+    device : Device
+
+    Yields
+    ------
+    Device
+        The same one.
+    """
     global _chosen
     before, _chosen = _chosen, device
     try:

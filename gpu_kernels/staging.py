@@ -40,6 +40,11 @@ def made_for(device: Device, items: int, make: Callable[[Place], Record]) -> Rec
     make : callable
         Returns the record, a frozen dataclass or None, made in the place that it is called with.
 
+    Returns
+    -------
+    dataclass or None
+        What `make` returned, its arrays on the device.
+
     Notes
     -----
     Time: that of `make`, and O(bytes). Synchronises: yes where the record is copied.
@@ -55,6 +60,11 @@ def copied_to(device: Device, record: Record) -> Record:
     device : Device
     record : dataclass or None
         Frozen; its NumPy arrays are copied, all else is kept.
+
+    Returns
+    -------
+    dataclass or None
+        Of the same type as `record`.
 
     Notes
     -----

@@ -114,7 +114,12 @@ class Step:
 
 
 def product_step() -> Step:
-    """Return the step that leaves products as they are."""
+    """Return the step that leaves products as they are.
+
+    Returns
+    -------
+    Step
+    """
     nothing = CodedVector(0, 0, None, None)
     return Step(Mode.PRODUCT, nothing, nothing)
 
@@ -149,5 +154,19 @@ def finish_iteration(device: Device, state: IterationState, epsilon: float, abso
 def coded_step(
     device: Device, mode: Mode, diagonal: Any, right: Any, weight: float, state: IterationState
 ) -> Step:
-    """Return a step whose vectors are put on the device and compressed by :func:`gpu_kernels.compress`."""
+    """Return a step whose vectors are put on the device and compressed by :func:`gpu_kernels.compress`.
+
+    Parameters
+    ----------
+    device : Device
+    mode : Mode
+    diagonal, right : array_like, shape (n,), float64, or None
+    weight : float
+    state : IterationState
+        As in `Step`.
+
+    Returns
+    -------
+    Step
+    """
     return Step(mode, compress(device, diagonal), compress(device, right), weight, state)

@@ -24,6 +24,14 @@ from mtbdd.value_operations import MAXIMUM, MINIMUM, PRODUCT, QUOTIENT, SUM, Ope
 def add(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
     """Return the sum of two functions, entry by entry.
 
+    Parameters
+    ----------
+    a, b : SymbolicMatrix
+
+    Returns
+    -------
+    SymbolicMatrix
+
     Raises
     ------
     ValueError
@@ -47,6 +55,14 @@ def multiply(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
     A product below the least double becomes the least double of its sign.  A set (`SymbolicMatrix.only`) cuts
     faster than a product with its indicator.
 
+    Parameters
+    ----------
+    a, b : SymbolicMatrix
+
+    Returns
+    -------
+    SymbolicMatrix
+
     Raises
     ------
     ValueError, OverflowError
@@ -58,6 +74,14 @@ def multiply(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
 
 def divide(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
     """Return the quotient of two functions, entry by entry; zero wherever `a` is.
+
+    Parameters
+    ----------
+    a, b : SymbolicMatrix
+
+    Returns
+    -------
+    SymbolicMatrix
 
     Raises
     ------
@@ -73,6 +97,14 @@ def divide(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
 def maximum(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
     """Return the greater of two functions, entry by entry; entries that are zero count.
 
+    Parameters
+    ----------
+    a, b : SymbolicMatrix
+
+    Returns
+    -------
+    SymbolicMatrix
+
     Raises
     ------
     ValueError
@@ -85,6 +117,14 @@ def maximum(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
 def minimum(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
     """Return the smaller of two functions, entry by entry; entries that are zero count.
 
+    Parameters
+    ----------
+    a, b : SymbolicMatrix
+
+    Returns
+    -------
+    SymbolicMatrix
+
     Raises
     ------
     ValueError
@@ -96,6 +136,15 @@ def minimum(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
 
 def scaled(a: SymbolicMatrix, factor: float) -> SymbolicMatrix:
     """Return a function times a number.
+
+    Parameters
+    ----------
+    a : SymbolicMatrix
+    factor : float
+
+    Returns
+    -------
+    SymbolicMatrix
 
     Raises
     ------
@@ -119,6 +168,10 @@ def restricted(a: SymbolicMatrix, bits: Mapping[str, bool]) -> SymbolicMatrix:
     bits : mapping of str to bool
         Names out of ``manager.rows`` and ``manager.columns``. `SymbolicMatrix.only` restricts to a set.
 
+    Returns
+    -------
+    SymbolicMatrix
+
     Raises
     ------
     ValueError
@@ -138,6 +191,14 @@ def united(a: SymbolicMatrix) -> SymbolicMatrix:
 
     What is equal on paper comes out of sums in different orders as several doubles, and each is a terminal.
     Values within 4 units in the last place become the least of them; the `units` grow by what that moves.
+
+    Parameters
+    ----------
+    a : SymbolicMatrix
+
+    Returns
+    -------
+    SymbolicMatrix
 
     Notes
     -----
@@ -165,6 +226,10 @@ def sum_over(a: SymbolicMatrix, bits: Iterable[str], most_nodes: int = MOST_NODE
     most_nodes : int
         Nodes of all that is made, beyond which to give up.
 
+    Returns
+    -------
+    SymbolicMatrix
+
     Raises
     ------
     ValueError
@@ -188,6 +253,15 @@ def sum_over(a: SymbolicMatrix, bits: Iterable[str], most_nodes: int = MOST_NODE
 def maximum_over(a: SymbolicMatrix, bits: Iterable[str]) -> SymbolicMatrix:
     """Return the greatest value over all values of some bits; entries that are zero count.
 
+    Parameters
+    ----------
+    a : SymbolicMatrix
+    bits : iterable of str
+
+    Returns
+    -------
+    SymbolicMatrix
+
     Raises
     ------
     ValueError
@@ -199,6 +273,15 @@ def maximum_over(a: SymbolicMatrix, bits: Iterable[str]) -> SymbolicMatrix:
 
 def minimum_over(a: SymbolicMatrix, bits: Iterable[str]) -> SymbolicMatrix:
     """Return the least value over all values of some bits; entries that are zero count.
+
+    Parameters
+    ----------
+    a : SymbolicMatrix
+    bits : iterable of str
+
+    Returns
+    -------
+    SymbolicMatrix
 
     Raises
     ------

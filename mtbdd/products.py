@@ -16,6 +16,14 @@ from mtbdd.value_operations import PRODUCT, SUM
 def matrix_vector(matrix: SymbolicMatrix, vector: SymbolicMatrix) -> SymbolicMatrix:
     """Return the product of a matrix and a vector over row bits, again over row bits.
 
+    Parameters
+    ----------
+    matrix, vector : SymbolicMatrix
+
+    Returns
+    -------
+    SymbolicMatrix
+
     Raises
     ------
     ValueError
@@ -41,6 +49,14 @@ def matrix_vector(matrix: SymbolicMatrix, vector: SymbolicMatrix) -> SymbolicMat
 def vector_matrix(vector: SymbolicMatrix, matrix: SymbolicMatrix) -> SymbolicMatrix:
     """Return the product of a row vector, over row bits, and a matrix: what a step makes of a distribution.
 
+    Parameters
+    ----------
+    vector, matrix : SymbolicMatrix
+
+    Returns
+    -------
+    SymbolicMatrix
+
     Raises
     ------
     ValueError, OverflowError
@@ -57,6 +73,14 @@ def vector_matrix(vector: SymbolicMatrix, matrix: SymbolicMatrix) -> SymbolicMat
 
 def matrix_matrix(a: SymbolicMatrix, b: SymbolicMatrix) -> SymbolicMatrix:
     """Return the product of two matrices, over the row bits of `a` and the column bits of `b`.
+
+    Parameters
+    ----------
+    a, b : SymbolicMatrix
+
+    Returns
+    -------
+    SymbolicMatrix
 
     Raises
     ------

@@ -86,6 +86,16 @@ class StateIndex:
 def index_states(manager: Manager, states: Node) -> StateIndex:
     """Return the ODD of a set of states.
 
+    Parameters
+    ----------
+    manager : Manager
+    states : Node
+        A set, over row bits.
+
+    Returns
+    -------
+    StateIndex
+
     Raises
     ------
     OverflowError

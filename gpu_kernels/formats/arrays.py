@@ -43,6 +43,11 @@ def read_csr(
     wide : bool
         Use 64-bit row starts although 32 bits would do.
 
+    Returns
+    -------
+    CsrArrays
+        On the device.
+
     Raises
     ------
     ValueError

@@ -44,6 +44,10 @@ def part_of(device: Device, graph: Graph, kept_state: Array, kept_choice: Array)
         Not zero for choices to keep; those of states that are left out go with them. No transition of a
         kept choice of a kept state may lead to a state that is left out.
 
+    Returns
+    -------
+    Part
+
     Raises
     ------
     MemoryError

@@ -74,6 +74,11 @@ def verify(
     constants : mapping, optional
         Values of the constants that the model leaves open, and if wanted of those of the property's text.
 
+    Returns
+    -------
+    Verified
+        What is true of the initial states, and what was swept over to show it.
+
     Raises
     ------
     CertificateError

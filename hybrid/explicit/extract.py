@@ -64,6 +64,10 @@ def explicit_sizes(matrix: OffsetMTBDD, backend: str = "cpu") -> ExplicitSizes:
     matrix : OffsetMTBDD
     backend : {"cpu", "gpu"}
 
+    Returns
+    -------
+    ExplicitSizes
+
     Notes
     -----
     Time: O(nodes).

@@ -55,6 +55,10 @@ def measure_structure(matrix: CsrArrays) -> StructureMeasures:
     matrix : CsrArrays
         On the host or on the device.
 
+    Returns
+    -------
+    StructureMeasures
+
     Notes
     -----
     Time: O(entries log entries), some rows at a time. Synchronises: yes.

@@ -138,6 +138,17 @@ def bfs_order(matrix: CsrArrays, initial: ArrayLike = (0,)) -> Reordering:
 def frontier_order(matrix: CsrArrays, initial: ArrayLike = (0,)) -> Reordering:
     """Return what :func:`bfs_order` does, found a whole frontier at a time, on NumPy or CuPy arrays.
 
+    Parameters
+    ----------
+    matrix : CsrArrays
+        Square, on the host or on a device.
+    initial : array_like of int
+        The states to begin with.
+
+    Returns
+    -------
+    Reordering
+
     Notes
     -----
     Time: O(states + entries) in sweeps, one round of them a distance from the initial states.

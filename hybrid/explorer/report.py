@@ -102,6 +102,10 @@ def report_levels(
     held : dict, optional
         Bytes by level (`hybrid.explorer.weigh.weigh_levels`); "min-memory" then is the level of the fewest.
 
+    Returns
+    -------
+    LevelReport
+
     Raises
     ------
     ValueError

@@ -90,6 +90,16 @@ def graph_bytes(model: SymbolicModel, probabilities: bool = False) -> int:
     """Return the bytes that building a model's graph takes at its peak, estimated.
 
     Time: O(nodes of the diagrams); nothing is expanded.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    probabilities : bool
+        Whether the graph has the values of its transitions.
+
+    Returns
+    -------
+    int
     """
     layers = [explicit_sizes(model.layer_transitions(i)) for i in range(len(model.layers))]
     entries = sum(s.entries for s in layers)

@@ -73,6 +73,10 @@ def decompose(graph: ModelGraph, variant: str = "auto") -> Decomposition:
         SciPy's code on a copy of the graph in which parallel transitions are one, or Tarjan's algorithm
         compiled here on the graph as it is; ``auto`` is ``tarjan``.
 
+    Returns
+    -------
+    Decomposition
+
     Raises
     ------
     OptionError
@@ -101,6 +105,11 @@ def decompose_bottom(graph: ModelGraph, components: Decomposition | None = None)
     graph : ModelGraph
     components : Decomposition, optional
         The strongly connected components if they are known.
+
+    Returns
+    -------
+    Decomposition
+        States of no such component have the label -1.
     """
     labels = (components or decompose(graph)).labels
     sources = np.repeat(labels, np.diff(graph.offsets))
@@ -111,6 +120,14 @@ def decompose_bottom(graph: ModelGraph, components: Decomposition | None = None)
 
 def mec_decomposition(graph: ModelGraph) -> EndDecomposition:
     """Return the maximal end components; those of a chain are its bottom components.
+
+    Parameters
+    ----------
+    graph : ModelGraph
+
+    Returns
+    -------
+    EndDecomposition
 
     Notes
     -----

@@ -20,7 +20,7 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class StateVariable:
-    """A variable of the states: a boolean, or an integer from `low` to `high`; a boolean has 0 and 1."""
+    """A variable of the states, `name`: an integer from `low` to `high`; if `is_bool` a boolean, 0 or 1."""
 
     name: str
     low: int

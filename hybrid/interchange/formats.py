@@ -131,6 +131,10 @@ def read_model(
     **options
         For the reader of PRISM's files: where its neighbours are, and the model's type.
 
+    Returns
+    -------
+    SymbolicModel
+
     Raises
     ------
     InterchangeError
@@ -171,6 +175,17 @@ class Target:
 
 def targets_of(path: str | os.PathLike[str], n_rewards: int) -> list[Target]:
     """Return the files that a name asks for: of several reward structures each has a numbered one.
+
+    Parameters
+    ----------
+    path : path-like
+        The name; its ending tells the format.
+    n_rewards : int
+        How many reward structures the model has.
+
+    Returns
+    -------
+    list of Target
 
     Raises
     ------

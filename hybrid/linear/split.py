@@ -95,6 +95,28 @@ def solve(
 ) -> Solution:
     """Solve ``A x = b``; :func:`split_system` and :meth:`LinearSystem.solve` in one.
 
+    Parameters
+    ----------
+    matrix : matrix or operator, shape (n, n)
+        As for `split_system`.
+    b : array_like, shape (n,)
+    method : str or callable
+        As for `LinearSystem.solve`, as are the other parameters.
+    diagonal : array, shape (n,), optional
+        Of a matrix that does not give it.
+    start : array, shape (n,), optional
+        The first iterate, zero by default.
+    criterion : Criterion, optional
+        When to stop.
+    omega : float
+        Relaxation, of the methods that have it.
+    **options
+        For a method that is a function.
+
+    Returns
+    -------
+    Solution
+
     Raises
     ------
     ValueError, TypeError

@@ -20,7 +20,8 @@ from mtbdd.language.syntax import Expression, Position
 class Probability(Expression):
     """`P=? [ path ]`, `Pmax=? [ path ]` or `P>=0.9 [ path ]`.
 
-    `optimum` is "min", "max" or None; `comparison` is one of < <= > >= with a `threshold`, or None for `=?`.
+    `optimum` is "min", "max" or None; `comparison` is one of < <= > >= with a `threshold`, or None for `=?`;
+    `path` is a `Path`, or in LTL an expression over several.
     """
 
     optimum: str | None
@@ -31,7 +32,10 @@ class Probability(Expression):
 
 @dataclass(frozen=True)
 class SteadyState(Expression):
-    """`S=? [ states ]` or `S>=0.9 [ states ]`; `comparison` and `threshold` as for `Probability`."""
+    """`S=? [ states ]` or `S>=0.9 [ states ]`; `comparison` and `threshold` as for `Probability`.
+
+    `states` is a state formula.
+    """
 
     comparison: str | None
     threshold: Expression | None
@@ -40,7 +44,7 @@ class SteadyState(Expression):
 
 @dataclass(frozen=True)
 class Reward(Expression):
-    """`R{"name"}=? [ target ]` and its like; the other fields are as for `Probability`.
+    """`R{"name"}=? [ target ]` and its like; `optimum`, `comparison` and `threshold` as for `Probability`.
 
     `structure` is the name in quotes, an expression for a number from 1, or None for the first structure;
     `index` is its place among the model's structures from 0, set when the property is resolved.
@@ -57,7 +61,7 @@ class Reward(Expression):
 
 @dataclass(frozen=True)
 class Quantified(Expression):
-    """`A [ path ]`, all paths, or `E [ path ]`, some path; `quantifier` is "A" or "E"."""
+    """`A [ path ]`, all paths, or `E [ path ]`, some path; `quantifier` is "A" or "E", `path` a `Path`."""
 
     quantifier: str
     path: Expression
@@ -65,7 +69,7 @@ class Quantified(Expression):
 
 @dataclass(frozen=True)
 class Filter(Expression):
-    """`filter(operator, operand, states)`; `states` None means all states.
+    """`filter(operator, operand, states)`: `operand` is a property; `states` None means all states.
 
     `operator` is one of min max argmin argmax count sum avg first range forall exists print printall state.
     The old forms `P=? [ path {states}{min} ]` are read as filters, too.
@@ -86,7 +90,8 @@ STATE_OPERATORS = (Probability, SteadyState, Reward, Quantified, Filter)
 class TimeBound(Expression):
     """The bound of a path operator: `<=k`, `<k`, `>=k`, `>k`, `=k` or `[a,b]`.
 
-    A missing end is None; `=k` has both ends equal.
+    An end, `lower` or `upper`, is None where it is missing; `=k` has both ends equal. `lower_strict` and
+    `upper_strict` say that the end itself is left out.
     """
 
     lower: Expression | None
@@ -97,9 +102,10 @@ class TimeBound(Expression):
 
 @dataclass(frozen=True)
 class Path(Expression):
-    """`operator` is X, F or G, with `left` None, or one of U, W, R.
+    """`operator` is X, F or G, with `left` None, or one of U, W, R, between `left` and `right`.
 
-    Operands are state formulas in PCTL and CSL; in LTL they may be path formulas again.
+    `bound` is None where there is none. Operands are state formulas in PCTL and CSL; in LTL they may be path
+    formulas again.
     """
 
     operator: str
@@ -117,7 +123,7 @@ class Cumulative(Expression):
 
 @dataclass(frozen=True)
 class Instantaneous(Expression):
-    """`I=t`: the state reward at a time."""
+    """`I=t`: the state reward at the time `time`."""
 
     time: Expression
 

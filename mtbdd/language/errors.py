@@ -21,7 +21,7 @@ _CANDIDATES = 2_000  # names that are compared with a misspelt one
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault: its place and a message saying what was expected, what came and what to do."""
+    """One fault: its place, `position`, and `message`: what was expected, what came and what to do."""
 
     position: Position
     message: str

@@ -1,0 +1,125 @@
+"""Every public name is documented: its docstring says what goes in and comes out, and a page lists it."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.source_tree import PACKAGES, ROOT, source_files
+
+
+def public_names() -> Iterator[tuple[str, str]]:
+    """Packages with the names of their `__all__`."""
+    for package in PACKAGES:
+        for path in source_files(package):
+            if path.name == "__init__.py" and "\n__all__" in path.read_text(encoding="utf-8"):
+                module = ".".join(path.relative_to(ROOT).parts[:-1])
+                for name in importlib.import_module(module).__all__:
+                    yield module, name
+
+
+NAMES = sorted(public_names())
+OBJECTS = {f"{module}.{name}": getattr(importlib.import_module(module), name) for module, name in NAMES}
+CLASSES = {name: found for name, found in OBJECTS.items() if inspect.isclass(found)}
+FUNCTIONS = {name: found for name, found in OBJECTS.items() if callable(found) and not inspect.isclass(found)}
+CONSTANTS = OBJECTS.keys() - CLASSES.keys() - FUNCTIONS.keys()
+
+
+def section(text: str, title: str) -> str:
+    """The lines of a section of a numpydoc docstring, the empty text where there is none."""
+    found = re.search(rf"^{title}\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", text, re.MULTILINE | re.DOTALL)
+    return found[1] if found else ""
+
+
+def described(text: str) -> set[str]:
+    """The names that a section describes."""
+    heads = re.findall(r"^([\w*][^:\n]*)", text, re.MULTILINE)
+    return {name.strip().lstrip("*") for head in heads for name in head.split(",")}
+
+
+def missing(call: Any, text: str) -> list[str]:
+    """What a docstring leaves out of a signature."""
+    signature = inspect.signature(call)
+    names = signature.parameters.keys() - {"self", "cls"}
+    left = sorted(
+        names - described(section(text, "Parameters")) - described(section(text, "Other Parameters"))
+    )
+    result = signature.return_annotation
+    silent = (None, "None", "NoReturn", inspect.Signature.empty)
+    if result not in silent and not (section(text, "Returns") or section(text, "Yields")):
+        left.append("Returns")
+    return left
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_say_what_goes_in_and_what_comes_out(name: str) -> None:
+    text = inspect.getdoc(FUNCTIONS[name]) or ""
+    assert text.split("\n")[0].rstrip().endswith("."), "the first line is no sentence"
+    assert missing(FUNCTIONS[name], text) == []
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_classes_say_what_they_hold_and_what_their_methods_do(name: str) -> None:
+    found = CLASSES[name]
+    assert found.__doc__, name
+    # Of a class without a docstring dataclasses write the signature in its place.
+    assert not found.__doc__.startswith(f"{found.__name__}("), name
+    text = inspect.getdoc(found) or ""
+    # Fields of small classes may be told in the sentence that the docstring begins with.
+    told = described(section(text, "Attributes")) | described(section(text, "Parameters"))
+    told |= set(re.findall(r"`(\w+)`", text)) | inherited(found)
+    if dataclasses.is_dataclass(found):
+        fields = {field.name for field in dataclasses.fields(found) if not field.name.startswith("_")}
+        assert fields - told == set()
+    for own, value in vars(found).items():
+        if own.startswith("_") or not (
+            callable(value) or isinstance(value, property | classmethod | staticmethod)
+        ):
+            continue
+        assert inspect.getdoc(getattr(found, own)), f"{name}.{own} has no docstring"
+
+
+def inherited(found: type) -> set[str]:
+    """The fields of the dataclasses that a class is built on."""
+    return {
+        field.name
+        for base in found.__mro__[1:]
+        if dataclasses.is_dataclass(base)
+        for field in dataclasses.fields(base)
+    }
+
+
+def test_every_name_is_on_a_page_of_the_reference() -> None:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs/api").glob("*.md"))
+    listed = set()
+    for module, block in re.findall(r"currentmodule:: (\S+)\n(.*?)```", text, re.DOTALL):
+        listed |= {f"{module}.{name}" for name in re.findall(r"^   ([\w.]+)$", block, re.MULTILINE)}
+    for name in sorted(OBJECTS):
+        assert name in listed or f"`{name}`" in text, f"docs/api does not list {name}"
+    assert listed <= OBJECTS.keys()
+    # One object has one page: with two, links could not tell them apart.
+    objects = [id(OBJECTS[name]) for name in listed]
+    assert len(objects) == len(set(objects))
+    assert not CONSTANTS & listed
+
+
+def test_what_is_missing_is_noticed() -> None:
+    def half(a: int, b: int) -> int:
+        """Add.
+
+        Parameters
+        ----------
+        a : int
+            One of them.
+        """
+        return a + b
+
+    assert missing(half, inspect.getdoc(half) or "") == ["b", "Returns"]
+    assert len(FUNCTIONS) > 80
+    assert len(CLASSES) > 100
