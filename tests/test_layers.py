@@ -48,6 +48,7 @@ FLOORS = (
     "core",
     "drawing",
     "properties",
+    "automata",
     "simulation",
     "injection",
     "reference",

@@ -15,29 +15,17 @@ from hybrid.analysis.bounded_until import Window, window_probabilities
 from hybrid.analysis.repeated import repeated_form, repeated_probabilities
 from hybrid.analysis.until import next_probabilities, until_probabilities
 from hybrid.errors import UnsupportedError
-from hybrid.properties.tree import STATE_OPERATORS, Path
+from hybrid.properties.path_operators import has_path
+from hybrid.properties.tree import Path
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
 from mtbdd.language.syntax import Expression, ModelType, Unary
-from mtbdd.language.walk import children
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker
-
-
-def has_path(formula: Expression) -> bool:
-    """Return whether a path operator occurs outside of P, S, R, A, E and filters."""
-    waiting = [formula]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, Path):
-            return True
-        if not isinstance(part, STATE_OPERATORS):
-            waiting.extend(children(part))
-    return False
 
 
 def path_probabilities(

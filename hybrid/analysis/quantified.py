@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hybrid.analysis.path_formulas import has_path
 from hybrid.errors import UnsupportedError
+from hybrid.properties.path_operators import has_path
 from hybrid.properties.tree import Path, Quantified
 from mtbdd.graph.branching import some_always, some_next, some_until, successors
 from mtbdd.language.syntax import Expression, Unary

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from hybrid.cli.automaton_arguments import add_automaton
 from hybrid.cli.explore_arguments import add_explore
 from hybrid.cli.limit_arguments import add_limits
 from hybrid.cli.picture_arguments import add_check_pictures, add_diagram_picture, add_graph_picture
@@ -22,7 +23,8 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(
-        dest="command", metavar="{check,levels,explore,info,export,simulate,plot-matrix,graph,verify}"
+        dest="command",
+        metavar="{check,levels,explore,info,export,simulate,plot-matrix,graph,verify,automaton}",
     )
 
     check = commands.add_parser("check", help="check properties of a model")
@@ -172,9 +174,11 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     verify.add_argument("--json", action="store_true", help="print one JSON object on standard output")
     verify.add_argument("--quiet", action="store_true", help="no progress, no warnings")
 
+    add_automaton(commands.add_parser("automaton", help="a formula of LTL as a deterministic automaton"))
+
     namespace = parser.parse_args(arguments)
     if namespace.command is None and not namespace.version:
-        known = "check, levels, explore, info, export, simulate, plot-matrix, graph or verify"
+        known = "check, levels, explore, info, export, simulate, plot-matrix, graph, verify or automaton"
         parser.error(f"a command is needed: {known}")
     return namespace
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.bounded_until import Window
 from hybrid.analysis.operator_values import maximises
-from hybrid.analysis.path_formulas import has_path, until_form
+from hybrid.analysis.path_formulas import until_form
 from hybrid.analysis.repeated import repeated_form, repeated_target
 from hybrid.errors import NotExactError
 from hybrid.exact.chain import ExactChain
@@ -18,6 +18,7 @@ from hybrid.exact.elimination import Budget
 from hybrid.exact.induction import WORK, Exact, finite
 from hybrid.exact.optima import ExactOptima
 from hybrid.exact.reading import ExactModel
+from hybrid.properties.path_operators import has_path
 from hybrid.properties.tree import (
     STATE_OPERATORS,
     Cumulative,

@@ -1,0 +1,1 @@
+"""Linear temporal logic and deterministic automata: formulas, translation, files in the HOA format."""

@@ -1,0 +1,246 @@
+"""Formulas of linear temporal logic in negation normal form, every one of them held once.
+
+Two operators suffice beside next: ``a U b`` (until) and ``a W b`` (weak until).  ``F b = true U b``,
+``G a = a W false``, ``a R b = b W (a & b)`` and ``a M b = b U (a & b)`` (strong release).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class Formula:
+    """A formula; two formulas of one `FormulaStore` are equal if they are the same object.
+
+    Attributes
+    ----------
+    kind : str
+        "true", "false", "literal", "and", "or", "X", "U" or "W".
+    parts : tuple of Formula
+        The operands; of "and" and "or" by number, without repetitions.
+    proposition : int
+        Of a literal: the number of its atomic proposition; else -1.
+    negated : bool
+        Of a literal: whether it is the negation.
+    number : int
+        In the order in which the store has made its formulas.
+    has_until, has_weak : bool
+        Whether U, or W, occurs in it.  Without W it is co-safe, without U it is safe.
+    until_in_weak, weak_in_until : bool
+        Whether U occurs below a W, or W below a U.  Without the first it is in the class Sigma 2, without
+        the second in Pi 2.
+    limit : bool
+        Whether it is a boolean combination of ``G F`` and ``F G``: about what happens in the long run alone.
+    """
+
+    __slots__ = (
+        "kind", "parts", "proposition", "negated", "number", "has_until", "has_weak", "until_in_weak",
+        "weak_in_until", "limit",
+    )  # fmt: skip
+
+    has_until: bool
+    has_weak: bool
+    until_in_weak: bool
+    weak_in_until: bool
+    limit: bool
+
+    def __init__(
+        self, kind: str, parts: tuple[Formula, ...], proposition: int, negated: bool, number: int
+    ) -> None:
+        self.kind = kind
+        self.parts = parts
+        self.proposition = proposition
+        self.negated = negated
+        self.number = number
+        below_until = any(p.has_until for p in parts)
+        below_weak = any(p.has_weak for p in parts)
+        self.has_until = kind == "U" or below_until
+        self.has_weak = kind == "W" or below_weak
+        self.until_in_weak = any(p.until_in_weak for p in parts) or (kind == "W" and below_until)
+        self.weak_in_until = any(p.weak_in_until for p in parts) or (kind == "U" and below_weak)
+        if kind in ("and", "or"):
+            self.limit = all(p.limit for p in parts)
+        elif kind == "U":
+            self.limit = parts[0].kind == "true" and is_always(parts[1])
+        else:
+            self.limit = is_always(self) and is_finally(parts[0])
+
+    def __repr__(self) -> str:
+        return formula_text(self, lambda p: f"p{p}")
+
+
+def is_always(formula: Formula) -> bool:
+    """Return whether a formula is ``G`` of another one."""
+    return formula.kind == "W" and formula.parts[1].kind == "false"
+
+
+def is_finally(formula: Formula) -> bool:
+    """Return whether a formula is ``F`` of another one."""
+    return formula.kind == "U" and formula.parts[0].kind == "true"
+
+
+def formula_text(formula: Formula, name: object) -> str:
+    """Return a formula as text; `name` is called with the numbers of propositions."""
+    if formula.kind in ("true", "false"):
+        return formula.kind
+    if formula.kind == "literal":
+        return ("!" if formula.negated else "") + str(name(formula.proposition))  # type: ignore[operator]
+    texts = [formula_text(part, name) for part in formula.parts]
+    if formula.kind == "X":
+        return f"X {texts[0]}"
+    sign = {"and": " & ", "or": " | ", "U": " U ", "W": " W "}[formula.kind]
+    return "(" + sign.join(texts) + ")"
+
+
+class FormulaStore:
+    """Makes formulas and simplifies them as it does.
+
+    Every rule is an equivalence, such as ``F F a = F a`` or ``a U b = b`` where b is about the long run.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, tuple[int, ...], int, bool], Formula] = {}
+        self._negations: dict[Formula, Formula] = {}
+        self.true = self._make("true")
+        self.false = self._make("false")
+
+    def _make(
+        self, kind: str, parts: tuple[Formula, ...] = (), proposition: int = -1, negated: bool = False
+    ) -> Formula:
+        key = (kind, tuple(p.number for p in parts), proposition, negated)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = Formula(kind, parts, proposition, negated, len(self._known))
+        return found
+
+    def literal(self, proposition: int, negated: bool = False) -> Formula:
+        """Return an atomic proposition by its number, or its negation."""
+        return self._make("literal", (), proposition, negated)
+
+    def all_of(self, parts: Iterable[Formula]) -> Formula:
+        """Return the conjunction of some formulas."""
+        return self._joined("and", parts, self.true, self.false)
+
+    def any_of(self, parts: Iterable[Formula]) -> Formula:
+        """Return the disjunction of some formulas."""
+        return self._joined("or", parts, self.false, self.true)
+
+    def _joined(self, kind: str, parts: Iterable[Formula], neutral: Formula, zero: Formula) -> Formula:
+        flat: set[Formula] = set()
+        for part in parts:
+            flat |= set(part.parts) if part.kind == kind else {part}
+        flat.discard(neutral)
+        if zero in flat:
+            return zero
+        other = "or" if kind == "and" else "and"
+        for part in list(flat):
+            if part.kind == "literal" and self.literal(part.proposition, not part.negated) in flat:
+                return zero
+            # Absorption: a & (a | b) = a.
+            if part.kind == other and not flat.isdisjoint(part.parts):
+                flat.discard(part)
+        if not flat:
+            return neutral
+        chosen = tuple(sorted(flat, key=lambda p: p.number))
+        return chosen[0] if len(chosen) == 1 else self._make(kind, chosen)
+
+    def next(self, part: Formula) -> Formula:
+        """Return ``X part``."""
+        return part if part.kind in ("true", "false") or part.limit else self._make("X", (part,))
+
+    def until(self, left: Formula, right: Formula) -> Formula:
+        """Return ``left U right``."""
+        left = self._without(left, right)
+        if right.kind in ("true", "false") or right.limit or left.kind == "false" or left is right:
+            return right
+        if left.limit:
+            return self.any_of((right, self.all_of((left, self.finally_(right)))))
+        if right.kind == "U" and (left.kind == "true" or left is right.parts[0]):
+            return self.until(left, right.parts[1])
+        return self._make("U", (left, right))
+
+    def weak(self, left: Formula, right: Formula) -> Formula:
+        """Return ``left W right``."""
+        left = self._without(left, right)
+        if left.kind in ("true", "false") or right.kind == "true" or left is right:
+            return right if left.kind == "false" or left is right else self.true
+        if left.limit or right.limit:
+            # What is about the long run holds everywhere or nowhere.
+            return self.any_of((right, left if left.limit else self.always(left)))
+        if right.kind == "false" and left.kind == "W":
+            return self.weak(self.any_of(left.parts), self.false)
+        return self._make("W", (left, right))
+
+    def _without(self, left: Formula, right: Formula) -> Formula:
+        """Return ``left`` without disjuncts that are ``right``: until then they do not hold."""
+        if left.kind == "or" and right in left.parts:
+            return self.any_of(p for p in left.parts if p is not right)
+        return left
+
+    def finally_(self, part: Formula) -> Formula:
+        """Return ``F part``."""
+        return self.until(self.true, part)
+
+    def always(self, part: Formula) -> Formula:
+        """Return ``G part``."""
+        return self.weak(part, self.false)
+
+    def release(self, left: Formula, right: Formula) -> Formula:
+        """Return ``left R right``."""
+        return self.weak(right, self.all_of((left, right)))
+
+    def negation(self, formula: Formula) -> Formula:
+        """Return the negation, in negation normal form."""
+        known = self._negations.get(formula)
+        if known is not None:
+            return known
+        parts = [self.negation(part) for part in formula.parts]
+        kind = formula.kind
+        if kind in ("true", "false"):
+            result = self.false if kind == "true" else self.true
+        elif kind == "literal":
+            result = self.literal(formula.proposition, not formula.negated)
+        elif kind in ("and", "or"):
+            result = self.any_of(parts) if kind == "and" else self.all_of(parts)
+        elif kind == "X":
+            result = self.next(parts[0])
+        else:
+            join = self.weak if kind == "U" else self.until
+            result = join(parts[1], self.all_of(parts))
+        self._negations[formula] = result
+        return result
+
+    def rebuilt(self, formula: Formula, parts: list[Formula]) -> Formula:
+        """Return a formula of the same kind with other operands."""
+        if formula.kind in ("and", "or"):
+            return self.all_of(parts) if formula.kind == "and" else self.any_of(parts)
+        if formula.kind == "X":
+            return self.next(parts[0])
+        if formula.kind in ("U", "W"):
+            return (self.until if formula.kind == "U" else self.weak)(parts[0], parts[1])
+        return formula
+
+    def replaced(self, formula: Formula, changes: dict[Formula, Formula]) -> Formula:
+        """Return a formula with subformulas replaced; outermost first."""
+        known = dict(changes)
+
+        def of(part: Formula) -> Formula:
+            if part not in known:
+                known[part] = self.rebuilt(part, [of(p) for p in part.parts]) if part.parts else part
+            return known[part]
+
+        return of(formula)
+
+
+def subformulas(formula: Formula) -> list[Formula]:
+    """Return a formula and all below it, each once, operands before what they are operands of."""
+    found: dict[Formula, None] = {}
+
+    def visit(part: Formula) -> None:
+        if part not in found:
+            for p in part.parts:
+                visit(p)
+            found[part] = None
+
+    visit(formula)
+    return list(found)

@@ -1,0 +1,79 @@
+"""Formulas of linear temporal logic as text, in the property language."""
+
+from __future__ import annotations
+
+from hybrid.automata.automaton import DeterministicAutomaton
+from hybrid.automata.formulas import Formula, FormulaStore
+from hybrid.automata.from_properties import from_path
+from hybrid.automata.translation import translate
+from hybrid.errors import PropertyError
+from hybrid.properties.parser import parse_properties
+from hybrid.properties.tree import STATE_OPERATORS, Probability
+from mtbdd.language.errors import Fault, LanguageError
+from mtbdd.language.syntax import Binary, Expression, LabelReference, Literal, Name, Position, Unary
+from mtbdd.language.text import to_text
+from mtbdd.language.walk import walk
+
+_COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+_BEFORE = "P=? [ "
+
+
+def automaton_of(text: str) -> DeterministicAutomaton:
+    """Return a deterministic automaton for a formula.
+
+    Parameters
+    ----------
+    text : str
+        A path formula of the property language, such as ``G ("request" => (F "answer"))``.  Names, labels and
+        comparisons are its atomic propositions.
+
+    Returns
+    -------
+    DeterministicAutomaton
+        Its propositions in the order of the text, labels without their quotes.
+
+    Raises
+    ------
+    LanguageError
+        The text is no formula.
+    PropertyError
+        It holds operators P, S, R or filters, which need a model.
+    UnsupportedError
+        It is too large to be translated.
+    """
+    try:
+        properties = parse_properties(_BEFORE + text + " ]", "<formula>").properties
+    except LanguageError as error:
+        raise LanguageError(Fault(_moved(fault.position), fault.message) for fault in error.faults) from None
+    formula = properties[0].formula
+    if properties[0].error is not None:
+        raise properties[0].error
+    if len(properties) != 1 or not isinstance(formula, Probability):
+        raise PropertyError(f"formula: expected one path formula, got {text!r}")
+    store = FormulaStore()
+    names: dict[str, int] = {}
+
+    def proposition(part: Expression) -> Formula | None:
+        if isinstance(part, (Literal, Unary)) or (
+            isinstance(part, Binary) and part.operator in ("&", "|", "=>", "<=>")
+        ):
+            return None
+        if any(isinstance(e, STATE_OPERATORS) for e in walk(part)):
+            raise PropertyError(
+                "formula: expected atomic propositions (names, labels, comparisons), got an operator P, S, R "
+                "or a filter, which needs a model"
+            )
+        if isinstance(part, Binary) and part.operator not in _COMPARISONS:
+            raise PropertyError(f"formula: expected a proposition, true or false, got {to_text(part)!r}")
+        name = part.name if isinstance(part, (Name, LabelReference)) else to_text(part)
+        return store.literal(names.setdefault(name, len(names)))
+
+    found = from_path(formula.path, store, proposition)
+    return translate(store, found, list(names))
+
+
+def _moved(position: Position) -> Position:
+    """Return the place in the formula of a place in the property that was made of it."""
+    if position.line > 1:
+        return position
+    return Position(position.file, 1, max(1, position.column - len(_BEFORE)))

@@ -1,0 +1,22 @@
+"""`hybrid automaton`: a formula of linear temporal logic as a deterministic automaton."""
+
+from __future__ import annotations
+
+import argparse
+
+from hybrid.automata.hoa_writing import automaton_dot, hoa_text
+from hybrid.automata.reading_formulas import automaton_of
+from hybrid.cli.console import Console
+from hybrid.errors import PropertyError, UnsupportedError
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Translate and print; return the exit status."""
+    try:
+        automaton = automaton_of(options.formula)
+    except (PropertyError, UnsupportedError) as error:
+        console.error(str(error))
+        return 1
+    text = automaton_dot(automaton) if options.dot else hoa_text(automaton)
+    console.print(text.rstrip("\n"))
+    return 0

@@ -1,0 +1,23 @@
+"""The options of `hybrid automaton`."""
+
+from __future__ import annotations
+
+import argparse
+
+from hybrid.cli.bounded import add_limits
+
+
+def add_automaton(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "formula",
+        metavar="FORMULA",
+        help="a path formula of the property language, like 'G (request => (F answer))'; names, labels and "
+        "comparisons are its atomic propositions",
+    )
+    parser.add_argument(
+        "--dot", action="store_true", help="print a drawing in Graphviz's language instead of HOA"
+    )
+    add_limits(parser)
+    parser.set_defaults(json=False)
+    parser.add_argument("--quiet", action="store_true", help="no progress, no warnings")
