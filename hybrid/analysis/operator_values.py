@@ -85,8 +85,8 @@ def operator_values(
     if not model.is_mdp:
         gathered = "up to a time (C<=t), at a time (I=t), in total (C) or in the long run (S)"
     raise UnsupportedError(
-        f"rewards are gathered until a set is reached (F without a bound), {gathered}; other paths are not "
-        "checked by this version"
+        f"rewards are gathered until a set is reached (F without a bound), {gathered}; other paths, LTL "
+        "among them, are not checked by this version"
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hybrid.analysis.bounded_until import Window, window_probabilities
+from hybrid.analysis.ltl import ltl_probabilities
 from hybrid.analysis.repeated import repeated_form, repeated_probabilities
 from hybrid.analysis.until import next_probabilities, until_probabilities
 from hybrid.errors import UnsupportedError
@@ -26,6 +27,10 @@ from mtbdd.model import SymbolicModel
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker
+_FORGETFUL = (
+    "a scheduler is given for U, F, G, W and R without bounds on steps, where one that forgets the past is "
+    "optimal; ask without a scheduler"
+)
 
 
 def path_probabilities(
@@ -54,24 +59,23 @@ def path_probabilities(
     Raises
     ------
     UnsupportedError
-        A formula of LTL other than ``G F a`` and ``F G a``, or a method that has no meaning for choices.
+        A formula of LTL that is not translated, or a method that has no meaning for choices.
     NotConvergedError
     """
+    if is_ltl(path):
+        if maker is not None:
+            raise UnsupportedError(_FORGETFUL)
+        return ltl_probabilities(model, path, maximise, states, options, work)
     if isinstance(path, Unary) and path.operator == "!" and has_path(path.operand):
         found = path_probabilities(model, path.operand, not maximise, states, options, work, maker)
         return found.complement()
     if not isinstance(path, Path):
-        refuse_ltl(path)
         # A state formula is a path formula about the first state.
         return StateValues.exact(model.indicator(states(path)).astype(np.float64))
     if maker is not None and (path.operator == "X" or path.bound is not None or has_path(path.right)):
-        raise UnsupportedError(
-            "a scheduler is given for U, F, G, W and R without bounds on steps, where one that forgets the "
-            "past is optimal; ask without a scheduler"
-        )
+        raise UnsupportedError(_FORGETFUL)
     repeated = repeated_form(path)
     if repeated is not None:
-        refuse_ltl(repeated[0])
 
         def reach(target: Node, largest: bool) -> StateValues:
             return until_probabilities(model, model.reachable, target, largest, options, work)
@@ -79,9 +83,6 @@ def path_probabilities(
         return repeated_probabilities(
             model, states(repeated[0]), repeated[1], maximise or not model.is_mdp, reach
         )
-    for operand in (path.left, path.right):
-        if operand is not None:
-            refuse_ltl(operand)
     if path.operator == "X":
         return next_probabilities(model, states(path.right), maximise, options, work)
     safe, target, complement = until_form(model, path, states)
@@ -117,15 +118,15 @@ def until_form(
     }[path.operator]
 
 
-def refuse_ltl(formula: Expression) -> None:
-    """Refuse path operators where only state formulas are checked.
+def is_ltl(path: Expression) -> bool:
+    """Return whether a path formula needs an automaton: more than one path operator, or one beside others.
 
-    Raises
-    ------
-    UnsupportedError
+    ``G F a`` and ``F G a`` over state formulas, and negations, need none.
     """
-    if has_path(formula):
-        raise UnsupportedError(
-            "LTL is not checked by this version: path operators may not stand inside path operators or "
-            "beside others; put P>=1 [ ... ] around the inner ones if that is what is meant"
-        )
+    while isinstance(path, Unary) and path.operator == "!" and has_path(path.operand):
+        path = path.operand
+    if not isinstance(path, Path):
+        return has_path(path)
+    repeated = repeated_form(path)
+    operands = (path.left, path.right) if repeated is None else (repeated[0],)
+    return any(operand is not None and has_path(operand) for operand in operands)

@@ -35,13 +35,27 @@ def reduced(automaton: DeterministicAutomaton, classes: Ints | None = None) -> D
     if classes is not None:
         automaton = _lowest(automaton, classes)
     automaton = _reachable(automaton)
-    components = components_from_bottom(automaton.successors)
-    fates = _fates(automaton, components)
+    components, fates = component_fates(automaton)
     if all(fate is not None for fate in fates):
         automaton = _weak(automaton, components, fates)
     else:
         automaton = _local_marks(automaton, components, fates)
     return _renumbered_marks(_reachable(_merged(automaton)))
+
+
+def component_fates(automaton: DeterministicAutomaton) -> tuple[Ints, list[bool | None]]:
+    """Return the strongly connected component of every state, and whether all runs in it are accepted.
+
+    Returns
+    -------
+    components : ndarray, shape (n,), int64
+        Numbered from the bottom.
+    fates : list of (bool or None)
+        By component: all runs that stay in it are accepted, none is, or None: told by the marks that occur,
+        it differs.
+    """
+    components = components_from_bottom(automaton.successors)
+    return components, _fates(automaton, components)
 
 
 def _lowest(automaton: DeterministicAutomaton, classes: Ints) -> DeterministicAutomaton:

@@ -127,7 +127,8 @@ class FormulaChecker(ABC):
         if isinstance(formula, Conditional):
             return self._conditional(formula)
         raise UnsupportedError(
-            "LTL is not checked by this version: a path operator stands outside of P, or inside another one"
+            "a path operator stands where a state formula is expected: only P=? [ ... ] takes formulas with "
+            "path operators in one another"
         )
 
     def _quantified(self, formula: Quantified) -> StateTruth:

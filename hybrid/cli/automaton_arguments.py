@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from hybrid.cli.bounded import add_limits
+from hybrid.cli.limit_arguments import add_limits
 
 
 def add_automaton(parser: argparse.ArgumentParser) -> None:

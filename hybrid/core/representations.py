@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from hybrid.core.option_types import Representation
 from hybrid.errors import OptionError
 
-REPRESENTATIONS = ("row-types", "tasks")
+REPRESENTATIONS: tuple[Representation, ...] = ("row-types", "tasks")
 """Rows of equal sequences of blocks together, or instances in tasks of 256 rows ([Tealdi13] §4.4.1.2)."""
 
 

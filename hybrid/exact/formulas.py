@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.bounded_until import Window
 from hybrid.analysis.operator_values import maximises
-from hybrid.analysis.path_formulas import until_form
+from hybrid.analysis.path_formulas import is_ltl, until_form
 from hybrid.analysis.repeated import repeated_form, repeated_target
 from hybrid.errors import NotExactError
 from hybrid.exact.chain import ExactChain
@@ -219,6 +219,8 @@ class ExactFormulas:
 
     def _path(self, path: Expression, maximise: bool) -> list[Exact]:
         """Return the probability of a path formula from every state; a complement turns the optimum round."""
+        if is_ltl(path):
+            raise NotExactError("LTL is not solved exactly")
         if isinstance(path, Unary) and path.operator == "!" and has_path(path.operand):
             return [1 - value for value in self._path(path.operand, not maximise)]
         if not isinstance(path, Path):

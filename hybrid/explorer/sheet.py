@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hybrid.backends import Backend
+from hybrid.core.option_types import BackendName
 from hybrid.core.representations import REPRESENTATIONS
 from hybrid.errors import OptionError
 from hybrid.explorer.blocks import BlockPicture, block_picture
@@ -112,7 +113,7 @@ def matrix_held(model: SymbolicModel, backend: str, representation: str) -> Offs
 
 
 def measure_representations(
-    model: SymbolicModel, backend: str, progress: Callable[[str], None] | None = None
+    model: SymbolicModel, backend: BackendName, progress: Callable[[str], None] | None = None
 ) -> dict[str, dict[int, float]]:
     """Time a product at every level, in both representations: `measure_levels` by representation."""
     return {

@@ -1,0 +1,244 @@
+"""The product of a model with a deterministic automaton, as a symbolic model again.
+
+The automaton's states are the value of one variable more, whose bits stand above the model's: below them the
+product's diagrams are pieces of the model's, which states of the automaton share.  The automaton reads a
+state when it is left: ``(s, q)`` goes to ``(t, delta(q, labels of s))``, so that the marks of its step are a
+set of pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mtbdd.choices import ChoiceLayer, ChoicePart
+from mtbdd.encoding import Encoding
+from mtbdd.given_model import given_model, given_variable
+from mtbdd.language.model_syntax import ResolvedVariable
+from mtbdd.language.syntax import ModelType
+from mtbdd.manager import Node
+from mtbdd.matrix import SymbolicMatrix
+from mtbdd.model import SymbolicModel
+from mtbdd.partition import Partition
+from mtbdd.reachable import reachable_states
+from mtbdd.relation import Relation
+from mtbdd.transfer import transferred
+
+
+@dataclass(frozen=True)
+class AutomatonMove:
+    """A step of a deterministic automaton.
+
+    Attributes
+    ----------
+    guard : tuple of (int, int)
+        Terms, one of which holds: the propositions that are true and those that are false, as bits.
+    target : int
+        The next state.
+    marks : int
+        As bits.
+    """
+
+    guard: tuple[tuple[int, int], ...]
+    target: int
+    marks: int
+
+
+@dataclass(frozen=True)
+class AutomatonProduct:
+    """Reachable pairs of a state of the model and one of the automaton.
+
+    Attributes
+    ----------
+    model : SymbolicModel
+        The pairs, without labels and rewards.  The first ones, in the order of the model's states, are those
+        with the automaton in its state 0; all of them count as initial.
+    marks : tuple of Node
+        By mark the pairs in which the automaton's next step has it.
+    automaton_states : tuple of Node
+        By state of the automaton the pairs with it.
+    """
+
+    model: SymbolicModel
+    marks: tuple[Node, ...]
+    automaton_states: tuple[Node, ...]
+
+    def within(self, states: Iterable[int]) -> Node:
+        """Return the pairs whose automaton is in one of some states."""
+        return self.model.manager.disjunction(self.automaton_states[q] for q in states)
+
+
+def automaton_product(
+    model: SymbolicModel,
+    propositions: Sequence[Node],
+    moves: Sequence[Sequence[AutomatonMove]],
+    n_marks: int,
+) -> AutomatonProduct:
+    """Return the product of a model with a complete deterministic automaton.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    propositions : sequence of Node
+        Where each of the automaton's propositions holds, over the model's row bits.
+    moves : sequence of sequence of AutomatonMove
+        By state of the automaton; guards of a state are disjoint and together true.  It starts in state 0.
+    n_marks : int
+
+    Returns
+    -------
+    AutomatonProduct
+        Its pairs are those reachable from any state of the model with the automaton in state 0.  An automaton
+        of one state leaves the model as it is.
+
+    Raises
+    ------
+    BuildError
+        More pairs than can be numbered.
+
+    Notes
+    -----
+    Time: one call of the package a node of the model's diagrams, one conjunction a layer, one search.
+    """
+    if len(moves) == 1:
+        manager = model.manager
+        marked = _marks(model, propositions, [manager.true], moves, n_marks)
+        return AutomatonProduct(model, tuple(m & model.reachable for m in marked), (model.reachable,))
+    return _Builder(model, len(moves)).product(propositions, moves, n_marks)
+
+
+def _guard(model_true: Node, propositions: Sequence[Node], move: AutomatonMove) -> Node:
+    """Return where a guard holds."""
+    found = ~model_true
+    for positive, negative in move.guard:
+        term = model_true
+        for i, states in enumerate(propositions):
+            if positive >> i & 1:
+                term = term & states
+            elif negative >> i & 1:
+                term = term & ~states
+        found = found | term
+    return found
+
+
+def _marks(
+    model: SymbolicModel,
+    propositions: Sequence[Node],
+    cubes: Sequence[Node],
+    moves: Sequence[Sequence[AutomatonMove]],
+    n_marks: int,
+) -> list[Node]:
+    """Return by mark where the automaton's next step has it; `cubes` say in which state it is."""
+    manager = model.manager
+    found: list[list[Node]] = [[] for _ in range(n_marks)]
+    for cube, own in zip(cubes, moves, strict=True):
+        for move in own:
+            if move.marks:
+                where = cube & _guard(manager.true, propositions, move)
+                for mark in range(n_marks):
+                    if move.marks >> mark & 1:
+                        found[mark].append(where)
+    return [manager.disjunction(nodes) for nodes in found]
+
+
+class _Builder:
+    """Carries a model's diagrams over to a manager with bits more above them."""
+
+    def __init__(self, model: SymbolicModel, n_automaton_states: int) -> None:
+        self._model = model
+        taken = {v.name for v in model.encoding.variables}
+        name = "automaton"
+        while name in taken:
+            name += "_"
+        variables = [given_variable(name, 0, n_automaton_states - 1, False, model.source.file)]
+        variables += [
+            given_variable(v.name, v.low, v.high, v.is_bool, model.source.file)
+            for v in model.encoding.variables
+        ]
+        self._variables: list[ResolvedVariable] = variables
+        self.encoding = Encoding(variables, "cudd" if model.manager.is_cudd else "autoref")
+        self.manager = self.encoding.manager
+        self._own = self.encoding.variables[0]
+        self._bits = len(self._own.bits)
+        old = model.manager
+        self.manager.index_bits(len(old.index))
+        self._names = {
+            f"b{level}": f"b{level + 3 * self._bits}" for level in range(old.index_level + len(old.index))
+        }
+
+    def copied(self, node: Node) -> Node:
+        """Return a function of the model's manager as one of the product's."""
+        return transferred(self._model.manager.bdd, node, self.manager.bdd, self._names)
+
+    def product(
+        self, propositions: Sequence[Node], moves: Sequence[Sequence[AutomatonMove]], n_marks: int
+    ) -> AutomatonProduct:
+        model, manager = self._model, self.manager
+        labels = [self.copied(node) for node in propositions]
+        before = [self._cube(manager.rows, q) for q in range(len(moves))]
+        after = [self._cube(manager.columns, q) for q in range(len(moves))]
+        step = manager.disjunction(
+            before[q] & _guard(manager.true, labels, move) & after[move.target]
+            for q, own in enumerate(moves)
+            for move in own
+        )
+        parts = model.choice_relations if model.is_mdp else model.relations
+        if model.given is None and not model.is_mdp and model.deadlocks != model.manager.false:
+            parts = (*parts, Relation(model.manager, model.deadlocks, ()))
+        relations = [self._relation(part, step) for part in parts]
+        states = self.copied(model.reachable)
+        start = states & before[0]
+        reachable = reachable_states(self.encoding, start, relations)
+        layers = []
+        for layer in model.layers:
+            node = self.copied(layer.matrix.node) & step & reachable
+            matrix = SymbolicMatrix(manager, node, layer.matrix.terminals, layer.matrix.units)
+            origins = tuple(
+                ChoicePart(part.action, self.copied(part.states) & reachable, None) for part in layer.parts
+            )
+            enabled = self.copied(layer.enabled) & reachable
+            layers.append(ChoiceLayer(matrix, enabled, origins))
+        found = given_model(
+            self.encoding,
+            self._variables,
+            model.type,
+            layers,
+            start,
+            reachable,
+            exits=self._exits(reachable),
+            relations=[relation.from_states(reachable) for relation in relations],
+            source=model.source.file,
+        )
+        marked = _marks(found, labels, before, moves, n_marks)
+        return AutomatonProduct(
+            found, tuple(m & reachable for m in marked), tuple(cube & reachable for cube in before)
+        )
+
+    def _cube(self, names: Sequence[str], state: int) -> Node:
+        """Return "the automaton is in a state" over row or column bits."""
+        return self.manager.cube([names[i] for i in self._own.bits], state)
+
+    def _relation(self, part: Relation, step: Node) -> Relation:
+        """Return a part of the model's graph with the automaton's steps."""
+        bits = (*self._own.bits, *(i + self._bits for i in part.bits))
+        return Relation(self.manager, self.copied(part.node) & step, bits, part.layer)
+
+    def _exits(self, reachable: Node) -> SymbolicMatrix | list[Partition] | None:
+        """Return what rows of a CTMC add up to."""
+        model = self._model
+        if model.type is not ModelType.CTMC:
+            return None
+        given = model.given.exits if model.given is not None else None
+        if isinstance(given, SymbolicMatrix):
+            return SymbolicMatrix(
+                self.manager, self.copied(given.node) & reachable, np.asarray(given.terminals), given.units
+            )
+        if given is None:
+            loops = Partition(model.manager, {1.0: model.deadlocks})
+            given = (*(model.event_exits(event) for event in model.events), loops)
+        return [
+            Partition(self.manager, {v: self.copied(s) & reachable for v, s in part}, part.units)
+            for part in given
+        ]

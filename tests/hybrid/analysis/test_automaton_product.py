@@ -1,0 +1,84 @@
+"""The product of a model with an automaton, against pairs listed one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hybrid.analysis.ltl import automaton_moves
+from hybrid.automata.automaton import DeterministicAutomaton
+from hybrid.automata.reading_formulas import automaton_of
+from mtbdd.automaton_product import automaton_product
+from mtbdd.manager import Node
+from mtbdd.model import SymbolicModel
+from tests.builders.matrices import to_dense
+from tests.builders.models import build
+
+CHAIN = """
+dtmc
+module one
+  x : [0..2] init 0;
+  [] x=0 -> 0.5:(x'=1) + 0.5:true;
+  [go] x=1 -> (x'=2);
+endmodule
+module two
+  automaton : bool init false;
+  [go] true -> 0.25:(automaton'=true) + 0.75:(automaton'=false);
+endmodule
+label "a" = x=1 | automaton;
+label "b" = x=2;
+"""
+PROCESS = CHAIN.replace("dtmc", "mdp").replace(
+    "endmodule\nmodule two", "[] x<2 -> (x'=0);\nendmodule\nmodule two", 1
+)
+RACE = CHAIN.replace("dtmc", "ctmc")
+FORMULAS = ["F a", "G (a => (F b))", "(G F a) | (F G b)", "a U (b | (X X a))"]
+
+
+def propositions(model: SymbolicModel, automaton: DeterministicAutomaton) -> list[Node]:
+    labels = {label.name: label.expression for label in model.source.labels}
+    return [model.states(labels[name]) for name in automaton.propositions]
+
+
+@pytest.mark.parametrize("package", ["cudd", "autoref"])
+@pytest.mark.parametrize("text", [CHAIN, PROCESS, RACE], ids=["dtmc", "mdp", "ctmc"])
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_every_pair_moves_as_its_parts_do(text: str, package: str, formula: str) -> None:
+    model, automaton = build(text, package), automaton_of(formula)
+    nodes = propositions(model, automaton)
+    product = automaton_product(model, nodes, automaton_moves(automaton), automaton.n_marks)
+    n = model.n_states
+    letters = sum((model.indicator(node).astype(int) << i for i, node in enumerate(nodes)), np.zeros(n, int))
+    own = [product.model.indicator(states).nonzero()[0] for states in product.automaton_states]
+    dense = [to_dense(model.layer_transitions(layer)) for layer in range(len(model.layers))]
+    # The pairs of a state of the automaton follow one another, in the order of the model's states.
+    described = [tuple(s[v.name] for v in model.encoding.shown) for s in model.describe(np.arange(n))]
+    pairs = [(0, 0)] * product.model.n_states
+    for q, indices in enumerate(own):
+        for k, state in zip(indices.tolist(), product.model.describe(indices), strict=True):
+            pairs[k] = (q, described.index(tuple(state[v.name] for v in model.encoding.shown)))
+    assert pairs[:n] == [(0, s) for s in range(n)]
+    expected = {pair: k for k, pair in enumerate(pairs)}
+    reached, waiting = set(), [(0, s) for s in range(n)]
+    while waiting:
+        pair = waiting.pop()
+        if pair not in reached:
+            reached.add(pair)
+            q, s = pair
+            then = int(automaton.successors[q, letters[s]])
+            waiting += [(then, int(t)) for matrix in dense for t in matrix[s].nonzero()[0]]
+    assert reached == set(pairs)
+    for layer, matrix in enumerate(dense):
+        found = to_dense(product.model.layer_transitions(layer))
+        for k, (q, s) in enumerate(pairs):
+            row = np.zeros(len(pairs))
+            then = int(automaton.successors[q, letters[s]])
+            for t in matrix[s].nonzero()[0].tolist():
+                row[expected[then, t]] = matrix[s, t]
+            np.testing.assert_array_equal(found[k], row)
+    for mark, states in enumerate(product.marks):
+        met = [int(automaton.marks[q, letters[s]]) >> mark & 1 == 1 for q, s in pairs]
+        assert product.model.indicator(states).tolist() == met
+    if not model.is_mdp:
+        rates = product.model.exit_rates(product.model.index)
+        np.testing.assert_array_equal(rates, [model.exit_rates(model.index)[s] for _, s in pairs])
