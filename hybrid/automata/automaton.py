@@ -27,7 +27,7 @@ class DeterministicAutomaton:
     successors : ndarray, shape (n, 2**k), int64
         The next state by letter; bit i of a letter tells whether proposition i holds.
     marks : ndarray, shape (n, 2**k), int64
-        The marks of the transition as bits, at most 62.
+        The marks of the transition as bits, at most 62, all of them of the condition.
     acceptance : Acceptance
         On the marks that a run meets infinitely often.
     name : str

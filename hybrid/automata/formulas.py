@@ -79,6 +79,11 @@ def is_finally(formula: Formula) -> bool:
     return formula.kind == "U" and formula.parts[0].kind == "true"
 
 
+def _after(formula: Formula) -> Formula:
+    """Return what a formula that begins with X asks of the next step, or a constant."""
+    return formula.parts[0] if formula.kind == "X" else formula
+
+
 def formula_text(formula: Formula, name: object) -> str:
     """Return a formula as text; `name` is called with the numbers of propositions."""
     if formula.kind in ("true", "false"):
@@ -157,6 +162,8 @@ class FormulaStore:
             return self.any_of((right, self.all_of((left, self.finally_(right)))))
         if right.kind == "U" and (left.kind == "true" or left is right.parts[0]):
             return self.until(left, right.parts[1])
+        if right.kind == "X" and left.kind in ("true", "X"):
+            return self.next(self.until(_after(left), _after(right)))
         return self._make("U", (left, right))
 
     def weak(self, left: Formula, right: Formula) -> Formula:
@@ -169,6 +176,8 @@ class FormulaStore:
             return self.any_of((right, left if left.limit else self.always(left)))
         if right.kind == "false" and left.kind == "W":
             return self.weak(self.any_of(left.parts), self.false)
+        if left.kind == "X" and right.kind in ("false", "X"):
+            return self.next(self.weak(_after(left), _after(right)))
         return self._make("W", (left, right))
 
     def _without(self, left: Formula, right: Formula) -> Formula:

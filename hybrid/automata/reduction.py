@@ -35,6 +35,16 @@ def reduced(automaton: DeterministicAutomaton, classes: Ints | None = None) -> D
     if classes is not None:
         automaton = _lowest(automaton, classes)
     automaton = _reachable(automaton)
+    while True:
+        # Marks that turn out equal may make the condition simpler, which may let more states merge.
+        before = automaton.n_states, automaton.acceptance
+        automaton = _pass(automaton)
+        if before == (automaton.n_states, automaton.acceptance):
+            return automaton
+
+
+def _pass(automaton: DeterministicAutomaton) -> DeterministicAutomaton:
+    """Simplify marks and merge states once."""
     components, fates = component_fates(automaton)
     if all(fate is not None for fate in fates):
         automaton = _weak(automaton, components, fates)

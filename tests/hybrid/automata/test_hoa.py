@@ -17,14 +17,22 @@ from tests.oracles.lasso_words import random_tree, tree_text
 
 
 def test_what_is_written_is_read_again(rng: np.random.Generator) -> None:
-    for _ in range(60):
-        automaton = automaton_of(tree_text(random_tree(rng, int(rng.integers(2, 12)), 3)))
+    for _ in range(150):
+        automaton = automaton_of(tree_text(random_tree(rng, int(rng.integers(2, 14)), 3)))
+        assert not automaton.marks.max() >> automaton.n_marks
         again = parse_hoa(hoa_text(automaton))
         assert again.propositions == automaton.propositions
         assert (again.initial, again.name) == (automaton.initial, automaton.name)
         np.testing.assert_array_equal(again.successors, automaton.successors)
         np.testing.assert_array_equal(again.marks, automaton.marks)
         assert str(again.acceptance) == str(automaton.acceptance)
+
+
+def test_marks_that_the_condition_has_lost_are_taken_off() -> None:
+    """Two of its marks are equal, which makes the condition simpler and a third mark superfluous."""
+    automaton = automaton_of("G ((b R c) U (F b))")
+    assert not automaton.marks.max() >> automaton.n_marks
+    assert parse_hoa(hoa_text(automaton)).n_states == automaton.n_states
 
 
 def test_guards_cover_their_letters_and_no_others(rng: np.random.Generator) -> None:
