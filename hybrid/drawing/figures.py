@@ -106,7 +106,7 @@ def whole_ticks(axis: Any) -> None:
     """Let an axis of whole numbers have ticks at whole numbers alone."""
     from matplotlib.ticker import MaxNLocator
 
-    axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
 
 
 def save_figure(figure: Any, path: str | Path, dpi: int = _DPI) -> None:
