@@ -23,7 +23,7 @@ Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Moves:
+class EventTransitions:
     """Transitions that some states have in common.
 
     Attributes
@@ -65,7 +65,7 @@ class Successors:
         self._ways = [list(_ways(event, self._is_mdp)) for event in rules.events]
         self.units = max((_units(way, self._is_mdp) for ways in self._ways for _, way in ways), default=0.0)
 
-    def of(self, states: Ints) -> Iterator[Moves]:
+    def of(self, states: Ints) -> Iterator[EventTransitions]:
         """Yield all transitions of some states, shape (variables, count), event by event.
 
         Raises
@@ -95,7 +95,7 @@ class Successors:
                 if happens.size:
                     own = where if happens.size == where.size else where[happens]
                     targets = self._targets(event, way, states, own)
-                    yield Moves(number, choice, own, targets, weights[happens])
+                    yield EventTransitions(number, choice, own, targets, weights[happens])
 
     def _targets(
         self, event: SimulatedEvent, way: tuple[Alternative, ...], states: Ints, where: Ints
