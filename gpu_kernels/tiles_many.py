@@ -12,8 +12,13 @@ from gpu_kernels.tiles import TileMatrix
 
 Array = Any
 
-_SUMS = 16
-"""Sums that a lane keeps in registers: groups that it serves at once times vectors."""
+_THREADS = 512
+_MIN_BLOCKS = 2
+_MEMBERS = 2
+"""The fastest of the shapes of blocks that were timed on an H200, or within 2 % of it (docs/gpu.md)."""
+
+_PAIR_BYTES = 16
+"""Operands begin at multiples of two elements, which a lane reads at once."""
 
 
 def run_tiles_many(device: Device, matrix: TileMatrix, x: Array, out: Array) -> None:
@@ -36,8 +41,9 @@ def run_tiles_many(device: Device, matrix: TileMatrix, x: Array, out: Array) -> 
 
     Notes
     -----
-    Synchronises: no. One launch for eight columns, or four where a lane serves four groups, and one that
-    writes zeros if some rows belong to no group.
+    Synchronises: no. One launch for eight columns, and for four or two at the end; one that writes zeros if
+    some rows belong to no group. Memory: copies of x and out where k is odd or an operand does not begin at a
+    multiple of 16 bytes.
     """
     count = int(x.shape[1]) if x.ndim == 2 else 0
     for array, rows, name in ((x, matrix.n_columns, "x"), (out, matrix.n_rows, "out")):
@@ -49,28 +55,42 @@ def run_tiles_many(device: Device, matrix: TileMatrix, x: Array, out: Array) -> 
             raise ValueError(
                 f"{name}: expected shape ({rows}, {count}), contiguous in rows, got {tuple(array.shape)}"
             )
-    arguments, tuning = matrix.arguments(), matrix.tuning
+    if count % 2 or _address(x) % _PAIR_BYTES or _address(out) % _PAIR_BYTES:
+        xp = device.xp
+        even = count + count % 2
+        wide, result = xp.zeros((matrix.n_columns, even)), xp.empty((matrix.n_rows, even))
+        wide[:, :count] = x
+        _run(device, matrix, wide, result)
+        out[...] = result[:, :count]
+    else:
+        _run(device, matrix, x, out)
+
+
+def _address(array: Array) -> int:
+    """Return where an array begins, on a device or on the host that stands for one."""
+    return int(array.data.ptr if hasattr(array.data, "ptr") else array.ctypes.data)
+
+
+def _run(device: Device, matrix: TileMatrix, x: Array, out: Array) -> None:
+    """Queue the launches for an even number of vectors."""
     if matrix.gap_rows:
         out.fill(0.0)
     if not len(matrix.items):
         return
-    vectors = min(_SUMS // tuning.members, 8)
-    options = macros(
-        THREADS=tuning.threads,
-        # Twice the registers of a product with one vector.
-        MIN_BLOCKS=max(tuning.min_blocks // 2, 1),
-        MEMBERS=tuning.members,
-        SCALED=int(matrix.scale is not None),
-        VECTORS=vectors,
-        **matrix.macros(),
-    )
-    kernel = device.kernel("tiles_many.cu", "tiles_times_vectors", options)
-    for column in range(0, count, vectors):
-        place = np.int32(matrix.place_words), np.int32(count), np.int32(column)
-        served = np.int32(min(vectors, count - column))
-        kernel(
-            (len(matrix.items),),
-            (tuning.threads,),
-            (*arguments, *place, served, x, out),
-            shared_mem=matrix.shared_bytes,
+    count = int(x.shape[1])
+    column = 0
+    while column < count:
+        share = next(lanes for lanes in (4, 2, 1) if 2 * lanes <= count - column)
+        options = macros(
+            THREADS=_THREADS,
+            MIN_BLOCKS=_MIN_BLOCKS,
+            MEMBERS=min(_MEMBERS, matrix.tuning.members),
+            SCALED=int(matrix.scale is not None),
+            SHARE=share,
+            **matrix.macros(),
         )
+        kernel = device.kernel("tiles_many.cu", "tiles_times_vectors", options)
+        scalars = np.int32(matrix.place_words), np.int32(count), np.int32(column)
+        arguments = (*matrix.arguments(), *scalars, x, out)
+        kernel((len(matrix.items),), (_THREADS,), arguments, shared_mem=matrix.shared_bytes)
+        column += 2 * share

@@ -1,95 +1,128 @@
 // Products with several vectors at once, with row types cut into tiles; see tiles.cu for the work of a block.
 //
-// X and out have their vectors side by side: element (i, v) lies at i * stride + v. A lane has a row of MEMBERS groups
-// and VECTORS sums for each; it looks an entry up once and reads VECTORS neighbouring elements of X for every group.
-// Sums are added in the order of tiles.cu, so that every column has the bits of the product with that column alone.
+// X and out have their vectors side by side: element (i, v) lies at i * stride + v. SHARE neighbouring lanes have a row
+// of MEMBERS groups, and each of them two vectors, so that a warp reads whole sectors: the lanes of a row read 16 * SHARE
+// bytes side by side. An entry is looked up once for all vectors. Sums are added in the order of tiles.cu, so that every
+// column has the bits of the product with that column alone.
 //
-// Launch: one block of THREADS threads an item; shared memory as `shared_bytes` of gpu_kernels/tiles.py says. Serves
-// the columns column, ..., column + count - 1, count <= VECTORS. Rows without a group are left as they are. No atomic
-// additions. x and out must not overlap.
+// Launch: one block of THREADS threads an item; shared memory as `shared_bytes` of gpu_kernels/tiles.py says, for as many
+// members or more. Serves the columns column, ..., column + 2 * SHARE - 1; stride and column are even, and x and out begin
+// at multiples of 16 bytes. Rows without a group are left as they are. No atomic additions. x and out must not overlap.
 //
 // Macros besides those of common.cuh and tile_rows.cuh:
 //   MIN_BLOCKS   blocks that registers must leave room for on a multiprocessor
-//   VECTORS      columns that a launch serves at once
+//   SHARE        lanes of a row: 1, 2 or 4
 
 #include "common.cuh"
 #include "tile_rows.cuh"
 
-typedef long long PLACE;  // rows times columns may be more than an index holds
+constexpr int ROWS = LANES / SHARE;  // of a warp
+
+struct alignas(16) Pair { double of[2]; };
+
+// A load under a condition that no branch serves, as load_if.
+__device__ inline Pair load_pair_if(bool live, const char *address) {
+#ifdef HOST_KERNELS
+    return live ? *reinterpret_cast<const Pair *>(address) : Pair{};
+#else
+    Pair value;
+    asm("{.reg .pred p; setp.ne.s32 p, %3, 0; mov.f64 %0, 0d0000000000000000; mov.f64 %1, 0d0000000000000000;"
+        "@p ld.global.nc.v2.f64 {%0, %1}, [%2];}"
+        : "=d"(value.of[0]), "=d"(value.of[1]) : "l"(address), "r"(static_cast<int>(live)));
+    return value;
+#endif
+}
+
+// A store that is the first to leave the cache: elements of x are read again, those of out are not.
+__device__ inline void store_pair(char *address, const Pair &value) {
+#ifdef HOST_KERNELS
+    *reinterpret_cast<Pair *>(address) = value;
+#else
+    asm volatile("st.global.cs.v2.f64 [%0], {%1, %2};" :: "l"(address), "d"(value.of[0]), "d"(value.of[1]) : "memory");
+#endif
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 tiles_times_vectors(const Item *items, const int *term_ptr, const int *round_cell, const Cell *cells,
                     const Unit *units, const Term *terms, const double *values, const INDEX *group_row,
                     const INDEX *base, const double *scale, const int place_words, const int stride, const int column,
-                    const int count, const double *__restrict__ x, double *__restrict__ out) {
+                    const double *__restrict__ x, double *__restrict__ out) {
     extern __shared__ double shared_words[];
     const Item item = items[blockIdx.x];
-    const int slices = (item.rows + LANES - 1) / LANES;
-    const int warp_units = slices * ((item.count + MEMBERS - 1) / MEMBERS);
+    const int parts = (item.rows + ROWS - 1) / ROWS;
+    const int chunks = (item.count + MEMBERS - 1) / MEMBERS;
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     Places *places = reinterpret_cast<Places *>(shared_words);
     Weights *weights = reinterpret_cast<Weights *>(shared_words + place_words);
-    int first_term = item.first_term, n_terms = item.terms, first_cell = item.first_cell;
+    const int own_column = column + lane % SHARE * 2;
+    const char *x_bytes = reinterpret_cast<const char *>(x + own_column);
+    char *out_bytes = reinterpret_cast<char *>(out + own_column);
+    const INDEX row_bytes = static_cast<INDEX>(stride) * 8;
+    int first_term = item.first_term, count = item.terms, first_cell = item.first_cell;
     for (int round = 0; round < item.rounds; ++round) {
         if (round > 0) {
             __syncthreads();
             first_term = term_ptr[item.first_round + round];
-            n_terms = term_ptr[item.first_round + round + 1] - first_term;
+            count = term_ptr[item.first_round + round + 1] - first_term;
             first_cell = round_cell[item.first_round + round];
         }
-        look_up_terms(item, terms + first_term, n_terms, values, base, scale, places, weights);
+        look_up_terms(item, terms + first_term, count, values, base, scale, places, weights);
         __syncthreads();
-        for (int unit = warp; unit < warp_units; unit += THREADS / LANES) {
-            const int chunk = unit / slices, row = unit % slices * LANES + lane;
-            if (row >= item.rows) continue;
+        for (int turn = warp; turn < parts * chunks; turn += THREADS / LANES) {
+            const int chunk = turn / parts, part = turn % parts;
+            const int row = part * ROWS + lane / SHARE;
             const INDEX first_row = item.begin + row;
-            PLACE at[MEMBERS];
+            Pair total[MEMBERS] = {};
+            if (round > 0 && row < item.rows) {
 #pragma unroll
-            for (int m = 0; m < MEMBERS; ++m) {
-                     at[m] = static_cast<PLACE>(row_of(group_row, item, chunk, m) + first_row) * stride + column;
+                for (int m = 0; m < MEMBERS; ++m) {
+                    const char *at = out_bytes
+                        + static_cast<long long>(row_of(group_row, item, chunk, m) + first_row) * row_bytes;
+                    total[m] = *reinterpret_cast<const Pair *>(at);
+                }
             }
-            double total[MEMBERS][VECTORS];
-#pragma unroll
-            for (int m = 0; m < MEMBERS; ++m) {
-#pragma unroll
-                     for (int v = 0; v < VECTORS; ++v) total[m][v] = round > 0 && v < count ? out[at[m] + v] : 0.0;
-            }
-            const Places *own_places = places + chunk * (n_terms + 1);
-            const Weights *own_weights = weights + (SCALED ? chunk * (n_terms + 1) : 0);
-            const Cell cell = cells[first_cell + unit % slices];
-            const Unit *own = units + (static_cast<long long>(cell.first) * LANES + lane);
+            const Places *own_places = places + chunk * (count + 1);
+            const Weights *own_weights = weights + (SCALED ? chunk * (count + 1) : 0);
+            const Cell cell = cells[first_cell + part / SHARE];
+            const Unit *own = units + (static_cast<long long>(cell.first) * LANES + row % LANES);
+            Unit ahead{};
+            if (cell.units > 0) ahead = own[0];
 #pragma unroll 1
             for (int u = 0; u < cell.units; ++u) {
-                     const Unit now = own[u * LANES];
+                const Unit now = ahead;
+                if (u + 1 < cell.units) ahead = own[(u + 1) * LANES];
+                Pair value[UNIT][MEMBERS];
+                Weights weight[UNIT];
 #pragma unroll
-                     for (int j = 0; j < UNIT; ++j) {
-                         const int code = now.word[j / CODES_PER_WORD] >> (j % CODES_PER_WORD * CODE_BITS) & PAD;
-                         if (code >= n_terms) continue;
-                         const Places place = own_places[code];
-                         const Weights weight = own_weights[code];
-                         double value[MEMBERS][VECTORS];
+                for (int j = 0; j < UNIT; ++j) {
+                    const int code = now.word[j / CODES_PER_WORD] >> (j % CODES_PER_WORD * CODE_BITS) & PAD;
+                    const bool live = code < count;
+                    const int term = live ? code : count;
+                    const Places place = own_places[term];
+                    weight[j] = own_weights[term];
 #pragma unroll
-                         for (int m = 0; m < MEMBERS; ++m) {
-                             const double *source = x + (static_cast<PLACE>(place.of[m] + first_row) * stride + column);
+                    for (int m = 0; m < MEMBERS; ++m) {
+                        const char *at = x_bytes + static_cast<long long>(place.of[m] + first_row) * row_bytes;
+                        value[j][m] = load_pair_if(live, at);
+                    }
+                }
 #pragma unroll
-                             // Dead vectors repeat the last live one, so that they read elements that exist.
-                             for (int v = 0; v < VECTORS; ++v) value[m][v] = __ldg(source + min(v, count - 1));
-                         }
+                for (int j = 0; j < UNIT; ++j) {
 #pragma unroll
-                         for (int m = 0; m < MEMBERS; ++m) {
-                             const double factor = weight.of[SCALED ? m : 0];
-#pragma unroll
-                             for (int v = 0; v < VECTORS; ++v) total[m][v] += factor * value[m][v];
-                         }
-                     }
+                    for (int m = 0; m < MEMBERS; ++m) {
+                        const double factor = weight[j].of[SCALED ? m : 0];
+                        total[m].of[0] += factor * value[j][m].of[0];
+                        total[m].of[1] += factor * value[j][m].of[1];
+                    }
+                }
             }
+            if (row >= item.rows) continue;
 #pragma unroll
             for (int m = 0; m < MEMBERS; ++m) {
-                     if (chunk * MEMBERS + m >= item.count) continue;
-#pragma unroll
-                     for (int v = 0; v < VECTORS; ++v) {
-                         if (v < count) out[at[m] + v] = total[m][v];
-                     }
+                if (chunk * MEMBERS + m >= item.count) continue;
+                char *at = out_bytes
+                    + static_cast<long long>(row_of(group_row, item, chunk, m) + first_row) * row_bytes;
+                store_pair(at, total[m]);
             }
         }
     }

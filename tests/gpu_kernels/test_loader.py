@@ -74,9 +74,9 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
         {"CODE_BITS": 16, "TERM_BITS": 32, "UNIT": 2} | LAUNCH | STEP,
     ),
     "tiles_many.cu": (
-        RECORDS | LAUNCH | {"VECTORS": 4, "MIN_BLOCKS": 4},
-        RECORDS | LAUNCH | {"VECTORS": 8, "MEMBERS": 2, "SCALED": 0},
-        {"CODE_BITS": 16, "TERM_BITS": 32, "UNIT": 2} | LAUNCH | {"VECTORS": 8, "MEMBERS": 1},
+        RECORDS | LAUNCH | {"SHARE": 4, "MIN_BLOCKS": 2, "MEMBERS": 2},
+        RECORDS | LAUNCH | {"SHARE": 2, "MEMBERS": 2, "SCALED": 0},
+        {"CODE_BITS": 16, "TERM_BITS": 32, "UNIT": 2} | LAUNCH | {"SHARE": 1, "MEMBERS": 1},
     ),
     "vector.cu": (STEP, STEP | {"MODE": 3, "RIGHT_BITS": 16}),
 }
