@@ -9,7 +9,7 @@ import time
 from types import TracebackType
 from typing import TextIO
 
-from hybrid.cli.course import Course
+from hybrid.cli.advance import Advance
 from hybrid.cli.progress_line import ProgressLine, is_terminal
 from hybrid.cli.signals import Signals
 
@@ -65,7 +65,7 @@ class Console:
             self._line = ProgressLine(sys.stderr, _write_or_drop)
         self._is_plain = verbose and not quiet and self._line is None
         self._start = self._last = time.perf_counter()
-        self._course = Course(None, None)
+        self._advance = Advance(None, None)
         self._handler = _Stages(self)
         self._levels: dict[str, int] = {}
 
@@ -114,20 +114,20 @@ class Console:
 
     def begin(self, target: float | None, steps: int | None) -> None:
         """Note that an iteration begins; see `hybrid.solvers.watch.Watch.begin`."""
-        self._course = Course(target, steps)
+        self._advance = Advance(target, steps)
         self.enter("iterate")
 
     def iteration(self, count: int, difference: float) -> None:
         """Tell an iteration's number and difference, and how far it is."""
         self.signals.check()
         now = time.perf_counter()
-        standing = self._course.at(count, difference)
+        snapshot = self._advance.at(count, difference)
         if self._line is not None and now - self._last >= _PAUSE:
             self._last = now
-            self._line.show(standing.text, standing)
+            self._line.show(snapshot.text, snapshot)
         elif self._is_plain and now - self._last >= _LINE_PAUSE:
             self._last = now
-            self._tell(standing.text)
+            self._tell(snapshot.text)
 
     def wipe(self) -> None:
         """Wipe the line of progress that a process which was killed may have left."""

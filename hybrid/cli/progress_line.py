@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
-from hybrid.cli.course import Standing
+from hybrid.cli.advance import Snapshot
 
 if TYPE_CHECKING:
     from rich.console import Console as Screen
@@ -53,7 +53,7 @@ class ProgressLine:
             del self._done[self._done.index(stage) :]
         self._stage = stage
 
-    def show(self, text: str, standing: Standing | None = None) -> None:
+    def show(self, text: str, snapshot: Snapshot | None = None) -> None:
         """Rewrite the line."""
         from rich.table import Table
         from rich.text import Text
@@ -68,8 +68,8 @@ class ProgressLine:
             cells.append(Text(ticks, style="green"))
         if self._stage:
             cells.append(Text(self._stage, style="bold"))
-        if standing is not None and standing.share is not None:
-            cells += self._bar(standing, width, sum(len(str(cell)) + 1 for cell in cells))
+        if snapshot is not None and snapshot.share is not None:
+            cells += self._bar(snapshot, width, sum(len(str(cell)) + 1 for cell in cells))
         elif text:
             cells.append(Text(text.splitlines()[0]))
         line = Table.grid(padding=(0, 1, 0, 0))
@@ -87,17 +87,17 @@ class ProgressLine:
             self._is_shown = False
             self._write(_ERASE)
 
-    def _bar(self, standing: Standing, width: int, taken: int) -> list[RenderableType]:
+    def _bar(self, snapshot: Snapshot, width: int, taken: int) -> list[RenderableType]:
         """Return a bar with its share, and the time left, as far as there is room."""
         from rich.progress_bar import ProgressBar
         from rich.text import Text
 
-        from hybrid.cli.course import duration
+        from hybrid.cli.advance import duration
 
-        share = standing.share or 0.0
+        share = snapshot.share or 0.0
         told = [f"{100 * share:3.0f} %"]
-        if standing.left is not None:
-            told.append(f"{duration(standing.left)} left")
+        if snapshot.left is not None:
+            told.append(f"{duration(snapshot.left)} left")
         while len(told) > 1 and width - taken - sum(len(part) + 1 for part in told) < 8:
             told.pop()
         room = width - taken - sum(len(part) + 1 for part in told) - 1

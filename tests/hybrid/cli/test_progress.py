@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid.cli.course import Course, duration
+from hybrid.cli.advance import Advance, duration
 from tests.source_tree import ROOT
 
 pytest.importorskip("rich", reason="progress on terminals is drawn with rich, which is not installed")
@@ -130,13 +130,13 @@ def test_plain_lines_where_they_are_asked_for(tmp_path: Path, options: tuple[str
 
 
 def test_the_way_of_steps_and_of_widths() -> None:
-    steps = Course(1e-8, 200)
+    steps = Advance(1e-8, 200)
     assert steps.at(50, 0.1).share == 0.25
     assert steps.at(20, 0.1).share == 0.25  # never back
-    widths = Course(1e-8, None)
+    widths = Advance(1e-8, None)
     assert widths.at(1, float("inf")).share is None
     shares = [widths.at(k, difference).share for k, difference in enumerate((1.0, 1e-2, 1e-4, 1e-9))]
     assert shares == [0.0, pytest.approx(0.25), pytest.approx(0.5), 1.0]
-    assert Course(None, None).at(3, 0.5).share is None
+    assert Advance(None, None).at(3, 0.5).share is None
     assert widths.at(9, 1e-9).text.startswith("iteration 9, difference 1e-09, 100 %, about 0 s left")
     assert [duration(s) for s in (4.2, 184, 7800)] == ["4 s", "3:04 min", "2:10 h"]

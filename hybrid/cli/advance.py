@@ -10,8 +10,8 @@ _LEAST = 0.02  # share of the way before which nothing is said of the time left
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where an iteration stands.
+class Snapshot:
+    """How far an iteration is at a moment.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Standing:
 
     @property
     def text(self) -> str:
-        """The standing as plain text."""
+        """The snapshot as one line of plain text."""
         parts = [f"iteration {self.iteration}"]
         if math.isfinite(self.difference):
             parts.append(f"difference {self.difference:.3g}")
@@ -41,7 +41,7 @@ class Standing:
         return ", ".join(parts)
 
 
-class Course:
+class Advance:
     """The way of one iteration: steps if their number is known, else widths on a logarithmic scale.
 
     Parameters
@@ -58,15 +58,15 @@ class Course:
         self._first: float | None = None
         self._share = 0.0
 
-    def at(self, iteration: int, difference: float) -> Standing:
-        """Return the standing; the share of the way never falls."""
+    def at(self, iteration: int, difference: float) -> Snapshot:
+        """Return the snapshot; the share of the way never falls."""
         share = self._share_at(iteration, difference)
         if share is None:
-            return Standing(iteration, difference, None, None)
+            return Snapshot(iteration, difference, None, None)
         self._share = max(self._share, min(share, 1.0))
         gone = time.perf_counter() - self._start
         left = gone * (1.0 - self._share) / self._share if self._share > _LEAST else None
-        return Standing(iteration, difference, self._share, left)
+        return Snapshot(iteration, difference, self._share, left)
 
     def _share_at(self, iteration: int, difference: float) -> float | None:
         if self._steps:
