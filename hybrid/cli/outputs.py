@@ -29,7 +29,9 @@ def refuse_overwriting(options: argparse.Namespace) -> None:
     OptionError
         Two options name one file.
     """
-    taken = [(name, path) for name in _READ if (path := getattr(options, name, None)) is not None]
+    # A file may be replaced by itself in another form: it is read before, and replaced at once.
+    read = () if options.command == "export" else _READ
+    taken = [(name, path) for name in read if (path := getattr(options, name, None)) is not None]
     for name in _WRITTEN:
         given = getattr(options, name, None)
         for path in [given] if isinstance(given, str) else given or []:

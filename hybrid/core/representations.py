@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from hybrid.core.option_types import Representation
 from hybrid.errors import OptionError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Help does without `typing`.
+    from hybrid.core.option_types import Representation
 
 REPRESENTATIONS: tuple[Representation, ...] = ("row-types", "tasks")
 """Rows of equal sequences of blocks together, or instances in tasks of 256 rows ([Tealdi13] §4.4.1.2)."""

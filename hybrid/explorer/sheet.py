@@ -105,7 +105,19 @@ def model_sheet(
 
 
 def matrix_held(model: SymbolicModel, backend: str, representation: str) -> OffsetMTBDD | list[LayerChoices]:
-    """Return the matrix of a chain, or an MDP's choices as a backend holds them in a representation."""
+    """Return the matrix of a chain, or an MDP's choices as a backend holds them in a representation.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    backend : str
+        Where it is held.
+    representation : {"row-types", "tasks"}
+
+    Returns
+    -------
+    OffsetMTBDD or list of LayerChoices
+    """
     if not model.is_mdp:
         return model.transitions
     # In tasks layers are held one by one, on a device too.
@@ -115,7 +127,20 @@ def matrix_held(model: SymbolicModel, backend: str, representation: str) -> Offs
 def measure_representations(
     model: SymbolicModel, backend: BackendName, progress: Callable[[str], None] | None = None
 ) -> dict[str, dict[int, float]]:
-    """Time a product at every level, in both representations: `measure_levels` by representation."""
+    """Time a product at every level, in both representations: `measure_levels` by representation.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    backend : {"auto", "cpu", "gpu", "reference"}
+    progress : callable, optional
+        Called with a line of text for every level.
+
+    Returns
+    -------
+    dict
+        By representation, by level: seconds of a product.
+    """
     return {
         name: measure_levels(matrix_held(model, backend, name), backend, progress, name)
         for name in REPRESENTATIONS

@@ -28,6 +28,11 @@ def page_text(sheets: Sequence[dict[str, Any]], title: str = "") -> str:
     title : str
         Of the page; default the first model's file.
 
+    Returns
+    -------
+    str
+        HTML that asks for no other file.
+
     Raises
     ------
     OptionError
@@ -52,6 +57,13 @@ def page_text(sheets: Sequence[dict[str, Any]], title: str = "") -> str:
 
 def write_page(sheets: Sequence[dict[str, Any]], path: str | Path, title: str = "") -> None:
     """Write the page of some models, see `page_text`.
+
+    Parameters
+    ----------
+    sheets : sequence of dict
+    path : str or Path
+        Written to, whatever it held.
+    title : str
 
     Raises
     ------

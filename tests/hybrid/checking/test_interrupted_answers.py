@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 
 import pytest
@@ -46,6 +47,8 @@ def answered(model: SymbolicModel | str, prop: str, method: str, watch: Watch | 
 @pytest.mark.parametrize(("text", "prop", "exact"), [*OF_CHAINS, *OF_MDPS, *WINDOWS])
 def test_what_is_told_holds(text: str, prop: str, exact: Fraction | float | None, method: str) -> None:
     model = build(text)
+    if method == "optimistic" and re.search(r"\bS\b", prop):
+        method = "auto"  # averages in the long run have no other iteration
     whole = answered(model, prop, method, None)
     assert whole is not None and whole.error is None
     for count in (1, 2, 5, 20):
