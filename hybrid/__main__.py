@@ -52,6 +52,7 @@ def _guarded(options: Namespace, console: Console, signals: Signals) -> int:
     from hybrid.cli.console import StreamError
     from hybrid.errors import InterchangeError, OptionError
     from mtbdd.language import LanguageError
+    from mtbdd.package import PackageError
 
     try:
         command = import_module(f"hybrid.cli.{options.command.replace('-', '_')}")
@@ -61,7 +62,7 @@ def _guarded(options: Namespace, console: Console, signals: Signals) -> int:
         for line in str(error).splitlines():
             console.error(line)
         return 2
-    except (InterchangeError, OptionError, StreamError) as error:
+    except (InterchangeError, OptionError, PackageError, StreamError) as error:
         console.error(str(error))
         return 2
     except MemoryError as error:

@@ -10,12 +10,11 @@ named after its level (``b0``, ``b1``, ...), so that a dump is all numbers.
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mtbdd.deferred import deferred
+from mtbdd.package import diagram_package
 
 Node = Any  # a `dd` Function; dd ships no type that both of its back ends share
 
@@ -32,33 +31,6 @@ def _retire(key: int) -> None:
     _retired.append(_in_use.pop(key))
 
 
-def _new_bdd(package: str) -> tuple[Any, Any, Any]:
-    """Return a manager of the wanted `dd` back end, its `and_exists` and its `restrict` (or None)."""
-    if package in ("auto", "cudd"):
-        try:
-            with deferred("networkx", "MultiDiGraph"):
-                import dd.cudd as cudd
-        except ImportError:
-            if package == "cudd":
-                raise
-        else:
-            bdd = cudd.BDD()
-            bdd.configure(reordering=False)
-            return bdd, cudd.and_exists, cudd.restrict
-    import dd.autoref as autoref
-
-    if package == "auto":
-        warnings.warn(
-            "dd was installed without CUDD: its pure Python BDDs are used instead, "
-            "which is slower by two orders of magnitude (install a dd wheel, CPython 3.11 or 3.12)",
-            RuntimeWarning,
-            stacklevel=3,
-        )
-    bdd = autoref.BDD()
-    bdd.configure(reordering=False)
-    return bdd, None, None
-
-
 class Manager:
     """A `dd` manager over `n_bits` interleaved row and column bits.
 
@@ -67,7 +39,12 @@ class Manager:
     n_bits : int
         Number of row bits (and of column bits).
     package : {"auto", "cudd", "autoref"}
-        Which `dd` back end to use; "auto" prefers CUDD and warns when it is missing.
+        Which `dd` back end to use, see `mtbdd.package.diagram_package`.
+
+    Raises
+    ------
+    PackageError
+        There is no such back end, or it is not installed.
 
     Notes
     -----
@@ -77,10 +54,11 @@ class Manager:
 
     def __init__(self, n_bits: int, package: str = "auto") -> None:
         _retired.clear()
-        self.bdd, self._and_exists, self._restrict = _new_bdd(package)
+        chosen = diagram_package(package)
+        self.bdd, self._and_exists, self._restrict = chosen.new_manager(), chosen.and_exists, chosen.restrict
         _in_use[id(self)] = self.bdd
         weakref.finalize(self, _retire, id(self)).atexit = False
-        self.is_cudd = self._and_exists is not None
+        self.is_cudd = chosen.name == "cudd"
         self._swap = getattr(self.bdd, "_swap", None)
         self.n_bits = n_bits
         self.rows = tuple(f"b{self.row_level(i)}" for i in range(n_bits))

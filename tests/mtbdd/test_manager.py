@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import builtins
-import importlib
-import sys
 from itertools import product
-from typing import Any
 
 import pytest
 
@@ -97,22 +93,3 @@ def test_manager_without_bits(recwarn: pytest.WarningsRecorder) -> None:
         assert empty.and_exists(empty.true, empty.true, ()) == empty.true
         assert empty.index_bits(2) == ("b0", "b1")
     assert not recwarn.list
-
-
-def test_manager_warns_without_cudd(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = builtins.__import__
-
-    def without_cudd(name: str, *arguments: Any, **keywords: Any) -> Any:
-        if name == "dd.cudd":
-            raise ImportError(name)
-        return original(name, *arguments, **keywords)
-
-    monkeypatch.setattr(builtins, "__import__", without_cudd)
-    monkeypatch.delitem(sys.modules, "dd.cudd", raising=False)
-    with pytest.warns(RuntimeWarning, match="without CUDD"):
-        assert not Manager(1, "auto").is_cudd
-    with pytest.raises(ImportError):
-        Manager(1, "cudd")
-    monkeypatch.undo()
-    assert importlib.import_module("dd.cudd") is not None
-    assert Manager(1, "auto").is_cudd

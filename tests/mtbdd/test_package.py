@@ -1,0 +1,93 @@
+"""The choice of the BDD package: by name, by the environment, and what is said where CUDD is missing."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mtbdd import package
+from mtbdd.manager import Manager
+from mtbdd.package import PackageError, diagram_package
+from tests.source_tree import ROOT
+
+# Runs without CUDD, as where dd has no wheel with it.
+WITHOUT_CUDD = """
+import sys
+sys.modules["dd.cudd"] = None
+from hybrid.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def without_cudd(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(package, "_cudd", lambda: None)
+    monkeypatch.setattr(package, "_tell_slow", package._tell_slow.__wrapped__)
+    monkeypatch.delenv(package.VARIABLE, raising=False)
+
+
+def test_auto_is_cudd_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(package.VARIABLE, raising=False)
+    pytest.importorskip("dd.cudd")
+    assert diagram_package().name == diagram_package("cudd").name == "cudd"
+    assert Manager(1).is_cudd and not Manager(1, "autoref").is_cudd
+
+
+def test_the_environment_says_what_auto_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(package.VARIABLE, "autoref")
+    assert diagram_package().name == "autoref"
+    monkeypatch.setenv(package.VARIABLE, "")
+    assert diagram_package("autoref").name == "autoref"
+    monkeypatch.setenv(package.VARIABLE, "buddy")
+    with pytest.raises(
+        PackageError, match="HYBRID_DD_PACKAGE: expected one of auto, cudd, autoref, got 'buddy'"
+    ):
+        diagram_package()
+    with pytest.raises(PackageError, match="package: expected one of"):
+        diagram_package("oxidd")
+
+
+def test_without_cudd_auto_is_autoref_and_says_so(
+    without_cudd: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert diagram_package().name == "autoref"
+    assert "installed without CUDD" in caplog.text and "CPython 3.11 to 3.13" in caplog.text
+    caplog.clear()
+    assert diagram_package("autoref").name == "autoref"  # asked for: nothing to say
+    assert not caplog.text
+    with pytest.raises(PackageError, match="'cudd' is asked for, and dd was installed without CUDD"):
+        Manager(1, "cudd")
+
+
+def test_the_command_line_answers_without_cudd(tmp_path: Path) -> None:
+    examples = ROOT / "examples"
+    for model, properties, constants in (("kanban", "kanban", "t=1"), ("coin", "coin", "K=2")):
+        command = [
+            "check",
+            f"{examples / model}.prism",
+            f"{examples / properties}.props",
+            "--const",
+            constants,
+        ]
+        slow, fast = (
+            subprocess.run(
+                [sys.executable, *start, *command],
+                cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+                stdin=subprocess.DEVNULL, timeout=300, check=False,
+            )
+            for start in (["-c", WITHOUT_CUDD], ["-m", "hybrid"])
+        )  # fmt: skip
+        assert slow.returncode == fast.returncode == 0, slow.stderr
+        assert results(slow.stdout) == results(fast.stdout) != []
+        (line,) = slow.stderr.splitlines()
+        assert line.startswith("warning: dd was installed without CUDD")
+
+
+def results(shown: str) -> list[str]:
+    return [line for line in shown.splitlines() if line.startswith(("result", "states", "transitions"))]
