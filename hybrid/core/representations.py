@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from hybrid.errors import OptionError
 
+# The command line's help comes here, and does without `typing`, which takes long to import.
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
-    # Help does without `typing`.
     from hybrid.core.option_types import Representation
 
 REPRESENTATIONS: tuple[Representation, ...] = ("row-types", "tasks")
