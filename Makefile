@@ -1,15 +1,15 @@
-# Targets: venv demo test seeds nightly attack mutants test-gpu sanitize-gpu lint docs bench clean.  `make demo` is the first to try.
+# Targets: venv demo test versions seeds nightly attack mutants test-gpu sanitize-gpu lint docs bench clean.  `make demo` is the first to try.
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-# The first interpreter that runs, is 3.12 or 3.11 (dd has CUDD wheels for these) and can make environments.
+# The first interpreter that runs, is 3.11 to 3.13 (dd has CUDD wheels for these) and can make environments.
 # Being on PATH is not enough: version managers leave shims there for versions that are not active.
-CANDIDATES := python3.12 python3.11 python3 python
-PROBE := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))
+CANDIDATES := python3.12 python3.11 python3.13 python3 python
+PROBE := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 
-.PHONY: venv demo test seeds nightly attack mutants test-gpu sanitize-gpu lint docs bench clean
+.PHONY: venv demo test versions seeds nightly attack mutants test-gpu sanitize-gpu lint docs bench clean
 
 venv: $(STAMP)
 
@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml
 	    if $$candidate -c '$(PROBE)' >/dev/null 2>&1; then chosen=$$candidate; break; fi; \
 	  done; \
 	  if [ -z "$$chosen" ]; then \
-	    echo "make: no working Python 3.11 or 3.12 with the venv module found (tried: $(CANDIDATES));" \
+	    echo "make: no working Python 3.11, 3.12 or 3.13 with the venv module found (tried: $(CANDIDATES));" \
 	         "install one and put it on PATH" >&2; exit 1; \
 	  fi; \
 	  echo "making $(VENV) with $$chosen"; \
@@ -38,6 +38,26 @@ demo: venv
 WORKERS ?= auto
 test: venv
 	PYTHONHASHSEED=$${PYTHONHASHSEED:-0} $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+# Quick tests on the other versions of Python that are here, each in an environment of its own; dd has no CUDD for 3.14.
+VERSIONS ?= 3.11 3.12 3.13 3.14
+QUICK := tests/test_distribution.py tests/test_neighbour.py tests/test_layers.py tests/mtbdd tests/hybrid/cli
+versions: venv
+	@own=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	for version in $(VERSIONS); do \
+	  if [ "$$version" = "$$own" ]; then continue; fi; \
+	  chosen=; \
+	  for candidate in "python$$version" "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/"$$version".*/bin/python; do \
+	    if "$$candidate" -c "import sys, venv, ensurepip; sys.exit('%d.%d' % sys.version_info[:2] != '$$version')" \
+	      >/dev/null 2>&1; then chosen=$$candidate; break; fi; \
+	  done; \
+	  if [ -z "$$chosen" ]; then echo "make: Python $$version is not here; its tests are left out"; continue; fi; \
+	  echo "tests on Python $$version"; \
+	  "$$chosen" -m venv "build/python-$$version" || exit; \
+	  "build/python-$$version/bin/python" -m pip install --quiet --disable-pip-version-check --editable '.[test]' || exit; \
+	  PYTHONHASHSEED=$${PYTHONHASHSEED:-0} "build/python-$$version/bin/python" -m pytest -n $(WORKERS) --dist worksteal -q \
+	    -m 'not slow and not gpu' $(QUICK) || exit; \
+	done
 
 # The tests that draw random numbers, with twenty other seeds, or with those of SEEDS.
 SEEDS ?= 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20

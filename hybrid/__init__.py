@@ -59,6 +59,9 @@ __all__ = [
     "verify",
 ]
 
+DISTRIBUTION = "hybrid-model-checker"
+"""What installs this package; dwave-hybrid installs another one of the same name."""
+
 _HOMES = {
     "Answer": "hybrid.checking.answer",
     "CheckOptions": "hybrid.run.options",
@@ -89,9 +92,11 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import version
 
-        return version("hybrid-model-checker")
+        return version(DISTRIBUTION)
     if name not in _HOMES:
-        raise AttributeError(f"module 'hybrid' has no attribute {name!r}")
+        raise AttributeError(
+            f"module 'hybrid' (of {DISTRIBUTION}, not of dwave-hybrid) has no attribute {name!r}"
+        )
     from importlib import import_module
 
     value = getattr(import_module(_HOMES[name]), name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from hybrid.cli.automaton_arguments import add_automaton
+from hybrid.cli.examples_arguments import add_examples
 from hybrid.cli.explore_arguments import add_explore
 from hybrid.cli.limit_arguments import add_limits
 from hybrid.cli.picture_arguments import add_check_pictures, add_diagram_picture, add_graph_picture
@@ -24,7 +25,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(
         dest="command",
-        metavar="{check,levels,explore,info,export,simulate,plot-matrix,graph,verify,automaton}",
+        metavar="{check,levels,explore,info,export,simulate,plot-matrix,graph,verify,automaton,examples}",
     )
 
     check = commands.add_parser("check", help="check properties of a model")
@@ -165,6 +166,8 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
     add_simulate(commands.add_parser("simulate", help="sample paths of a model, and estimates from them"))
 
+    add_examples(commands.add_parser("examples", help="the models that come with the package, to copy"))
+
     verify = commands.add_parser("verify", help="check a certificate, apart from all solvers")
     verify.add_argument("model", metavar="MODEL", help="the model that the certificate is about")
     verify.add_argument("certificate", metavar="FILE", help="what check --certificate FILE has written")
@@ -178,8 +181,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
     namespace = parser.parse_args(arguments)
     if namespace.command is None and not namespace.version:
-        known = "check, levels, explore, info, export, simulate, plot-matrix, graph, verify or automaton"
-        parser.error(f"a command is needed: {known}")
+        parser.error(f"a command is needed: {', '.join(commands.choices)}")
     return namespace
 
 

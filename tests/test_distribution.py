@@ -1,0 +1,159 @@
+"""What people install: the wheel and the sdist, built from this tree and tried away from it.
+
+Nothing is fetched: hatchling builds as it is installed here, and what the package needs is there already.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from email import message_from_bytes
+from pathlib import Path
+
+import pytest
+
+from tests.source_tree import PACKAGES, ROOT
+
+pytest.importorskip("hatchling", reason="hatchling is not installed (extra 'test')")
+pytest.importorskip("pip", reason="pip is not installed")
+
+EXAMPLES = {
+    f"hybrid/examples/{p.name}" for p in (ROOT / "examples").iterdir() if p.suffix in (".prism", ".props")
+}
+
+
+def run(*command: object, folder: Path, path: Path | None = None) -> str:
+    """What a command prints, in a folder without the sources."""
+    done = subprocess.run(
+        [sys.executable, *map(str, command)],
+        cwd=folder, env=environment(path), capture_output=True, text=True, stdin=subprocess.DEVNULL,
+        timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+def environment(path: Path | None) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return kept if path is None else {**kept, "PYTHONPATH": str(path)}
+
+
+def build(source: Path, target: Path, kind: str) -> Path:
+    run("-m", "hatchling", "build", "-t", kind, "-d", target, folder=source)
+    (built,) = target.glob("*.whl" if kind == "wheel" else "*.tar.gz")
+    return built
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(ROOT, tmp_path_factory.mktemp("wheel"), "wheel")
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel installed in it."""
+    folder = tmp_path_factory.mktemp("installed")
+    options = ("--quiet", "--no-index", "--no-deps", "--no-compile", "--disable-pip-version-check")
+    run("-m", "pip", "install", *options, "--target", folder / "packages", wheel, folder=folder)
+    return folder / "packages"
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def metadata(wheel: Path) -> bytes:
+    (found,) = [text for name, text in contents(wheel).items() if name.endswith(".dist-info/METADATA")]
+    return found
+
+
+def test_the_wheel_has_the_packages_whole_and_the_examples(wheel: Path) -> None:
+    named = {name for name in contents(wheel) if ".dist-info/" not in name}
+    sources = {
+        str(path.relative_to(ROOT))
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and path.suffix not in (".pyc", ".so")
+    }
+    assert named == sources | EXAMPLES | {"hybrid_model_checker.py"}
+    assert {Path(name).suffix for name in named} >= {".py", ".cu", ".cuh", ".typed", ".prism", ".props"}
+
+
+def test_a_wheel_made_from_the_sdist_is_the_same(wheel: Path, tmp_path: Path) -> None:
+    sdist = build(ROOT, tmp_path / "sdist", "sdist")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path / "source", filter="data")
+    (source,) = (tmp_path / "source").iterdir()
+    assert contents(build(source, tmp_path / "again", "wheel")) == contents(wheel)
+    for name in ("tests/test_distribution.py", "containers/Dockerfile", "docs/install.md", "Makefile"):
+        assert (source / name).is_file(), f"{name} is not in the sdist"
+
+
+def test_an_editable_install_sees_the_source_tree(tmp_path: Path) -> None:
+    code = "import sys; from hatchling.build import build_editable; build_editable(sys.argv[1])"
+    run("-c", code, tmp_path, folder=ROOT)
+    (built,) = tmp_path.glob("*.whl")
+    (path,) = [text.decode() for name, text in contents(built).items() if ".dist-info/" not in name]
+    assert Path(path.strip()).resolve() == ROOT
+
+
+def test_the_installed_command_works_without_the_sources(installed: Path, tmp_path: Path) -> None:
+    def hybrid(*arguments: str) -> str:
+        start = "import sys; from hybrid_model_checker import main; sys.exit(main())"
+        return run("-c", start, *arguments, folder=tmp_path, path=installed)
+
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert declared["version"] in hybrid("--version")
+    assert "kanban" in hybrid("examples")
+    written = hybrid("examples", "tandem", "--to", "models").split()
+    assert written == ["models/tandem.prism", "models/tandem.props"]
+    assert "result" in hybrid("check", *written, "--const", "c=7")
+    where = run("-c", "import hybrid; print(hybrid.__file__)", folder=tmp_path, path=installed)
+    assert Path(where.strip()).is_relative_to(installed)
+
+
+def test_the_description_has_no_link_that_leads_nowhere(wheel: Path) -> None:
+    text = message_from_bytes(metadata(wheel)).get_payload()
+    assert isinstance(text, str) and text.startswith("# hybrid")
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    # Code is as it was.
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert text.count("```") == readme.count("```")
+
+
+def test_links_of_the_readme_lead_to_the_source_where_it_has_an_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from hatch_build import readable_elsewhere
+
+    text = "[The limits](docs/limits.md#memory), ![curve](docs/curve.png), [us](https://example.org), [a](#a)"
+    assert readable_elsewhere(text, None) == "The limits, , [us](https://example.org), [a](#a)"
+    assert readable_elsewhere(text, "https://example.org/h/") == (
+        "[The limits](https://example.org/h/blob/main/docs/limits.md#memory), "
+        "![curve](https://example.org/h/raw/main/docs/curve.png), [us](https://example.org), [a](#a)"
+    )
+
+
+def test_extras_and_versions_are_declared(wheel: Path) -> None:
+    told = message_from_bytes(metadata(wheel))
+    assert set(told.get_all("Provides-Extra", ())) >= {
+        "gpu",
+        "gpu-cuda12",
+        "plot",
+        "notebook",
+        "docs",
+        "networkx",
+        "test",
+    }
+    assert told["Requires-Python"] == ">=3.11"
+    cupy = [need for need in told.get_all("Requires-Dist", ()) if need.startswith("cupy")]
+    assert len(cupy) == 2 and any("13x" in need and "'gpu'" in need for need in cupy)
+    assert any("12x" in need and "'gpu-cuda12'" in need for need in cupy)
