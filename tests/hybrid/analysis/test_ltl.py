@@ -9,74 +9,47 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import hybrid
-from hybrid.automata.reading_formulas import automaton_of
+from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
+from tests.logic.values import value_case
 from tests.oracles.lasso_words import random_tree, tree_text
-from tests.oracles.ltl import Row, chain_probabilities, greatest_probabilities
-from tests.oracles.optima import assert_encloses, checked
-
-NAMES = ("a", "b", "c")
-LABELS = tuple(f'"{name}"' for name in NAMES)
+from tests.oracles.ltl import chain_probabilities
+from tests.oracles.optima import checked
 
 
-def random_row(rng: np.random.Generator, n: int) -> Row:
-    targets = rng.choice(n, size=int(rng.integers(1, min(n, 3) + 1)), replace=False).tolist()
-    weights = [int(w) for w in rng.integers(1, 4, size=len(targets))]
-    return {t: Fraction(w, sum(weights)) for t, w in zip(targets, weights, strict=True)}
-
-
-def model_text(kind: str, choices: list[list[Row]], letters: list[int]) -> str:
-    lines = [
-        f"[] s={s} -> " + " + ".join(f"{p}:(s'={t})" for t, p in row.items()) + ";"
-        for s, own in enumerate(choices)
-        for row in own
+@pytest.mark.parametrize("kind", ["dtmc", "ctmc", "mdp"])
+def test_random_models_and_formulas(kind: str, rng: np.random.Generator) -> None:
+    """A share of the five hundred models of each kind that `python -m tests.logic` asks."""
+    seed = int(rng.integers(1 << 31))
+    cases = [
+        case
+        for number in range(20 if kind == "mdp" else 40)
+        for case in value_case(seed, number, kind, False)
     ]
-    labels = [
-        f"label {label} = "
-        + (" | ".join(f"s={s}" for s, x in enumerate(letters) if x >> i & 1) or "false")
-        + ";"
-        for i, label in enumerate(LABELS)
-    ]
-    body = [f"s : [0..{len(choices) - 1}];", *lines, "endmodule", "init true endinit", *labels]
-    return "\n".join([kind, "module m", *body])
+    assert not [case.difference for case in cases if case.difference is not None]
 
 
-def own_letters(letters: list[int], names: tuple[str, ...]) -> list[int]:
-    """Letters in an automaton's own order of propositions."""
-    return [sum((x >> NAMES.index(p) & 1) << i for i, p in enumerate(names)) for x in letters]
+@pytest.mark.parametrize("kind", ["dtmc", "mdp"])
+def test_random_models_and_formulas_against_storm(kind: str, rng: np.random.Generator) -> None:
+    pytest.importorskip("stormpy", reason="stormpy is not installed")
+    seed = int(rng.integers(1 << 31))
+    cases = [case for number in range(15) for case in value_case(seed, number, kind, True)]
+    assert not [case.difference for case in cases if case.difference is not None]
+    assert any(case.storm == "agrees" for case in cases)
 
 
-@pytest.mark.parametrize("kind", ["dtmc", "ctmc"])
-def test_random_chains_and_formulas(kind: str, rng: np.random.Generator) -> None:
+def test_schedulers_without_memory_lie_between_the_optima(rng: np.random.Generator) -> None:
+    """By an oracle that knows no automata."""
     for _ in range(25):
-        n = int(rng.integers(2, 6))
-        rows = [random_row(rng, n) for _ in range(n)]
-        letters = rng.integers(0, 8, size=n).tolist()
-        model = build(model_text(kind, [[row] for row in rows], letters))
-        for _ in range(2):
-            tree = random_tree(rng, int(rng.integers(3, 9)), 3)
-            found = checked(model, f"P=? [ {tree_text(tree, LABELS)} ]", backend="cpu")
-            assert_encloses(found, chain_probabilities(rows, letters, tree))
-
-
-def test_random_processes_and_formulas(rng: np.random.Generator) -> None:
-    for _ in range(40):
-        n = int(rng.integers(2, 5))
-        choices = [[random_row(rng, n) for _ in range(int(rng.integers(1, 4)))] for _ in range(n)]
-        letters = rng.integers(0, 8, size=n).tolist()
-        model = build(model_text("mdp", choices, letters))
+        labelled = random_labelled(rng, "mdp")
         tree = random_tree(rng, int(rng.integers(3, 11)), 3)
-        automaton = automaton_of(tree_text(tree))
-        own = own_letters(letters, automaton.propositions)
-        text = tree_text(tree, LABELS)
-        greatest = greatest_probabilities(choices, own, automaton, False)
-        least = [1 - p for p in greatest_probabilities(choices, own, automaton, True)]
-        assert_encloses(checked(model, f"Pmax=? [ {text} ]", backend="cpu"), greatest)
-        assert_encloses(checked(model, f"Pmin=? [ {text} ]", backend="cpu"), least)
-        # Whatever a memoryless scheduler does lies between, by an oracle that knows no automata.
-        policy = [own[int(rng.integers(len(own)))] for own in choices]
-        for low, p, high in zip(least, chain_probabilities(policy, letters, tree), greatest, strict=True):
-            assert low <= p <= high, text
+        model, text = build(labelled.text()), tree_text(tree, LABELS)
+        greatest = checked(model, f"Pmax=? [ {text} ]", backend="cpu").upper.tolist()
+        least = checked(model, f"Pmin=? [ {text} ]", backend="cpu").lower.tolist()
+        policy = [own[int(rng.integers(len(own)))] for own in labelled.choices]
+        exact = chain_probabilities(policy, labelled.letters, tree)
+        for low, p, high in zip(least, exact, greatest, strict=True):
+            assert Fraction(low) <= p <= Fraction(high), text
 
 
 WALK = """
