@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 
 from mtbdd.choices import ChoiceLayer, ChoicePart
 from mtbdd.encoding import Encoding
+from mtbdd.given import GivenReward
 from mtbdd.given_model import given_model, given_variable
 from mtbdd.language.model_syntax import ResolvedVariable
 from mtbdd.language.syntax import ModelType
@@ -24,6 +26,7 @@ from mtbdd.model import SymbolicModel
 from mtbdd.partition import Partition
 from mtbdd.reachable import reachable_states
 from mtbdd.relation import Relation
+from mtbdd.symbolic_rewards import symbolic_reward
 from mtbdd.transfer import transferred
 
 
@@ -53,21 +56,28 @@ class AutomatonProduct:
     Attributes
     ----------
     model : SymbolicModel
-        The pairs, without labels and rewards.  The first ones, in the order of the model's states, are those
-        with the automaton in its state 0; all of them count as initial.
+        The pairs, without labels, with the rewards asked for.  The first ones, in the order of the model's
+        states, are those with the automaton in its state 0; all of them count as initial.
     marks : tuple of Node
         By mark the pairs in which the automaton's next step has it.
     automaton_states : tuple of Node
         By state of the automaton the pairs with it.
+    following : tuple of Node
+        By state of the automaton the pairs from which its next step leads there.
     """
 
     model: SymbolicModel
     marks: tuple[Node, ...]
     automaton_states: tuple[Node, ...]
+    following: tuple[Node, ...]
 
     def within(self, states: Iterable[int]) -> Node:
         """Return the pairs whose automaton is in one of some states."""
         return self.model.manager.disjunction(self.automaton_states[q] for q in states)
+
+    def stepping_into(self, states: Iterable[int]) -> Node:
+        """Return the pairs whose automaton is in one of some states after its next step."""
+        return self.model.manager.disjunction(self.following[q] for q in states)
 
 
 def automaton_product(
@@ -75,6 +85,7 @@ def automaton_product(
     propositions: Sequence[Node],
     moves: Sequence[Sequence[AutomatonMove]],
     n_marks: int,
+    structures: Sequence[int] = (),
 ) -> AutomatonProduct:
     """Return the product of a model with a complete deterministic automaton.
 
@@ -86,17 +97,20 @@ def automaton_product(
     moves : sequence of sequence of AutomatonMove
         By state of the automaton; guards of a state are disjoint and together true.  It starts in state 0.
     n_marks : int
+    structures : sequence of int, optional
+        Places of the model's reward structures that the product has, in this order: a pair earns what its
+        state does.
 
     Returns
     -------
     AutomatonProduct
         Its pairs are those reachable from any state of the model with the automaton in state 0.  An automaton
-        of one state leaves the model as it is.
+        of one state leaves the model as it is, with all of its rewards.
 
     Raises
     ------
     BuildError
-        More pairs than can be numbered.
+        More pairs than can be numbered, or a reward that is no finite number.
 
     Notes
     -----
@@ -105,8 +119,10 @@ def automaton_product(
     if len(moves) == 1:
         manager = model.manager
         marked = _marks(model, propositions, [manager.true], moves, n_marks)
-        return AutomatonProduct(model, tuple(m & model.reachable for m in marked), (model.reachable,))
-    return _Builder(model, len(moves)).product(propositions, moves, n_marks)
+        every = (model.reachable,)
+        return AutomatonProduct(model, tuple(m & model.reachable for m in marked), every, every)
+    rewards = [symbolic_reward(model, structure) for structure in structures]
+    return _Builder(model, len(moves)).product(propositions, moves, n_marks, rewards)
 
 
 def _guard(model_true: Node, propositions: Sequence[Node], move: AutomatonMove) -> Node:
@@ -173,17 +189,22 @@ class _Builder:
         return transferred(self._model.manager.bdd, node, self.manager.bdd, self._names)
 
     def product(
-        self, propositions: Sequence[Node], moves: Sequence[Sequence[AutomatonMove]], n_marks: int
+        self,
+        propositions: Sequence[Node],
+        moves: Sequence[Sequence[AutomatonMove]],
+        n_marks: int,
+        rewards: Sequence[GivenReward],
     ) -> AutomatonProduct:
         model, manager = self._model, self.manager
         labels = [self.copied(node) for node in propositions]
         before = [self._cube(manager.rows, q) for q in range(len(moves))]
         after = [self._cube(manager.columns, q) for q in range(len(moves))]
-        step = manager.disjunction(
-            before[q] & _guard(manager.true, labels, move) & after[move.target]
-            for q, own in enumerate(moves)
-            for move in own
-        )
+        into: list[list[Node]] = [[] for _ in moves]
+        for q, own in enumerate(moves):
+            for move in own:
+                into[move.target].append(before[q] & _guard(manager.true, labels, move))
+        following = [manager.disjunction(nodes) for nodes in into]
+        step = manager.disjunction(where & then for where, then in zip(following, after, strict=True))
         parts = model.choice_relations if model.is_mdp else model.relations
         if model.given is None and not model.is_mdp and model.deadlocks != model.manager.false:
             parts = (*parts, Relation(model.manager, model.deadlocks, ()))
@@ -208,13 +229,31 @@ class _Builder:
             start,
             reachable,
             exits=self._exits(reachable),
+            rewards=[
+                GivenReward(r.name, self._vector(r.states), tuple(self._vector(c) for c in r.choices))
+                for r in rewards
+            ],
             relations=[relation.from_states(reachable) for relation in relations],
             source=model.source.file,
         )
         marked = _marks(found, labels, before, moves, n_marks)
         return AutomatonProduct(
-            found, tuple(m & reachable for m in marked), tuple(cube & reachable for cube in before)
+            found,
+            tuple(m & reachable for m in marked),
+            tuple(cube & reachable for cube in before),
+            tuple(where & reachable for where in following),
         )
+
+    @overload
+    def _vector(self, vector: SymbolicMatrix) -> SymbolicMatrix: ...
+    @overload
+    def _vector(self, vector: None) -> None: ...
+    def _vector(self, vector: SymbolicMatrix | None) -> SymbolicMatrix | None:
+        """Return a function of the model's states as one of the pairs, whatever the automaton's state."""
+        if vector is None:
+            return None
+        node = self.copied(vector.node)
+        return SymbolicMatrix(self.manager, node, np.asarray(vector.terminals), vector.units)
 
     def _cube(self, names: Sequence[str], state: int) -> Node:
         """Return "the automaton is in a state" over row or column bits."""
@@ -232,9 +271,8 @@ class _Builder:
             return None
         given = model.given.exits if model.given is not None else None
         if isinstance(given, SymbolicMatrix):
-            return SymbolicMatrix(
-                self.manager, self.copied(given.node) & reachable, np.asarray(given.terminals), given.units
-            )
+            found = self._vector(given)
+            return SymbolicMatrix(self.manager, found.node & reachable, found.terminals, found.units)
         if given is None:
             loops = Partition(model.manager, {1.0: model.deadlocks})
             given = (*(model.event_exits(event) for event in model.events), loops)

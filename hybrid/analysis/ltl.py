@@ -10,20 +10,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from hybrid.analysis.model_automata import automaton_moves, model_automaton, model_formula
 from hybrid.analysis.until import until_probabilities
 from hybrid.automata.acceptance import Acceptance
 from hybrid.automata.automaton import DeterministicAutomaton
-from hybrid.automata.formulas import Formula, FormulaStore
-from hybrid.automata.from_properties import from_path
-from hybrid.automata.guards import cubes, edges, mark_list
+from hybrid.automata.guards import mark_list
 from hybrid.automata.reduction import component_fates
-from hybrid.automata.translation import translate
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
-from mtbdd.automaton_product import AutomatonMove, AutomatonProduct, automaton_product
+from mtbdd.automaton_product import AutomatonProduct, automaton_product
 from mtbdd.graph.components import EndComponents, model_end_components
-from mtbdd.language.syntax import Expression, ModelType
+from mtbdd.language.syntax import Expression
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 
@@ -56,8 +54,9 @@ def ltl_probabilities(
         Bounds on time, or a formula too large to be translated.
     NotConvergedError
     """
-    automaton, propositions = model_automaton(model, path, states)
-    product = automaton_product(model, propositions, automaton_moves(automaton), automaton.n_marks)
+    formula = model_formula(model, path, states)
+    automaton = model_automaton(formula)
+    product = automaton_product(model, formula.propositions, automaton_moves(automaton), automaton.n_marks)
     _log.info("product with an automaton of %d states", automaton.n_states)
     negate = model.is_mdp and not maximise
     target = accepting_states(product, automaton, negate)
@@ -66,50 +65,6 @@ def ltl_probabilities(
     # The pairs with the automaton in its first state come first, in the order of the model's states.
     found = found.at(slice(0, model.n_states))
     return found.complement() if negate else found
-
-
-def model_automaton(
-    model: SymbolicModel, path: Expression, states: Callable[[Expression], Node]
-) -> tuple[DeterministicAutomaton, list[Node]]:
-    """Return an automaton for a path formula, and where each of its propositions holds.
-
-    State formulas that hold in the same states are one proposition; those that hold everywhere or nowhere are
-    none.
-    """
-    store = FormulaStore()
-    known: list[Node] = []
-    made: dict[Expression, Formula] = {}
-
-    def proposition(part: Expression) -> Formula:
-        if part not in made:
-            made[part] = literal(states(part) & model.reachable)
-        return made[part]
-
-    def literal(holds: Node) -> Formula:
-        for node, value in ((model.manager.false, store.false), (model.reachable, store.true)):
-            if holds == node:
-                return value
-        for i, node in enumerate(known):
-            if holds == node or holds == model.reachable & ~node:
-                return store.literal(i, holds != node)
-        known.append(holds)
-        return store.literal(len(known) - 1)
-
-    formula = from_path(path, store, proposition, model.type is ModelType.CTMC)
-    _log.info("automaton of the formula")
-    return translate(store, formula, [f"p{i}" for i in range(len(known))]), known
-
-
-def automaton_moves(automaton: DeterministicAutomaton) -> list[list[AutomatonMove]]:
-    """Return an automaton's steps by state, with short guards."""
-    k = len(automaton.propositions)
-    return [
-        [
-            AutomatonMove(tuple(cubes(letters, k)), target, marks)
-            for letters, target, marks in edges(automaton, q)
-        ]
-        for q in range(automaton.n_states)
-    ]
 
 
 def accepting_states(product: AutomatonProduct, automaton: DeterministicAutomaton, negate: bool) -> Node:

@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from hybrid.analysis.bounded_rewards import cumulative_rewards, instantaneous_rewards
+from hybrid.analysis.cosafe_rewards import cosafe_rewards
 from hybrid.analysis.long_run import steady_probabilities, steady_rewards
 from hybrid.analysis.path_formulas import path_probabilities
 from hybrid.analysis.rewards import reachability_rewards, total_rewards
 from hybrid.errors import UnsupportedError
+from hybrid.properties.path_operators import has_path
 from hybrid.properties.tree import Cumulative, Instantaneous, LongRun, Path, Probability, Reward, SteadyState
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
@@ -23,6 +25,9 @@ from mtbdd.model import SymbolicModel
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker
+
+
+_REACHING = "a scheduler is given for rewards until a set is reached (F); ask without one"
 
 
 def operator_values(
@@ -72,21 +77,27 @@ def operator_values(
             )
         return steady_rewards(model, structure, options, work)
     if maker is not None and not isinstance(target, Path):
-        raise UnsupportedError("a scheduler is given for rewards until a set is reached (F); ask without one")
+        raise UnsupportedError(_REACHING)
     if isinstance(target, Cumulative):
         if target.time is None:
             return total_rewards(model, structure, maximise, options, work)
         return cumulative_rewards(model, structure, _time(target.time), maximise, options, work)
     if isinstance(target, Instantaneous):
         return instantaneous_rewards(model, structure, _time(target.time), maximise, options, work)
-    if isinstance(target, Path) and target.operator == "F" and target.bound is None:
+    if is_reached_set(target):
         return reachability_rewards(model, structure, states(target.right), maximise, options, work, maker)
-    gathered = "in some steps (C<=k), at a step (I=k) or in total (C)"
-    if not model.is_mdp:
-        gathered = "up to a time (C<=t), at a time (I=t), in total (C) or in the long run (S)"
-    raise UnsupportedError(
-        f"rewards are gathered until a set is reached (F without a bound), {gathered}; other paths, LTL "
-        "among them, are not checked by this version"
+    if maker is not None:
+        raise UnsupportedError(_REACHING)
+    return cosafe_rewards(model, structure, target, maximise, states, options, work)
+
+
+def is_reached_set(target: Expression) -> TypeGuard[Path]:
+    """Return whether a reward is asked for until a set is reached: ``F states``, without a bound."""
+    return (
+        isinstance(target, Path)
+        and target.operator == "F"
+        and target.bound is None
+        and not has_path(target.right)
     )
 
 

@@ -106,7 +106,7 @@ def _bounded(
     if continuous:
         raise UnsupportedError(
             "LTL: bounds on time stand on a path operator of their own, P=? [ F<=t a ], not "
-            "inside of a formula with several; take the bound out"
+            "inside of a formula with several, nor below R; take the bound out"
         )
     lower, upper = (_steps(e) for e in (bound.lower, bound.upper))
     first = 0 if lower is None else lower + bound.lower_strict

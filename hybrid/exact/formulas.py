@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.bounded_until import Window
-from hybrid.analysis.operator_values import maximises
+from hybrid.analysis.operator_values import is_reached_set, maximises
 from hybrid.analysis.path_formulas import is_ltl, until_form
 from hybrid.analysis.repeated import repeated_form, repeated_target
 from hybrid.errors import NotExactError
@@ -263,7 +263,7 @@ class ExactFormulas:
             raise NotExactError("the model has no reward structure")
         if isinstance(target, LongRun):
             return self._chain_alone().long_run_rewards(structure)
-        if isinstance(target, Path) and target.operator == "F" and target.bound is None:
+        if is_reached_set(target):
             return numbers.reachability_rewards(structure, self._states(target.right))
         if isinstance(target, Cumulative):
             if target.time is None:

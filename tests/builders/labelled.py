@@ -32,11 +32,14 @@ class LabelledModel:
         return [own[0] for own in self.choices]
 
     def text(self, rewards: str = "") -> str:
-        """The model in PRISM's language, a variable `s`, every state initial."""
+        """The model in PRISM's language, a variable `s`, every state initial; with rewards the k-th choice
+        of a state has the action `ck`."""
         lines = [
-            f"[] s={s} -> " + " + ".join(f"{p}:(s'={t})" for t, p in row.items()) + ";"
+            f"[{f'c{k}' if rewards else ''}] s={s} -> "
+            + " + ".join(f"{p}:(s'={t})" for t, p in row.items())
+            + ";"
             for s, own in enumerate(self.choices)
-            for row in own
+            for k, row in enumerate(own)
         ]
         labels = [
             f"label {label} = "

@@ -152,6 +152,8 @@ def tree_text(tree: Tree, names: tuple[str, ...] = ("a", "b", "c")) -> str:
     """A formula in the property language."""
     if tree[0] == "p":
         return names[tree[1]]
+    if len(tree) == 1:
+        return str(tree[0])  # true or false
     window = ""
     if tree[0] == "in":
         low, high, tree = tree[1:]

@@ -1,0 +1,95 @@
+"""Rewards until a co-safe formula of linear temporal logic holds.
+
+A run satisfies a co-safe formula by a prefix: whatever follows, the formula holds.  What is earned before
+the first such prefix ends is a reward until a set is reached, that of the pairs in which the automaton's
+next step leads to where it accepts everything.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import numpy as np
+
+from hybrid.analysis.model_automata import automaton_moves, model_automaton, model_formula
+from hybrid.analysis.rewards import reachability_rewards
+from hybrid.automata.automaton import DeterministicAutomaton
+from hybrid.automata.reduction import component_fates
+from hybrid.errors import UnsupportedError
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateValues
+from hybrid.run.work import Work
+from mtbdd.automaton_product import automaton_product
+from mtbdd.language.syntax import Expression
+from mtbdd.manager import Node
+from mtbdd.model import SymbolicModel
+
+_log = logging.getLogger(__name__)
+
+
+def cosafe_rewards(
+    model: SymbolicModel,
+    structure: int,
+    path: Expression,
+    maximise: bool,
+    states: Callable[[Expression], Node],
+    options: CheckOptions,
+    work: Work,
+) -> StateValues:
+    """Return the expected reward earned until a co-safe formula holds, of an MDP the least or the greatest.
+
+    Zero where the formula holds at once, that is of every run from the state on.  Infinite where it does not
+    hold almost surely: by some scheduler of an MDP (greatest), by every one (least).
+
+    Parameters
+    ----------
+    path : Expression
+        Resolved; path formulas may stand in each other.
+    states : callable
+        Returns the states that satisfy a state formula.
+
+    Raises
+    ------
+    UnsupportedError
+        The formula is not co-safe, has bounds on time, or is too large to be translated.
+    PropertyError
+        A reward of an MDP is negative.
+    NotConvergedError
+    """
+    formula = model_formula(model, path, states)
+    if formula.formula.has_weak:
+        raise UnsupportedError(
+            "R: expected a co-safe formula, which some prefix of a run decides (X, F, U, and G, W, R with a "
+            "bound, negations of state formulas alone), got one with G, W or R, or a negated F or U; ask for "
+            "its probability with P, or for rewards until a set is reached with R [ F states ]"
+        )
+    automaton = model_automaton(formula)
+    sure = universal_states(automaton)
+    if automaton.n_states == 1:
+        target = model.reachable if sure[0] else model.manager.false
+        return reachability_rewards(model, structure, target, maximise, options, work)
+    moves = automaton_moves(automaton)
+    product = automaton_product(model, formula.propositions, moves, automaton.n_marks, [structure])
+    _log.info("product with an automaton of %d states", automaton.n_states)
+    won = product.stepping_into(q for q in range(automaton.n_states) if sure[q])
+    found = reachability_rewards(product.model, 0, won, maximise, options, work)
+    return found.at(slice(0, model.n_states))
+
+
+def universal_states(automaton: DeterministicAutomaton) -> list[bool]:
+    """Return from which states of a weak automaton all words are accepted.
+
+    Those from which no cycle is reached that is not accepted.
+    """
+    components, fates = component_fates(automaton)
+    rejecting = np.zeros(automaton.n_states, np.bool_)
+    for number, fate in enumerate(fates):
+        rows = np.flatnonzero(components == number)
+        cyclic = bool(np.isin(automaton.successors[rows], rows).any())
+        rejecting[rows] = cyclic and fate is not True
+    while True:
+        wider = rejecting | rejecting[automaton.successors].any(axis=1)
+        if (wider == rejecting).all():
+            return [not lost for lost in rejecting.tolist()]
+        rejecting = wider

@@ -1,0 +1,97 @@
+"""Formulas of linear temporal logic about a model, and their automata."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hybrid.automata.automaton import DeterministicAutomaton
+from hybrid.automata.formulas import Formula, FormulaStore
+from hybrid.automata.from_properties import from_path
+from hybrid.automata.guards import cubes, edges
+from hybrid.automata.translation import translate
+from mtbdd.automaton_product import AutomatonMove
+from mtbdd.language.syntax import Expression, ModelType
+from mtbdd.manager import Node
+from mtbdd.model import SymbolicModel
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFormula:
+    """A formula whose propositions are sets of a model's states.
+
+    Attributes
+    ----------
+    store : FormulaStore
+    formula : Formula
+    propositions : list of Node
+        Where each proposition holds.
+    """
+
+    store: FormulaStore
+    formula: Formula
+    propositions: list[Node]
+
+
+def model_formula(
+    model: SymbolicModel, path: Expression, states: Callable[[Expression], Node]
+) -> ModelFormula:
+    """Return a path formula over sets of a model's states.
+
+    State formulas that hold in the same states are one proposition; those that hold everywhere or nowhere are
+    none.
+
+    Raises
+    ------
+    UnsupportedError
+        Bounds on time, or more than 1000 steps.
+    """
+    store = FormulaStore()
+    known: list[Node] = []
+    made: dict[Expression, Formula] = {}
+
+    def proposition(part: Expression) -> Formula:
+        if part not in made:
+            made[part] = literal(states(part) & model.reachable)
+        return made[part]
+
+    def literal(holds: Node) -> Formula:
+        for node, value in ((model.manager.false, store.false), (model.reachable, store.true)):
+            if holds == node:
+                return value
+        for i, node in enumerate(known):
+            if holds == node or holds == model.reachable & ~node:
+                return store.literal(i, holds != node)
+        known.append(holds)
+        return store.literal(len(known) - 1)
+
+    formula = from_path(path, store, proposition, model.type is ModelType.CTMC)
+    return ModelFormula(store, formula, known)
+
+
+def model_automaton(formula: ModelFormula) -> DeterministicAutomaton:
+    """Return an automaton of a formula, whose state 0 is the initial one.
+
+    Raises
+    ------
+    UnsupportedError
+        The formula is too large to be translated.
+    """
+    _log.info("automaton of the formula")
+    names = [f"p{i}" for i in range(len(formula.propositions))]
+    return translate(formula.store, formula.formula, names)
+
+
+def automaton_moves(automaton: DeterministicAutomaton) -> list[list[AutomatonMove]]:
+    """Return an automaton's steps by state, with short guards."""
+    k = len(automaton.propositions)
+    return [
+        [
+            AutomatonMove(tuple(cubes(letters, k)), target, marks)
+            for letters, target, marks in edges(automaton, q)
+        ]
+        for q in range(automaton.n_states)
+    ]
