@@ -93,6 +93,7 @@ def check_all(
     representation: Representation = "row-types",
     values: bool = False,
     witness: bool = False,
+    automaton_tool: str = "auto",
 ) -> list[Answer]:
     """Check all properties of a file or text, in order.
 
@@ -103,7 +104,7 @@ def check_all(
         Resolved properties, a path object to a properties file, or text.
     constants : mapping, optional
         Values of constants that the properties leave open.
-    engine, backend, level, method, omega, storage, representation
+    engine, backend, level, method, omega, storage, representation, automaton_tool
         See `hybrid.CheckOptions`.
     epsilon : float
         Iterations stop when two of them differ by less.
@@ -126,8 +127,9 @@ def check_all(
         A property that cannot be answered has an ``error`` and hides no other's answer.
     """
     chosen = CheckOptions.of(
-        engine, backend, level, method, omega, epsilon, absolute, max_iterations, storage, representation
-    )
+        engine, backend, level, method, omega, epsilon, absolute, max_iterations, storage, representation,
+        automaton_tool,
+    )  # fmt: skip
     if not isinstance(properties, Properties):
         parsed = (
             load_properties(properties) if isinstance(properties, Path) else parse_properties(str(properties))

@@ -64,17 +64,20 @@ def cosafe_rewards(
             "bound, negations of state formulas alone), got one with G, W or R, or a negated F or U; ask for "
             "its probability with P, or for rewards until a set is reached with R [ F states ]"
         )
-    automaton = model_automaton(formula)
+    chosen = model_automaton(formula, options.automaton_tool)
+    automaton = chosen.automaton
     sure = universal_states(automaton)
     if automaton.n_states == 1:
         target = model.reachable if sure[0] else model.manager.false
-        return reachability_rewards(model, structure, target, maximise, options, work)
+        found = reachability_rewards(model, structure, target, maximise, options, work)
+        return found if chosen.proven else found.without_bounds()
     moves = automaton_moves(automaton)
     product = automaton_product(model, formula.propositions, moves, automaton.n_marks, [structure])
     _log.info("product with an automaton of %d states", automaton.n_states)
     won = product.stepping_into(q for q in range(automaton.n_states) if sure[q])
     found = reachability_rewards(product.model, 0, won, maximise, options, work)
-    return found.at(slice(0, model.n_states))
+    found = found.at(slice(0, model.n_states))
+    return found if chosen.proven else found.without_bounds()
 
 
 def universal_states(automaton: DeterministicAutomaton) -> list[bool]:

@@ -8,7 +8,7 @@ all of which a scheduler can visit again and again (Baier and Katoen, Principles
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hybrid.analysis.model_automata import automaton_moves, model_automaton, model_formula
 from hybrid.analysis.until import until_probabilities
@@ -52,12 +52,41 @@ def ltl_probabilities(
     ------
     UnsupportedError
         Bounds on time, or a formula too large to be translated.
+    OptionError, InterchangeError
+        There is no such tool for automata, or it fails.
     NotConvergedError
     """
     formula = model_formula(model, path, states)
-    automaton = model_automaton(formula)
-    product = automaton_product(model, formula.propositions, automaton_moves(automaton), automaton.n_marks)
-    _log.info("product with an automaton of %d states", automaton.n_states)
+    chosen = model_automaton(formula, options.automaton_tool)
+    found = automaton_probabilities(model, chosen.automaton, formula.propositions, maximise, options, work)
+    return found if chosen.proven else found.without_bounds()
+
+
+def automaton_probabilities(
+    model: SymbolicModel,
+    automaton: DeterministicAutomaton,
+    propositions: Sequence[Node],
+    maximise: bool,
+    options: CheckOptions,
+    work: Work,
+) -> StateValues:
+    """Return the probability that a run is accepted, from every state.
+
+    Parameters
+    ----------
+    automaton : DeterministicAutomaton
+        State 0 is the initial one.
+    propositions : sequence of Node
+        Where its propositions hold.
+    maximise : bool
+        As for `ltl_probabilities`.
+
+    Raises
+    ------
+    NotConvergedError
+    """
+    product = automaton_product(model, propositions, automaton_moves(automaton), automaton.n_marks)
+    _log.info("product of the model and the automaton")
     negate = model.is_mdp and not maximise
     target = accepting_states(product, automaton, negate)
     pairs = product.model

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hybrid.automata.automaton import DeterministicAutomaton
+from hybrid.automata.choosing import ChosenAutomaton, choose_automaton
 from hybrid.automata.formulas import Formula, FormulaStore
 from hybrid.automata.from_properties import from_path
 from hybrid.automata.guards import cubes, edges
-from hybrid.automata.translation import translate
 from mtbdd.automaton_product import AutomatonMove
 from mtbdd.language.syntax import Expression, ModelType
 from mtbdd.manager import Node
@@ -72,17 +72,21 @@ def model_formula(
     return ModelFormula(store, formula, known)
 
 
-def model_automaton(formula: ModelFormula) -> DeterministicAutomaton:
-    """Return an automaton of a formula, whose state 0 is the initial one.
+def model_automaton(formula: ModelFormula, tool: str) -> ChosenAutomaton:
+    """Return an automaton of a formula, by its source, see `choose_automaton`.
 
     Raises
     ------
     UnsupportedError
         The formula is too large to be translated.
+    OptionError, InterchangeError
+        There is no such tool, or it fails.
     """
     _log.info("automaton of the formula")
     names = [f"p{i}" for i in range(len(formula.propositions))]
-    return translate(formula.store, formula.formula, names)
+    found = choose_automaton(formula.store, formula.formula, names, tool)
+    _log.info("automaton of %d states (%s)", found.automaton.n_states, found.origin)
+    return found
 
 
 def automaton_moves(automaton: DeterministicAutomaton) -> list[list[AutomatonMove]]:

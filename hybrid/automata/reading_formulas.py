@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hybrid.automata.automaton import DeterministicAutomaton
+from hybrid.automata.choosing import choose_automaton
 from hybrid.automata.formulas import Formula, FormulaStore
 from hybrid.automata.from_properties import from_path
-from hybrid.automata.translation import translate
 from hybrid.errors import PropertyError
 from hybrid.properties.parser import parse_properties
 from hybrid.properties.tree import STATE_OPERATORS, Probability
@@ -18,7 +18,7 @@ _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 _BEFORE = "P=? [ "
 
 
-def automaton_of(text: str) -> DeterministicAutomaton:
+def automaton_of(text: str, tool: str = "own") -> DeterministicAutomaton:
     """Return a deterministic automaton for a formula.
 
     Parameters
@@ -26,6 +26,8 @@ def automaton_of(text: str) -> DeterministicAutomaton:
     text : str
         A path formula of the property language, such as ``G ("request" => (F "answer"))``.  Names, labels and
         comparisons are its atomic propositions.
+    tool : str
+        Who translates, see `hybrid.automata.choosing.choose_automaton`.
 
     Returns
     -------
@@ -40,6 +42,8 @@ def automaton_of(text: str) -> DeterministicAutomaton:
         It holds operators P, S, R or filters, which need a model.
     UnsupportedError
         It is too large to be translated.
+    OptionError, InterchangeError
+        There is no such tool, or it fails.
     """
     try:
         properties = parse_properties(_BEFORE + text + " ]", "<formula>").properties
@@ -69,7 +73,7 @@ def automaton_of(text: str) -> DeterministicAutomaton:
         return store.literal(names.setdefault(name, len(names)))
 
     found = from_path(formula.path, store, proposition)
-    return translate(store, found, list(names))
+    return choose_automaton(store, found, list(names), tool).automaton
 
 
 def _moved(position: Position) -> Position:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from hybrid.cli.automaton_arguments import add_automaton
+from hybrid.cli.automaton_arguments import add_automaton, add_automaton_tool
 from hybrid.cli.examples_arguments import add_examples
 from hybrid.cli.explore_arguments import add_explore
 from hybrid.cli.limit_arguments import add_limits
@@ -108,6 +108,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         help="give up after K iterations (default 100000)",
     )
 
+    add_automaton_tool(check)
     add_check_pictures(check)
 
     levels = commands.add_parser("levels", help="memory of every injection level, and the choice among them")

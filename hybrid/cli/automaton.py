@@ -7,14 +7,14 @@ import argparse
 from hybrid.automata.hoa_writing import automaton_dot, hoa_text
 from hybrid.automata.reading_formulas import automaton_of
 from hybrid.cli.console import Console
-from hybrid.errors import PropertyError, UnsupportedError
+from hybrid.errors import InterchangeError, PropertyError, UnsupportedError
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Translate and print; return the exit status."""
     try:
-        automaton = automaton_of(options.formula)
-    except (PropertyError, UnsupportedError) as error:
+        automaton = automaton_of(options.formula, options.automaton_tool)
+    except (InterchangeError, PropertyError, UnsupportedError) as error:
         console.error(str(error))
         return 1
     text = automaton_dot(automaton) if options.dot else hoa_text(automaton)

@@ -7,6 +7,18 @@ import argparse
 from hybrid.cli.limit_arguments import add_limits
 
 
+def add_automaton_tool(parser: argparse.ArgumentParser) -> None:
+    """Add who translates formulas."""
+    parser.add_argument(
+        "--automaton-tool",
+        default="auto",
+        metavar="own|spot|COMMAND",
+        help="who makes automata of LTL: our translation (own), the package spottl (spot), or a command that "
+        "is given the formula (in place of %%f, or as its last word) and prints a deterministic automaton in "
+        "the HOA format; default: own, or spot where it is installed and smaller",
+    )
+
+
 def add_automaton(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument(
@@ -18,6 +30,7 @@ def add_automaton(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dot", action="store_true", help="print a drawing in Graphviz's language instead of HOA"
     )
+    add_automaton_tool(parser)
     add_limits(parser)
     parser.set_defaults(json=False)
     parser.add_argument("--quiet", action="store_true", help="no progress, no warnings")

@@ -58,6 +58,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         options.max_iters,
         options.storage,
         options.representation,
+        options.automaton_tool,
     )
     if options.json and options.json_lines:
         raise OptionError("--json prints one object and --json-lines one a property; give one of them")

@@ -35,6 +35,7 @@ class SolutionKeywords(TypedDict, total=False):
     max_iterations: int
     storage: StorageName
     representation: Representation
+    automaton_tool: str
 
 
 class KeptKeywords(SolutionKeywords, total=False):

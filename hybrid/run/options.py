@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hybrid.automata.programs import AUTOMATON_TOOLS, command_words
 from hybrid.backends import Backend, choose_backend
 from hybrid.core.option_types import (
     BackendName,
@@ -54,6 +55,9 @@ class CheckOptions:
     representation : {"row-types", "tasks"}
         How the hybrid engine holds a matrix, see `hybrid.inject`; in tasks the layers of a decision process
         are held one by one, on a device too.
+    automaton_tool : str
+        Where automata of LTL come from: "own", "spot", a command, or "auto", see
+        `hybrid.automata.choosing.choose_automaton`.
     criterion : Criterion
         When iterations stop: `epsilon` bounds the distance of the bounds for methods that give them, and
         the difference of two iterates for the others.
@@ -72,6 +76,7 @@ class CheckOptions:
     criterion: Criterion = Criterion()
     storage: StorageName = "auto"
     representation: Representation = "row-types"
+    automaton_tool: str = "auto"
 
     def __post_init__(self) -> None:
         """Check the names."""
@@ -87,6 +92,8 @@ class CheckOptions:
         if self.method not in METHODS:
             raise OptionError(f"method {self.method!r} is not offered; choose one of {', '.join(METHODS)}")
         choose_backend(self.backend)
+        if self.automaton_tool not in AUTOMATON_TOOLS:
+            command_words(self.automaton_tool)
         if self.engine == "explicit" and self.backend == "reference":
             raise OptionError(
                 "the explicit engine runs on the cpu or on the gpu, not on reference; choose one"
@@ -123,6 +130,7 @@ class CheckOptions:
         max_iterations: int = 100_000,
         storage: StorageName = "auto",
         representation: Representation = "row-types",
+        automaton_tool: str = "auto",
     ) -> CheckOptions:
         """Return options from plain values; every senseless one is an `OptionError`.
 
@@ -131,7 +139,7 @@ class CheckOptions:
         if omega is not None and method == "auto":
             method = "jor"
         criterion = Criterion(epsilon, absolute, max_iterations)
-        return cls(engine, backend, level, method, omega, criterion, storage, representation)
+        return cls(engine, backend, level, method, omega, criterion, storage, representation, automaton_tool)
 
     def bounding_method(self) -> Interval | Optimistic | None:
         """Return the method with bounds for linear systems; None if one without bounds was chosen."""

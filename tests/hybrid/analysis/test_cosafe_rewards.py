@@ -108,7 +108,7 @@ def test_bounds_of_a_comparison_decide() -> None:
         (WALK.replace("dtmc", "ctmc"), "R=? [ F<=2 x=3 ]", "bounds on time"),
         (WALK.replace("dtmc", "mdp"), "R=? [ X x=3 ]", "write Rmin=? or Rmax=?"),
         (
-            WALK.replace("dtmc", "mdp").replace("[go] true : 10", "[go] true : -1"),
+            WALK.replace("dtmc", "mdp").replace("[go] true : 10", "[go] true : -5"),
             "Rmin=? [ (F x=2) | (F x=3) ]",
             "negative",
         ),
