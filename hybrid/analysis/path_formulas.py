@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hybrid.analysis.bounded_until import Window, window_probabilities
+from hybrid.analysis.given_automata import given_automaton_probabilities
 from hybrid.analysis.ltl import ltl_probabilities
 from hybrid.analysis.repeated import repeated_form, repeated_probabilities
 from hybrid.analysis.until import next_probabilities, until_probabilities
 from hybrid.errors import UnsupportedError
 from hybrid.properties.path_operators import has_path
-from hybrid.properties.tree import Path
+from hybrid.properties.tree import AutomatonPath, Path
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
@@ -65,6 +66,8 @@ def path_probabilities(
     if is_ltl(path):
         if maker is not None:
             raise UnsupportedError(_FORGETFUL)
+        if isinstance(path, AutomatonPath):
+            return given_automaton_probabilities(model, path, maximise, states, options, work)
         return ltl_probabilities(model, path, maximise, states, options, work)
     if isinstance(path, Unary) and path.operator == "!" and has_path(path.operand):
         found = path_probabilities(model, path.operand, not maximise, states, options, work, maker)

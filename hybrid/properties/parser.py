@@ -6,6 +6,7 @@ import os
 
 from hybrid.properties.path_parser import ADDITIVE, COMPARISONS, PATH_BINARY, PATH_UNARY, PathParser
 from hybrid.properties.tree import (
+    AutomatonPath,
     Cumulative,
     Filter,
     Instantaneous,
@@ -148,19 +149,37 @@ class _PropertyParser(PathParser):
         optimum = self._optimum(optimum)
         comparison, threshold = self._comparison("P")
         self.expect("[", "before the path formula of P", "write P=? [ path ]")
-        if self.at("HOA") and self.peek() == ":":
-            return self._automaton(position)
-        path = self.path()
+        path = self._automaton() if self.at("HOA") and self.peek() == ":" else self.path()
         result = Probability(position, optimum, comparison, threshold, path)
         return self._closed(result, comparison, "P")
 
-    def _automaton(self, position: Position) -> Expression:
-        """Refuse and step over `HOA: { "file", ... } ]`, the word `HOA` being next."""
-        self.refuse("automata in place of a path formula, HOA: {...}, are not supported; write PCTL or CSL")
+    def _automaton(self) -> Expression:
+        """Read `HOA: {"file", "name" <- states, ...}`, the word `HOA` being next."""
+        position, advice = self.position(), 'write HOA: {"file.hoa", "name" <- states}'
         self.index += 2
-        self.skip_brackets()
-        self.expect("]", "to close the operator P")
-        return Literal(position, True)
+        self.expect("{", "after 'HOA:'", advice)
+        file = self._quoted("the name of a file")
+        names: list[str] = []
+        states = []
+        while self.take(","):
+            names.append(self._quoted("a proposition of the automaton"))
+            if names[-1] in names[:-1]:
+                self.fail(f'expected every proposition once, got "{names[-1]}" again', self.index - 1)
+            self.expect("<", "after a proposition", advice)
+            self.expect("-", "after '<'", advice)
+            states.append(self.state())
+        self.expect("}", "or ',' after the name of an automaton or a state formula", advice)
+        if not self.file.startswith("<"):
+            file = os.path.join(os.path.dirname(self.file), file)
+        return AutomatonPath(position, file, tuple(names), tuple(states))
+
+    def _quoted(self, what: str) -> str:
+        """Read any text in double quotes."""
+        token = self.tokens[self.index]
+        if len(token) < 3 or token[0] != '"':
+            self.fail_expected(f"{what} in double quotes")
+        self.index += 1
+        return token[1:-1]
 
     def _steadystate(self, position: Position) -> Expression:
         self.index += 1

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from hybrid.properties.tree import STATE_OPERATORS, Path
+from hybrid.properties.tree import STATE_OPERATORS, AutomatonPath, Path
 from mtbdd.language.syntax import Expression
 from mtbdd.language.walk import children
 
 
 def has_path(formula: Expression) -> bool:
-    """Return whether a path operator occurs outside of P, S, R, A, E and filters."""
+    """Return whether a path operator or an automaton occurs outside of P, S, R, A, E and filters."""
     waiting = [formula]
     while waiting:
         part = waiting.pop()
-        if isinstance(part, Path):
+        if isinstance(part, (Path, AutomatonPath)):
             return True
         if not isinstance(part, STATE_OPERATORS):
             waiting.extend(children(part))

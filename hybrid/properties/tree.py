@@ -21,7 +21,7 @@ class Probability(Expression):
     """`P=? [ path ]`, `Pmax=? [ path ]` or `P>=0.9 [ path ]`.
 
     `optimum` is "min", "max" or None; `comparison` is one of < <= > >= with a `threshold`, or None for `=?`;
-    `path` is a `Path`, or in LTL an expression over several.
+    `path` is a `Path`, in LTL an expression over several, or an `AutomatonPath`.
     """
 
     optimum: str | None
@@ -65,6 +65,19 @@ class Quantified(Expression):
 
     quantifier: str
     path: Expression
+
+
+@dataclass(frozen=True)
+class AutomatonPath(Expression):
+    """`HOA: {"file", "name" <- states, ...}` as the path formula of P: the runs that an automaton accepts.
+
+    `file` is the path to read, `names` are propositions of the automaton and `states` the state formulas that
+    they stand for; the others stand for labels.
+    """
+
+    file: str
+    names: tuple[str, ...]
+    states: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)

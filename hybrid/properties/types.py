@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hybrid.properties.tree import (
+    AutomatonPath,
     Cumulative,
     Filter,
     Instantaneous,
@@ -104,6 +105,10 @@ class PropertyTypeChecker(TypeChecker):
             return self._value(e.threshold, "S")
         if isinstance(e, Quantified):
             self.expect(e.path, Type.BOOL, f"what {e.quantifier} asks about")
+            return Type.BOOL
+        if isinstance(e, AutomatonPath):
+            for name, states in zip(e.names, e.states, strict=True):
+                self.expect(states, Type.BOOL, f'what the proposition "{name}" stands for')
             return Type.BOOL
         if isinstance(e, Reward):
             return self._reward(e)

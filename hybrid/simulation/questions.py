@@ -12,6 +12,7 @@ import numpy as np
 from hybrid.errors import UnsupportedError
 from hybrid.properties.tree import (
     STATE_OPERATORS,
+    AutomatonPath,
     Cumulative,
     Filter,
     Instantaneous,
@@ -98,6 +99,8 @@ def _of_path(rules: Rules, path: Expression, initial: Ints, complement: bool) ->
     """Return the question of a path formula."""
     if isinstance(path, Unary) and path.operator == "!" and _has_paths(path.operand):
         return _of_path(rules, path.operand, initial, not complement)
+    if isinstance(path, AutomatonPath):
+        _refuse("got an automaton")
     if not isinstance(path, Path):
         now = FirstMonitor(_states(rules, path, initial))
         return WatchedQuestion(lambda count: now, False, complement)

@@ -268,7 +268,6 @@ REFUSED = [
     ("R=? [ C{discount=0.9}<=5 ]", "1:8", "options in braces after 'C'"),
     ("R=? [ F{discount=0.9} b ]", "1:8", "options in braces after 'F'"),
     ('P=? [ b U{"moves"}<=5 x=1 ]', "1:10", "options in braces after 'U'"),
-    ('P=? [ HOA: {"file.hoa", "a" <- x=1} ]', "1:7", "automata in place of a path formula"),
     ("b & P>0 [ F multi(P>=1 [ X b ]) ]", "1:13", "multi-objective properties"),
 ]
 

@@ -1,0 +1,70 @@
+"""Probabilities of automata that a property names in place of a path formula."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hybrid.analysis.ltl import automaton_probabilities
+from hybrid.automata.hoa_reading import read_hoa
+from hybrid.automata.reduction import reduced
+from hybrid.errors import PropertyError
+from hybrid.properties.tree import AutomatonPath
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateValues
+from hybrid.run.work import Work
+from mtbdd.language.errors import listed
+from mtbdd.language.names import BUILT_IN_LABELS
+from mtbdd.language.syntax import Expression, LabelReference
+from mtbdd.manager import Node
+from mtbdd.model import SymbolicModel
+
+
+def given_automaton_probabilities(
+    model: SymbolicModel,
+    path: AutomatonPath,
+    maximise: bool,
+    states: Callable[[Expression], Node],
+    options: CheckOptions,
+    work: Work,
+) -> StateValues:
+    """Return the probability that the automaton of a file accepts a run, from every state.
+
+    Parameters
+    ----------
+    path : AutomatonPath
+        Resolved; propositions that it does not bind are labels of the model.
+    maximise : bool
+        Of an MDP: whether the greatest is asked for, or the least.
+    states : callable
+        Returns the states that satisfy a state formula.
+
+    Raises
+    ------
+    LanguageError
+        The file cannot be read.
+    InterchangeError
+        It holds no deterministic automaton in the HOA format.
+    PropertyError
+        A proposition is neither bound nor a label, or one is bound that the automaton does not have.
+    NotConvergedError
+    """
+    automaton = reduced(read_hoa(path.file))
+    bound = dict(zip(path.names, path.states, strict=True))
+    foreign = [name for name in path.names if name not in automaton.propositions]
+    if foreign:
+        known = listed([f'"{name}"' for name in automaton.propositions]) or "none"
+        raise PropertyError(
+            f'{path.file}: expected the automaton to have the proposition "{foreign[0]}", got {known}'
+        )
+    labels = {label.name: label.expression for label in model.source.labels}
+    labels |= {name: LabelReference(path.position, name) for name in BUILT_IN_LABELS}
+    holds = []
+    for name in automaton.propositions:
+        meaning = bound.get(name, labels.get(name))
+        if meaning is None:
+            raise PropertyError(
+                f'{path.file}: expected the proposition "{name}" to be a label of the model, or to be bound, '
+                f'as in HOA: {{"{path.file}", "{name}" <- x=1}}'
+            )
+        holds.append(states(meaning) & model.reachable)
+    return automaton_probabilities(model, automaton, holds, maximise, options, work)
