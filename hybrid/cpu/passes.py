@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.cpu.threads import run_in_parts, thread_count
+from hybrid.solvers.passes import PIECE
 
 Vector = NDArray[np.float64]
 
@@ -59,6 +60,18 @@ class CpuPasses:
 
         run_in_parts(x.size, measure)
         return np.float64(found[:, 0].min()), np.float64(found[:, 1].max())
+
+    def dot(self, x: Vector, y: Vector) -> float:
+        """Return ``sum of x * y``."""
+        sums = np.zeros(-(-x.size // PIECE))
+
+        def some(begin: int, end: int, _: int) -> None:
+            for k in range(begin, end):
+                piece = slice(k * PIECE, (k + 1) * PIECE)
+                sums[k] = np.dot(x[piece], y[piece])
+
+        run_in_parts(sums.size, some)
+        return float(sums.sum())
 
     def each(self, work: Callable[..., object], *vectors: Vector) -> None:
         """Call `work` with the same part of every vector, for all parts."""

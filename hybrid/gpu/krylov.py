@@ -32,7 +32,7 @@ class DeviceBiCGStab:
         Queues a step over all rows; see :class:`hybrid.gpu.workspace.DeviceWorkspace`.
     diagonal, right : CodedVector
         Operands of the system.
-    start, limit, orthogonal
+    start, limit, orthogonal, anchor
         As for :meth:`hybrid.solvers.workspace.System.bicgstab`.
 
     Notes
@@ -53,13 +53,16 @@ class DeviceBiCGStab:
         start: Vector,
         limit: float,
         orthogonal: float,
+        anchor: int | None = None,
     ) -> None:
         self._device, self._space, self._run = device, space, run
         nothing = CodedVector(0, 0, None, None)
         # Products that relax nothing would be divided in a sweep of their own: the kernels do it on the way.
-        self._relaxes = not isinstance(run, Unfused)
+        # So they do with an anchor, whose element comes in before the division.
+        self._relaxes = not isinstance(run, Unfused) and anchor is None
         divisor = nothing if self._relaxes else diagonal
-        self._kernels = BiCGStabKernels(device, space.vector(start), divisor, limit, orthogonal)
+        x = space.vector(start)
+        self._kernels = BiCGStabKernels(device, x, divisor, limit, orthogonal, anchor=anchor)
         self._fresh = Step(Mode.JACOBI, diagonal, right, 1.0, IterationState.create(device))
         self._step = product_step()
         if self._relaxes:
@@ -75,8 +78,13 @@ class DeviceBiCGStab:
         return self._kernels.x
 
     @property
+    def r(self) -> Array:
+        """The residual that the recurrence keeps."""
+        return self._kernels.r
+
+    @property
     def spare(self) -> Array:
-        """A vector that is free once all is over."""
+        """A vector that is free between two calls."""
         return self._kernels.product_r
 
     def restart(self) -> float:

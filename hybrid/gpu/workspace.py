@@ -163,10 +163,12 @@ class DeviceSystem:
         """Return steps of the uniformised chain."""
         return self._steps(Mode.POWER, self._diagonal, 1.0 / rate, criterion)
 
-    def bicgstab(self, start: Vector, limit: float, orthogonal: float) -> DeviceBiCGStab:
+    def bicgstab(
+        self, start: Vector, limit: float, orthogonal: float, anchor: int | None = None
+    ) -> DeviceBiCGStab:
         """Return BiCGStab's recurrence, whose launches are recorded."""
         space, operands = self._space, (self._diagonal, self._right)
-        return DeviceBiCGStab(space.device, space, self._run, *operands, start, limit, orthogonal)
+        return DeviceBiCGStab(space.device, space, self._run, *operands, start, limit, orthogonal, anchor)
 
     def sharing(self, b: Array) -> DeviceSystem:
         """Return the system with another right-hand side, a vector on the device that is not copied."""

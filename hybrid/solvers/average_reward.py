@@ -10,20 +10,29 @@ uniformisation.  The jump chain averages over visits and not over time, so two v
 iterated: h for r, and w for the constant reward 1, whose increments tell how long a visit lasts.
 For any number g, h - g w belongs to r - g.  Once w's increments are nearly constant w is kept as it
 is, h - g w goes on alone, and what g lacks is taken out of h with w now and then.
+
+Where the widths of the bounds tell that many products are left, BiCGStab goes on from h
+(:mod:`hybrid.solvers.average_krylov`); where it fails, h does as before.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
+from hybrid.solvers.average_krylov import ORTHOGONAL, AnchoredSolution, Outlook
 from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector
 from hybrid.solvers.bounded_solution import underflow_of
 from hybrid.solvers.host import workspace_of
+from hybrid.solvers.recurrence import Recurrence
 from hybrid.solvers.workspace import Array, Workspace
+
+Floor = Callable[[float, float], float]
+"""Of an average and the spread of a bias: the distance of bounds that rounding alone may make."""
 
 _CHECK_EVERY = (
     10  # even number of iterations between measurements of rho, which cost as much as a small product
@@ -69,10 +78,13 @@ class AverageReward:
         Here `epsilon` bounds the distance of the bounds, relative to the value unless `absolute`.
     omega : float
         Relaxation in (0, 1); below 1 so that chains with a period settle, too.
+    krylov : {"auto", "always", "never"}
+        When BiCGStab takes over: where it is expected to be faster, at once, or not at all.
     """
 
     criterion: Criterion = Criterion()
     omega: float = 0.9
+    krylov: Literal["auto", "always", "never"] = "auto"
     name = "gain"
     vectors: ClassVar[int] = 9  # six, diagonal and rewards, and the diagonal of the steps
 
@@ -99,7 +111,8 @@ class AverageReward:
 
         Notes
         -----
-        Six vectors besides the operands, where the matrix has its workspace; a look in ten products or more.
+        Seven vectors besides the operands, where the matrix has its workspace; a look in ten products or
+        more.
         If rounding keeps the bounds further apart than epsilon, they are returned as close as they come.
         """
         clock = Clock(progress, self.criterion.epsilon)
@@ -113,30 +126,13 @@ class AverageReward:
         space = workspace_of(matrix)
         space.reserve(self.vectors, rewards.size)
         course = _Course(space, diagonal, rewards, self.omega)
-        fastest = float(diagonal.max())
-        status, difference = Status.MAX_ITERATIONS, math.inf
-        best, stale = math.inf, 0
-        while course.products < self.criterion.max_iterations:
-            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                course.advance(_CHECK_EVERY)
-                slowest, quickest, offset, low, high, least, most = space.read(*course.correct())
-            if not all(map(math.isfinite, (slowest, quickest, offset, low, high, least, most))):
-                status = Status.DIVERGED
-                break
-            course.settled = course.settled or slowest - quickest <= _SETTLED * slowest
-            lowest, highest = offset + low, offset + high
-            width, middle = highest - lowest, 0.5 * (lowest + highest)
-            difference = width if self.criterion.absolute else _relative(width, middle)
-            floor = 4.0 * slack * (abs(offset) + fastest * (most - least))
-            # A width that no longer shrinks is made of rounding errors.
-            stale = 0 if width < 0.9 * best else stale + 1
-            best = min(best, width)
-            if difference <= self.criterion.epsilon or width <= floor and stale >= 5:
-                status = Status.CONVERGED
-                break
-            if clock.tick(course.products, difference):
-                status = Status.INTERRUPTED
-                break
+        anchor, fastest = int(np.argmax(diagonal)), float(diagonal.max())
+
+        def floor(average: float, spread: float) -> float:
+            return 4.0 * slack * (abs(average) + fastest * spread)
+
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            status = self._iterate(course, anchor, floor, clock)
         seconds, looks = clock.seconds, space.synchronisations
         with np.errstate(over="ignore", invalid="ignore"):
             lower, upper = space.read(*course.bounds(slack))
@@ -144,30 +140,119 @@ class AverageReward:
         lower, upper = lower - lost, upper + lost
         lower, upper = max(lower, float(rewards.min())), min(upper, float(rewards.max()))
         width, middle = upper - lower, 0.5 * (lower + upper)
-        difference = width if self.criterion.absolute else _relative(width, middle)
+        difference = self._distance(width, middle)
         return GainResult(middle, lower, upper, status, course.products, seconds, difference, looks)
+
+    def _iterate(self, course: _Course, anchor: int, floor: Floor, clock: Clock) -> Status:
+        """Find a bias whose bounds are close, or as close as rounding lets them come."""
+        criterion, hopes = self.criterion, self.krylov != "never"
+        bounds, visits = Outlook(criterion.epsilon), Outlook(criterion.epsilon)
+        best, stale = math.inf, 0
+        if self.krylov == "always":
+            status = self._solve_by_krylov(course, anchor, floor, math.inf, math.inf, clock)
+            if status is not None:
+                return status
+            hopes = False
+        while course.products < criterion.max_iterations:
+            course.advance(_CHECK_EVERY)
+            slowest, quickest, offset, low, high, least, most = course.space.read(*course.correct())
+            if not all(map(math.isfinite, (slowest, quickest, offset, low, high, least, most))):
+                return Status.DIVERGED
+            if not course.settled:
+                left = visits.left(course.products, (slowest - quickest) / slowest)
+                course.settled = slowest - quickest <= _SETTLED * slowest
+            lowest, highest = offset + low, offset + high
+            width, middle = highest - lowest, 0.5 * (lowest + highest)
+            difference = self._distance(width, middle)
+            # A width that no longer shrinks is made of rounding errors.
+            stale = 0 if width < 0.9 * best else stale + 1
+            best = min(best, width)
+            exhausted = width <= floor(offset, most - least)
+            if difference <= criterion.epsilon or (exhausted and stale >= 5):
+                return Status.CONVERGED
+            if clock.tick(course.products, difference):
+                return Status.INTERRUPTED
+            if course.settled:
+                left = bounds.left(course.products, difference)
+            if hopes and not exhausted and bounds.is_long(left):
+                status = self._solve_by_krylov(course, anchor, floor, difference, left, clock)
+                if status is not None:
+                    return status
+                hopes = False
+        return Status.MAX_ITERATIONS
+
+    def _solve_by_krylov(
+        self, course: _Course, anchor: int, floor: Floor, difference: float, most: float, clock: Clock
+    ) -> Status | None:
+        """Go on with BiCGStab; None if it fails, and then all is as it was, but for h if it came closer.
+
+        Parameters
+        ----------
+        difference : float
+            Distance of the bounds so far.
+        most : float
+            Products after which it gives up.
+        """
+        recurrence = course.anchored(anchor)
+        solution = AnchoredSolution(course.space, recurrence, course.diagonal, anchor, self.criterion, floor)
+        reached = solution.run(course.products, most, clock)
+        course.products += reached.products
+        ended = reached.status in (Status.CONVERGED, Status.MAX_ITERATIONS, Status.INTERRUPTED)
+        course.take_bias(recurrence, closer=reached.difference < difference)
+        # Its vectors are let go before others are made.
+        del solution, recurrence
+        if ended:
+            return reached.status
+        course.begin()
+        return None
+
+    def _distance(self, width: float, middle: float) -> float:
+        """Return the distance of bounds as the criterion counts it."""
+        return width if self.criterion.absolute else _relative(width, middle)
 
 
 class _Course:
     """The two iterations; all vectors and numbers stay in the workspace."""
 
     def __init__(self, space: Workspace, diagonal: Vector, rewards: Vector, omega: float) -> None:
-        xp, size = space.xp, rewards.size
-        self._space, self._omega = space, omega
-        self._diagonal, self._rewards = space.operand(diagonal), space.operand(rewards)
-        self._h, self._w, self._spare = xp.zeros(size), xp.zeros(size), xp.empty(size)
+        self.space, self._omega = space, omega
+        self.diagonal, self._rewards = space.operand(diagonal), space.operand(rewards)
+        self._system = space.system(diagonal, np.ones(rewards.size))
+        self._h = space.xp.zeros(rewards.size)
+        self._offset = space.xp.zeros(())
+        self.products = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Make what the iterations need besides h and the average so far; w begins anew."""
+        xp, size, omega = self.space.xp, self._h.size, self._omega
+        self._w, self._spare = xp.zeros(size), xp.empty(size)
         self._moved, self._paced = xp.empty(size), xp.ones(size)
-        self._right = space.vector(rewards)
-        system = space.system(diagonal, np.ones(size))
-        self._pacing = system.relaxation(omega)
-        self._moving = system.sharing(self._right).relaxation(omega)
-        self._offset = xp.zeros(())
+        self._right = self.space.vector(self._rewards)
+        self._right -= self._offset
+        self._pacing = self._system.relaxation(omega)
+        self._moving = self._system.sharing(self._right).relaxation(omega)
         self._paces: tuple[Array, Array] | None = None
-        self.settled, self.products = False, 0
+        self.settled = False
+
+    def anchored(self, anchor: int) -> Recurrence:
+        """Return the recurrence for h with h[anchor] the average, from where h is; all but h is let go."""
+        del self._w, self._spare, self._moved, self._paced, self._right, self._pacing, self._moving
+        self._h += self._offset - float(self.space.read(self._h[anchor : anchor + 1])[0])
+        system = self._system.sharing(self._rewards)
+        # It ends by its bounds, and not by a norm.
+        return system.bicgstab(self._h, 0.0, ORTHOGONAL, anchor)
+
+    def take_bias(self, recurrence: Recurrence, closer: bool) -> None:
+        """Take over the iterate as h if its bounds are closer, and vectors for measuring them."""
+        self._moved, self._spare = recurrence.r, recurrence.spare
+        if closer:
+            self._h = recurrence.x
+        self._centre(self._h)
 
     def advance(self, count: int) -> None:
         """Make an even number of steps of h, and of w unless it has settled; note the last increments."""
-        space, subtract = self._space, self._space.xp.subtract
+        space, subtract = self.space, self.space.xp.subtract
 
         def increment(new: Array, old: Array, out: Array) -> None:
             subtract(new, old, out=out)
@@ -194,7 +279,7 @@ class _Course:
         """
         if self._paces is None:
             raise RuntimeError("increments are corrected after the first steps")
-        space, subtract, omega = self._space, self._space.xp.subtract, self._omega
+        space, subtract, omega = self.space, self.space.xp.subtract, self._omega
         slowest, quickest = self._paces
         missing = sum(space.extremes(self._moved)) / (slowest + quickest)
         offset = self._offset = self._offset + missing
@@ -209,32 +294,32 @@ class _Course:
         space.add_scaled(-1.0, self._w, self._h, missing)
         space.each(offer, self._rewards, self._right)
         space.add_scaled(-1.0, self._paced, self._moved, missing)
-        space.each(weigh, self._moved, self._diagonal)
+        space.each(weigh, self._moved, self.diagonal)
         least, most = self._centre(self._h)
         return slowest, quickest, offset, *space.extremes(self._moved), least, most
 
     def _centre(self, x: Array) -> tuple[Array, Array]:
         """Take the middle of a vector's extremes out of it, and return them."""
-        least, most = self._space.extremes(x)
+        least, most = self.space.extremes(x)
         middle = 0.5 * (least + most)
 
         def lower(x: Array) -> None:
             x -= middle
 
-        self._space.each(lower, x)
+        self.space.each(lower, x)
         return least, most
 
     def bounds(self, slack: float) -> tuple[Array, Array]:
         """Return the least and greatest rho, widened by the rounding errors of computing them."""
-        space, xp = self._space, self._space.xp
+        space, xp = self.space, self.space.xp
         h, rho, error = self._h, self._moved, self._spare
         space.multiply(h, rho)
         rho += self._rewards
-        xp.multiply(self._diagonal, h, out=error)
+        xp.multiply(self.diagonal, h, out=error)
         rho -= error
         xp.absolute(h, out=h)
         space.multiply(h, error)
-        h *= self._diagonal
+        h *= self.diagonal
         error += h
         xp.absolute(self._rewards, out=h)
         error += h

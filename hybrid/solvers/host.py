@@ -107,9 +107,12 @@ class HostSystem:
         """Return steps of a product and a pass over the vectors each."""
         return _Uniformised(self._matrix, self._passes, self._diagonal, self._b, 1.0 / rate)
 
-    def bicgstab(self, start: Vector, limit: float, orthogonal: float) -> HostBiCGStab:
+    def bicgstab(
+        self, start: Vector, limit: float, orthogonal: float, anchor: int | None = None
+    ) -> HostBiCGStab:
         """Return BiCGStab's recurrence."""
-        return HostBiCGStab(self._passes, self._scaled_product, self.relaxation(), start, limit, orthogonal)
+        operands = self._matrix.multiply, self._diagonal, self.relaxation()
+        return HostBiCGStab(self._passes, *operands, start, limit, orthogonal, anchor)
 
     def sharing(self, b: Vector) -> HostSystem:
         """Return the system with another right-hand side."""
@@ -118,11 +121,6 @@ class HostSystem:
     def residual(self, x: Vector, scratch: Vector) -> Vector:
         """Return the residual, shape (1,)."""
         return np.array([true_residual(self._matrix, x, self._b, self._diagonal, scratch)])
-
-    def _scaled_product(self, x: Vector, out: Vector) -> None:
-        """Write ``M x / diagonal`` to `out`."""
-        self._matrix.multiply(x, out)
-        out /= self._diagonal
 
 
 class _Relaxation:

@@ -19,11 +19,12 @@ class HostBiCGStab:
     Parameters
     ----------
     passes : Passes
-    scaled_product : callable
-        Writes ``M x / diagonal``: ``scaled_product(x, out)``.
+    multiply : callable
+        Writes ``M x``: ``multiply(x, out)``.
+    diagonal : ndarray of float64, shape (n,)
     relaxation : Steps
         The step ``x <- (M x + b) / diagonal``.
-    start, limit, orthogonal
+    start, limit, orthogonal, anchor
         As for :meth:`hybrid.solvers.workspace.System.bicgstab`.
 
     Notes
@@ -34,32 +35,38 @@ class HostBiCGStab:
     def __init__(
         self,
         passes: Passes,
-        scaled_product: Callable[[Vector, Vector], None],
+        multiply: Callable[[Vector, Vector], object],
+        diagonal: Vector,
         relaxation: Steps,
         start: Vector,
         limit: float,
         orthogonal: float,
+        anchor: int | None = None,
     ) -> None:
-        self._passes, self._scaled_product, self._relaxation = passes, scaled_product, relaxation
+        self._passes, self._multiply, self._relaxation = passes, multiply, relaxation
+        self._diagonal, self._anchor = diagonal, anchor
         self._limit, self._orthogonal = limit, orthogonal
         self.x = np.array(start, dtype=np.float64, order="C")
-        self._r, self._shadow, self._p, self._v, self._t = (np.empty(start.size) for _ in range(5))
+        self.r, self._shadow, self._p, self._v, self._t = (np.empty(start.size) for _ in range(5))
         self._rho = self._first = self._norm = math.inf
         self._iterations, self._ended, self._broken = 0, True, False
 
     @property
     def spare(self) -> Vector:
-        """A vector that is free once all is over."""
+        """A vector that is free between two calls."""
         return self._t
 
     def restart(self) -> float:
         """Begin with the residual of x, and return its norm."""
-        r = self._r
+        r = self.r
         self._relaxation.sweep((self.x, r), 0, 1)
+        if self._anchor is not None:
+            np.divide(self.x[self._anchor], self._diagonal, out=self._t)
+            r -= self._t
         r -= self.x
         self._shadow[...] = r
         self._p[...] = r
-        self._rho = _dot(r, r)
+        self._rho = self._passes.dot(r, r)
         self._norm = self._first = math.sqrt(self._rho)
         self._ended, self._broken = self._norm < self._limit, False
         return self._norm
@@ -71,10 +78,10 @@ class HostBiCGStab:
         return Standing(self._iterations, self._norm, self._ended, self._broken)
 
     def _iterate(self) -> None:
-        x, r, p, v, t = self.x, self._r, self._p, self._v, self._t
+        x, r, p, v, t = self.x, self.r, self._p, self._v, self._t
         self._iterations += 1
         self._apply(p, v)
-        along = _dot(self._shadow, v)
+        along = self._passes.dot(self._shadow, v)
         if along == 0.0 or not math.isfinite(along):
             self._ended = self._broken = True
             return
@@ -85,8 +92,8 @@ class HostBiCGStab:
 
         self._passes.each(shorten, r, v)
         self._apply(r, t)
-        length = _dot(t, t)
-        omega = _dot(t, r) / length if length > 0.0 else 0.0
+        length = self._passes.dot(t, t)
+        omega = self._passes.dot(t, r) / length if length > 0.0 else 0.0
 
         def move(x: Vector, p: Vector, r: Vector, t: Vector) -> None:
             x += alpha * p
@@ -94,8 +101,8 @@ class HostBiCGStab:
             r -= omega * t
 
         self._passes.each(move, x, p, r, t)
-        before, self._rho = self._rho, _dot(self._shadow, r)
-        self._norm = math.sqrt(_dot(r, r))
+        before, self._rho = self._rho, self._passes.dot(self._shadow, r)
+        self._norm = math.sqrt(self._passes.dot(r, r))
         # Having arrived is no breakdown, whatever else is zero by then.
         if self._norm < self._limit:
             self._ended = True
@@ -117,10 +124,14 @@ class HostBiCGStab:
         return omega != 0.0 and math.isfinite(self._norm) and means_something
 
     def _apply(self, x: Vector, out: Vector) -> None:
-        """Write ``(I - M / diagonal) x`` to `out`."""
-        self._scaled_product(x, out)
-        np.subtract(x, out, out=out)
+        """Write ``A x`` to `out`."""
+        self._multiply(x, out)
+        at_anchor = 0.0 if self._anchor is None else x[self._anchor]
 
+        def finish(x: Vector, diagonal: Vector, out: Vector) -> None:
+            if at_anchor:
+                out -= at_anchor
+            out /= diagonal
+            np.subtract(x, out, out=out)
 
-def _dot(x: Vector, y: Vector) -> float:
-    return float(np.dot(x, y))
+        self._passes.each(finish, x, self._diagonal, out)

@@ -10,6 +10,9 @@ import numpy as np
 from hybrid.solvers.base import Vector
 from hybrid.solvers.parts import PART, parts
 
+PIECE = 1 << 13
+"""Elements of a scalar product at once: too few for a library to start threads, which would wait for ours."""
+
 
 class Passes(Protocol):
     """What a workspace on the host does with whole vectors besides products."""
@@ -31,6 +34,9 @@ class Passes(Protocol):
 
         NumPy's numbers, and not Python's, which raise where a quotient is infinite.
         """
+
+    def dot(self, x: Vector, y: Vector) -> float:
+        """Return ``sum of x * y``: a sum of those of pieces (`PIECE`), whatever the number of threads."""
 
     def each(self, work: Callable[..., object], *vectors: Vector) -> None:
         """Call `work` with the same part of every vector, for all parts; it writes elementwise, in place."""
@@ -78,6 +84,11 @@ class NumPyPasses:
     def extremes(self, x: Vector) -> tuple[np.float64, np.float64]:
         """Return the least and the greatest element."""
         return np.float64(x.min()), np.float64(x.max())
+
+    def dot(self, x: Vector, y: Vector) -> float:
+        """Return ``sum of x * y``."""
+        pieces = range(0, x.size, PIECE)
+        return float(np.array([np.dot(x[k : k + PIECE], y[k : k + PIECE]) for k in pieces]).sum())
 
     def each(self, work: Callable[..., object], *vectors: Vector) -> None:
         """Call `work` with the same part of every vector, for all parts."""

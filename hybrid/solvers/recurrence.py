@@ -7,6 +7,10 @@ shadow the residual that it began with:
     t = A r,  omega = (t . r) / (t . t),   x += alpha p + omega r,  r -= omega t,
     rho' = shadow . r,  beta = (rho' / rho) (alpha / omega),  p = r + beta (p - omega v).
 
+With an *anchor*, the number s of an element of x, it is ``A x = x - (M x - x[s]) / diagonal``: where M is a
+closed class and its row sums are the diagonal, I - M / diagonal is singular, and this A is not
+(:mod:`hybrid.solvers.average_krylov`).
+
 It has *arrived* once ``|r|`` is below a limit.  It *breaks down* when a number to divide by is zero or not
 finite, or when the cosine of r and shadow is so small that rho' has lost its digits.  In both cases it has
 ended: x stays as it is until the recurrence begins anew.
@@ -45,8 +49,12 @@ class Recurrence(Protocol):
         """The iterate, shape (n,), float64."""
 
     @property
+    def r(self) -> Any:
+        """The residual that the recurrence keeps, shape (n,), float64."""
+
+    @property
     def spare(self) -> Any:
-        """A vector that is free once all is over, shape (n,), float64."""
+        """A vector that is free between two calls, shape (n,), float64."""
 
     def restart(self) -> float:
         """Begin with the residual of x, from a fresh product, and return its norm. A look."""

@@ -67,7 +67,9 @@ class System(Protocol):
     def uniformised(self, rate: float, criterion: Criterion | None = None) -> Steps:
         """Return the steps ``x + (M x + b - diagonal * x) / rate``."""
 
-    def bicgstab(self, start: Vector, limit: float, orthogonal: float) -> Recurrence:
+    def bicgstab(
+        self, start: Vector, limit: float, orthogonal: float, anchor: int | None = None
+    ) -> Recurrence:
         """Return BiCGStab's recurrence from a copy of `start`; it has not begun yet.
 
         Parameters
@@ -76,6 +78,8 @@ class System(Protocol):
             Norm of the residual of the system divided by its diagonal below which it has arrived.
         orthogonal : float
             Cosine of the residual and the one it began with at which it breaks down.
+        anchor : int, optional
+            Number of an element s of x: solve ``diagonal * x = M x - x[s] + b`` instead.
         """
 
     def sharing(self, b: Array) -> System:

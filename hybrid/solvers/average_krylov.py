@@ -1,0 +1,206 @@
+"""Poisson's equation of an average by BiCGStab, and when that is worth its products.
+
+For rates M without diagonal between the states of one closed class, exit rates d and rewards r the average g
+and the bias h satisfy ``d * h = M h + r - g``.  The equation is singular: h is known up to a constant.  With
+the constant chosen so that ``h[s] = g`` for some state s it is ``d * h = M h - h[s] + r``.  That has one
+solution: the difference u of two satisfies ``d * u = M u - u[s]``; the stationary mean of both sides tells
+``u[s] = 0``; what is left, ``d * u = M u``, has constants alone as solutions, and u is zero in s.  Whatever
+vector comes out, its bounds hold (:mod:`hybrid.solvers.average_reward`); they meet as the residual vanishes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybrid.solvers.base import Clock, Criterion, Status
+from hybrid.solvers.recurrence import Recurrence
+from hybrid.solvers.workspace import Array, Workspace
+
+_LOOK = 5  # iterations between measurements of the bounds, where the host need not wait for a device
+_RESTARTS = 20
+_HELPED = 0.9  # of the width may be left for a start to have helped
+_IN_VAIN = 2  # starts that do not help, one after the other, after which the method gives up
+_PLATEAU = 200  # iterations without closer bounds after which it starts anew
+
+_LONG = 300  # products left that are worth beginning: an iteration is two, and as much again for its vectors
+_SLOPE = 3  # measurements over which the pace is taken
+
+ORTHOGONAL = (
+    0.0  # cosine of two residuals that ends the recurrence: those here come and go through small ones
+)
+
+
+class Outlook:
+    """Predicts, from numbers that shrink geometrically, how many more products an iteration takes.
+
+    Parameters
+    ----------
+    epsilon : float
+        The number that ends it.
+    """
+
+    def __init__(self, epsilon: float) -> None:
+        self._target = math.log(epsilon)
+        self._seen: list[tuple[int, float]] = []
+
+    def left(self, products: int, difference: float) -> float:
+        """Note a measurement; return the products left, 0 while nothing can be told.
+
+        Infinite where the numbers do not shrink.
+        """
+        if not 0.0 < difference < math.inf:
+            return 0.0
+        self._seen.append((products, math.log(difference)))
+        if len(self._seen) <= _SLOPE:
+            return 0.0
+        (begin, before), (end, now) = self._seen[-1 - _SLOPE], self._seen[-1]
+        if before <= now:
+            return math.inf
+        return max(now - self._target, 0.0) * (end - begin) / (before - now)
+
+    def is_long(self, left: float) -> bool:
+        """Tell whether so many products are worth the beginning of another method."""
+        return left >= _LONG
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Where the recurrence has led.
+
+    Attributes
+    ----------
+    status : Status
+        `STAGNATED` and `BREAKDOWN`: another method has to go on.
+    difference : float
+        Distance of the bounds as the recurrence's residual tells it, see `AverageReward.criterion`.
+    products : int
+    """
+
+    status: Status
+    difference: float
+    products: int
+
+
+class AnchoredSolution:
+    """The bias by BiCGStab, with looks at the bounds that it gives.
+
+    Parameters
+    ----------
+    space : Workspace
+    recurrence : Recurrence
+        Of the system with an anchor and the rewards on its right; not begun.
+    diagonal : array, shape (n,)
+        In the workspace.
+    anchor : int
+    criterion : Criterion
+        Of the bounds.
+    floor : callable
+        ``floor(average, spread)`` is a distance of the bounds that rounding alone may make, where `spread` is
+        the difference of the greatest and the least element of the bias.
+
+    Notes
+    -----
+    Six vectors, those of the recurrence. A look in ten products or more.
+    """
+
+    def __init__(
+        self,
+        space: Workspace,
+        recurrence: Recurrence,
+        diagonal: Array,
+        anchor: int,
+        criterion: Criterion,
+        floor: Callable[[float, float], float],
+    ) -> None:
+        self._space, self.recurrence, self._diagonal = space, recurrence, diagonal
+        self._anchor, self._criterion, self._floor = anchor, criterion, floor
+        self._made, self._restarts = 0, 0
+        self._width = math.inf
+        self._exhausted = False
+
+    @property
+    def products(self) -> int:
+        """Products so far: two an iteration, and one a beginning."""
+        return 2 * self._made + self._restarts
+
+    def run(self, before: int, most: float, clock: Clock) -> Reached:
+        """Iterate and start anew until the bounds are close, or nothing helps.
+
+        Parameters
+        ----------
+        before : int
+            Products made by others, which count.
+        most : float
+            Products after which it gives up.
+        clock : Clock
+        """
+        best, in_vain, ended = math.inf, 0, Status.STAGNATED
+        for _ in range(_RESTARTS + 1):
+            # The recurrence drifts away from the residual it stands for: only a fresh one counts.
+            self.recurrence.restart()
+            self._restarts += 1
+            difference = self._measure()
+            if difference <= self._criterion.epsilon or self._exhausted:
+                return Reached(Status.CONVERGED, difference, self.products)
+            if before + self.products >= self._criterion.max_iterations:
+                return Reached(Status.MAX_ITERATIONS, difference, self.products)
+            in_vain = 0 if difference <= _HELPED * best else in_vain + 1
+            if in_vain >= _IN_VAIN or self.products >= most or not math.isfinite(difference):
+                break
+            best = difference
+            ended = self._iterate(before, most, clock)
+            if ended is Status.INTERRUPTED:
+                return Reached(ended, self._measure(), self.products)
+        return Reached(ended, difference, self.products)
+
+    def _iterate(self, before: int, most: float, clock: Clock) -> Status:
+        """Iterate until the bounds are close or the recurrence ends; tell what to call it if that fails."""
+        smallest, found_at = math.inf, self._made
+        stride = max(_LOOK, self._space.stride)
+        while self.products < min(most, self._criterion.max_iterations - before):
+            end = self._made + stride
+            while self._made < end:
+                standing = self.recurrence.advance(end - self._made)
+                self._made = standing.iterations
+                if standing.ended:
+                    break
+            difference = self._measure()
+            if standing.ended:
+                return Status.BREAKDOWN if standing.broken else Status.STAGNATED
+            # Half of it: what the recurrence tells is not what a fresh product will.
+            if (
+                difference <= 0.5 * self._criterion.epsilon
+                or self._exhausted
+                or not math.isfinite(difference)
+            ):
+                break
+            if clock.tick(before + self.products, difference):
+                return Status.INTERRUPTED
+            if difference < smallest:
+                smallest, found_at = difference, self._made
+            elif self._made - found_at >= _PLATEAU:
+                break
+        return Status.STAGNATED
+
+    def _measure(self) -> float:
+        """Return the distance of the bounds that the residual tells; a look."""
+        space, recurrence = self._space, self.recurrence
+        multiply, x = space.xp.multiply, recurrence.x
+
+        def weigh(diagonal: Array, r: Array, out: Array) -> None:
+            multiply(diagonal, r, out=out)
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            space.each(weigh, self._diagonal, recurrence.r, recurrence.spare)
+            extremes = (*space.extremes(recurrence.spare), *space.extremes(x))
+            anchored, low, high, least, most = space.read(x[self._anchor : self._anchor + 1], *extremes)
+            width, middle = high - low, anchored + 0.5 * (low + high)
+            self._exhausted = width <= self._floor(middle, most - least)
+        self._width = width
+        if self._criterion.absolute:
+            return width
+        return width / abs(middle) if middle else (0.0 if width == 0.0 else math.inf)
