@@ -145,7 +145,7 @@ find_alpha(const INDEX n_rows, MEETING, double *numbers, long long *status, cons
     }
     if (!add_grid(sums, partials, arrived)) return;
     status[1] += 1;
-    numbers[AT_P] = at_anchor;
+    if (ANCHORED) numbers[AT_P] = at_anchor;
     if (sums[0] == 0.0 || !is_finite(sums[0])) status[0] = BROKEN;
     else numbers[ALPHA] = numbers[RHO] / sums[0];
 }
@@ -179,7 +179,7 @@ find_omega(const INDEX n_rows, MEETING, double *numbers, const long long *status
         sums[1] += t * t;
     }
     if (!add_grid(sums, partials, arrived)) return;
-    numbers[AT_R] = at_anchor;
+    if (ANCHORED) numbers[AT_R] = at_anchor;
     numbers[OMEGA] = sums[1] > 0.0 ? sums[0] / sums[1] : 0.0;
 }
 

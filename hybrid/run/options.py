@@ -23,7 +23,7 @@ ENGINES = ("hybrid", "explicit")
 METHODS = ("auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic")
 _ENCLOSING = ("auto", "interval", "optimistic")
 _RELAXED = ("jor", "gauss-seidel")
-_AVERAGING = ("auto", "interval", "jacobi", "jor", "power", "gauss-seidel")
+_AVERAGING = ("auto", "interval", "bicgstab", "jacobi", "jor", "power", "gauss-seidel")
 _STEADY_OMEGA = 0.9  # breaks the period of jump chains, for which plain Jacobi never settles
 
 
@@ -47,9 +47,10 @@ class CheckOptions:
         "auto", "interval" and "optimistic" give bounds; "auto" is "optimistic" for linear systems, component
         by component where the explicit engine finds on the cpu that this pays.  The
         others give estimates.  An average in the long run has methods of its own: "auto" and "interval" bound
-        the gain, "jor" is "jacobi" damped, which periodic chains need there, and "optimistic" and "bicgstab"
-        do not apply: a property that needs such an average has an error.  Of an MDP "jacobi" and "power" are
-        value iteration, and "jor", "gauss-seidel" and "bicgstab" do not apply.
+        the gain, so does "bicgstab", which looks for the bias from the start, "jor" is "jacobi" damped, which
+        periodic chains need there, and "optimistic" does not apply: a property that needs such an average has
+        an error.  Of an MDP "jacobi" and "power" are value iteration, and "jor", "gauss-seidel" and
+        "bicgstab" do not apply.
     omega : float, optional
         Relaxation of JOR (default 0.9) or of Gauss-Seidel (default 1, and 0.9 in the long run).
     representation : {"row-types", "tasks"}
@@ -156,6 +157,8 @@ class CheckOptions:
             The method chosen solves other equations than those of averages.
         """
         self._refuse_for_averages()
+        if self.method == "bicgstab":
+            return AverageReward(self.criterion, krylov="always")
         return AverageReward(self.criterion) if self.method in _ENCLOSING else None
 
     def matrix_backend(self) -> Backend:
@@ -178,8 +181,8 @@ class CheckOptions:
         if self.method not in _AVERAGING:
             raise OptionError(
                 f"the method {self.method} solves systems in which every state is left for good, and "
-                "averages in the long run have none: choose auto or interval (with bounds), or jor, jacobi, "
-                "power or gauss-seidel (without)"
+                "averages in the long run have none: choose auto, interval or bicgstab (with bounds), or "
+                "jor, jacobi, power or gauss-seidel (without)"
             )
 
     def _check_storage(self) -> None:
@@ -216,6 +219,11 @@ class CheckOptions:
         """
         if steady:
             self._refuse_for_averages()
+            if self.method == "bicgstab":
+                raise OptionError(
+                    "the method bicgstab bounds averages and finds no distribution: choose auto, jor, "
+                    "jacobi, power or gauss-seidel"
+                )
         if self.method in ("interval", "optimistic"):
             raise OptionError(
                 f"the method {self.method} gives bounds, and here is an estimate: choose auto, jor, jacobi, "

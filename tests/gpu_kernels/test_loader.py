@@ -51,7 +51,11 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
     "graph/reach.cu": (GRAPH,),
     "graph/trim.cu": (GRAPH,),
     "iteration.cu": (STEP,),
-    "krylov.cu": ({"DIAGONAL_BITS": 0}, {"DIAGONAL_BITS": 8}, {"DIAGONAL_BITS": 64}),
+    "krylov.cu": (
+        {"DIAGONAL_BITS": 0, "ANCHORED": 0},
+        {"DIAGONAL_BITS": 8, "ANCHORED": 0},
+        {"DIAGONAL_BITS": 64, "ANCHORED": 1},
+    ),
     "msr.cu": ({"VALUE_BITS": 8, "SUBWARP": 8}, {"VALUE_BITS": 64, "SUBWARP": 32}),
     "pairs.cu": (
         STEP | PAIRS | {"VALUE_BITS": 8, "SCALE_BITS": 8},

@@ -1,0 +1,180 @@
+"""Averages by BiCGStab: bounds around exact values, when it is tried, what is left when it fails."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from gpu_kernels import use_device
+from hybrid.operators.inject import inject
+from hybrid.solvers import AverageReward, Criterion
+from hybrid.solvers.average_krylov import AnchoredSolution, Outlook
+from hybrid.solvers.average_reward import GainResult
+from hybrid.solvers.base import Status
+from hybrid.solvers.host_recurrence import HostBiCGStab
+from hybrid.solvers.watch import Watch
+from tests.builders.linear_systems import Dense
+from tests.builders.matrices import from_dense
+from tests.gpu_kernels.host_device import COMPILER, HostDevice
+
+SLACK = 1e-14
+Krylov = Literal["auto", "always", "never"]
+
+
+def queue(size: int, arrive: float, serve: float) -> np.ndarray:
+    """Rates of a queue with room for so many: the slower, the nearer the two are to each other."""
+    return np.diag(np.full(size, arrive), 1) + np.diag(np.full(size, serve), -1)
+
+
+def exact(rates: np.ndarray, rewards: np.ndarray) -> float:
+    """The average by the stationary distribution."""
+    size = len(rates)
+    generator = rates - np.diag(rates.sum(axis=1))
+    system = np.vstack((generator.T, np.ones(size)))
+    stationary = np.linalg.lstsq(system, np.append(np.zeros(size), 1.0), rcond=None)[0]
+    return float(stationary @ rewards)
+
+
+def averaged(
+    rates: np.ndarray,
+    rewards: np.ndarray,
+    krylov: Krylov,
+    criterion: Criterion | None = None,
+    watch: Watch | None = None,
+) -> GainResult:
+    method = AverageReward(criterion or Criterion(), krylov=krylov)
+    return method.solve(Dense(rates), rates.sum(axis=1), rewards, SLACK, watch)
+
+
+def random_class(rng: np.random.Generator, size: int) -> np.ndarray:
+    """Rates of one closed class: a ring, and others, from 10^-3 to 10^3."""
+    rates = np.where(rng.random((size, size)) < 0.2, 10.0 ** rng.uniform(-3, 3, (size, size)), 0.0)
+    np.fill_diagonal(rates, 0.0)
+    rates[np.arange(size), (np.arange(size) + 1) % size] += 10.0 ** rng.uniform(-3, 3, size)
+    return rates
+
+
+@pytest.mark.parametrize("krylov", ["auto", "always"])
+def test_bounds_hold_on_random_classes(rng: np.random.Generator, krylov: Krylov) -> None:
+    for _ in range(60):
+        size = int(rng.integers(2, 40))
+        rates, rewards = random_class(rng, size), rng.normal(size=size)
+        found = averaged(rates, rewards, krylov, Criterion(1e-8, max_iterations=5000))
+        value = exact(rates, rewards)
+        slack = 1e-9 * (1.0 + abs(value))  # of the least squares
+        assert found.lower - slack <= value <= found.upper + slack
+        assert found.status in (Status.CONVERGED, Status.MAX_ITERATIONS)
+
+
+@pytest.mark.parametrize("krylov", ["auto", "always"])
+def test_slow_chains_take_fewer_products(krylov: Krylov) -> None:
+    rates = queue(60, 1.0, 1.1)
+    rewards = np.arange(61.0)
+    plain, quick = averaged(rates, rewards, "never"), averaged(rates, rewards, krylov)
+    assert plain.status is quick.status is Status.CONVERGED
+    assert quick.iterations < plain.iterations / 3
+    value = exact(rates, rewards)
+    for found in (plain, quick):
+        assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
+        assert found.upper - found.lower <= 2e-8 * value
+
+
+def test_quick_chains_are_left_to_value_iteration() -> None:
+    rates = np.ones((9, 9)) - np.eye(9)
+    rewards = np.arange(9.0)
+    found = averaged(rates, rewards, "auto")
+    assert found.iterations == averaged(rates, rewards, "never").iterations
+    assert found.lower <= 4.0 <= found.upper
+
+
+def test_what_fails_is_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates, rewards = queue(60, 1.0, 1.1), np.arange(61.0)
+    tried = []
+
+    def breaks(self: HostBiCGStab) -> None:
+        tried.append(self._iterations)
+        self._iterations += 1
+        self._ended = self._broken = True
+        self.x *= 1e200
+
+    monkeypatch.setattr(HostBiCGStab, "_iterate", breaks)
+    found, plain = averaged(rates, rewards, "auto"), averaged(rates, rewards, "never")
+    assert tried
+    assert found.status is Status.CONVERGED
+    # The bias is kept, so that little more is paid than what was tried, and the lengths of visits again.
+    assert found.iterations < plain.iterations + 300
+    value = exact(rates, rewards)
+    assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
+
+
+def test_the_limit_and_a_watch_end_it_with_bounds_that_hold() -> None:
+    rates, rewards = queue(200, 1.0, 1.02), np.arange(201.0)
+    value = exact(rates, rewards)
+    found = averaged(rates, rewards, "always", Criterion(1e-8, max_iterations=31))
+    assert found.status is Status.MAX_ITERATIONS
+    assert 31 <= found.iterations <= 31 + 2 * 5
+    assert found.lower <= value <= found.upper
+
+    class Impatient(Watch):
+        is_pressing = True
+
+        def __call__(self, iteration: int, difference: float) -> None:
+            self.stopped = KeyboardInterrupt()
+
+    ended = averaged(rates, rewards, "always", watch=Impatient())
+    assert ended.status is Status.INTERRUPTED
+    assert ended.lower <= value <= ended.upper
+
+
+def test_constant_rewards_and_absolute_bounds() -> None:
+    rates = queue(50, 1.0, 1.0)
+    same = averaged(rates, np.full(51, 3.0), "always")
+    assert (same.lower, same.upper) == (3.0, 3.0)
+    found = averaged(rates, np.arange(51.0) - 25.0, "always", Criterion(1e-6, absolute=True))
+    assert found.status is Status.CONVERGED
+    assert -1e-6 <= found.lower <= 1e-9 and -1e-9 <= found.upper <= 1e-6
+
+
+def test_the_outlook_follows_the_pace() -> None:
+    outlook = Outlook(1e-8)
+    left = [outlook.left(10 * k, 0.9**k) for k in range(6)]
+    assert left[:3] == [0.0, 0.0, 0.0]
+    # Ten products for each factor of 0.9.
+    assert left[5] == pytest.approx(10 * (math.log(1e-8) / math.log(0.9) - 5))
+    assert outlook.left(60, 1.0) == math.inf
+    assert outlook.left(70, math.inf) == 0.0
+    assert outlook.is_long(1e4) and not outlook.is_long(10.0)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++) to run the kernels with")
+def test_a_device_gives_the_same(rng: np.random.Generator) -> None:
+    rates = queue(63, 1.0, 1.01)
+    rewards = np.arange(64.0)
+    value = exact(rates, rewards)
+    with use_device(HostDevice()):
+        for representation in ("row-types", "tasks"):
+            matrix = inject(from_dense(rates), backend="gpu", representation=representation)
+            for krylov in ("always", "auto"):
+                method = AverageReward(krylov=krylov)
+                found = method.solve(matrix, rates.sum(axis=1), rewards, SLACK)
+                assert found.status is Status.CONVERGED
+                assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
+                assert found.upper - found.lower <= 2e-8 * value
+
+
+def test_solutions_count_their_products() -> None:
+    rates, rewards = queue(30, 1.0, 1.2), np.arange(31.0)
+    made = []
+
+    class Counted(Dense):
+        def multiply(self, x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+            made.append(1)
+            return super().multiply(x, out)
+
+    found = AverageReward(krylov="always").solve(Counted(rates), rates.sum(axis=1), rewards, SLACK)
+    # Two products of the bounds besides; beginnings are steps of the matrix and no products.
+    assert found.iterations - 2 <= len(made) <= found.iterations + 2
+    assert AnchoredSolution.products.__doc__
