@@ -17,6 +17,7 @@ import logging
 import pickle
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -39,6 +40,10 @@ NOTICE = 25
 _CONSTANTS = (bool, int, float, str)
 _NEED_ALL = (b"_numba_hashsecret", b"numba_parallel_for", b"do_scheduling", b"get_num_threads")
 """Names that code links to where it hashes texts or runs loops in parallel."""
+
+
+_INLINED = ("numba.cpython.builtins", "numba.np.arraymath", "numba.np.arrayobj")
+"""Modules of functions that ours are compiled with; code that is kept names them, and never looks inside."""
 
 
 def njit(signature: Any = None, *, cache: bool = True, **options: Any) -> Callable[[Any], Any]:
@@ -106,7 +111,10 @@ class _KernelCache(_Cache):
         try:
             with deferred("scipy.linalg.cython_blas"):  # linked to where matrices are multiplied: not by ours
                 _prepare(target_context, payload)
-                found = compiler.CompileResult._rebuild(target_context, *pickle.loads(payload))
+                with ExitStack() as stack:
+                    for module in _INLINED:
+                        stack.enter_context(deferred(module))
+                    found = compiler.CompileResult._rebuild(target_context, *pickle.loads(payload))
             if found.signature.args == sigutils.normalize_signature(sig)[0]:
                 return found
         except Exception as error:

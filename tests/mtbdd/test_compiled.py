@@ -146,6 +146,50 @@ def test_code_for_another_signature_is_replaced(
     assert floats.read_bytes() != integers.read_bytes()
 
 
+LOADED_THEN_COMPILED = """
+import sys
+import numpy as np
+import numba
+from mtbdd.compiled import njit
+
+@njit(nogil=True)
+def scaled(x, y):
+    for i in range(len(x)):
+        y[i] = 2 * x[len(x) - 1 - i]
+    return y
+
+found = scaled(np.arange(3.0), np.zeros(3))
+print(found.tolist(), "numba.np.arrayobj" in sys.modules)
+
+@numba.njit
+def other(x):
+    y = np.sort(x.copy())
+    y[0] = x[1:].sum()
+    return np.concatenate((y, x))
+
+print(other(np.array([3.0, 1.0, 2.0])).tolist(), scaled.py_func.__name__)
+"""
+
+
+def test_code_that_is_kept_needs_few_modules_and_hinders_no_compiling(kept: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(LOADED_THEN_COMPILED)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "NUMBA_CACHE_DIR": str(kept)}
+    shown = [
+        subprocess.run(
+            [sys.executable, str(script)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        ).stdout
+        for _ in range(2)
+    ]
+    assert shown[0] == "[4.0, 2.0, 0.0] True\n[3.0, 2.0, 3.0, 3.0, 1.0, 2.0] scaled\n"
+    assert shown[1] == shown[0].replace("True", "False")
+
+
 def test_closures_and_functions_told_so_are_not_kept(kept: Path) -> None:
     step = 4
 

@@ -34,8 +34,8 @@ def test_faults_are_told(formula: str, status: int, message: str, capsys: pytest
     assert captured.out == "" and message in captured.err
 
 
-def test_a_spent_budget_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_spent_budget_is_told(capfd: pytest.CaptureFixture[str]) -> None:
     assert (
         main(["automaton", " & ".join(f"(F (a{i} & (X b{i})))" for i in range(6)), "--timeout", "0.05"]) == 2
     )
-    assert "time limit" in capsys.readouterr().err
+    assert "time limit" in capfd.readouterr().err

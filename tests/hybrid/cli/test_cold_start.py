@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import hybrid
+from hybrid.__main__ import main
 from tests.source_tree import ROOT
 
 HEAVY = {"numpy", "scipy", "numba", "dd", "cupy", "matplotlib", "rich", "networkx"}
@@ -47,6 +49,19 @@ def test_an_answer_loads_neither_linear_algebra_nor_networkx(tmp_path: Path) -> 
     found = loaded(code)
     assert {"numba", "dd.cudd"} <= found
     assert not found & {"scipy.linalg", "networkx", "matplotlib", "cupy"}
+
+
+def test_garbage_is_collected_again_once_all_is_loaded() -> None:
+    code = (
+        "import gc, sys; sys.argv = ['hybrid', 'examples', 'tandem']; "
+        "from hybrid.__main__ import main; main(); "
+        "assert gc.isenabled() and gc.get_freeze_count() > 10_000, gc.get_freeze_count()"
+    )
+    loaded(code)
+    # Who calls it from Python has a process of their own.
+    frozen = gc.get_freeze_count()
+    assert main(["examples", "tandem"]) == 0
+    assert gc.isenabled() and gc.get_freeze_count() == frozen
 
 
 def test_every_public_name_has_a_home_that_editors_see() -> None:
