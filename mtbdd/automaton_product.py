@@ -1,7 +1,8 @@
 """The product of a model with a deterministic automaton, as a symbolic model again.
 
-The automaton's states are the value of one variable more, whose bits stand above the model's: below them the
-product's diagrams are pieces of the model's, which states of the automaton share.  The automaton reads a
+The automaton's states are the value of one variable more.  Its bits stand above the model's: below them the
+product's diagrams are pieces of the model's, which states of the automaton share.  Or they stand below, where
+the states of the automaton with one state of the model come one after another.  The automaton reads a
 state when it is left: ``(s, q)`` goes to ``(t, delta(q, labels of s))``, so that the marks of its step are a
 set of pairs.
 """
@@ -56,8 +57,10 @@ class AutomatonProduct:
     Attributes
     ----------
     model : SymbolicModel
-        The pairs, without labels, with the rewards asked for.  The first ones, in the order of the model's
-        states, are those with the automaton in its state 0; all of them count as initial.
+        The pairs, without labels, with the rewards asked for.
+    first : Node
+        The pairs with the automaton in its state 0, which count as initial: one a state of the model, in the
+        order of its states.
     marks : tuple of Node
         By mark the pairs in which the automaton's next step has it.
     automaton_states : tuple of Node
@@ -67,6 +70,7 @@ class AutomatonProduct:
     """
 
     model: SymbolicModel
+    first: Node
     marks: tuple[Node, ...]
     automaton_states: tuple[Node, ...]
     following: tuple[Node, ...]
@@ -86,6 +90,7 @@ def automaton_product(
     moves: Sequence[Sequence[AutomatonMove]],
     n_marks: int,
     structures: Sequence[int] = (),
+    below: bool = False,
 ) -> AutomatonProduct:
     """Return the product of a model with a complete deterministic automaton.
 
@@ -100,6 +105,8 @@ def automaton_product(
     structures : sequence of int, optional
         Places of the model's reward structures that the product has, in this order: a pair earns what its
         state does.
+    below : bool
+        Whether the automaton's bits stand below the model's, or above.
 
     Returns
     -------
@@ -120,9 +127,9 @@ def automaton_product(
         manager = model.manager
         marked = _marks(model, propositions, [manager.true], moves, n_marks)
         every = (model.reachable,)
-        return AutomatonProduct(model, tuple(m & model.reachable for m in marked), every, every)
+        return AutomatonProduct(model, *every, tuple(m & model.reachable for m in marked), every, every)
     rewards = [symbolic_reward(model, structure) for structure in structures]
-    return _Builder(model, len(moves)).product(propositions, moves, n_marks, rewards)
+    return _Builder(model, len(moves), below).product(propositions, moves, n_marks, rewards)
 
 
 def _guard(model_true: Node, propositions: Sequence[Node], move: AutomatonMove) -> Node:
@@ -160,28 +167,31 @@ def _marks(
 
 
 class _Builder:
-    """Carries a model's diagrams over to a manager with bits more above them."""
+    """Carries a model's diagrams over to a manager with bits more above or below them."""
 
-    def __init__(self, model: SymbolicModel, n_automaton_states: int) -> None:
+    def __init__(self, model: SymbolicModel, n_automaton_states: int, below: bool) -> None:
         self._model = model
         taken = {v.name for v in model.encoding.variables}
         name = "automaton"
         while name in taken:
             name += "_"
-        variables = [given_variable(name, 0, n_automaton_states - 1, False, model.source.file)]
-        variables += [
+        own = given_variable(name, 0, n_automaton_states - 1, False, model.source.file)
+        variables = [
             given_variable(v.name, v.low, v.high, v.is_bool, model.source.file)
             for v in model.encoding.variables
         ]
+        variables = [*variables, own] if below else [own, *variables]
         self._variables: list[ResolvedVariable] = variables
         self.encoding = Encoding(variables, "cudd" if model.manager.is_cudd else "autoref")
         self.manager = self.encoding.manager
-        self._own = self.encoding.variables[0]
-        self._bits = len(self._own.bits)
+        self._own = self.encoding.by_name[name]
+        width = len(self._own.bits)
+        self._shift = 0 if below else width
         old = model.manager
         self.manager.index_bits(len(old.index))
         self._names = {
-            f"b{level}": f"b{level + 3 * self._bits}" for level in range(old.index_level + len(old.index))
+            f"b{level}": f"b{level + 3 * (self._shift if level < old.index_level else width)}"
+            for level in range(old.index_level + len(old.index))
         }
 
     def copied(self, node: Node) -> Node:
@@ -239,6 +249,7 @@ class _Builder:
         marked = _marks(found, labels, before, moves, n_marks)
         return AutomatonProduct(
             found,
+            start,
             tuple(m & reachable for m in marked),
             tuple(cube & reachable for cube in before),
             tuple(where & reachable for where in following),
@@ -261,7 +272,7 @@ class _Builder:
 
     def _relation(self, part: Relation, step: Node) -> Relation:
         """Return a part of the model's graph with the automaton's steps."""
-        bits = (*self._own.bits, *(i + self._bits for i in part.bits))
+        bits = tuple(sorted((*self._own.bits, *(i + self._shift for i in part.bits))))
         return Relation(self.manager, self.copied(part.node) & step, bits, part.layer)
 
     def _exits(self, reachable: Node) -> SymbolicMatrix | list[Partition] | None:

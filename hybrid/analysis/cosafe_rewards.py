@@ -7,12 +7,12 @@ next step leads to where it accepts everything.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 import numpy as np
 
-from hybrid.analysis.model_automata import automaton_moves, model_automaton, model_formula
+from hybrid.analysis.model_automata import model_automaton, model_formula
+from hybrid.analysis.model_products import model_product
 from hybrid.analysis.rewards import reachability_rewards
 from hybrid.automata.automaton import DeterministicAutomaton
 from hybrid.automata.reduction import component_fates
@@ -20,12 +20,9 @@ from hybrid.errors import UnsupportedError
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
-from mtbdd.automaton_product import automaton_product
 from mtbdd.language.syntax import Expression
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-
-_log = logging.getLogger(__name__)
 
 
 def cosafe_rewards(
@@ -71,12 +68,10 @@ def cosafe_rewards(
         target = model.reachable if sure[0] else model.manager.false
         found = reachability_rewards(model, structure, target, maximise, options, work)
         return found if chosen.proven else found.without_bounds()
-    moves = automaton_moves(automaton)
-    product = automaton_product(model, formula.propositions, moves, automaton.n_marks, [structure])
-    _log.info("product with an automaton of %d states", automaton.n_states)
+    product = model_product(model, automaton, formula.propositions, options, [structure])
     won = product.stepping_into(q for q in range(automaton.n_states) if sure[q])
     found = reachability_rewards(product.model, 0, won, maximise, options, work)
-    found = found.at(slice(0, model.n_states))
+    found = found.at(product.model.indicator(product.first))
     return found if chosen.proven else found.without_bounds()
 
 

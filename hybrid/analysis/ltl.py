@@ -7,10 +7,10 @@ all of which a scheduler can visit again and again (Baier and Katoen, Principles
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 
-from hybrid.analysis.model_automata import automaton_moves, model_automaton, model_formula
+from hybrid.analysis.model_automata import model_automaton, model_formula
+from hybrid.analysis.model_products import model_product
 from hybrid.analysis.until import until_probabilities
 from hybrid.automata.acceptance import Acceptance
 from hybrid.automata.automaton import DeterministicAutomaton
@@ -19,13 +19,11 @@ from hybrid.automata.reduction import component_fates
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
-from mtbdd.automaton_product import AutomatonProduct, automaton_product
+from mtbdd.automaton_product import AutomatonProduct
 from mtbdd.graph.components import EndComponents, model_end_components
 from mtbdd.language.syntax import Expression
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-
-_log = logging.getLogger(__name__)
 
 
 def ltl_probabilities(
@@ -85,14 +83,12 @@ def automaton_probabilities(
     ------
     NotConvergedError
     """
-    product = automaton_product(model, propositions, automaton_moves(automaton), automaton.n_marks)
-    _log.info("product of the model and the automaton")
+    product = model_product(model, automaton, propositions, options)
     negate = model.is_mdp and not maximise
     target = accepting_states(product, automaton, negate)
     pairs = product.model
     found = until_probabilities(pairs, pairs.reachable, target, True, options, work)
-    # The pairs with the automaton in its first state come first, in the order of the model's states.
-    found = found.at(slice(0, model.n_states))
+    found = found.at(pairs.indicator(product.first))
     return found.complement() if negate else found
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hybrid.analysis.ltl import automaton_moves
+from hybrid.analysis.model_automata import automaton_moves
+from hybrid.analysis.model_products import model_product
 from hybrid.automata.automaton import DeterministicAutomaton
 from hybrid.automata.reading_formulas import automaton_of
+from hybrid.levels.layers import layer_curve
+from hybrid.run.options import CheckOptions
 from mtbdd.automaton_product import automaton_product
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
@@ -43,21 +46,22 @@ def propositions(model: SymbolicModel, automaton: DeterministicAutomaton) -> lis
 @pytest.mark.parametrize("package", ["cudd", "autoref"])
 @pytest.mark.parametrize("text", [CHAIN, PROCESS, RACE], ids=["dtmc", "mdp", "ctmc"])
 @pytest.mark.parametrize("formula", FORMULAS)
-def test_every_pair_moves_as_its_parts_do(text: str, package: str, formula: str) -> None:
+@pytest.mark.parametrize("below", [False, True], ids=["above", "below"])
+def test_every_pair_moves_as_its_parts_do(text: str, package: str, formula: str, below: bool) -> None:
     model, automaton = build(text, package), automaton_of(formula)
     nodes = propositions(model, automaton)
-    product = automaton_product(model, nodes, automaton_moves(automaton), automaton.n_marks)
+    product = automaton_product(model, nodes, automaton_moves(automaton), automaton.n_marks, below=below)
     n = model.n_states
     letters = sum((model.indicator(node).astype(int) << i for i, node in enumerate(nodes)), np.zeros(n, int))
     own = [product.model.indicator(states).nonzero()[0] for states in product.automaton_states]
     dense = [to_dense(model.layer_transitions(layer)) for layer in range(len(model.layers))]
-    # The pairs of a state of the automaton follow one another, in the order of the model's states.
     described = [tuple(s[v.name] for v in model.encoding.shown) for s in model.describe(np.arange(n))]
     pairs = [(0, 0)] * product.model.n_states
     for q, indices in enumerate(own):
         for k, state in zip(indices.tolist(), product.model.describe(indices), strict=True):
             pairs[k] = (q, described.index(tuple(state[v.name] for v in model.encoding.shown)))
-    assert pairs[:n] == [(0, s) for s in range(n)]
+    starts = product.model.indicator(product.first).nonzero()[0].tolist()
+    assert [pairs[k] for k in starts] == [(0, s) for s in range(n)]
     expected = {pair: k for k, pair in enumerate(pairs)}
     reached, waiting = set(), [(0, s) for s in range(n)]
     while waiting:
@@ -82,3 +86,29 @@ def test_every_pair_moves_as_its_parts_do(text: str, package: str, formula: str)
     if not model.is_mdp:
         rates = product.model.exit_rates(product.model.index)
         np.testing.assert_array_equal(rates, [model.exit_rates(model.index)[s] for _, s in pairs])
+
+
+@pytest.mark.parametrize("text", [CHAIN, PROCESS, RACE], ids=["dtmc", "mdp", "ctmc"])
+def test_the_order_with_the_lower_minimum_is_taken(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, automaton = build(text), automaton_of("a U (b | (X X a))")
+    nodes = propositions(model, automaton)
+    for below, sizes in ((False, [5, 6]), (True, [6, 5])):
+        left = iter(sizes)
+        monkeypatch.setattr(
+            "hybrid.analysis.model_products._least_bytes", lambda product, left=left: next(left)
+        )
+        found = model_product(model, automaton, nodes, CheckOptions.of())
+        own = found.model.encoding.by_name["automaton_" if "automaton :" in text else "automaton"]
+        assert (own.bits[0] > 0) == below
+    assert model_product(model, automaton, nodes, CheckOptions.of(engine="explicit")).first is not None
+    monkeypatch.undo()
+    chosen = model_product(model, automaton, nodes, CheckOptions.of())
+    moves = automaton_moves(automaton)
+    both = [automaton_product(model, nodes, moves, automaton.n_marks, below=below) for below in (False, True)]
+    least = [
+        min(level.bytes_worst_case for level in layer_curve(matrices).levels)
+        for matrices in (
+            [p.model.layer_transitions(k) for k in range(len(p.model.layers))] for p in (chosen, *both)
+        )
+    ]
+    assert least[0] == min(least[1:])

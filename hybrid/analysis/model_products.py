@@ -1,0 +1,70 @@
+"""The product of a model and an automaton, with the automaton's bits where the level curve wants them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from hybrid.analysis.model_automata import automaton_moves
+from hybrid.automata.automaton import DeterministicAutomaton
+from hybrid.levels.curve import level_curve
+from hybrid.levels.layers import layer_curve
+from hybrid.run.options import CheckOptions
+from mtbdd.automaton_product import AutomatonProduct, automaton_product
+from mtbdd.manager import Node
+from mtbdd.model import SymbolicModel
+
+_log = logging.getLogger(__name__)
+
+MOST_COMPARED = 1 << 20
+"""States of a model up to which both orders are built; beyond, the automaton's bits stand above."""
+
+
+def model_product(
+    model: SymbolicModel,
+    automaton: DeterministicAutomaton,
+    propositions: Sequence[Node],
+    options: CheckOptions,
+    structures: Sequence[int] = (),
+) -> AutomatonProduct:
+    """Return the product of a model and an automaton, in the order whose level curve has the lower minimum.
+
+    Parameters
+    ----------
+    automaton : DeterministicAutomaton
+        State 0 is the initial one.
+    propositions : sequence of Node
+        Where its propositions hold.
+    options : CheckOptions
+        The explicit engine, which writes the matrix out, takes the order with the automaton's bits above.
+    structures : sequence of int, optional
+        Reward structures that the product has, see `automaton_product`.
+
+    Raises
+    ------
+    BuildError
+
+    Notes
+    -----
+    Time: two products and their level curves.
+    """
+    moves, n_marks = automaton_moves(automaton), automaton.n_marks
+    above = automaton_product(model, propositions, moves, n_marks, structures)
+    if len(moves) == 1 or options.engine == "explicit" or model.n_states > MOST_COMPARED:
+        chosen = above
+    else:
+        below = automaton_product(model, propositions, moves, n_marks, structures, below=True)
+        chosen = min(above, below, key=_least_bytes)
+    _log.info(
+        "product with an automaton of %d states: %d pairs, its bits %s the model's",
+        automaton.n_states, chosen.model.n_states, "above" if chosen is above else "below",
+    )  # fmt: skip
+    return chosen
+
+
+def _least_bytes(product: AutomatonProduct) -> int:
+    """Return what the level of least memory takes, of all layers."""
+    model = product.model
+    matrices = [model.layer_transitions(k) for k in range(len(model.layers))]
+    curve = layer_curve(matrices) if len(matrices) > 1 else level_curve(matrices[0])
+    return min(level.bytes_worst_case for level in curve.levels)
