@@ -9,6 +9,7 @@ import numpy as np
 
 from mtbdd.choices import ChoiceLayer, ChoicePart
 from mtbdd.events import Event
+from mtbdd.given import GivenParts, GivenReward
 from mtbdd.language.syntax import ModelType
 from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
@@ -78,22 +79,42 @@ def induced_chain(model: SymbolicModel, chosen: Sequence[Node]) -> SymbolicModel
             events.append(event)
             parts.append(ChoicePart(part.action, inside, event))
     matrix = SymbolicMatrix.from_disjoint(manager, pieces, unite=False)
+    relations = [Relation.whole(manager, matrix.support())]
     chain = SymbolicModel(
         replace(model.source, type=ModelType.DTMC),
         model.encoding,
         model.translator,
-        events,
-        [Relation.whole(manager, matrix.support())],
+        events if model.given is None else (),
+        relations,
         model.initial,
         model.reachable,
         model.deadlocks,
         None,
         [ChoiceLayer(matrix, model.reachable, tuple(parts))],
         model.warnings,
+        None if model.given is None else _given_parts(model, model.given, chosen, relations),
     )
     if "numbering" in model.__dict__:
         chain.numbering = model.numbering
     return chain
+
+
+def _given_parts(
+    model: SymbolicModel, given: GivenParts, chosen: Sequence[Node], relations: Sequence[Relation]
+) -> GivenParts:
+    """Return what a chain of a model without a text has in place of events: rewards of the choices kept."""
+    manager = model.manager
+    rewards = []
+    for reward in given.rewards:
+        kept = [
+            (_entries(vector, states), manager.true)
+            for vector, states in zip(reward.choices, chosen, strict=True)
+            if vector is not None and states != manager.false
+        ]
+        choices = SymbolicMatrix.from_disjoint(manager, kept, unite=False) if kept else None
+        rewards.append(GivenReward(reward.name, reward.states, (choices,)))
+    exits = SymbolicMatrix(manager, model.reachable, np.ones(1))
+    return GivenParts(exits, tuple(rewards), tuple(relations), given.numbering)
 
 
 def _entries(matrix: SymbolicMatrix, rows: Node) -> Partition:

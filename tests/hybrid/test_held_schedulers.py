@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hybrid
+from hybrid.__main__ import main
 from hybrid.analysis.scheduler import Scheduler
 from tests.builders.mdp_texts import SLOW_WAY
 
@@ -32,6 +33,20 @@ def test_the_chain_of_a_scheduler_has_the_values_that_it_attains(order: str) -> 
         difference = chain.transitions.to_scipy() - answer.scheduler.chain().to_scipy()
         assert abs(difference).sum() == 0
         assert chain.steady_state()[model.labels["done"]].sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("kind", ["drn", "umb"])
+def test_the_chain_of_a_model_without_a_text_keeps_its_rewards(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "jobs.prism").write_text(JOBS, encoding="utf-8")
+    file = tmp_path / f"jobs.{kind}"
+    assert main(["export", str(tmp_path / "jobs.prism"), "--const", "N=3", "--to", str(file), "--quiet"]) == 0
+    model = hybrid.load(file)
+    for name in ("time", "energy"):
+        answer = hybrid.check(model, f'R{{"{name}"}}min=? [ F "done" ]', scheduler=True)
+        chain = model.with_scheduler(answer.scheduler)
+        found = hybrid.check(chain, f'R{{"{name}"}}=? [ F "done" ]')
+        assert found.value == pytest.approx(answer.value) and answer.value > 0
+        np.testing.assert_allclose(found.values, answer.values, rtol=1e-6)
 
 
 def test_the_chain_of_a_scheduler_is_solved_exactly_too() -> None:
