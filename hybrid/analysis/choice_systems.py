@@ -21,6 +21,7 @@ from hybrid.solvers.bounded_solution import positive_after
 from hybrid.solvers.choice_operator import BOUND_VECTORS, ChoiceOperator
 from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
 from hybrid.solvers.value_iteration import ValueIteration
+from hybrid.solvers.workspace import Array
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import StateIndex
@@ -133,6 +134,7 @@ def solve_choices(
         work.accept(what, solution)
         system.improve(system.space.vector(solution.values), system.zeros())
         work.estimate(system.space.read(system.changes)[1])
+        work.products += 1
         none = np.broadcast_to(np.float64(np.nan), (system.size,))
         return StateValues(solution.values, none, none)
     sound: Interval | Optimistic = (
@@ -186,6 +188,7 @@ def after_steps(system: ChoiceOperator, start: Vector, steps: int, work: Work) -
                     break
                 is_ended = clock.tick(made, change)
     _note(work, "steps", ValueIteration.vectors, system, made, clock.seconds)
+    work.products += made
     x = np.array(space.to_host(pair[made % 2]))
     if not bool(np.isfinite(x).all()):
         raise NotConvergedError("values along a path", Status.DIVERGED, made, math.inf)
@@ -196,7 +199,12 @@ def after_steps(system: ChoiceOperator, start: Vector, steps: int, work: Work) -
         and not far_from_underflow(np.append(start, system.least_entry), system.least_entry, steps)
     ):
         inside = space.vector(np.asarray(start > 0.0, dtype=np.float64))
-        positive = positive_after(space, inside, system.improve, steps, made)
+
+        def step(inside: Array, out: Array) -> None:
+            system.improve(inside, out)
+            work.products += 1
+
+        positive = positive_after(space, inside, step, steps, made)
     grown = 1.01 * steps * system.slack
     with np.errstate(over="ignore"):
         lost = (steps + 2) * system.underflow

@@ -101,6 +101,7 @@ def transient_distribution(
                 space.add_scaled(float(weights[max(made - first, 0) :].sum()), pair[made % 2], result)
                 break
     work.note("uniformisation" if continuous else "steps", matrix, made, 0.0, 40 * start.size)
+    work.products += made
     found: Vector = np.array(space.to_host(result), dtype=np.float64)
     return found if divisor is None else found * divisor
 

@@ -75,6 +75,7 @@ def flow_into(
     flow = matrix.row_sums()
     if work is not None:
         work.note("steps", matrix, 1, clock.seconds, 16 * rows.size, is_product=True)
+        work.products += 1
     return flow
 
 
@@ -144,6 +145,7 @@ def solve_linear(
         _refuse_infinite(what, solution)
         work.accept(what, solution)
         work.estimate(_next_change(matrix, diagonal, right, solution.values))
+        work.products += 1
         none = np.broadcast_to(np.float64(np.nan), b.shape)
         return StateValues(solution.values, none, none)
     rows = csr_of(matrix)
@@ -198,6 +200,7 @@ def solve_gain(
     slack = step_slack(matrix, row_entries(model.transitions))
     found = method.solve(matrix, diagonal, rewards, slack, work.progress)
     work.synchronisations += found.synchronisations
+    work.products += found.products
     _note(work, method, matrix, found.iterations, found.seconds)
     if found.status not in (Status.CONVERGED, Status.INTERRUPTED):
         raise NotConvergedError(what, found.status, found.iterations, found.difference)
@@ -229,6 +232,7 @@ def solve_stationary(
     _refuse_infinite(what, solution)
     work.accept(what, solution)
     work.estimate(_next_change(matrix, diagonal, None, solution.values))
+    work.products += 1
     distribution: Vector = solution.values
     distribution /= distribution.sum()
     return distribution

@@ -302,6 +302,7 @@ class TransientAnalysis:
 
         def step(inside: Array, out: Array) -> None:
             space.multiply(inside, out)
+            self._work.products += 1
             if b is not None:
                 out += b
 
@@ -314,6 +315,7 @@ class TransientAnalysis:
         method = "uniformisation" if self.continuous else "steps"
         self._work.synchronisations += self._space.synchronisations
         self._work.note(method, matrix, steps, seconds, base)
+        self._work.products += steps
 
 
 def _indicator(x: Vector) -> Vector:

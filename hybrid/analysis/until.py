@@ -177,6 +177,7 @@ def next_probabilities(
         may[place], must[place] = join(may[place], flow > 0.0), join(must[place], staying == 0.0)
         better = np.maximum if maximise else np.minimum
         values[place] = better(values[place], np.minimum(flow, 1.0))
+    work.products += 2
     undecided = may & ~must
     own_values = values[undecided]
     found = StateValues(own_values, *widened(own_values, choice_slack(model))).within(0.0, 1.0)

@@ -159,6 +159,7 @@ class Answer:
             "level": work.level,
             "storage": work.storage,
             "iterations": work.iterations if work.method is not None else None,
+            "products": work.products,
             "seconds": self.seconds,
             "seconds_per_iteration": work.seconds / work.iterations if work.iterations else None,
             "base_memory_bytes": work.base_bytes,

@@ -175,8 +175,9 @@ class LinearSystem:
             difference = float(xp.linalg.norm(self.b - self.apply(x))) / scale
             residual = self.residual(x)
         return Solution(
-            to_host(x), _judge(difference, rule, int(info)), products, seconds, difference, residual
-        )
+            to_host(x), _judge(difference, rule, int(info)), products, seconds, difference, residual,
+            products=products + 2,
+        )  # fmt: skip
 
 
 def _known_options(

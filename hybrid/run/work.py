@@ -60,6 +60,8 @@ class Work:
         any system; None where no system was solved by a method without bounds.
     synchronisations : int
         How often the host waited for a device in iterations; 0 on the CPU.
+    products : int
+        With the matrices of the systems, of decision processes sweeps over all choices.
     """
 
     method: str | None = None
@@ -73,6 +75,7 @@ class Work:
     residual: float = 0.0
     component_residual: float | None = None
     synchronisations: int = 0
+    products: int = 0
     progress: Callable[[int, float], None] | None = field(default=None, repr=False)
     _reasons: dict[str, str] = field(default_factory=dict, repr=False)
     _only_products: bool = field(default=False, repr=False)
@@ -132,4 +135,5 @@ class Work:
         if solution.status not in (Status.CONVERGED, Status.INTERRUPTED):
             raise NotConvergedError(what, solution.status, solution.iterations, solution.difference)
         self.residual = max(self.residual, solution.residual)
+        self.products += solution.products
         self.synchronisations += solution.synchronisations

@@ -56,6 +56,8 @@ class GainResult:
         Distance of the bounds, relative to the value unless the criterion is absolute.
     synchronisations : int
         How often the host waited for a device while iterating; 0 where there is none.
+    products : int
+        With the matrix, those of the bounds included.
     """
 
     value: float
@@ -66,6 +68,7 @@ class GainResult:
     seconds: float
     difference: float
     synchronisations: int = 0
+    products: int = 0
 
 
 @dataclass(frozen=True)
@@ -140,8 +143,8 @@ class AverageReward:
         lower, upper = lower - lost, upper + lost
         lower, upper = max(lower, float(rewards.min())), min(upper, float(rewards.max()))
         width, middle = upper - lower, 0.5 * (lower + upper)
-        difference = self._distance(width, middle)
-        return GainResult(middle, lower, upper, status, course.products, seconds, difference, looks)
+        difference, made = self._distance(width, middle), course.products
+        return GainResult(middle, lower, upper, status, made, seconds, difference, looks, made + 2)
 
     def _iterate(self, course: _Course, anchor: int, floor: Floor, clock: Clock) -> Status:
         """Find a bias whose bounds are close, or as close as rounding lets them come."""

@@ -108,6 +108,8 @@ class Solution:
         ``max |M x + b - diagonal x|`` of `values`, from a fresh product.
     synchronisations : int
         How often the host waited for a device while iterating; 0 where there is none.
+    products : int
+        With the matrix, that of the residual included; of choices, sweeps over all of them.
     """
 
     values: Vector
@@ -117,6 +119,7 @@ class Solution:
     difference: float
     residual: float
     synchronisations: int = field(default=0, kw_only=True)
+    products: int = field(default=0, kw_only=True)
 
     @property
     def seconds_per_iteration(self) -> float | None:

@@ -96,6 +96,8 @@ class BellmanOperator(ABC):
         Elements above it are so far from underflow that it counts as one more relative error of rounding.
     floor : float
         Elements below it are so near to it that no guess of a bound leaves room for it.
+    products : int
+        Made so far: steps, those of zeros and ones and of guesses among them.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class BellmanOperator(ABC):
     ) -> None:
         self.space, self.size, self.slack, self.underflow, self.is_far = space, size, slack, underflow, is_far
         self.negligible, self.floor = NEGLIGIBLE * underflow, FLOOR * underflow
+        self.products = 0
 
     @property
     @abstractmethod
@@ -162,6 +165,7 @@ class BellmanOperator(ABC):
         """
         space = self.space
         self.up.sweep((guess, y), 0, 1)
+        self.products += 1
         if positive is not None:
             space.add_scaled(self.underflow, positive, y)
         (inductive,) = space.read((y <= guess).all())
@@ -187,6 +191,7 @@ class BellmanOperator(ABC):
             self.space.xp.add(lower, upper, out=middle)
             middle *= 0.5
         residual = self.residual(middle, scratch)
+        self.products += 1
         low = self.space.to_host(lower)
         if upper is None:
             values, high = low, np.full_like(low, np.inf)
@@ -196,5 +201,5 @@ class BellmanOperator(ABC):
             values = 0.5 * (low + high)
         return BoundedSolution(
             values, outcome.status, outcome.iterations, seconds, outcome.difference, residual, low, high,
-            synchronisations=looks,
+            synchronisations=looks, products=self.products,
         )  # fmt: skip

@@ -83,8 +83,9 @@ class BiCGStab:
         (residual,) = space.read(system.residual(recurrence.x, recurrence.spare))
         values = space.to_host(recurrence.x)
         return Solution(
-            values, status, run.iterations, seconds, run.difference, residual, synchronisations=looks
-        )
+            values, status, run.iterations, seconds, run.difference, residual, synchronisations=looks,
+            products=2 * run.iterations + run.restarts + 1,
+        )  # fmt: skip
 
     def _repeat(self, run: _Course, clock: Clock) -> Status:
         """Run the recurrence and start it anew until it is clear how it ends."""
@@ -127,12 +128,14 @@ class _Course:
     scale: float
     iterations: int = 0
     difference: float = math.inf
+    restarts: int = 0
     ended: bool = True
     broken: bool = False
 
     def restart(self) -> None:
         """Begin with a fresh residual, and read how great it is."""
         self.difference = self.recurrence.restart() / self.scale
+        self.restarts += 1
         self.ended = self.broken = False
 
     def advance(self, most: int) -> None:

@@ -165,8 +165,10 @@ def width_of(criterion: Criterion, gap: Array, x: Array, xp: Any = np) -> Array:
     return xp.stack(greatest).max()
 
 
-def least_closure(space: Workspace, inside: Array, step: Callable[[Array, Array], None]) -> Array:
-    """Return the least set that holds a set and what a step leads to from it, as zeros and ones, shape (n,).
+def least_closure(space: Workspace, inside: Array, step: Callable[[Array, Array], None]) -> tuple[Array, int]:
+    """Return the least set that holds a set and what a step leads to from it, and the steps made.
+
+    The set is zeros and ones, shape (n,).
 
     Parameters
     ----------
@@ -175,14 +177,15 @@ def least_closure(space: Workspace, inside: Array, step: Callable[[Array, Array]
     step : callable
         ``step(x, out)`` writes numbers that are positive where x leads to.
     """
-    reached = space.xp.empty(inside.size)
+    reached, steps = space.xp.empty(inside.size), 0
     while True:
         step(inside, reached)
+        steps += 1
         reached += inside
         space.xp.greater(reached, 0.0, out=reached)
         (more,) = space.read((reached != inside).any())
         if not more:
-            return inside
+            return inside, steps
         inside, reached = reached, inside
 
 

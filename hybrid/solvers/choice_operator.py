@@ -123,7 +123,9 @@ class ChoiceOperator(BellmanOperator):
 
     def positive(self) -> Array:
         """See `BellmanOperator.positive`."""
-        return least_closure(self.space, self.zeros(), self.improve)
+        found, steps = least_closure(self.space, self.zeros(), self.improve)
+        self.products += steps
+        return found
 
     def raised(self, positive: Array) -> ChoiceSteps:
         """See `BellmanOperator.raised`: iterates are raised above the floor where they are positive."""

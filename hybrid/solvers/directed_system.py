@@ -50,7 +50,9 @@ class DirectedSystem(BellmanOperator):
     def positive(self) -> Array:
         """See `BellmanOperator.positive`: rows from which M leads to a positive element of b."""
         inside = self.space.vector(np.asarray(self._b > 0.0, dtype=np.float64))
-        return least_closure(self.space, inside, self.space.multiply)
+        found, steps = least_closure(self.space, inside, self.space.multiply)
+        self.products += steps
+        return found
 
     def raised(self, positive: Array) -> Steps:
         """See `BellmanOperator.raised`: b is raised above the floor in the rows that are positive."""

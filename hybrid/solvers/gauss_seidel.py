@@ -93,7 +93,7 @@ class GaussSeidel:
         seconds = clock.seconds
         with np.errstate(invalid="ignore", over="ignore"):
             residual = true_residual(matrix, x, b, diagonal, np.empty_like(x))
-        return Solution(x, status, iteration, seconds, difference, residual)
+        return Solution(x, status, iteration, seconds, difference, residual, products=iteration + 1)
 
 
 def relax_by_tasks(

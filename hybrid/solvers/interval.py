@@ -95,6 +95,7 @@ class Interval:
             up.sweep(highs, made, count)
             made += count
             outcome.iterations += count
+            operator.products += 2 * count
             x, above = lows[made % 2], highs[made % 2]
             due = made - measured >= _CHECK_EVERY
             questions = (space.distance(x, above),) if due else ()

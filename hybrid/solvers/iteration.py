@@ -48,4 +48,7 @@ def iterate(
     x, scratch = pair[iterations % 2], pair[1 - iterations % 2]
     (residual,) = space.read(system.residual(x, scratch))
     values = space.to_host(x)
-    return Solution(values, status, iterations, seconds, difference, residual, synchronisations=looks)
+    return Solution(
+        values, status, iterations, seconds, difference, residual, synchronisations=looks,
+        products=iterations + 1,
+    )  # fmt: skip

@@ -201,6 +201,7 @@ class _Climb:
             down.sweep(pair, made, count, guess.total)
             made += count
             outcome.iterations += count
+            self._operator.products += count
             absolute, relative = space.read(down.changes)
             if not math.isfinite(absolute):
                 outcome.status = Status.DIVERGED

@@ -161,6 +161,7 @@ class Topological:
         operands = (csr.indptr, csr.indices, csr.data, b, low, high, underflow, TINY, most, lower, upper)
         substitute_csr(found.single[:0], *operands)  # compiled before the clock starts
         clock = Clock(progress, self.criterion.epsilon)
+        entries = 0  # of parts, each as often as it was multiplied
         status, iterations = Status.CONVERGED, int(found.single.size > 0)
         # A level may take two solutions, each with an error of its own.
         share = 0.45 / max(found.depth, 1)
@@ -187,6 +188,7 @@ class Topological:
             delta = float((1.0 - np.divide(below, above, out=np.ones_like(above), where=above > 0)).max())
             solved = inner.solve(part, diagonal[rows], above, slack, upper_bound, progress)
             iterations += solved.iterations
+            entries += solved.products * part.csr.nnz
             status, upper[rows] = solved.status, np.minimum(solved.upper, most)
             if status is Status.INTERRUPTED:
                 lower[rows] = solved.lower * max(1.0 - (delta + 8.0 * UNIT), 0.0)
@@ -197,6 +199,7 @@ class Topological:
             elif status is Status.CONVERGED:
                 second = inner.solve(part, diagonal[rows], below, slack, upper_bound, progress)
                 iterations += second.iterations
+                entries += second.products * part.csr.nnz
                 status, lower[rows] = second.status, second.lower
             if status is Status.INTERRUPTED:
                 # Nothing but zero is known below the values of the levels above.
@@ -217,7 +220,11 @@ class Topological:
         residual = true_residual(matrix, values, b, diagonal, np.empty_like(b))
         with np.errstate(invalid="ignore"):
             difference = width_of(self.criterion, upper - lower, lower)
-        return BoundedSolution(values, status, iterations, seconds, difference, residual, lower, upper)
+        # Single rows and what flows into components together make one product; the residual another one.
+        products = 2 + -(-entries // max(csr.nnz, 1))
+        return BoundedSolution(
+            values, status, iterations, seconds, difference, residual, lower, upper, products=products
+        )
 
     def _covers(self, delta: float, upper: Vector, inner: float) -> bool:
         """Whether taking a share `delta` off a solution costs no more than solving once more would."""

@@ -49,5 +49,5 @@ class ValueIteration:
         residual = system.residual(pair[k], pair[1 - k])
         return Solution(
             space.to_host(pair[k]), outcome.status, outcome.iterations, seconds, outcome.difference, residual,
-            synchronisations=looks,
+            synchronisations=looks, products=outcome.iterations + 1,
         )  # fmt: skip

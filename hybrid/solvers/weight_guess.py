@@ -30,6 +30,7 @@ class Choices(Protocol):
     size: int
     slack: float
     maximise: bool
+    products: int
 
     def improve(
         self,
@@ -111,6 +112,7 @@ class WeightGuess:
         policy = None
         if not system.maximise:
             policy = system.choose(x)
+            system.products += 1
             if self._policy is not None and not space.read((policy == self._policy).all())[0]:
                 self._weights = None
             self._policy = policy
@@ -125,6 +127,7 @@ class WeightGuess:
             for _ in range(_CHECK_EVERY):
                 system.improve(pair[made % 2], pair[1 - made % 2], shape=v, policy=policy)
                 made += 1
+            system.products += _CHECK_EVERY
             w, before = pair[made % 2], pair[1 - made % 2]
             xp.subtract(w, before, out=before)
             (growth,) = space.read(width_of(self._criterion, before, v, xp))

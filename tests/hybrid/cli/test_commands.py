@@ -31,6 +31,7 @@ RESULT_KEYS = {
     "level",
     "storage",
     "iterations",
+    "products",
     "seconds",
     "seconds_per_iteration",
     "base_memory_bytes",
