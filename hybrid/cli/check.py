@@ -156,7 +156,7 @@ def _answer(
     report: Report,
 ) -> None:
     """Check properties one after the other."""
-    following = Following(console)
+    following = Following(console, options.pictures.trace)
     checker: Checker | None = None
     for prop in properties:
         check_budget()
@@ -164,8 +164,7 @@ def _answer(
             with_scheduler, with_values = options.scheduler is not None, options.values is not None
             checker = Checker(model, chosen, following, with_scheduler, with_values, options.witness)
         try:
-            with options.pictures.recording():
-                answer = checker.answer(prop)
+            answer = checker.answer(prop)
         except MemoryError as error:
             # The next property may do with less; what was kept for this one is let go.
             checker = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,7 +14,7 @@ from hybrid.drawing.experiments import MOST_PANELS, axis_constant, plot_experime
 from hybrid.drawing.figures import check_ending, new_figure
 from hybrid.errors import OptionError
 from hybrid.properties import Property
-from hybrid.solvers.trace import Trace, recording
+from hybrid.solvers.trace import Trace
 from mtbdd.language import parse_constants
 
 
@@ -30,6 +29,11 @@ class CheckPictures:
     combinations : sequence of str
         Constants of every run.
     asked : sequence of Property
+
+    Attributes
+    ----------
+    trace : Trace or None
+        What is to follow iterations, if they are to be drawn.
 
     Raises
     ------
@@ -46,7 +50,6 @@ class CheckPictures:
         asked: Sequence[Property],
     ) -> None:
         self._options, self._console = options, console
-        self._trace = Trace()
         self._plot: OutputFile | None = None
         self._convergence: OutputFile | None = None
         if options.plot is not None:
@@ -57,6 +60,7 @@ class CheckPictures:
         if options.plot_convergence is not None:
             _check_convergence(options, combinations, asked)
             self._convergence = OutputFile(options.plot_convergence, "--plot-convergence")
+        self.trace = None if self._convergence is None else Trace()
 
     def __enter__(self) -> CheckPictures:
         return self
@@ -67,10 +71,6 @@ class CheckPictures:
         for file in (self._plot, self._convergence):
             if file is not None:
                 file.discard()
-
-    def recording(self) -> AbstractContextManager[None]:
-        """Return the context in which iterations are recorded, if they are to be drawn."""
-        return nullcontext() if self._convergence is None else recording(self._trace)
 
     def draw(self, runs: Sequence[dict[str, Any]], status: int) -> int:
         """Draw what was asked for from the records of all runs, and return the exit status.
@@ -110,7 +110,8 @@ class CheckPictures:
         title = f"{result['name'] or result['property']}  ({result['method']})"
         relative = "" if self._options.absolute else ", relative to the value"
         shown = "width of the bounds" if result["method"] in _OF_BOUNDS else "change of a step"
-        plot_convergence(self._trace.solutions, path, self._options.epsilon, title, f"{shown}{relative}")
+        solutions = [] if self.trace is None else self.trace.solutions
+        plot_convergence(solutions, path, self._options.epsilon, title, f"{shown}{relative}")
 
 
 _OF_BOUNDS = ("gain", "interval")  # methods that compare the width of bounds with epsilon

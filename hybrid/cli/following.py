@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hybrid.cli.console import Console
+from hybrid.solvers.trace import Trace
 from hybrid.solvers.watch import Watch
 from mtbdd.budget import BudgetError, check_budget
 
@@ -16,16 +17,25 @@ class Following(Watch):
     Parameters
     ----------
     console : Console
+    trace : Trace, optional
+        Follows them, too.
     """
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, console: Console, trace: Trace | None = None) -> None:
+        self._console, self._trace = console, trace
         self._depth = 0
 
     def begin(self, target: float | None, steps: int | None) -> None:
         """See `Watch.begin`."""
         super().begin(target, steps)
         self._console.begin(target, steps)
+        if self._trace is not None:
+            self._trace.begin(target, steps)
+
+    def look(self, iteration: int, difference: float) -> None:
+        """See `Watch.look`."""
+        if self._trace is not None:
+            self._trace.look(iteration, difference)
 
     @property
     def is_pressing(self) -> bool:  # type: ignore[override]

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from gpu_kernels import seconds_loading
 from hybrid.errors import OptionError
-from hybrid.solvers.trace import current_trace
 from hybrid.solvers.watch import Watch
 
 Vector = NDArray[np.float64]
@@ -188,9 +187,6 @@ class Clock:
             self._watch.begin(target, steps)
         self._start = self._last = time.perf_counter()
         self._loading = seconds_loading()
-        self._trace = current_trace()
-        if self._trace is not None:
-            self._trace.begin()
 
     @property
     def seconds(self) -> float:
@@ -199,11 +195,11 @@ class Clock:
 
     def tick(self, iteration: int, difference: float) -> bool:
         """Tell progress if half a second has gone by; return whether to end, which `gently` alone may ask."""
-        if self._trace is not None:
-            self._trace.look(iteration, difference)
         if self._progress is None:
             return False
         now, watch = time.perf_counter(), self._watch
+        if watch is not None:
+            watch.look(iteration, difference)
         if now - self._last > 0.5 or (watch is not None and watch.is_pressing):
             self._last = now
             self._progress(iteration, difference)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from hybrid.solvers.watch import Watch
 
 _MOST_LOOKS = 1 << 14
 
-_current: ContextVar[Trace | None] = ContextVar("trace", default=None)
 
-
-class Trace:
-    """Iterations and differences of all solutions that are made while it records.
+class Trace(Watch):
+    """Iterations and differences of all solutions that it follows.
 
     Attributes
     ----------
@@ -25,8 +21,9 @@ class Trace:
     def __init__(self) -> None:
         self.solutions: list[list[tuple[int, float]]] = []
 
-    def begin(self) -> None:
+    def begin(self, target: float | None, steps: int | None) -> None:
         """Begin a solution."""
+        super().begin(target, steps)
         self.solutions.append([])
 
     def look(self, iteration: int, difference: float) -> None:
@@ -35,18 +32,3 @@ class Trace:
         own.append((iteration, difference))
         if len(own) >= _MOST_LOOKS:
             del own[1::2]
-
-
-@contextmanager
-def recording(trace: Trace) -> Iterator[None]:
-    """Record the solutions that are made in this context."""
-    before = _current.set(trace)
-    try:
-        yield
-    finally:
-        _current.reset(before)
-
-
-def current_trace() -> Trace | None:
-    """Return what records here, if anything does."""
-    return _current.get()

@@ -26,6 +26,9 @@ class Watch:
     def __call__(self, iteration: int, difference: float) -> None:
         """Hear that so many steps are done, and their difference: what is compared with epsilon."""
 
+    def look(self, iteration: int, difference: float) -> None:
+        """Hear of every look that a method takes at its difference, those between two calls as well."""
+
     def begin(self, target: float | None, steps: int | None) -> None:
         """Hear that an iteration begins; raise `stopped` if one was ended.
 
