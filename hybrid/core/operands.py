@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 Float64Array = NDArray[np.float64]
 
 
+PIECE = 1 << 13
+"""Elements of a scalar product at once: too few for a library to start threads, which would wait for ours."""
+
 LINE = 64
 """Bytes of a cache line: eight doubles."""
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.core.operands import PIECE
 from hybrid.cpu.threads import run_in_parts, thread_count
-from hybrid.solvers.passes import PIECE
 
 Vector = NDArray[np.float64]
 

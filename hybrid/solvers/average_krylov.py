@@ -34,7 +34,7 @@ ORTHOGONAL = (
 )
 
 
-class Outlook:
+class Forecast:
     """Predicts, from numbers that shrink geometrically, how many more products an iteration takes.
 
     Parameters

@@ -24,7 +24,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from hybrid.solvers.average_krylov import ORTHOGONAL, AnchoredSolution, Outlook
+from hybrid.solvers.average_krylov import ORTHOGONAL, AnchoredSolution, Forecast
 from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector
 from hybrid.solvers.bounded_solution import underflow_of
 from hybrid.solvers.host import workspace_of
@@ -149,7 +149,7 @@ class AverageReward:
     def _iterate(self, course: _Course, anchor: int, floor: Floor, clock: Clock) -> Status:
         """Find a bias whose bounds are close, or as close as rounding lets them come."""
         criterion, hopes = self.criterion, self.krylov != "never"
-        bounds, visits = Outlook(criterion.epsilon), Outlook(criterion.epsilon)
+        bounds, visits = Forecast(criterion.epsilon), Forecast(criterion.epsilon)
         best, stale = math.inf, 0
         if self.krylov == "always":
             status = self._solve_by_krylov(course, anchor, floor, math.inf, math.inf, clock)

@@ -7,11 +7,9 @@ from typing import Protocol
 
 import numpy as np
 
+from hybrid.core.operands import PIECE
 from hybrid.solvers.base import Vector
 from hybrid.solvers.parts import PART, parts
-
-PIECE = 1 << 13
-"""Elements of a scalar product at once: too few for a library to start threads, which would wait for ours."""
 
 
 class Passes(Protocol):

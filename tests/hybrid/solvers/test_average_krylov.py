@@ -11,7 +11,7 @@ import pytest
 from gpu_kernels import use_device
 from hybrid.operators.inject import inject
 from hybrid.solvers import AverageReward, Criterion
-from hybrid.solvers.average_krylov import AnchoredSolution, Outlook
+from hybrid.solvers.average_krylov import AnchoredSolution, Forecast
 from hybrid.solvers.average_reward import GainResult
 from hybrid.solvers.base import Status
 from hybrid.solvers.host_recurrence import HostBiCGStab
@@ -138,15 +138,15 @@ def test_constant_rewards_and_absolute_bounds() -> None:
     assert -1e-6 <= found.lower <= 1e-9 and -1e-9 <= found.upper <= 1e-6
 
 
-def test_the_outlook_follows_the_pace() -> None:
-    outlook = Outlook(1e-8)
-    left = [outlook.left(10 * k, 0.9**k) for k in range(6)]
+def test_the_forecast_follows_the_pace() -> None:
+    forecast = Forecast(1e-8)
+    left = [forecast.left(10 * k, 0.9**k) for k in range(6)]
     assert left[:3] == [0.0, 0.0, 0.0]
     # Ten products for each factor of 0.9.
     assert left[5] == pytest.approx(10 * (math.log(1e-8) / math.log(0.9) - 5))
-    assert outlook.left(60, 1.0) == math.inf
-    assert outlook.left(70, math.inf) == 0.0
-    assert outlook.is_long(1e4) and not outlook.is_long(10.0)
+    assert forecast.left(60, 1.0) == math.inf
+    assert forecast.left(70, math.inf) == 0.0
+    assert forecast.is_long(1e4) and not forecast.is_long(10.0)
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++) to run the kernels with")
