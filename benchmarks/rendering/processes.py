@@ -1,10 +1,10 @@
-"""Sections on whole processes, and on the first use on a machine."""
+"""Sections on whole processes, on the first use on a machine, and on starts."""
 
 from __future__ import annotations
 
 from benchmarks.rendering.markdown import Row, measured, name_of, section, table_of
 
-__all__ = ["first_use", "whole_run"]
+__all__ = ["cold_start", "first_use", "whole_run"]
 
 
 def whole_run(record: Row) -> str:
@@ -65,5 +65,29 @@ def first_use(record: Row) -> str:
             ("again s", lambda r: f"{r['again_seconds']:.2f}"),
             ("kernels for the device", "device_kernels"),
             ("for the host", "host_kernels"),
+        ),
+    )
+
+
+def cold_start(record: Row) -> str:
+    """Return the section on how long a start takes."""
+
+    def milliseconds(seconds: float) -> str:
+        return f"{seconds * 1000:.0f}"
+
+    return section(
+        "A start",
+        record,
+        f"Processes from start to exit, the median of {record['repeat']}, with functions compiled before; "
+        "processor time is that of all threads, user and system.  The goal is one of wall time on a machine "
+        "with nothing else to do; the load is the system's average over a minute as the row ended.",
+        table_of(
+            measured(record),
+            ("process", name_of),
+            ("wall ms", lambda r: milliseconds(r["wall_seconds"])),
+            ("least", lambda r: milliseconds(min(r["all_wall_seconds"]))),
+            ("processor ms", lambda r: milliseconds(r["processor_seconds"])),
+            ("goal ms", lambda r: milliseconds(r["goal_seconds"]) if r["goal_seconds"] is not None else ""),
+            ("load", lambda r: f"{r['load']:.1f}"),
         ),
     )

@@ -23,7 +23,7 @@ from benchmarks.rendering.host import (
     symbolic_build,
 )
 from benchmarks.rendering.markdown import Row
-from benchmarks.rendering.processes import first_use, whole_run
+from benchmarks.rendering.processes import cold_start, first_use, whole_run
 from benchmarks.rendering.spmv_papers import density_sweep, paper_tables, streamed_parts
 from benchmarks.rendering.thesis import thesis_tables
 
@@ -59,6 +59,7 @@ SECTIONS: dict[str, Renderer] = {
     "thesis_tables": thesis_tables,
     "whole_run": whole_run,
     "first_use": first_use,
+    "cold_start": cold_start,
     "explicit_formats": explicit_formats,
     "paper_tables": paper_tables,
     "density_sweep": density_sweep,

@@ -1,6 +1,8 @@
 """The operators P, S and R: which algorithm finds their values, and which optimum is meant on an MDP.
 
 `P>=p` speaks of all schedulers, so that the least probability counts, and `P<=p` of the greatest one.
+Algorithms are imported when they are asked for: an answer needs one of them, and all take longer to load than
+a small model to solve.
 """
 
 from __future__ import annotations
@@ -8,11 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeGuard
 
-from hybrid.analysis.bounded_rewards import cumulative_rewards, instantaneous_rewards
-from hybrid.analysis.cosafe_rewards import cosafe_rewards
-from hybrid.analysis.long_run import steady_probabilities, steady_rewards
-from hybrid.analysis.path_formulas import path_probabilities
-from hybrid.analysis.rewards import reachability_rewards, total_rewards
 from hybrid.errors import UnsupportedError
 from hybrid.properties.path_operators import has_path
 from hybrid.properties.tree import Cumulative, Instantaneous, LongRun, Path, Probability, Reward, SteadyState
@@ -63,9 +60,13 @@ def operator_values(
                 "S is not checked on an MDP by this version: its long-run probabilities depend on the "
                 "scheduler"
             )
+        from hybrid.analysis.long_run import steady_probabilities
+
         return steady_probabilities(model, states(formula.states), options, work)
     maximise = maximises(formula) if model.is_mdp else _no_optimum(formula)
     if isinstance(formula, Probability):
+        from hybrid.analysis.path_formulas import path_probabilities
+
         return path_probabilities(model, formula.path, maximise, states, options, work, maker)
     if formula.index is None:
         raise UnsupportedError("the model has no reward structure for this property")
@@ -75,9 +76,14 @@ def operator_values(
             raise UnsupportedError(
                 "R [ S ] is not checked on an MDP by this version: long-run averages depend on the scheduler"
             )
+        from hybrid.analysis.long_run import steady_rewards
+
         return steady_rewards(model, structure, options, work)
     if maker is not None and not isinstance(target, Path):
         raise UnsupportedError(_REACHING)
+    from hybrid.analysis.bounded_rewards import cumulative_rewards, instantaneous_rewards
+    from hybrid.analysis.rewards import reachability_rewards, total_rewards
+
     if isinstance(target, Cumulative):
         if target.time is None:
             return total_rewards(model, structure, maximise, options, work)
@@ -88,6 +94,8 @@ def operator_values(
         return reachability_rewards(model, structure, states(target.right), maximise, options, work, maker)
     if maker is not None:
         raise UnsupportedError(_REACHING)
+    from hybrid.analysis.cosafe_rewards import cosafe_rewards
+
     return cosafe_rewards(model, structure, target, maximise, states, options, work)
 
 

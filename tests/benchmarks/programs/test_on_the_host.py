@@ -16,6 +16,7 @@ import hybrid
 from benchmarks.library import processes
 from benchmarks.programs import (
     certified_pairs,
+    cold_start,
     cpu_iteration,
     density_sweep,
     file_formats,
@@ -179,6 +180,27 @@ def test_the_first_use_on_a_machine(record_of: RecordOf, monkeypatch: pytest.Mon
     assert min(check["first_seconds"], check["again_seconds"], package["again_seconds"]) > 0
     assert len(check["all_seconds"]) == 2
     assert f"| kanban t=4 | cpu | {check['first_seconds']:.2f} |" in rendered("first_use", record)
+
+
+KANBAN = ("examples/kanban.prism", "examples/kanban.props")
+
+
+def test_starts(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(
+        cold_start.STARTS,
+        "hybrid check kanban t=3",
+        (("-m", "hybrid", "check", *KANBAN, "--const", "t=1"), 1.0),
+    )
+    record = record_of(
+        cold_start, "--only", "hybrid check kanban t=3", "--only", "import hybrid", "--repeat", "3"
+    )
+    check, alone = record["rows"]
+    assert len(check["all_wall_seconds"]) == 3 and check["wall_seconds"] > alone["wall_seconds"] > 0
+    assert check["processor_seconds"] > 0 and alone["goal_seconds"] == 0.03
+    shown = rendered("cold_start", record)
+    assert f"| hybrid check kanban t=3 | {check['wall_seconds'] * 1000:.0f} |" in shown
+    with pytest.raises(RuntimeError, match="ended with 2"):
+        cold_start.measure({"command": "python"}, ("-c", "raise SystemExit(2)"), 1, None)
 
 
 def test_checks_of_the_first_use_are_there() -> None:
