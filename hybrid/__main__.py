@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from hybrid.cli.console import Console
 
 
+_TEXTS = ("completion", "man")
+"""Commands that print what the parser alone tells."""
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
@@ -39,14 +43,17 @@ def main(arguments: list[str] | None = None) -> int:
 
         options = parse_arguments(arguments)
         if options.version:
-            from hybrid import __version__
+            from hybrid.cli.versions import print_versions
 
-            print(__version__)
-            return 0
+            return print_versions(options.json_version)
+        if options.command in _TEXTS:
+            from hybrid.cli.texts import print_text
+
+            return print_text(options)
         from hybrid.cli.bounded import run_bounded
         from hybrid.cli.console import Console
 
-        with Console(options.quiet, signals, getattr(options, "verbose", False)) as console:
+        with Console(options.quiet, signals, options.verbose) as console:
             return run_bounded(lambda: _guarded(options, console, signals, alone), options, console)
 
 
@@ -55,20 +62,25 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
     from importlib import import_module
 
     from hybrid.cli.console import StreamError
+    from hybrid.cli.thread_limit import limited_threads
     from hybrid.errors import InterchangeError, OptionError
-    from mtbdd.language import LanguageError
+    from mtbdd.language.errors import LanguageError
     from mtbdd.package import PackageError
 
     try:
-        command = import_module(f"hybrid.cli.{options.command.replace('-', '_')}")
-        if alone:
-            gc.freeze()  # what is loaded stays
-            gc.enable()
-        signals.loaded()
-        return int(command.run(options, console))
+        with limited_threads(options.threads):
+            command = import_module(f"hybrid.cli.{options.command.replace('-', '_')}")
+            if alone:
+                gc.freeze()  # what is loaded stays
+                gc.enable()
+            signals.loaded()
+            return int(command.run(options, console))
     except LanguageError as error:
+        from hybrid.cli.excerpts import Excerpts
+
+        excerpts = Excerpts(options)
         for line in str(error).splitlines():
-            console.error(line)
+            console.error(excerpts.added(line))
         return 2
     except (InterchangeError, OptionError, PackageError, StreamError) as error:
         console.error(str(error))

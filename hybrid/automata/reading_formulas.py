@@ -7,7 +7,7 @@ from hybrid.automata.choosing import choose_automaton
 from hybrid.automata.formulas import Formula, FormulaStore
 from hybrid.automata.from_properties import from_path
 from hybrid.errors import PropertyError
-from hybrid.properties.parser import parse_properties
+from hybrid.properties.file_parser import parse_properties
 from hybrid.properties.tree import STATE_OPERATORS, Probability
 from mtbdd.language.errors import Fault, LanguageError
 from mtbdd.language.syntax import Binary, Expression, LabelReference, Literal, Name, Position, Unary

@@ -86,7 +86,7 @@ class Subject:
             It has no certificate.
         """
         file = "<property>"
-        parsed = parse_properties(wanted.text, file)
+        parsed = parse_properties(wanted.text, file, keep_faults=True)
         if not 0 <= wanted.index < len(parsed.properties):
             raise NotCertifiableError(f"the text holds no property number {wanted.index}")
         checked = resolve_properties(parsed, self.model, wanted.constants, keep_faults=True)
@@ -105,7 +105,7 @@ class Subject:
             [v.name for v in self.model.variables],
         )
         for other in parsed.properties:
-            if other.name is not None:
+            if other.name is not None and other.error is None:
                 meaning.labels.setdefault(other.name, other.formula)
         return prop, meaning, ask(prop.formula, meaning, syntax.type, syntax.rewards)
 

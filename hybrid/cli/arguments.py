@@ -1,265 +1,243 @@
-"""The command line's grammar: sub-commands, options, help."""
+"""The command line's grammar: the commands, each with its options, its help and examples."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Sequence
 
-from hybrid.cli.automaton_arguments import add_automaton, add_automaton_tool
+from hybrid.cli.automaton_arguments import add_automaton
+from hybrid.cli.check_arguments import add_check
+from hybrid.cli.command_arguments import (
+    add_export,
+    add_graph,
+    add_info,
+    add_levels,
+    add_plot_matrix,
+    add_verify,
+)
+from hybrid.cli.command_parser import CommandParser
 from hybrid.cli.examples_arguments import add_examples
 from hybrid.cli.explore_arguments import add_explore
-from hybrid.cli.limit_arguments import add_limits
-from hybrid.cli.picture_arguments import add_check_pictures, add_diagram_picture, add_graph_picture
+from hybrid.cli.manual_arguments import add_completion, add_help, add_man
 from hybrid.cli.simulate_arguments import add_simulate
-from hybrid.core.representations import REPRESENTATIONS
 
-_METHODS = ("auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic")
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+EXIT_STATUS = (
+    (0, "everything was answered"),
+    (1, "a property could not be answered, or memory did not suffice"),
+    (2, "wrong usage, a model that does not parse or build, or a file that cannot be written"),
+    (130, "interrupted"),
+    (143, "terminated"),
+)
 
 
-def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
-    """Return the parsed command line; argparse exits with status 2 on wrong usage."""
-    parser = argparse.ArgumentParser(
+class _Command:
+    """A command: what it is for, the positions after its name, its options, and examples."""
+
+    # No class of `typing` or `dataclasses`, which take longer to import than all else that help needs.
+    def __init__(
+        self,
+        what: str,
+        positions: str,
+        add: Callable[[argparse.ArgumentParser], None],
+        examples: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self.what, self.positions, self.add, self.examples = what, positions, add, examples
+
+
+COMMANDS: dict[str, _Command] = {
+    "check": _Command(
+        "check properties of a model",
+        "MODEL [PROPERTY|FILE]",
+        add_check,
+        (
+            ("a property", "hybrid check examples/tandem.prism 'P=? [ F<=1 sc=c ]' --const c=5"),
+            (
+                "the second property of a file",
+                "hybrid check examples/tandem.prism examples/tandem.props --prop 2 --const c=5",
+            ),
+            ("which properties there are", "hybrid check examples/jobs.prism examples/jobs.props --list"),
+            (
+                "an experiment, and a table of its answers",
+                "hybrid check examples/tandem.prism 'S=? [ sc=c ]' --const c=2:2:6 --csv full.csv",
+            ),
+        ),
+    ),
+    "levels": _Command(
+        "memory of every injection level, and the choice among them",
+        "MODEL",
+        add_levels,
+        (("the levels of a model", "hybrid levels examples/kanban.prism --const t=1"),),
+    ),
+    "explore": _Command(
+        "a page to look at the levels, the curves and the blocks",
+        "MODEL --to FILE.html",
+        add_explore,
+        (
+            (
+                "four sizes beside each other",
+                "hybrid explore examples/kanban.prism --const t=1:4 --to kanban.html",
+            ),
+        ),
+    ),
+    "info": _Command(
+        "states, transitions, nodes, terminals, memory",
+        "MODEL",
+        add_info,
+        (("sizes as one JSON object", "hybrid info examples/tandem.prism --const c=5 --json"),),
+    ),
+    "export": _Command(
+        "write the model in other tools' formats",
+        "MODEL --to FILE...",
+        add_export,
+        (
+            (
+                "for PRISM and for Storm",
+                "hybrid export examples/tandem.prism --const c=5 --to tandem.tra tandem.sta tandem.drn",
+            ),
+        ),
+    ),
+    "simulate": _Command(
+        "sample paths of a model, and estimates from them",
+        "MODEL [PROPERTY]",
+        add_simulate,
+        (
+            ("a path", "hybrid simulate examples/tandem.prism --const c=5 --steps 10"),
+            (
+                "an estimate",
+                "hybrid simulate examples/tandem.prism 'P=? [ F<=1 sc=c ]' --const c=5 --paths 1000",
+            ),
+        ),
+    ),
+    "plot-matrix": _Command(
+        "where the matrix has entries, and how local it is",
+        "MODEL",
+        add_plot_matrix,
+        (
+            (
+                "a picture of both orders",
+                "hybrid plot-matrix examples/tandem.prism --const c=5 --bfs -o m.png",
+            ),
+        ),
+    ),
+    "graph": _Command(
+        "strongly connected components and maximal end components",
+        "MODEL",
+        add_graph,
+        (("both", "hybrid graph examples/coin.prism --const K=2"),),
+    ),
+    "verify": _Command(
+        "check a certificate, apart from all solvers",
+        "MODEL FILE",
+        add_verify,
+        (
+            (
+                "an answer and its certificate",
+                "hybrid check examples/jobs.prism 'Pmax=? [ F<=9 \"done\" ]' -const N=2 --certificate a.cert",
+            ),
+            ("whether it holds", "hybrid verify examples/jobs.prism a.cert --const N=2"),
+        ),
+    ),
+    "automaton": _Command(
+        "a formula of linear temporal logic as a deterministic automaton",
+        "FORMULA",
+        add_automaton,
+        (
+            ("in the HOA format", "hybrid automaton 'G (request => (F answer))'"),
+            ("a drawing for Graphviz", "hybrid automaton '(G F a) => (G F b)' --dot"),
+        ),
+    ),
+    "examples": _Command(
+        "the models that come with the package, to copy",
+        "[NAME...]",
+        add_examples,
+        (("all of them, into a folder", "hybrid examples --to models"),),
+    ),
+    "completion": _Command(
+        "print what lets a shell complete commands, options and files",
+        "bash|zsh|fish",
+        add_completion,
+        (
+            ("bash, in ~/.bashrc", 'eval "$(hybrid completion bash)"'),
+            ("zsh, in ~/.zshrc after compinit", 'eval "$(hybrid completion zsh)"'),
+            ("fish", "hybrid completion fish > ~/.config/fish/completions/hybrid.fish"),
+        ),
+    ),
+    "man": _Command(
+        "print the manual page, of all commands",
+        "",
+        add_man,
+        (("read it", "hybrid man | man -l -"),),
+    ),
+    "help": _Command("show the help of a command", "[COMMAND]", add_help),
+}
+"""By name, in the order of the help."""
+
+
+def build_parser() -> CommandParser:
+    """Return the parser of the whole command line."""
+    parser = CommandParser(
         prog="hybrid",
+        usage="hybrid COMMAND ...",
         description="Numerical probabilistic model checking on compressed symbolic matrices.",
-        epilog="Exit status: 0 all answered, 1 a property could not be answered, 2 wrong usage or model.",
+        epilog="'hybrid help COMMAND' shows the options of a command, with examples.\n\nexit status:\n"
+        + "\n".join(f"  {status:<5} {what}" for status, what in EXIT_STATUS),
     )
-    parser.add_argument("--version", action="store_true", help="print the version and exit")
-    commands = parser.add_subparsers(
-        dest="command",
-        metavar="{check,levels,explore,info,export,simulate,plot-matrix,graph,verify,automaton,examples}",
-    )
-
-    check = commands.add_parser("check", help="check properties of a model")
-    _model_options(check)
-    check.add_argument(
-        "property",
-        nargs="?",
-        metavar="PROPERTY|FILE",
-        help="a property, or a file of properties; without it the model is only built",
-    )
-    check.add_argument(
-        "--property",
-        dest="chosen",
-        action="append",
-        default=[],
-        metavar="NAME|INDEX",
-        help="check only this property of the file: its name, or its place counted from 0; may be repeated",
-    )
-    check.add_argument(
-        "--json-lines",
+    parser.add_argument(
+        "--version",
+        "-version",
         action="store_true",
-        help="print one JSON object a property, a line each, as soon as it is answered",
-    )
-    check.add_argument(
-        "--csv", metavar="FILE", help="also write a table of constants and answers, one line an answer"
-    )
-    check.add_argument(
-        "--values",
-        metavar="FILE.csv|.npz",
-        help="also write the value of every state and its bounds, of one property: a table of variables, "
-        "value, lower and upper, or the arrays value, lower, upper and states",
-    )
-    check.add_argument(
-        "--scheduler",
-        metavar="FILE",
-        help="also write a scheduler of an MDP that attains the answer, as CSV, or as JSON if FILE ends with "
-        ".json: of every state the action of its choice, empty where the command has no label, and the "
-        "layer, which tells such choices apart",
-    )
-    check.add_argument(
-        "--witness", action="store_true", help="also show a path why E [ ] holds, or why A [ ] does not"
-    )
-    check.add_argument(
-        "--certificate",
-        metavar="FILE",
-        help="also write a certificate of the answer to one property, which `hybrid verify` checks",
-    )
-    check.add_argument(
-        "--engine",
-        default="hybrid",
-        choices=("hybrid", "explicit", "symbolic"),
-        help="the matrix compressed, or written out: on the cpu, with --backend gpu on the device",
-    )
-    check.add_argument(
-        "--storage",
-        default="auto",
-        metavar="NAME",
-        help="format of the explicit engine's matrix: with --backend gpu auto, msr, cmsr, msr-wl, cmsr-hwl, "
-        "msr-scan, sell, cusparse and the others of docs/explicit.md; on the cpu csr alone (default auto)",
-    )
-    _matrix_options(check)
-    check.add_argument(
-        "--method",
-        default="auto",
-        choices=_METHODS,
-        help="auto, interval, optimistic: answers with bounds; the others: estimates without",
-    )
-    check.add_argument(
-        "--omega", type=float, metavar="W", help="relaxation of jor (default 0.9) or gauss-seidel (default 1)"
-    )
-    check.add_argument("--epsilon", type=float, default=1e-8, metavar="E", help="precision (default 1e-8)")
-    check.add_argument(
-        "--absolute", action="store_true", help="epsilon is absolute, not relative to the value"
-    )
-    check.add_argument(
-        "--max-iters",
-        type=int,
-        default=100_000,
-        metavar="K",
-        help="give up after K iterations (default 100000)",
-    )
-
-    add_automaton_tool(check)
-    add_check_pictures(check)
-
-    levels = commands.add_parser("levels", help="memory of every injection level, and the choice among them")
-    _model_options(levels)
-    _matrix_options(levels)
-    levels.add_argument(
-        "--plot", metavar="FILE", help="draw the curve: .png, .svg, .pdf, or .html for the page of explore"
-    )
-    levels.add_argument(
-        "--measure", action="store_true", help="time a product at every level that fits in memory"
-    )
-
-    explore = commands.add_parser("explore", help="a page to look at the levels, the curves and the blocks")
-    _model_options(explore)
-    add_explore(explore)
-
-    info = commands.add_parser("info", help="states, transitions, nodes, terminals, memory")
-    _model_options(info)
-
-    add_diagram_picture(info)
-
-    export = commands.add_parser("export", help="write the model in other tools' formats")
-    _model_options(export)
-    export.add_argument(
-        "--to",
-        nargs="+",
-        required=True,
-        metavar="FILE",
-        help="files by the ends of their names: .umb .drn .tra .sta .lab .srew .trew .pexp .npz .mtx .dot "
-        ".dd; texts also as .gz or .xz",
-    )
-    export.add_argument(
-        "--force", action="store_true", help="write out models that seem too large, and large drawings"
-    )
-
-    plot = commands.add_parser("plot-matrix", help="where the matrix has entries, and how local it is")
-    _model_options(plot)
-    plot.add_argument("--bfs", action="store_true", help="also with the states in breadth-first order")
-    plot.add_argument("-o", "--output", metavar="FILE", help="draw the structure, as .png, .svg or .pdf")
-    plot.add_argument(
-        "--cells", type=int, default=600, metavar="K", help="cells of the plot a side (default 600)"
-    )
-
-    graph = commands.add_parser("graph", help="strongly connected components and maximal end components")
-    _model_options(graph)
-    add_graph_picture(graph)
-    graph.add_argument("--scc", action="store_true", help="strongly connected components (default: both)")
-    graph.add_argument("--mec", action="store_true", help="maximal end components")
-    graph.add_argument("--backend", default="auto", choices=("auto", "cpu", "gpu", "symbolic"))
-    graph.add_argument(
-        "--variant",
-        default="auto",
-        metavar="NAME[,OPTION=VALUE]",
-        help="cpu: tarjan, scipy; gpu: fbt, max-id, multistep and options, as in fbt,segment-interval=0",
-    )
-
-    add_simulate(commands.add_parser("simulate", help="sample paths of a model, and estimates from them"))
-
-    add_examples(commands.add_parser("examples", help="the models that come with the package, to copy"))
-
-    verify = commands.add_parser("verify", help="check a certificate, apart from all solvers")
-    verify.add_argument("model", metavar="MODEL", help="the model that the certificate is about")
-    verify.add_argument("certificate", metavar="FILE", help="what check --certificate FILE has written")
-    verify.add_argument(
-        "--const", default="", metavar="N=4,K=2", help="the values of constants that were given to check"
-    )
-    verify.add_argument("--json", action="store_true", help="print one JSON object on standard output")
-    verify.add_argument("--quiet", action="store_true", help="no progress, no warnings")
-
-    add_automaton(commands.add_parser("automaton", help="a formula of LTL as a deterministic automaton"))
-
-    namespace = parser.parse_args(arguments)
-    if namespace.command is None and not namespace.version:
-        parser.error(f"a command is needed: {', '.join(commands.choices)}")
-    return namespace
-
-
-def _model_options(parser: argparse.ArgumentParser) -> None:
-    """Add what every command takes."""
-    parser.add_argument(
-        "model",
-        metavar="MODEL",
-        help="a dtmc, ctmc or mdp: a text in the PRISM language, or a file that ends in .umb, .drn, .tra, "
-        ".pexp, .npz or .dd",
+        help="print the versions of what works here, and the device, and end",
     )
     parser.add_argument(
-        "--const",
-        default="",
-        metavar="N=4,K=2",
-        help="values of the constants that the files leave open; for check also ranges, N=2:2:10",
+        "--json", dest="json_version", action="store_true", help="with --version: as one JSON object"
     )
-    parser.add_argument("--no-fix-deadlocks", action="store_true", help="refuse states without successors")
-    parser.add_argument(
-        "--order",
-        default="auto",
-        choices=("auto", "model", "reversed", "force"),
-        help="variable order: the text's unless another is far smaller (default), the text's, with modules "
-        "last to first, or one that draws related variables together",
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", title="commands", parser_class=CommandParser
     )
-    parser.add_argument(
-        "--build",
-        default="symbolic",
-        choices=("symbolic", "explicit"),
-        help="make diagrams of the text's commands (default), or list its states and compress the list: "
-        "quicker for models of up to some million states without structure",
-    )
-    beside = parser.add_argument_group(
-        "files that belong to a model given as .tra", "found beside it by name"
-    )
-    beside.add_argument("--type", choices=("dtmc", "ctmc", "mdp"), help="where the files do not tell it")
-    beside.add_argument("--states", metavar="FILE", help="variables' values (.sta)")
-    beside.add_argument("--labels", metavar="FILE", help="labels, initial states among them (.lab)")
-    for name, what in (("state", "srew"), ("transition", "trew")):
-        beside.add_argument(
-            f"--{name}-rewards",
-            action="append",
-            default=[],
-            metavar="FILE",
-            help=f"(.{what}); may be repeated",
+    for name, command in COMMANDS.items():
+        command.add(
+            commands.add_parser(
+                name,
+                prog=f"hybrid {name}",
+                help=command.what,
+                description=f"{command.what[:1].upper()}{command.what[1:]}.",
+                usage=f"hybrid {name} {command.positions} [options]".replace("  ", " "),
+                examples=command.examples,
+            )
         )
-    add_limits(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON object on standard output")
-    parser.add_argument("--quiet", action="store_true", help="no progress, no warnings")
-    parser.add_argument(
-        "-v", "--verbose", action="store_true", help="progress as plain lines where there is no terminal"
-    )
+    return parser
 
 
-def _matrix_options(parser: argparse.ArgumentParser) -> None:
-    """Add what concerns the numerical matrix."""
-    parser.add_argument("--backend", default="auto", choices=("auto", "cpu", "gpu", "reference"))
-    parser.add_argument(
-        "--level",
-        default="auto",
-        type=_level,
-        metavar="auto|min-memory|min-time|N",
-        help="injection level: a policy or the number of variables above it",
-    )
-    parser.add_argument(
-        "--representation",
-        default="row-types",
-        choices=REPRESENTATIONS,
-        help="how a compressed matrix is held: in row types, the engine's own form (default), or in tasks of "
-        "256 rows, the published one",
-    )
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Return the parsed command line; argparse exits with status 2 on wrong usage."""
+    parser = build_parser()
+    found = argparse.ArgumentParser.parse_args(parser, arguments)
+    if found.command is None and not found.version:
+        *names, last = COMMANDS
+        parser.error(f"a command is needed: {', '.join(names)} or {last}")
+    if found.json_version and not found.version:
+        parser.error("--json stands behind the command: hybrid check MODEL --json")
+    if found.command == "help":
+        parser.parse_args([*([found.topic] if found.topic else []), "--help"])
+    if found.command == "check" and found.formula is not None:
+        if found.property is not None:
+            parser.error(f"expected one text of properties, got {found.property!r} and -pf; leave one out")
+        found.property = found.formula
+    _read_standard_input(found, parser.error)
+    return found
 
 
-def _level(text: str) -> str | int:
-    """Read a level; argparse turns the error into a usage message."""
-    if text in ("auto", "min-memory", "min-time"):
-        return text
-    if text.isascii() and text.isdigit():
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not auto, min-memory, min-time or a number")
+def _read_standard_input(found: argparse.Namespace, fail: Callable[[str], NoReturn]) -> None:
+    """Let `-` stand for standard input."""
+    positions = [name for name in ("model", "property") if getattr(found, name, None) == "-"]
+    if len(positions) > 1:
+        fail("standard input is one text: '-' stands for the model or for the properties")
+    if positions:
+        from mtbdd.language.sources import StandardInput
+
+        setattr(found, positions[0], StandardInput())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from hybrid.cli.common_arguments import add_output
 from hybrid.cli.limit_arguments import add_limits
 
 
@@ -32,5 +33,4 @@ def add_automaton(parser: argparse.ArgumentParser) -> None:
     )
     add_automaton_tool(parser)
     add_limits(parser)
-    parser.set_defaults(json=False)
-    parser.add_argument("--quiet", action="store_true", help="no progress, no warnings")
+    add_output(parser)

@@ -39,6 +39,7 @@ def built_model(
         options.model,
         parse_constants(options.const) if constants is None else constants,
         fix_deadlocks=not options.no_fix_deadlocks,
+        package=options.package,
         order=options.order,
         build=options.build,
         progress=told,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid.checking.answer import Answer
 from hybrid.cli.console import Console
 from hybrid.cli.output_file import OutputFile
+from hybrid.cli.property_argument import selected_properties
 from hybrid.cli.sizes import bytes_text
 from hybrid.errors import OptionError
 from hybrid.properties import Properties, Property
@@ -65,12 +66,12 @@ class Certifier:
         if options.scheduler is not None:
             raise OptionError("--certificate and --scheduler are two runs; give one of them")
         found = () if properties is None else properties.properties
-        if properties is not None and options.chosen:
-            found = properties.select(options.chosen).properties
+        if properties is not None:
+            found = selected_properties(properties, options).properties
         if properties is None or len(found) != 1:
             raise OptionError(
                 f"--certificate is about one property, and {len(found)} are to be checked; choose one with "
-                "--property"
+                "--prop"
             )
         target = Path(options.certificate)
         if target.is_dir() or not target.absolute().parent.is_dir():

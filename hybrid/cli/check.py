@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from hybrid.checking.answer import Answer
@@ -16,21 +14,17 @@ from hybrid.cli.building import built_model
 from hybrid.cli.certify import Certifier
 from hybrid.cli.check_pictures import CheckPictures
 from hybrid.cli.console import Console
+from hybrid.cli.excerpts import Excerpts
 from hybrid.cli.experiments import expand_ranges
 from hybrid.cli.following import Following
 from hybrid.cli.model_record import model_record
 from hybrid.cli.outputs import refuse_overwriting
+from hybrid.cli.property_argument import list_properties, read_properties, selected_properties
 from hybrid.cli.report import Report, unanswered
 from hybrid.cli.sizes import bytes_text, seconds_text
 from hybrid.cli.witness import witness_lines
 from hybrid.errors import OptionError
-from hybrid.properties import (
-    Properties,
-    Property,
-    load_properties,
-    parse_properties,
-    resolve_properties,
-)
+from hybrid.properties import Properties, Property, resolve_properties
 from hybrid.properties.tree import Filter
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_files import check_suffix
@@ -42,11 +36,12 @@ MAX_LISTED = 1000
 """States that a filter's listing has as text."""
 
 _JOURNALLED = 100_000  # listed states up to which a check that is stopped later still tells them
-_FILE_SUFFIXES = (".props", ".pctl", ".csl", ".prop")
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Build, check, print; return the exit status."""
+    if options.list:
+        return list_properties(options, console)
     chosen = CheckOptions.of(
         options.engine,
         options.backend,
@@ -73,14 +68,17 @@ def run(options: argparse.Namespace, console: Console) -> int:
             raise OptionError("--values writes the values of one run; give constants without ranges")
         if options.certificate is not None:
             raise OptionError("--values and --certificate are asked for one after the other")
-    properties = _read(options)
+    properties = read_properties(options)
     asked = () if properties is None else _chosen(properties, options)
     names = list(parse_constants(combinations[0]))
     certifier = Certifier.of(options, properties, combinations, chosen, console)
     lists = any(isinstance(p.formula, Filter) and p.formula.operator in LISTING for p in asked)
+    excerpts = Excerpts(options)
     with (
         CheckPictures(options, console, combinations, asked) as pictures,
-        Report(options, console, _text, names, several, certifier, lists) as report,
+        Report(
+            options, console, lambda a: excerpts.added(_text(a)), names, several, certifier, lists
+        ) as report,
     ):
         options.pictures = pictures
         model: SymbolicModel | None = None
@@ -133,16 +131,16 @@ def _resolve(
 
 def _chosen(properties: Properties, options: argparse.Namespace) -> Sequence[Property]:
     """Return the properties that were asked for."""
-    chosen = properties.select(options.chosen) if options.chosen else properties
+    chosen = selected_properties(properties, options)
     if options.scheduler is not None and len(chosen.properties) != 1:
         raise OptionError(
             f"--scheduler writes the scheduler of one property, and {len(chosen.properties)} are to be "
-            "checked; choose one with --property"
+            "checked; choose one with --prop"
         )
     if options.values is not None and len(chosen.properties) != 1:
         raise OptionError(
             f"--values writes the values of one property, and {len(chosen.properties)} are to be checked; "
-            "choose one with --property"
+            "choose one with --prop"
         )
     return chosen.properties
 
@@ -180,26 +178,6 @@ def _reason(error: LanguageError | MemoryError) -> str:
     if isinstance(error, MemoryError):
         return f"out of memory: {error}" if str(error) else "out of memory; choose another --level"
     return str(error)
-
-
-def _read(options: argparse.Namespace) -> Properties | None:
-    """Parse the property argument: a file if there is one or it looks like one, a text otherwise."""
-    if options.property is None:
-        if options.chosen:
-            raise OptionError("--property chooses from a properties file, but none is given")
-        return None
-    path = Path(options.property)
-    text = options.property
-    is_file = text.endswith(_FILE_SUFFIXES) or ("\n" not in text and _exists(path))
-    return load_properties(path) if is_file else parse_properties(text, "<property>")
-
-
-def _exists(path: Path) -> bool:
-    """Return whether there is a file, or one that may not be looked at; names have an end."""
-    try:
-        return path.exists()
-    except OSError as error:
-        return error.errno != errno.ENAMETOOLONG
 
 
 def _text(answer: Answer) -> str:

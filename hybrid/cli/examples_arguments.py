@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from hybrid.cli.common_arguments import add_output
+
 
 def add_examples(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
@@ -16,5 +18,4 @@ def add_examples(parser: argparse.ArgumentParser) -> None:
         help="copy models and properties there instead of listing them; it is made if need be",
     )
     parser.add_argument("--force", action="store_true", help="replace files that are there")
-    parser.add_argument("--json", action="store_true", help="print one JSON object on standard output")
-    parser.add_argument("--quiet", action="store_true", help="no progress, no warnings")
+    add_output(parser)

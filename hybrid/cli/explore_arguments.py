@@ -1,12 +1,15 @@
-"""The options of `hybrid explore`, beside those that every command with a model takes."""
+"""The options of `hybrid explore`."""
 
 from __future__ import annotations
 
 import argparse
 
+from hybrid.cli.common_arguments import add_model
+
 
 def add_explore(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
+    add_model(parser, ", or ranges of them, N=2:2:10")
     parser.add_argument(
         "--to",
         required=True,

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import argparse
 
+from hybrid.cli.common_arguments import add_constants, add_output
 from hybrid.cli.limit_arguments import add_limits
 
 
 def add_simulate(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("model", metavar="MODEL", help="a model in the PRISM language (dtmc, ctmc or mdp)")
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="a model in the PRISM language (dtmc, ctmc or mdp), or - for one on standard input",
+    )
     parser.add_argument(
         "property",
         nargs="?",
         metavar="PROPERTY",
         help="a property to estimate, P=? or R=? of a dtmc or ctmc; without it the paths are written",
     )
-    parser.add_argument(
-        "--const", default="", metavar="N=4,K=2", help="values of the constants that the texts leave open"
-    )
+    add_constants(parser, "values of the constants that the texts leave open")
     parser.add_argument(
         "--steps",
         type=int,
@@ -44,5 +47,4 @@ def add_simulate(parser: argparse.ArgumentParser) -> None:
         "--confidence", type=float, metavar="C", help="of the interval of an estimate (default 0.99)"
     )
     add_limits(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON object on standard output")
-    parser.add_argument("--quiet", action="store_true", help="no progress, no warnings")
+    add_output(parser)

@@ -11,8 +11,16 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
+from hybrid.errors import OptionError
+
 _SERIAL = 20_000
 """Elements, or terms, below which waking other threads costs more than it saves."""
+
+VARIABLE = "HYBRID_NUM_THREADS"
+"""Of the environment: the number of threads, unless `set_thread_count` sets it."""
+
+MOST = 1024
+"""Threads that the environment may ask for."""
 
 _Task = Callable[[int], None]
 _Done = SimpleQueue["BaseException | None"]
@@ -23,12 +31,40 @@ _count: int | None = None
 
 
 def thread_count() -> int:
-    """Return the threads of a product: all cores that this process may run on, unless set otherwise."""
+    """Return the threads of a product.
+
+    Returns
+    -------
+    int
+        What `set_thread_count` set; otherwise what the environment has in HYBRID_NUM_THREADS; otherwise all
+        cores that this process may run on.
+
+    Raises
+    ------
+    OptionError
+        The environment has no number of threads there.
+    """
     if _count is not None:
         return _count
+    given = os.environ.get(VARIABLE)
+    if given:
+        return read_thread_count(given)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def read_thread_count(text: str) -> int:
+    """Return the number of threads that HYBRID_NUM_THREADS stands for.
+
+    Raises
+    ------
+    OptionError
+        It is no number from 1 to `MOST`.
+    """
+    if text.isascii() and text.isdigit() and len(text) < 9 and 1 <= int(text) <= MOST:
+        return int(text)
+    raise OptionError(f"{VARIABLE}: expected a whole number from 1 to {MOST}, got {text!r}")
 
 
 def threads_for(size: int) -> int:
@@ -36,8 +72,13 @@ def threads_for(size: int) -> int:
     return thread_count() if size >= _SERIAL else 1
 
 
-def set_thread_count(count: int | None) -> None:
-    """Set the number of threads of all products of this process; None means all cores.
+def set_thread_count(count: int | None) -> int | None:
+    """Set the number of threads of all products of this process; None means the environment's, or all cores.
+
+    Returns
+    -------
+    int or None
+        What was set before.
 
     Raises
     ------
@@ -49,7 +90,8 @@ def set_thread_count(count: int | None) -> None:
         raise ValueError(
             f"count: expected a number of threads of at least 1 or None for all cores, got {count}"
         )
-    _count = count
+    before, _count = _count, count
+    return before
 
 
 def run_together(task: _Task, threads: int) -> None:

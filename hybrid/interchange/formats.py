@@ -12,6 +12,7 @@ from typing import Any
 from hybrid.errors import OptionError
 from hybrid.interchange.explicit_model import ExplicitModel
 from hybrid.interchange.faults import InterchangeError
+from mtbdd.language.sources import near_file
 from mtbdd.language.syntax import ModelType
 from mtbdd.model import SymbolicModel
 
@@ -151,7 +152,8 @@ def read_model(
     try:
         model = _function(found.reader)(Path(path), **options)
     except OSError as error:
-        raise InterchangeError(f"{path}: cannot be read: {error.strerror or error}") from None
+        near = near_file(os.fspath(path)) if isinstance(error, FileNotFoundError) else ""
+        raise InterchangeError(f"{path}: cannot be read: {error.strerror or error}{near}") from None
     if isinstance(model, ExplicitModel):
         model = _function("compressing:compressed")(
             model, fix_deadlocks=fix_deadlocks, package=package, order=order

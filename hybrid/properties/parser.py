@@ -1,4 +1,4 @@
-"""Property files and single properties: from text to the property tree."""
+"""The grammar of a property: from text to the property tree."""
 
 from __future__ import annotations
 
@@ -12,42 +12,21 @@ from hybrid.properties.tree import (
     Instantaneous,
     LongRun,
     Probability,
-    Properties,
     Property,
     Quantified,
     Reward,
     SteadyState,
 )
 from mtbdd.language.errors import LanguageError
-from mtbdd.language.sources import read_source
 from mtbdd.language.syntax import Expression, Literal, Position
 
 _FILTER_SIGNS = {"+": "sum", "&": "forall", "|": "exists"}
 
 
-class _PropertyParser(PathParser):
-    """Reads properties; the expression grammar is the models'."""
+class PropertyParser(PathParser):
+    """Reads one property after another; the expression grammar is the models'."""
 
-    def properties(self) -> Properties:
-        """Read the whole file."""
-        constants, formulas, labels, properties = [], [], [], []
-        while not self.at(""):
-            token = self.tokens[self.index]
-            if token in ("const", "rate", "prob"):
-                constants.append(self.plain(self.constant))
-            elif token == "formula":
-                formulas.append(self.plain(self.formula))
-            elif token == "label":
-                labels.append(self.plain(self.label))
-            elif token == ";":
-                self.index += 1
-            else:
-                properties.append(self._property())
-        if not (properties or constants or formulas or labels):
-            self.fail_expected("a property", 'write one like P=? [ F "done" ]')
-        return Properties(self.file, tuple(constants), tuple(formulas), tuple(labels), tuple(properties))
-
-    def _property(self) -> Property:
+    def property(self) -> Property:
         """Read `"name": formula` or `formula`."""
         name = None
         if self.tokens[self.index][:1] == '"' and self.peek() == ":":
@@ -261,56 +240,3 @@ class _PropertyParser(PathParser):
         states = self.state() if self.take(",") else None
         self.expect(")", "or ',' in a filter", advice)
         return Filter(position, operator, operand, states)
-
-
-def parse_properties(text: str, file: str = "<properties>") -> Properties:
-    """Read a properties file, or a single property.
-
-    Parameters
-    ----------
-    text : str
-        Properties, each ended by an optional semicolon, and declarations of constants, formulas and labels.
-    file : str
-        Name of the text, for positions.
-
-    Returns
-    -------
-    Properties
-        Names are not looked up, types are not checked; `hybrid.properties.resolve.resolve_properties`
-        does this.
-
-    Raises
-    ------
-    SyntaxFaultError
-        At the first place that does not follow the grammar.
-
-    Notes
-    -----
-    As in PRISM a property extends as far as it can: one beginning with `-` needs a semicolon before it.
-    Time: O(length of the text).
-    """
-    parser = _PropertyParser(text, file)
-    return parser.run(parser.properties)
-
-
-def load_properties(path: str | os.PathLike[str]) -> Properties:
-    """Read a properties file.
-
-    Parameters
-    ----------
-    path : path-like
-        A text file, UTF-8.
-
-    Returns
-    -------
-    Properties
-        As from `parse_properties`.
-
-    Raises
-    ------
-    SourceError
-        If the file cannot be read as text.
-    SyntaxFaultError
-        As from `parse_properties`.
-    """
-    return parse_properties(read_source(path, "properties"), os.fspath(path))

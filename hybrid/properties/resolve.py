@@ -32,7 +32,7 @@ def resolve_properties(
     Parameters
     ----------
     properties : Properties
-        From `hybrid.properties.parser.parse_properties`.
+        From `hybrid.properties.file_parser.parse_properties`.
     model : ResolvedModel
         The model that they speak of.
     constants : mapping of str to bool, int or float, optional

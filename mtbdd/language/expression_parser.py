@@ -78,9 +78,10 @@ class ExpressionParser(TokenReader):
         try:
             return rule()
         except RecursionError:
-            raise self._too_deep() from None
+            raise self.too_deep() from None
 
-    def _too_deep(self) -> SyntaxFaultError:
+    def too_deep(self) -> SyntaxFaultError:
+        """Return the fault of a text with too many levels, at the next token."""
         message = f"expected at most {_DEEPEST} levels of nesting, got more; split it with formulas"
         return SyntaxFaultError([Fault(self.position(), message)])
 
@@ -124,7 +125,7 @@ class ExpressionParser(TokenReader):
         """Apply a rule one level deeper."""
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise self._too_deep()
+            raise self.too_deep()
         result = rule()
         self._depth -= 1
         return result

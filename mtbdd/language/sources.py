@@ -3,11 +3,35 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
-from mtbdd.language.errors import Fault, SourceError
+from mtbdd.language.errors import Fault, SourceError, suggestion
 from mtbdd.language.limits import current
 from mtbdd.language.syntax import Position
+
+
+class StandardInput(str):
+    """The name of the text on standard input, to be given where the path of a text is expected.
+
+    The text is read once, when it is first wanted.
+    """
+
+    def __new__(cls) -> StandardInput:
+        """Return the name, ``<stdin>``."""
+        return super().__new__(cls, "<stdin>")
+
+    def __init__(self) -> None:
+        self._data: bytes | None = None
+
+    def read(self, most: int) -> bytes:
+        """Return the text's bytes, `most` of them or fewer."""
+        if self._data is None:
+            if sys.stdin is None:
+                raise OSError("standard input is closed")
+            stream = getattr(sys.stdin, "buffer", None)
+            self._data = sys.stdin.read(most).encode() if stream is None else stream.read(most)
+        return self._data
 
 
 def read_source(path: str | os.PathLike[str], what: str = "model") -> str:
@@ -16,7 +40,7 @@ def read_source(path: str | os.PathLike[str], what: str = "model") -> str:
     Parameters
     ----------
     path : path-like
-        The file.
+        The file, or a `StandardInput`.
     what : str
         What the file should hold, for messages.
 
@@ -43,10 +67,10 @@ def read_source(path: str | os.PathLike[str], what: str = "model") -> str:
         return SourceError([Fault(Position(name, 1, 1), message)])
 
     try:
-        with Path(name).open("rb") as file:
-            data = file.read(most + 1)
+        data = _bytes_of(path, most + 1)
     except FileNotFoundError:
-        raise fail(f"{expected}, but there is no such file; check the path") from None
+        near = near_file(name) or "; check the path"
+        raise fail(f"{expected}, but there is no such file{near}") from None
     except IsADirectoryError:
         raise fail(f"{expected}, got a directory; name a file in it") from None
     except (OSError, ValueError) as error:
@@ -70,3 +94,21 @@ def read_source(path: str | os.PathLike[str], what: str = "model") -> str:
     if not text.strip():
         raise fail(f"{expected}, got an empty file; check the path")
     return text
+
+
+def near_file(name: str) -> str:
+    """Return `"; did you mean 'x'?"` for the file beside a misspelt one with the nearest name, or nothing."""
+    folder, wanted = os.path.split(name)
+    try:
+        with os.scandir(folder or ".") as entries:
+            found = suggestion(wanted, (entry.name for entry in entries if entry.is_file()))
+    except (OSError, ValueError):
+        return ""
+    return found.replace("'", f"'{os.path.join(folder, '')}", 1) if folder else found
+
+
+def _bytes_of(path: str | os.PathLike[str], most: int) -> bytes:
+    if isinstance(path, StandardInput):
+        return path.read(most)
+    with Path(path).open("rb") as file:
+        return file.read(most)

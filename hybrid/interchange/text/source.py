@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from hybrid.interchange.faults import InterchangeError
+from mtbdd.language.sources import near_file
 from mtbdd.memory import free_memory_bytes
 
 _BLOCK = 1 << 20
@@ -117,7 +118,8 @@ def read_section(path: str | Path, limit: int | None = None) -> Section:
             f"({error}); compress it again"
         ) from None
     except OSError as error:
-        raise InterchangeError(f"{source}: cannot be read: {error.strerror or error}") from None
+        near = near_file(os.fspath(source)) if isinstance(error, FileNotFoundError) else ""
+        raise InterchangeError(f"{source}: cannot be read: {error.strerror or error}{near}") from None
     data = b"".join(blocks)
     blocks.clear()
     return _checked(source, data)

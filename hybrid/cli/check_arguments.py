@@ -1,0 +1,148 @@
+"""The options of `hybrid check`."""
+
+from __future__ import annotations
+
+import argparse
+
+from hybrid.cli.automaton_arguments import add_automaton_tool
+from hybrid.cli.common_arguments import add_matrix, add_model
+from hybrid.cli.picture_arguments import add_check_pictures
+from hybrid.cli.prism_spellings import add_check_spellings
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+_METHODS = ("auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic")
+
+
+class _Places(argparse.Action):
+    """Adds properties by name, or as ints by place: told from 1, kept from 0."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        chosen: list[str | int] = list(namespace.chosen)
+        for key in (text.strip() for text in values.split(",")):
+            if not (key.isascii() and key.isdigit()):
+                chosen.append(key)
+            elif int(key) < 1 or len(key) > 9:
+                raise argparse.ArgumentError(
+                    self, f"expected a name or a place counted from 1, got {key}; --property counts from 0"
+                )
+            else:
+                chosen.append(int(key) - 1)
+        namespace.chosen = chosen
+
+
+def add_check(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add_model(parser, ", or ranges of them, N=2:2:10")
+    parser.add_argument(
+        "property",
+        nargs="?",
+        metavar="PROPERTY|FILE",
+        help="a property, a file of properties, or - for properties on standard input; without it the model "
+        "is only built",
+    )
+    which = parser.add_argument_group("which properties, and how they are told")
+    which.add_argument(
+        "--prop",
+        dest="chosen",
+        action=_Places,
+        default=[],
+        metavar="NAME|NUMBER",
+        help="check only this property of the file: its name, or its place counted from 1; several are "
+        "separated by commas; may be repeated",
+    )
+    which.add_argument(
+        "--property",
+        dest="chosen",
+        action="append",
+        default=[],
+        metavar="NAME|INDEX",
+        help="the same, but with places counted from 0",
+    )
+    which.add_argument(
+        "--list",
+        action="store_true",
+        help="list the properties with their places, counted from 1, and end; no model is built",
+    )
+    which.add_argument(
+        "--json-lines",
+        action="store_true",
+        help="print one JSON object a property, a line each, as soon as it is answered",
+    )
+    files = parser.add_argument_group("files to write")
+    files.add_argument(
+        "--csv", metavar="FILE", help="also write a table of constants and answers, one line an answer"
+    )
+    files.add_argument(
+        "--values",
+        metavar="FILE.csv|.npz",
+        help="also write the value of every state and its bounds, of one property: a table of variables, "
+        "value, lower and upper, or the arrays value, lower, upper and states",
+    )
+    files.add_argument(
+        "--scheduler",
+        metavar="FILE",
+        help="also write a scheduler of an MDP that attains the answer, as CSV, or as JSON if FILE ends with "
+        ".json: of every state the action of its choice, empty where the command has no label, and the "
+        "layer, which tells such choices apart",
+    )
+    files.add_argument(
+        "--certificate",
+        metavar="FILE",
+        help="also write a certificate of the answer to one property, which `hybrid verify` checks",
+    )
+    parser.add_argument(
+        "--witness", action="store_true", help="also show a path why E [ ] holds, or why A [ ] does not"
+    )
+    add_solution(parser)
+    add_automaton_tool(parser)
+    add_check_pictures(parser)
+    add_check_spellings(parser, _Places)
+
+
+def add_solution(parser: argparse.ArgumentParser) -> None:
+    """Add how a property is answered: engine, storage, matrix, method, precision."""
+    solution = parser.add_argument_group("how it is solved")
+    solution.add_argument(
+        "--engine",
+        default="hybrid",
+        choices=("hybrid", "explicit", "symbolic"),
+        help="the matrix compressed, or written out: on the cpu, with --backend gpu on the device",
+    )
+    solution.add_argument(
+        "--storage",
+        default="auto",
+        metavar="NAME",
+        help="format of the explicit engine's matrix: with --backend gpu auto, msr, cmsr, msr-wl, cmsr-hwl, "
+        "msr-scan, sell, cusparse and the others of docs/explicit.md; on the cpu csr alone (default auto)",
+    )
+    add_matrix(solution)
+    solution.add_argument(
+        "--method",
+        default="auto",
+        choices=_METHODS,
+        help="auto, interval, optimistic: answers with bounds; the others: estimates without",
+    )
+    solution.add_argument(
+        "--omega", type=float, metavar="W", help="relaxation of jor (default 0.9) or gauss-seidel (default 1)"
+    )
+    solution.add_argument("--epsilon", type=float, default=1e-8, metavar="E", help="precision (default 1e-8)")
+    solution.add_argument(
+        "--absolute", action="store_true", help="epsilon is absolute, not relative to the value"
+    )
+    solution.add_argument(
+        "--max-iters",
+        type=int,
+        default=100_000,
+        metavar="K",
+        help="give up after K iterations (default 100000)",
+    )

@@ -1,0 +1,82 @@
+"""The options of the smaller commands, a function each."""
+
+from __future__ import annotations
+
+import argparse
+
+from hybrid.cli.common_arguments import add_constants, add_matrix, add_model, add_output
+from hybrid.cli.limit_arguments import add_limits
+from hybrid.cli.picture_arguments import add_diagram_picture, add_graph_picture
+
+
+def add_levels(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `hybrid levels`."""
+    add_model(parser)
+    add_matrix(parser)
+    parser.add_argument("--plot", metavar="FILE.png|.html", help="draw the curve")
+    parser.add_argument(
+        "--measure", action="store_true", help="time a product at every level that fits in memory"
+    )
+
+
+def add_info(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `hybrid info`."""
+    add_model(parser)
+    add_diagram_picture(parser)
+
+
+def add_export(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `hybrid export`."""
+    add_model(parser)
+    parser.add_argument(
+        "--to",
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="files by the ends of their names: .umb .drn .tra .sta .lab .srew .trew .pexp .npz .mtx .dot "
+        ".dd; texts also as .gz or .xz",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="write out models that seem too large, and large drawings"
+    )
+
+
+def add_plot_matrix(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `hybrid plot-matrix`."""
+    add_model(parser)
+    parser.add_argument("--bfs", action="store_true", help="also with the states in breadth-first order")
+    parser.add_argument("-o", "--output", metavar="FILE", help="draw the structure, as .png, .svg or .pdf")
+    parser.add_argument(
+        "--cells", type=int, default=600, metavar="K", help="cells of the plot a side (default 600)"
+    )
+
+
+def add_graph(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `hybrid graph`."""
+    add_model(parser)
+    add_graph_picture(parser)
+    parser.add_argument("--scc", action="store_true", help="strongly connected components (default: both)")
+    parser.add_argument("--mec", action="store_true", help="maximal end components")
+    parser.add_argument(
+        "--backend",
+        default="auto",
+        choices=("auto", "cpu", "gpu", "symbolic"),
+        help="what searches: chosen by size (default), the cores, the device, or the decision diagrams",
+    )
+    parser.add_argument(
+        "--variant",
+        default="auto",
+        metavar="NAME[,OPTION=VALUE]",
+        help="cpu: tarjan, scipy; gpu: fbt, max-id, multistep and options, as in fbt,segment-interval=0",
+    )
+
+
+def add_verify(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `hybrid verify`."""
+    parser.add_argument(
+        "model", metavar="MODEL", help="the model that the certificate is about, or - for standard input"
+    )
+    parser.add_argument("certificate", metavar="FILE", help="what check --certificate FILE has written")
+    add_constants(parser, "the values of constants that were given to check")
+    add_limits(parser)
+    add_output(parser)

@@ -1,0 +1,83 @@
+"""What the commands' parsers share: positions and options in any order, near names for what is misspelt."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+# Before what follows `--`, so that it is read as a position; no argument of a process holds this character.
+_MARK = "\0"
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser that takes options before, between and behind positions.
+
+    Parameters
+    ----------
+    examples : sequence of (str, str)
+        What a command line does, and the command line; shown at the end of the help and in the manual.
+    **options
+        Of `argparse.ArgumentParser`.
+    """
+
+    def __init__(self, *, examples: Sequence[tuple[str, str]] = (), **options: Any) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        if examples:
+            lines = [f"  {command}\n      {what}" for what, command in examples]
+            options["epilog"] = "examples:\n" + "\n".join(lines)
+        super().__init__(**options)
+        self.examples = tuple(examples)
+        self._is_inside = False
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse a command's arguments; what is left over is an error told with the nearest option."""
+        if self._is_inside or args is None or self._subparsers is not None:
+            return super().parse_known_args(args, namespace)
+        given = list(args)
+        if "--" in given:
+            cut = given.index("--")
+            given = given[:cut] + [_MARK + text for text in given[cut + 1 :]]
+        self._is_inside = True
+        try:
+            found, left = self.parse_known_intermixed_args(given, namespace)
+        finally:
+            self._is_inside = False
+        if left:
+            self._refuse([text.removeprefix(_MARK) for text in left])
+        for action in self._get_positional_actions():
+            value = getattr(found, action.dest, None)
+            if isinstance(value, str):
+                setattr(found, action.dest, value.removeprefix(_MARK))
+        return found, []
+
+    def _refuse(self, left: Sequence[str]) -> NoReturn:
+        """End with an error that tells what was not understood."""
+        from hybrid.cli.prism_options import advice_on
+        from mtbdd.language.errors import suggestion
+
+        advice = advice_on(left[0])
+        if not advice and left[0].startswith("-"):
+            advice = suggestion(left[0].partition("=")[0], self._option_string_actions)
+        self.error(f"unrecognized arguments: {' '.join(left)}{advice}")
+
+
+class JoinConstants(argparse.Action):
+    """Joins the constants of every `--const`; one that is given twice is found when they are read."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Put the constants behind those that were given before."""
+        before = getattr(namespace, self.dest, "")
+        setattr(namespace, self.dest, f"{before},{values}" if before else values)

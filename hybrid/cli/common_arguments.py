@@ -1,0 +1,125 @@
+"""The options that several commands take: the model, its matrix, the output, threads."""
+
+from __future__ import annotations
+
+import argparse
+
+from hybrid.cli.command_parser import JoinConstants
+from hybrid.cli.limit_arguments import add_limits
+from hybrid.cli.prism_spellings import add_const_spelling
+from hybrid.core.representations import REPRESENTATIONS
+
+MOST_THREADS = 1024
+
+
+def add_constants(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add `--const`, which may be repeated."""
+    parser.add_argument(
+        "--const", default="", action=JoinConstants, metavar="N=4,K=2", help=f"{what}; may be repeated"
+    )
+    add_const_spelling(parser)
+
+
+def add_model(parser: argparse.ArgumentParser, constants: str = "") -> None:
+    """Add what every command that builds a model takes."""
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="a dtmc, ctmc or mdp: a text in the PRISM language, - for one on standard input, or a file that "
+        "ends in .umb, .drn, .tra, .pexp, .npz or .dd",
+    )
+    add_constants(parser, f"values of the constants that the files leave open{constants}")
+    parser.add_argument("--no-fix-deadlocks", action="store_true", help="refuse states without successors")
+    parser.add_argument(
+        "--order",
+        default="auto",
+        choices=("auto", "model", "reversed", "force"),
+        help="variable order: the text's unless another is far smaller (default), the text's, with modules "
+        "last to first, or one that draws related variables together",
+    )
+    parser.add_argument(
+        "--package",
+        default="auto",
+        choices=("auto", "cudd", "autoref"),
+        help="what makes the decision diagrams: CUDD where dd has it (default), CUDD or an error, or dd's "
+        "diagrams in Python, which are slow and need no library in C",
+    )
+    parser.add_argument(
+        "--build",
+        default="symbolic",
+        choices=("symbolic", "explicit"),
+        help="make diagrams of the text's commands (default), or list its states and compress the list: "
+        "quicker for models of up to some million states without structure",
+    )
+    beside = parser.add_argument_group(
+        "files that belong to a model given as .tra", "found beside it by name"
+    )
+    beside.add_argument("--type", choices=("dtmc", "ctmc", "mdp"), help="where the files do not tell it")
+    beside.add_argument("--states", metavar="FILE", help="variables' values (.sta)")
+    beside.add_argument("--labels", metavar="FILE", help="labels, initial states among them (.lab)")
+    for name, what in (("state", "srew"), ("transition", "trew")):
+        beside.add_argument(
+            f"--{name}-rewards",
+            action="append",
+            default=[],
+            metavar="FILE",
+            help=f"(.{what}); may be repeated",
+        )
+    add_limits(parser)
+    add_output(parser)
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add what every command takes: threads, and how much it tells."""
+    parser.add_argument(
+        "--threads",
+        type=threads,
+        metavar="N",
+        help="threads of the CPU that work (default HYBRID_NUM_THREADS, or all cores that may be used)",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object on standard output")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="progress as plain lines where there is no terminal"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress, no warnings")
+
+
+def add_matrix(parser: argparse._ActionsContainer) -> None:
+    """Add what concerns the numerical matrix."""
+    parser.add_argument(
+        "--backend",
+        default="auto",
+        choices=("auto", "cpu", "gpu", "reference"),
+        help="what multiplies: the device where there is one and the system is large enough (default), the "
+        "cores, the device, or plain Python to compare with",
+    )
+    parser.add_argument(
+        "--level",
+        default="auto",
+        type=_level,
+        metavar="auto|min-memory|min-time|N",
+        help="injection level: a policy or the number of variables above it",
+    )
+    parser.add_argument(
+        "--representation",
+        default="row-types",
+        choices=REPRESENTATIONS,
+        help="how a compressed matrix is held: in row types, the engine's own form (default), or in tasks of "
+        "256 rows, the published one",
+    )
+
+
+def threads(text: str) -> int:
+    """Read a number of threads; argparse turns the error into a usage message."""
+    if text.isascii() and text.isdigit() and len(text) < 9 and 1 <= int(text) <= MOST_THREADS:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"expected a whole number from 1 to {MOST_THREADS}, got {text!r}")
+
+
+def _level(text: str) -> str | int:
+    """Read a level; argparse turns the error into a usage message."""
+    if text in ("auto", "min-memory", "min-time"):
+        return text
+    if text.isascii() and text.isdigit():
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not auto, min-memory, min-time or a number")

@@ -1,0 +1,24 @@
+"""The options of `hybrid completion`, `hybrid man` and `hybrid help`."""
+
+from __future__ import annotations
+
+import argparse
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def add_completion(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `hybrid completion`."""
+    parser.add_argument("shell", choices=SHELLS, metavar="|".join(SHELLS), help="for which shell")
+
+
+def add_man(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `hybrid man`."""
+    parser.add_argument(
+        "--markdown", action="store_true", help="as Markdown, the page docs/command_line.md, not as roff"
+    )
+
+
+def add_help(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `hybrid help`."""
+    parser.add_argument("topic", nargs="?", metavar="COMMAND", help="which; without it an overview")

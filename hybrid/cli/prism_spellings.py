@@ -1,0 +1,42 @@
+"""PRISM's spellings of options, beside those of `hybrid`; `hybrid.cli.prism_options.SAME` lists them."""
+
+from __future__ import annotations
+
+import argparse
+
+from hybrid.cli.command_parser import JoinConstants
+
+
+def add_const_spelling(parser: argparse.ArgumentParser) -> None:
+    """Let `-const` be `--const`."""
+    parser.add_argument("-const", dest="const", action=JoinConstants, help=argparse.SUPPRESS)
+
+
+def add_check_spellings(parser: argparse.ArgumentParser, property_place: type[argparse.Action]) -> None:
+    """Add PRISM's spellings of the options of `check`, hidden in its help."""
+    hidden = argparse.SUPPRESS
+    parser.add_argument("-pf", "-pctl", "-csl", dest="formula", metavar="PROPERTY", help=hidden)
+    parser.add_argument(
+        "-prop", "-property", dest="chosen", action=property_place, metavar="NAME|NUMBER", help=hidden
+    )
+    parser.add_argument("-epsilon", dest="epsilon", type=float, help=hidden)
+    parser.add_argument("-absolute", "-abs", dest="absolute", action="store_true", help=hidden)
+    parser.add_argument("-relative", "-rel", dest="absolute", action="store_false", help=hidden)
+    parser.add_argument("-maxiters", dest="max_iters", type=int, help=hidden)
+    parser.add_argument("-omega", dest="omega", type=float, help=hidden)
+    for name, method in (
+        ("power", "power"),
+        ("jacobi", "jacobi"),
+        ("gaussseidel", "gauss-seidel"),
+        ("jor", "jor"),
+        ("intervaliter", "interval"),
+    ):
+        parser.add_argument(f"-{name}", dest="method", action="store_const", const=method, help=hidden)
+    for names, engine in (
+        (("-hybrid",), "hybrid"),
+        (("-sparse", "-s"), "explicit"),
+        (("-explicit", "-ex"), "explicit"),
+        (("-mtbdd", "-m"), "symbolic"),
+    ):
+        parser.add_argument(*names, dest="engine", action="store_const", const=engine, help=hidden)
+    parser.add_argument("-nofixdl", dest="no_fix_deadlocks", action="store_true", help=hidden)

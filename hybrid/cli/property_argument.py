@@ -1,0 +1,136 @@
+"""The properties that a command line asks for: a file or a text, all of it or some."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from hybrid.cli.console import Console
+from hybrid.cli.excerpts import Excerpts
+from hybrid.errors import OptionError
+from hybrid.properties import Properties, load_properties, parse_properties
+from mtbdd.language.errors import LanguageError, listed
+from mtbdd.language.sources import StandardInput
+
+_FILE_SUFFIXES = (".props", ".pctl", ".csl", ".prop")
+_FILE_LIKE = re.compile(r"[\w.~-]*[A-Za-z_~-][\w.~-]*\.[A-Za-z]\w*")
+"""A name with a suffix: no property, for names in properties have no dots, and numbers no letters but e."""
+
+
+def read_properties(options: argparse.Namespace) -> Properties | None:
+    """Parse the property argument: a file if there is one or it looks like one, a text otherwise.
+
+    Parameters
+    ----------
+    options : Namespace
+        `property`, and `formula` if it must be a text.
+
+    Returns
+    -------
+    Properties or None
+        A property with a syntax fault has it as its `error`, as long as another one has none.
+
+    Raises
+    ------
+    OptionError
+        Some properties are chosen, and none are given.
+    LanguageError
+        The file cannot be read, or no property of the text parses.
+    """
+    text = options.property
+    if text is None:
+        if options.chosen or options.list:
+            option = "--list lists" if options.list else "--property and --prop choose from"
+            raise OptionError(f"{option} the properties of a file, but none is given")
+        return None
+    if options.formula is None and _is_file(text):
+        found = load_properties(text, keep_faults=True)
+    else:
+        found = parse_properties(text, "<property>", keep_faults=True)
+    if found.properties and all(p.error is not None for p in found.properties):
+        raise LanguageError([f for p in found.properties if p.error is not None for f in p.error.faults])
+    return found
+
+
+def selected_properties(properties: Properties, options: argparse.Namespace) -> Properties:
+    """Return the properties that `--property` and `--prop` choose, all without them.
+
+    Raises
+    ------
+    OptionError
+        `--prop` has a place that does not exist.
+    LanguageError
+        A name or a place of `--property` does not exist.
+    """
+    keys: Sequence[str | int] = options.chosen
+    if not keys:
+        return properties
+    count = len(properties.properties)
+    names = [p.name for p in properties.properties if p.name is not None]
+    for key in keys:
+        if isinstance(key, int) and key >= count:
+            known = f"from 1 to {count}" if count else "of a property, but the file has none"
+            named = f", or a name of {listed(names)}" if names else ""
+            raise OptionError(f"--prop: expected a place {known}{named}, got {key + 1}")
+    return properties.select(keys)
+
+
+def list_properties(options: argparse.Namespace, console: Console) -> int:
+    """Print name, place and text of the properties that are asked for; return the exit status."""
+    everything = read_properties(options)
+    assert everything is not None  # asked for a list, `read_properties` wants some
+    places = {id(p): number for number, p in enumerate(everything.properties, start=1)}
+    chosen = selected_properties(everything, options).properties
+    faulty = any(p.error is not None for p in chosen)
+    if options.json:
+        records = [
+            {"number": places[id(p)], "name": p.name, "property": p.text, "error": _error(p.error)}
+            for p in chosen
+        ]
+        console.print(json.dumps({"file": everything.file, "properties": records}))
+        return int(faulty)
+    width, excerpts = len(str(len(places))), Excerpts(options)
+    for p in chosen:
+        name = f'"{p.name}": ' if p.name else ""
+        console.print(f"{places[id(p)]:>{width}}  {name}{p.text}")
+        if p.error is not None:
+            for line in str(p.error).splitlines():
+                console.error(excerpts.added(line))
+    return int(faulty)
+
+
+def _error(error: LanguageError | None) -> str | None:
+    return None if error is None else str(error)
+
+
+def _is_file(text: str) -> bool:
+    """Return whether a text is the name of a file, which need not exist."""
+    if isinstance(text, StandardInput) or text.endswith(_FILE_SUFFIXES):
+        return True
+    if "\n" in text:
+        return False
+    path = Path(text)
+    if _exists(path):
+        return True
+    # A misspelt name is better told as such than read as a property that says something odd.
+    folder = path.parent
+    return bool(_FILE_LIKE.fullmatch(path.name)) and (str(folder) == "." or _is_folder(folder))
+
+
+def _exists(path: Path) -> bool:
+    """Return whether there is a file, or one that may not be looked at; names have an end."""
+    try:
+        return path.exists()
+    except OSError as error:
+        return error.errno != errno.ENAMETOOLONG
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
