@@ -146,7 +146,7 @@ class KernelStore:
         current = name.split("-")[1]
         for path in self.folder.glob(f"{function}-*"):
             if path.suffix == ".tmp":
-                if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+                if _age(path) > _STALE_SECONDS:
                     _remove(path)
             elif path.name.split("-")[1] != current:
                 _remove(path)
@@ -158,6 +158,14 @@ def _write_nothing(function: str, version: str, payload: bytes) -> None:
 
 def _file_name(function: str, version: str) -> str:
     return f"{function}-{version}.nbc"
+
+
+def _age(path: Path) -> float:
+    """Return how many seconds ago a file was written to; 0 if another process has just given it its name."""
+    try:
+        return time.time() - path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _remove(path: Path) -> None:

@@ -152,3 +152,15 @@ def test_the_folder_is_what_is_chosen_or_the_users(monkeypatch: pytest.MonkeyPat
     with pytest.raises(OSError, match="no home directory"):
         kernel_folder()
     assert KernelStore("", "/sources").folder is None
+
+
+def test_files_that_others_finish_meanwhile_are_no_fault(
+    store: KernelStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert store.folder is not None
+    gone = store.folder / "f-a-b.nbc.1.tmp"
+    monkeypatch.setattr(Path, "glob", lambda *_: iter([gone]))
+    store.write("f", "a-b", b"payload")
+    store.write("g", "a-b", b"another")
+    assert not caplog.records
+    assert (store.read("f", "a-b"), store.read("g", "a-b")) == (b"payload", b"another")

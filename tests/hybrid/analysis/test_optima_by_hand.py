@@ -96,8 +96,6 @@ def test_operators_nest_and_filters_see_all_states() -> None:
         ('R{"tries"}max=? [ S ]', {}, "R [ S ] is not checked on an MDP"),
         ("Pmax=? [ F x=2 ]", {"method": "bicgstab"}, "choose optimistic, interval"),
         ("Pmax=? [ F x=2 ]", {"method": "gauss-seidel"}, "choose optimistic, interval"),
-        ('R{"tries"}max=? [ F (X x=2) ]', {}, "only P=? [ ... ] takes formulas with path operators in"),
-        ('R{"tries"}max=? [ (X x=2) U x=2 ]', {}, "other paths, LTL among them, are not checked"),
         (
             "Pmax=? [ F x=2 ]",
             {"max_iterations": 3, "method": "optimistic"},

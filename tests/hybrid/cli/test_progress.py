@@ -23,7 +23,8 @@ pytest.importorskip("rich", reason="progress on terminals is drawn with rich, wh
 
 # The terminal becomes the process's own, so that Ctrl-C reaches it.
 IN_FRONT = """
-import fcntl, os, sys, termios
+import fcntl, os, signal, sys, termios
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # as in a shell, whatever runs the tests
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execv(sys.executable, [sys.executable, "-m", "hybrid", *sys.argv[1:]])
 """
