@@ -9,7 +9,7 @@ set of pairs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import overload
 
@@ -57,16 +57,18 @@ class AutomatonProduct:
     Attributes
     ----------
     model : SymbolicModel
-        The pairs, without labels, with the rewards asked for.
+        The pairs, with the labels and rewards asked for; initial are those of an initial state of the model
+        with the automaton in its state 0.
     first : Node
-        The pairs with the automaton in its state 0, which count as initial: one a state of the model, in the
-        order of its states.
+        The pairs with the automaton in its state 0: one a state of the model, in the order of its states.
     marks : tuple of Node
         By mark the pairs in which the automaton's next step has it.
     automaton_states : tuple of Node
         By state of the automaton the pairs with it.
     following : tuple of Node
         By state of the automaton the pairs from which its next step leads there.
+    lifted : callable
+        Returns for a set of the model's states the pairs of these, reachable or not.
     """
 
     model: SymbolicModel
@@ -74,6 +76,7 @@ class AutomatonProduct:
     marks: tuple[Node, ...]
     automaton_states: tuple[Node, ...]
     following: tuple[Node, ...]
+    lifted: Callable[[Node], Node]
 
     def within(self, states: Iterable[int]) -> Node:
         """Return the pairs whose automaton is in one of some states."""
@@ -91,6 +94,7 @@ def automaton_product(
     n_marks: int,
     structures: Sequence[int] = (),
     below: bool = False,
+    labels: Mapping[str, Node] | None = None,
 ) -> AutomatonProduct:
     """Return the product of a model with a complete deterministic automaton.
 
@@ -107,12 +111,14 @@ def automaton_product(
         state does.
     below : bool
         Whether the automaton's bits stand below the model's, or above.
+    labels : mapping of str to Node, optional
+        Sets of the model's states that are labels of the product.
 
     Returns
     -------
     AutomatonProduct
         Its pairs are those reachable from any state of the model with the automaton in state 0.  An automaton
-        of one state leaves the model as it is, with all of its rewards.
+        of one state leaves the model as it is, with all of its labels and rewards.
 
     Raises
     ------
@@ -127,9 +133,16 @@ def automaton_product(
         manager = model.manager
         marked = _marks(model, propositions, [manager.true], moves, n_marks)
         every = (model.reachable,)
-        return AutomatonProduct(model, *every, tuple(m & model.reachable for m in marked), every, every)
+        return AutomatonProduct(
+            model, *every, tuple(m & model.reachable for m in marked), every, every, _same
+        )
     rewards = [symbolic_reward(model, structure) for structure in structures]
-    return _Builder(model, len(moves), below).product(propositions, moves, n_marks, rewards)
+    builder = _Builder(model, len(moves), below)
+    return builder.product(propositions, moves, n_marks, rewards, labels or {})
+
+
+def _same(states: Node) -> Node:
+    return states
 
 
 def _guard(model_true: Node, propositions: Sequence[Node], move: AutomatonMove) -> Node:
@@ -204,6 +217,7 @@ class _Builder:
         moves: Sequence[Sequence[AutomatonMove]],
         n_marks: int,
         rewards: Sequence[GivenReward],
+        names: Mapping[str, Node],
     ) -> AutomatonProduct:
         model, manager = self._model, self.manager
         labels = [self.copied(node) for node in propositions]
@@ -236,9 +250,10 @@ class _Builder:
             self._variables,
             model.type,
             layers,
-            start,
+            start & self.copied(model.initial),
             reachable,
             exits=self._exits(reachable),
+            labels={name: self.copied(states) & reachable for name, states in names.items()},
             rewards=[
                 GivenReward(r.name, self._vector(r.states), tuple(self._vector(c) for c in r.choices))
                 for r in rewards
@@ -253,6 +268,7 @@ class _Builder:
             tuple(m & reachable for m in marked),
             tuple(cube & reachable for cube in before),
             tuple(where & reachable for where in following),
+            self.copied,
         )
 
     @overload

@@ -8,6 +8,7 @@ next step leads to where it accepts everything.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from mtbdd.language.syntax import Expression
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 
+if TYPE_CHECKING:
+    from hybrid.analysis.scheduler import SchedulerMaker
+
 
 def cosafe_rewards(
     model: SymbolicModel,
@@ -33,6 +37,7 @@ def cosafe_rewards(
     states: Callable[[Expression], Node],
     options: CheckOptions,
     work: Work,
+    maker: SchedulerMaker | None = None,
 ) -> StateValues:
     """Return the expected reward earned until a co-safe formula holds, of an MDP the least or the greatest.
 
@@ -45,6 +50,8 @@ def cosafe_rewards(
         Resolved; path formulas may stand in each other.
     states : callable
         Returns the states that satisfy a state formula.
+    maker : SchedulerMaker, optional
+        Given an optimal scheduler of an MDP, which remembers what the automaton has read.
 
     Raises
     ------
@@ -66,11 +73,23 @@ def cosafe_rewards(
     sure = universal_states(automaton)
     if automaton.n_states == 1:
         target = model.reachable if sure[0] else model.manager.false
-        found = reachability_rewards(model, structure, target, maximise, options, work)
+        found = reachability_rewards(model, structure, target, maximise, options, work, maker)
         return found if chosen.proven else found.without_bounds()
-    product = model_product(model, automaton, formula.propositions, options, [structure])
-    won = product.stepping_into(q for q in range(automaton.n_states) if sure[q])
-    found = reachability_rewards(product.model, 0, won, maximise, options, work)
+    if maker is None:
+        product = model_product(model, automaton, formula.propositions, options, [structure])
+        won = product.stepping_into(q for q in range(automaton.n_states) if sure[q])
+        found = reachability_rewards(product.model, 0, won, maximise, options, work)
+    else:
+        from hybrid.analysis.memory_scheduler import Remembering, labels_of
+        from hybrid.analysis.scheduler import SchedulerMaker
+
+        structures = range(len(model.source.rewards))
+        labels = labels_of(model)
+        product = model_product(model, automaton, formula.propositions, options, structures, labels)
+        won = product.stepping_into(q for q in range(automaton.n_states) if sure[q])
+        own = SchedulerMaker(product.model)
+        found = reachability_rewards(product.model, structure, won, maximise, options, work, own)
+        maker.remember(Remembering.of(model, product, ()).finish(own))
     found = found.at(product.model.indicator(product.first))
     return found if chosen.proven else found.without_bounds()
 

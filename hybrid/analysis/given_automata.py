@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from hybrid.analysis.ltl import automaton_probabilities
 from hybrid.automata.hoa_reading import read_hoa
@@ -18,6 +19,9 @@ from mtbdd.language.syntax import Expression, LabelReference
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 
+if TYPE_CHECKING:
+    from hybrid.analysis.scheduler import SchedulerMaker
+
 
 def given_automaton_probabilities(
     model: SymbolicModel,
@@ -26,6 +30,7 @@ def given_automaton_probabilities(
     states: Callable[[Expression], Node],
     options: CheckOptions,
     work: Work,
+    maker: SchedulerMaker | None = None,
 ) -> StateValues:
     """Return the probability that the automaton of a file accepts a run, from every state.
 
@@ -37,6 +42,8 @@ def given_automaton_probabilities(
         Of an MDP: whether the greatest is asked for, or the least.
     states : callable
         Returns the states that satisfy a state formula.
+    maker : SchedulerMaker, optional
+        Given an optimal scheduler of an MDP.
 
     Raises
     ------
@@ -67,4 +74,4 @@ def given_automaton_probabilities(
                 f'as in HOA: {{"{path.file}", "{name}" <- x=1}}'
             )
         holds.append(states(meaning) & model.reachable)
-    return automaton_probabilities(model, automaton, holds, maximise, options, work)
+    return automaton_probabilities(model, automaton, holds, maximise, options, work, maker)

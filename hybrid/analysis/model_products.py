@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hybrid.analysis.model_automata import automaton_moves
 from hybrid.automata.automaton import DeterministicAutomaton
@@ -26,6 +26,7 @@ def model_product(
     propositions: Sequence[Node],
     options: CheckOptions,
     structures: Sequence[int] = (),
+    labels: Mapping[str, Node] | None = None,
 ) -> AutomatonProduct:
     """Return the product of a model and an automaton, in the order whose level curve has the lower minimum.
 
@@ -37,8 +38,8 @@ def model_product(
         Where its propositions hold.
     options : CheckOptions
         The explicit engine, which writes the matrix out, takes the order with the automaton's bits above.
-    structures : sequence of int, optional
-        Reward structures that the product has, see `automaton_product`.
+    structures, labels : optional
+        Reward structures and labels that the product has, see `automaton_product`.
 
     Raises
     ------
@@ -49,11 +50,11 @@ def model_product(
     Time: two products and their level curves.
     """
     moves, n_marks = automaton_moves(automaton), automaton.n_marks
-    above = automaton_product(model, propositions, moves, n_marks, structures)
+    above = automaton_product(model, propositions, moves, n_marks, structures, labels=labels)
     if len(moves) == 1 or options.engine == "explicit" or model.n_states > MOST_COMPARED:
         chosen = above
     else:
-        below = automaton_product(model, propositions, moves, n_marks, structures, below=True)
+        below = automaton_product(model, propositions, moves, n_marks, structures, True, labels)
         chosen = min(above, below, key=_least_bytes)
     _log.info(
         "product with an automaton of %d states: %d pairs, its bits %s the model's",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker
 
 
-_REACHING = "a scheduler is given for rewards until a set is reached (F); ask without one"
+_REACHING = "a scheduler is given for rewards until a formula holds (F and others); ask without one"
 
 
 def operator_values(
@@ -79,7 +79,7 @@ def operator_values(
         from hybrid.analysis.long_run import steady_rewards
 
         return steady_rewards(model, structure, options, work)
-    if maker is not None and not isinstance(target, Path):
+    if maker is not None and isinstance(target, (Cumulative, Instantaneous)):
         raise UnsupportedError(_REACHING)
     from hybrid.analysis.bounded_rewards import cumulative_rewards, instantaneous_rewards
     from hybrid.analysis.rewards import reachability_rewards, total_rewards
@@ -92,11 +92,9 @@ def operator_values(
         return instantaneous_rewards(model, structure, _time(target.time), maximise, options, work)
     if is_reached_set(target):
         return reachability_rewards(model, structure, states(target.right), maximise, options, work, maker)
-    if maker is not None:
-        raise UnsupportedError(_REACHING)
     from hybrid.analysis.cosafe_rewards import cosafe_rewards
 
-    return cosafe_rewards(model, structure, target, maximise, states, options, work)
+    return cosafe_rewards(model, structure, target, maximise, states, options, work, maker)
 
 
 def is_reached_set(target: Expression) -> TypeGuard[Path]:

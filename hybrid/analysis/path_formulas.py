@@ -16,7 +16,6 @@ from hybrid.analysis.given_automata import given_automaton_probabilities
 from hybrid.analysis.ltl import ltl_probabilities
 from hybrid.analysis.repeated import repeated_form, repeated_probabilities
 from hybrid.analysis.until import next_probabilities, until_probabilities
-from hybrid.errors import UnsupportedError
 from hybrid.properties.path_operators import has_path
 from hybrid.properties.tree import AutomatonPath, Path
 from hybrid.run.options import CheckOptions
@@ -28,10 +27,6 @@ from mtbdd.model import SymbolicModel
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker
-_FORGETFUL = (
-    "a scheduler is given for U, F, G, W and R without bounds on steps, where one that forgets the past is "
-    "optimal; ask without a scheduler"
-)
 
 
 def path_probabilities(
@@ -54,8 +49,8 @@ def path_probabilities(
     states : callable
         Returns the states that satisfy a state formula.
     maker : SchedulerMaker, optional
-        Given the choices of an optimal scheduler; there is a memoryless one for U, F, G, W and R without
-        bounds.
+        Given the choices of an optimal scheduler: one that forgets the past for U, F, G, W and R without
+        bounds, else one with memory.
 
     Raises
     ------
@@ -63,20 +58,16 @@ def path_probabilities(
         A formula of LTL that is not translated, or a method that has no meaning for choices.
     NotConvergedError
     """
-    if is_ltl(path):
-        if maker is not None:
-            raise UnsupportedError(_FORGETFUL)
-        if isinstance(path, AutomatonPath):
-            return given_automaton_probabilities(model, path, maximise, states, options, work)
-        return ltl_probabilities(model, path, maximise, states, options, work)
+    if isinstance(path, AutomatonPath):
+        return given_automaton_probabilities(model, path, maximise, states, options, work, maker)
+    if is_ltl(path) or (maker is not None and _needs_memory(path)):
+        return ltl_probabilities(model, path, maximise, states, options, work, maker)
     if isinstance(path, Unary) and path.operator == "!" and has_path(path.operand):
         found = path_probabilities(model, path.operand, not maximise, states, options, work, maker)
         return found.complement()
     if not isinstance(path, Path):
         # A state formula is a path formula about the first state.
         return StateValues.exact(model.indicator(states(path)).astype(np.float64))
-    if maker is not None and (path.operator == "X" or path.bound is not None or has_path(path.right)):
-        raise UnsupportedError(_FORGETFUL)
     repeated = repeated_form(path)
     if repeated is not None:
 
@@ -119,6 +110,13 @@ def until_form(
         "W": (left & no_right, no_left & no_right, True),
         "R": (no_left, no_right, True),
     }[path.operator]
+
+
+def _needs_memory(path: Expression) -> bool:
+    """Return whether optimal schedulers of a path formula remember how many steps, or what, is past."""
+    while isinstance(path, Unary) and path.operator == "!":
+        path = path.operand
+    return isinstance(path, Path) and (path.operator == "X" or path.bound is not None or has_path(path.right))
 
 
 def is_ltl(path: Expression) -> bool:

@@ -157,9 +157,16 @@ class SchedulerMaker:
         self._model = model
         self._chosen = [model.manager.false for _ in model.layers]
         self._open = model.reachable
+        self._remembered: Scheduler | None = None
+
+    def remember(self, scheduler: Scheduler) -> None:
+        """Take a scheduler with memory, made elsewhere, for the one to return."""
+        self._remembered = scheduler
 
     def finish(self) -> Scheduler:
         """Return the scheduler; states without a choice so far take their first one."""
+        if self._remembered is not None:
+            return self._remembered
         for layer, own in enumerate(self._model.layers):
             self._choose(layer, own.enabled)
         layers = np.zeros(self._model.n_states, np.uint16)
@@ -214,6 +221,11 @@ class SchedulerMaker:
         self.route(members & ~self._open, members, for_members)
 
     # ------------------------------------------------------------------ sets
+
+    def take(self, choices: Sequence[Node]) -> None:
+        """Choose for every layer the states of a set."""
+        for layer, states in enumerate(choices):
+            self._choose(layer, states)
 
     def route(self, goal: Node, within: Node, allowed: Sequence[Node]) -> None:
         """Choose, in a set, allowed choices that lead nearer to a goal with positive probability.

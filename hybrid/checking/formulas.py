@@ -127,7 +127,7 @@ class FormulaChecker(ABC):
         if isinstance(formula, Conditional):
             return self._conditional(formula)
         raise UnsupportedError(
-            "a path operator stands where a state formula is expected: only P=? [ ... ] takes formulas with "
+            "a path operator stands where a state formula is expected: only P and R take formulas with "
             "path operators in one another"
         )
 

@@ -270,6 +270,9 @@ class Model(SymbolicModel):
     def with_scheduler(self, scheduler: Scheduler) -> Model:
         """Return the chain that a scheduler leaves of this MDP, over the same states with the same numbers.
 
+        Of a scheduler with memory the chain is over its pairs of states and memories, with the states'
+        variables, labels and rewards.
+
         Parameters
         ----------
         scheduler : Scheduler
@@ -284,6 +287,12 @@ class Model(SymbolicModel):
         -----
         States that are no longer reached stay.  Time: one conjunction for every value of every layer.
         """
+        from hybrid.analysis.memory_scheduler import MemoryScheduler
+
+        if isinstance(scheduler, MemoryScheduler):
+            if scheduler.owner.manager is not self.manager:
+                raise ValueError("scheduler: expected one of this model, got one of another")
+            return Model.of(induced_chain(scheduler.model, scheduler.chosen()))
         if scheduler.model.manager is not self.manager:
             raise ValueError("scheduler: expected one of this model, got one of another")
         return Model.of(induced_chain(self, scheduler.chosen()))

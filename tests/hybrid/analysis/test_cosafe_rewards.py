@@ -117,10 +117,3 @@ def test_bounds_of_a_comparison_decide() -> None:
 def test_refusals(text: str, prop: str, message: str) -> None:
     answer = hybrid.check(build(text), prop, backend="cpu", throw=False)
     assert answer.value is None and message in str(answer.error)
-
-
-def test_a_scheduler_is_refused() -> None:
-    answer = hybrid.check(
-        build(WALK.replace("dtmc", "mdp")), "Rmin=? [ X (X x>0) ]", scheduler=True, throw=False
-    )
-    assert "a scheduler is given for rewards until a set is reached" in str(answer.error)

@@ -115,9 +115,6 @@ def test_what_automata_do_not_have_is_refused(
     until: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = f'P=? [ HOA: {{"{until}", "start" <- x=0}} ]'
-    model = build(WALK.replace("dtmc", "mdp"))
-    answer = hybrid.check(model, asked.replace("P=?", "Pmax=?"), scheduler=True, throw=False)
-    assert "a scheduler is given for" in str(answer.error)
     (tmp_path / "walk.prism").write_text(WALK, encoding="utf-8")
     walk = str(tmp_path / "walk.prism")
     assert main(["simulate", walk, asked]) == 1

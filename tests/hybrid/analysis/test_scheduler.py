@@ -97,9 +97,7 @@ def test_the_slow_way_is_the_better_one() -> None:
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("Pmax=? [ F<=3 x=2 ]", "without bounds"),
-        ("Pmax=? [ X x=2 ]", "without bounds"),
-        ("Rmax=? [ C<=3 ]", "until a set is reached"),
+        ("Rmax=? [ C<=3 ]", "until a formula holds"),
         ("x=2", "P and R on an MDP"),
     ],
 )

@@ -1,0 +1,139 @@
+"""Where runs of a product are accepted for certain, or for some scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hybrid.automata.acceptance import Acceptance
+from hybrid.automata.automaton import DeterministicAutomaton
+from hybrid.automata.guards import mark_list
+from hybrid.automata.reduction import component_fates
+from mtbdd.automaton_product import AutomatonProduct
+from mtbdd.graph.components import EndComponents, model_end_components
+from mtbdd.manager import Node
+
+
+@dataclass(frozen=True, eq=False)
+class AcceptedPart:
+    """Pairs in which a scheduler may stay for ever and be accepted: end components of an MDP.
+
+    Attributes
+    ----------
+    states : Node
+    choices : tuple of Node
+        For every layer the pairs whose choice there stays inside.
+    wanted : tuple of Node
+        Sets that a run has to meet again and again, each of them, and can.
+    """
+
+    states: Node
+    choices: tuple[Node, ...]
+    wanted: tuple[Node, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class AcceptedSets:
+    """Where runs are accepted.
+
+    Attributes
+    ----------
+    certain : Node
+        The pairs from which every run is, and of a chain its accepted bottom components.
+    parts : tuple of AcceptedPart
+        Of an MDP; they may overlap.
+    """
+
+    certain: Node
+    parts: tuple[AcceptedPart, ...] = ()
+
+    @property
+    def states(self) -> Node:
+        """All of them together."""
+        found = self.certain
+        for part in self.parts:
+            found = found | part.states
+        return found
+
+
+def accepting_sets(
+    product: AutomatonProduct, automaton: DeterministicAutomaton, negate: bool
+) -> AcceptedSets:
+    """Return where the automaton accepts for certain, or for some scheduler: to be reached.
+
+    Parameters
+    ----------
+    negate : bool
+        Take the words that it does not accept.
+
+    Notes
+    -----
+    Time: one decomposition of a chain; of an MDP one for every generalised Rabin pair of the condition.
+    """
+    acceptance = automaton.acceptance.negated() if negate else automaton.acceptance
+    components, fates = component_fates(automaton)
+    fate = [None if fates[c] is None else fates[c] != negate for c in components.tolist()]
+    final = [bool((automaton.successors[q] == q).all()) for q in range(automaton.n_states)]
+    won = product.within(q for q in range(automaton.n_states) if final[q] and fate[q])
+    left = product.within(q for q in range(automaton.n_states) if not final[q] and fate[q] is not False)
+    left = left | product.within(q for q in range(automaton.n_states) if final[q] and fate[q] is None)
+    if left == product.model.manager.false:
+        return AcceptedSets(won)
+    if product.model.is_mdp:
+        return AcceptedSets(won, tuple(_end_components(product, acceptance, left)))
+    return AcceptedSets(won | _bottom_components(product, acceptance, left))
+
+
+def _bottom_components(product: AutomatonProduct, acceptance: Acceptance, left: Node) -> Node:
+    """Return the bottom components of a chain whose marks are accepted."""
+    manager = product.model.manager
+    found = model_end_components(product.model, left)
+    accepted = [found.single.states & _pointwise(product, acceptance)]
+    for component in found.components:
+        met = sum(
+            1 << i for i, marked in enumerate(product.marks) if component.states & marked != manager.false
+        )
+        if acceptance.holds(met):
+            accepted.append(component.states)
+    return manager.disjunction(accepted)
+
+
+def _pointwise(product: AutomatonProduct, acceptance: Acceptance) -> Node:
+    """Return the pairs whose own marks are accepted."""
+    manager = product.model.manager
+    if acceptance.kind in ("t", "f"):
+        return manager.true if acceptance.kind == "t" else manager.false
+    if acceptance.kind in ("Inf", "Fin"):
+        marked = product.marks[acceptance.mark]
+        return marked if acceptance.kind == "Inf" else ~marked
+    parts = [_pointwise(product, part) for part in acceptance.parts]
+    found = parts[0]
+    for part in parts[1:]:
+        found = found & part if acceptance.kind == "&" else found | part
+    return found
+
+
+def _end_components(product: AutomatonProduct, acceptance: Acceptance, left: Node) -> list[AcceptedPart]:
+    """Return the end components of an MDP in which a scheduler can meet marks that are accepted."""
+    manager = product.model.manager
+    accepted: list[AcceptedPart] = []
+    for finite, infinite in acceptance.pairs():
+        allowed = left & ~manager.disjunction(product.marks[i] for i in mark_list(finite))
+        if allowed == manager.false:
+            continue
+        needed = [product.marks[i] for i in mark_list(infinite)]
+        accepted += _meeting(manager.false, model_end_components(product.model, allowed), needed)
+    return accepted
+
+
+def _meeting(false: Node, found: EndComponents, needed: Sequence[Node]) -> list[AcceptedPart]:
+    """Return the end components that meet each of some sets, those of one state together."""
+    alone = found.single.states
+    for marked in needed:
+        alone = alone & marked
+    accepted = [] if alone == false else [AcceptedPart(alone, found.single.choices, ())]
+    for component in found.components:
+        if all(component.states & marked != false for marked in needed):
+            wanted = tuple(component.states & marked for marked in needed)
+            accepted.append(AcceptedPart(component.states, component.choices, wanted))
+    return accepted
