@@ -8,6 +8,7 @@ next step leads to where it accepts everything.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,9 @@ import numpy as np
 from hybrid.analysis.model_automata import model_automaton, model_formula
 from hybrid.analysis.model_products import model_product
 from hybrid.analysis.rewards import reachability_rewards
+from hybrid.automata.acceptance import ALL
 from hybrid.automata.automaton import DeterministicAutomaton
+from hybrid.automata.comparing import distinguishing_word
 from hybrid.automata.reduction import component_fates
 from hybrid.errors import UnsupportedError
 from hybrid.run.options import CheckOptions
@@ -95,11 +98,17 @@ def cosafe_rewards(
 
 
 def universal_states(automaton: DeterministicAutomaton) -> list[bool]:
-    """Return from which states of a weak automaton all words are accepted.
+    """Return from which states of an automaton all words are accepted.
 
     Those from which no cycle is reached that is not accepted.
     """
     components, fates = component_fates(automaton)
+    if any(fate is None for fate in fates):
+        # Of another program's: marks do not tell; a search for a rejected word does.
+        none = np.zeros((1, automaton.successors.shape[1]), np.int64)
+        everything = DeterministicAutomaton(automaton.propositions, 0, none, none, ALL)
+        starts = (replace(automaton, initial=q) for q in range(automaton.n_states))
+        return [distinguishing_word(start, everything) is None for start in starts]
     rejecting = np.zeros(automaton.n_states, np.bool_)
     for number, fate in enumerate(fates):
         rows = np.flatnonzero(components == number)

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 
 from hybrid.automata.hoa_writing import automaton_dot, hoa_text
 from hybrid.automata.reading_formulas import automaton_of
 from hybrid.cli.console import Console
+from hybrid.cli.drawing import draw_automaton, drawn_file
 from hybrid.errors import InterchangeError, PropertyError, UnsupportedError
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    """Translate and print; return the exit status."""
-    try:
-        automaton = automaton_of(options.formula, options.automaton_tool)
-    except (InterchangeError, PropertyError, UnsupportedError) as error:
-        console.error(str(error))
-        return 1
+    """Translate, draw and print; return the exit status."""
+    file = drawn_file(options.plot, "--plot", "an automaton")
+    with nullcontext() if file is None else file:
+        try:
+            automaton = automaton_of(options.formula, options.automaton_tool)
+        except (InterchangeError, PropertyError, UnsupportedError) as error:
+            console.error(str(error))
+            return 1
+        if file is not None:
+            draw_automaton(automaton, file, console)
     text = automaton_dot(automaton) if options.dot else hoa_text(automaton)
     console.print(text.rstrip("\n"))
     return 0

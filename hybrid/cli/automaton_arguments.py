@@ -31,6 +31,9 @@ def add_automaton(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dot", action="store_true", help="print a drawing in Graphviz's language instead of HOA"
     )
+    parser.add_argument(
+        "--plot", metavar="FILE", help="draw a small automaton, as .svg, .png, .pdf, or .dot, beside the text"
+    )
     add_automaton_tool(parser)
     add_limits(parser)
     add_output(parser)

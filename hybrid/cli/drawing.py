@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from hybrid.automata.automaton import DeterministicAutomaton
+from hybrid.automata.picture import automaton_picture
 from hybrid.cli.console import Console
 from hybrid.cli.output_file import OutputFile
 from hybrid.drawing.diagrams import diagram_picture
@@ -55,6 +57,17 @@ def draw_diagram(model: SymbolicModel, file: OutputFile, console: Console) -> No
     if model.is_mdp:
         raise OptionError("--diagram: expected a dtmc or ctmc; an MDP has a diagram a layer of choices")
     _draw(file, lambda: diagram_picture(model.transitions, _bits(model), _title(model)), console)
+
+
+def draw_automaton(automaton: DeterministicAutomaton, file: OutputFile, console: Console) -> None:
+    """Draw a small automaton.
+
+    Raises
+    ------
+    OptionError
+        The automaton is too large for a picture, or the file cannot be written.
+    """
+    _draw(file, lambda: automaton_picture(automaton), console)
 
 
 def _draw(file: OutputFile, picture: Callable[[], GraphPicture], console: Console) -> None:

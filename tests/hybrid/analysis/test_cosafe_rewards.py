@@ -79,7 +79,13 @@ BY_HAND = [
 @pytest.mark.parametrize(("prop", "exact"), BY_HAND)
 @pytest.mark.parametrize(
     "options",
-    [{}, {"backend": "reference", "level": 0}, {"engine": "explicit"}, {"method": "interval"}],
+    [
+        {},
+        {"backend": "reference", "level": 0},
+        {"engine": "explicit"},
+        {"method": "interval"},
+        pytest.param({"backend": "gpu"}, marks=pytest.mark.gpu),
+    ],
     ids=str,
 )
 def test_chain_by_hand(prop: str, exact: float, options: dict[str, object]) -> None:
@@ -117,3 +123,14 @@ def test_bounds_of_a_comparison_decide() -> None:
 def test_refusals(text: str, prop: str, message: str) -> None:
     answer = hybrid.check(build(text), prop, backend="cpu", throw=False)
     assert answer.value is None and message in str(answer.error)
+
+
+def test_an_automaton_of_another_program_whose_marks_tell_nothing() -> None:
+    """Once x>=2 its runs take one mark or the other, all accepted; that is for certain as well."""
+    two = (
+        'HOA: v1 Start: 0 AP: 2 "p0" "p1" Acceptance: 2 Inf(0) | Inf(1) --BODY-- '
+        "State: 0 [0 | 1] 1 [!0 & !1] 0 State: 1 [0] 1 {0} [!0] 1 {1} --END--"
+    )
+    model, prop = build(WALK), "R=? [ (F x=2) | (F x=3) ]"
+    answer = hybrid.check(model, prop, backend="cpu", automaton_tool=f"printf '{two}'")
+    assert answer.proven and answer.lower <= 8 <= answer.upper

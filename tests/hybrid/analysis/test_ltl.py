@@ -89,6 +89,7 @@ BY_HAND = [
         {"backend": "reference", "level": 0},
         {"engine": "explicit"},
         {"method": "interval"},
+        pytest.param({"backend": "gpu"}, marks=pytest.mark.gpu),
     ],
     ids=str,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from hybrid.__main__ import main
@@ -18,6 +20,24 @@ def test_a_formula_becomes_an_automaton(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_formula_becomes_a_drawing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["automaton", "F G x<3", "--dot"]) == 0
     assert capsys.readouterr().out.startswith("digraph automaton {")
+
+
+@pytest.mark.parametrize("ending", ["dot", "svg"])
+def test_a_formula_becomes_a_picture(ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / f"until.{ending}"
+    assert main(["automaton", "a U b", "--plot", str(file)]) == 0
+    assert capsys.readouterr().out.startswith("HOA: v1")
+    text = file.read_text(encoding="utf-8")
+    assert ("a&!b" in text and "peripheries=2" in text) if ending == "dot" else "<svg" in text
+
+
+def test_pictures_that_are_none_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["automaton", "a U b", "--plot", str(tmp_path / "until.gif")]) == 2
+    assert "gif" in capsys.readouterr().err
+    large = " & ".join(f"(F a{i})" for i in range(6))
+    assert main(["automaton", large, "--plot", str(tmp_path / "large.svg")]) == 2
+    assert "at most 60 states, got 64" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
