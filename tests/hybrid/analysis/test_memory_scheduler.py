@@ -120,6 +120,37 @@ def test_a_scheduler_that_takes_turns_is_written_and_applied(tmp_path: Path) -> 
         other.with_scheduler(answer.scheduler)
 
 
+# Two ways to be accepted share states: a and b without c, or all of the others; b is two steps from a.
+SHARED = """
+mdp
+module m
+  x : [0..3] init 0;
+  [stay] x=0 -> true;
+  [go] x=0 -> (x'=3);
+  [far] x=0 -> (x'=2);
+  [back] x=3 -> (x'=0);
+  [on] x=3 -> (x'=1);
+  [] x=1 | x=2 -> (x'=0);
+endmodule
+"""
+EITHER = (
+    "((G F x=0) & (G F x=1) & (F G x!=2)) | "
+    "((G F x=2) & (G F (x=0 | x=1)) & (G F (x=0 | x=2)) & (G F (x=0 | x=3)))"
+)
+
+
+def test_parts_that_share_states_take_no_turns_from_each_other() -> None:
+    model = hybrid.parse(SHARED)
+    answer = hybrid.check(model, f"Pmax=? [ {EITHER} ]", scheduler=True)
+    chain = model.with_scheduler(answer.scheduler)
+    assert hybrid.check(chain, f"P=? [ {EITHER} ]", values=True).values[chain.labels["init"]].tolist() == [
+        1.0
+    ]
+    assert (
+        hybrid.check(chain, f"P=? [ {EITHER} ]", values=True).values[answer.scheduler.memory == 0] == 1
+    ).all()
+
+
 def test_the_command_line_writes_it(tmp_path: Path) -> None:
     (tmp_path / "middle.prism").write_text(MIDDLE, encoding="utf-8")
     file = tmp_path / "scheduler.csv"
