@@ -12,6 +12,7 @@ from hybrid.automata.automaton import MOST_PROPOSITIONS
 from hybrid.automata.hoa_tokens import HoaTokens
 
 MOST_MARKS = 60
+_VERSIONS = ("v1", "v1.1")  # the second, of Spot, has properties that are told not to hold
 _ONCE = ("HOA:", "States:", "Start:", "AP:", "Acceptance:", "acc-name:", "tool:", "name:")
 _READ = frozenset((*_ONCE, "Alias:", "properties:"))
 
@@ -120,8 +121,9 @@ def read_hoa_header(tokens: HoaTokens) -> HoaHeader:
 def _item(key: str, tokens: HoaTokens, header: HoaHeader) -> None:
     """Read what follows the name of a header."""
     if key == "HOA:":
-        if tokens.advance() != "v1":
-            tokens.fail("expected version 'v1' of the format")
+        if tokens.text not in _VERSIONS:
+            tokens.fail(f"expected version 'v1' or 'v1.1' of the format, got {tokens.shown()}")
+        tokens.advance()
     elif key == "States:":
         header.n_states = tokens.number("the number of states")
     elif key == "Start:":
@@ -154,7 +156,7 @@ def _item(key: str, tokens: HoaTokens, header: HoaHeader) -> None:
         header.name = tokens.string("a name")
     else:
         # What may stand in headers that are for people or other tools.
-        while tokens.kind in ("name", "number", "string"):
+        while tokens.kind in ("name", "number", "string") or (key == "properties:" and tokens.at("!")):
             tokens.advance()
 
 

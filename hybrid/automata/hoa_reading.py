@@ -23,7 +23,7 @@ def read_hoa(path: str | os.PathLike[str]) -> DeterministicAutomaton:
 
 
 def parse_hoa(text: str, file: str = "<automaton>") -> DeterministicAutomaton:
-    """Read one deterministic automaton in the HOA format, version 1 ([HOA15]).
+    """Read one deterministic automaton in the HOA format, version 1 ([HOA15]) or 1.1.
 
     Parameters
     ----------

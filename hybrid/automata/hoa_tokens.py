@@ -10,7 +10,8 @@ from hybrid.errors import InterchangeError
 
 _WORD = re.compile(
     r"""(?P<space>\s+) | (?P<comment>/\*) | (?P<section>--(?:BODY|END|ABORT)--)
-    | (?P<header>[A-Za-z_][A-Za-z0-9_-]*:) | (?P<alias>@[A-Za-z0-9_-]+) | (?P<name>[A-Za-z_][A-Za-z0-9_-]*)
+    | (?P<header>[A-Za-z_][A-Za-z0-9_-]*:) | (?P<alias>@[A-Za-z0-9_-]+) | (?P<version>v1\.1\b)
+    | (?P<name>[A-Za-z_][A-Za-z0-9_-]*)
     | (?P<number>[0-9]+) | (?P<string>"(?:[^"\\]|\\.)*") | (?P<sign>[!&|()\[\]{}])""",
     re.VERBOSE | re.DOTALL,
 )
@@ -24,7 +25,8 @@ class HoaTokens:
     Attributes
     ----------
     kind : str
-        Of the word that is next: "section", "header", "alias", "name", "number", "string", "sign", or "end".
+        Of the word that is next: "section", "header", "alias", "version", "name", "number", "string", "sign",
+        or "end".
     text : str
         The word itself; of a string what stands between its quotes.
 

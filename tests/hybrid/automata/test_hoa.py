@@ -13,6 +13,7 @@ from hybrid.automata.hoa_writing import automaton_dot, hoa_text
 from hybrid.automata.reading_formulas import automaton_of
 from hybrid.errors import InterchangeError
 from mtbdd.language.errors import LanguageError
+from tests.logic.languages import first_difference
 from tests.oracles.lasso_words import random_tree, tree_text
 
 
@@ -108,7 +109,9 @@ HEAD = 'HOA: v1 States: 2 Start: 0 AP: 1 "a" Acceptance: 1 Inf(0) '
 BAD = [
     ("", "1:1: expected 'HOA: v1'"),
     ("never { }", "1:1: expected 'HOA: v1' at the beginning, got 'never'"),
-    ("HOA: v2", "expected version 'v1'"),
+    ("HOA: v2", "1:6: expected version 'v1' or 'v1.1' of the format, got 'v2'"),
+    ("HOA: v1.2", "expected a word of the HOA format, got '.'"),
+    ("HOA: v1 acc-name: !all", "got '!'"),
     ("HOA: v1 --BODY-- --END--", "expected a header 'Acceptance:'"),
     ("HOA: v1 Acceptance: 0 t --BODY-- --END--", "expected a header 'Start:'"),
     ("HOA: v1 Start: 0 Start: 1", "another 'Start:': nondeterministic automata are not read"),
@@ -178,6 +181,32 @@ def test_texts_with_other_characters_are_read_or_told(rng: np.random.Generator) 
             parse_hoa(text)
         except InterchangeError:
             pass
+
+
+FORMS = [("parity max odd", "complete"), ("parity min even", "colored"), ("parity", "sbacc"), ("generic",)]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_what_spot_writes_is_read(form: tuple[str, ...], rng: np.random.Generator) -> None:
+    """Labels on states, transitions or implicit, marks on either, incomplete, both versions of the format."""
+    spot = pytest.importorskip("spot", reason="the package spottl is not installed")
+    for _ in range(25):
+        tree = random_tree(rng, int(rng.integers(2, 9)), 3)
+        # Its generic automata of <=> may be wrong.
+        text = tree_text(tree).replace("<=>", "<->").replace("=>", "->")
+        found = spot.translate(text, "deterministic", *form) if "<->" not in text else None
+        if found is None or not spot.is_deterministic(found):
+            continue
+        for how in ("", "k", "s", "m", "v", "t", "1.1", *(["i"] if spot.is_complete(found) else [])):
+            assert first_difference(tree, parse_hoa(found.to_str("hoa", how)), rng, 4) is None
+
+
+def test_the_later_version_tells_what_does_not_hold() -> None:
+    text = (
+        'HOA: v1.1 Start: 0 AP: 1 "a" Acceptance: 1 Inf(0) properties: !complete deterministic '
+        "--BODY-- State: 0 [0] 0 {0} --END--"
+    )
+    assert parse_hoa(text).accepts([], [1]) and not parse_hoa(text).accepts([], [0])
 
 
 def test_files_are_read_as_texts(tmp_path: Path) -> None:
