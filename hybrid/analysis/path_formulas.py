@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hybrid.analysis.bounded_until import Window, window_probabilities
-from hybrid.analysis.given_automata import given_automaton_probabilities
-from hybrid.analysis.ltl import ltl_probabilities
 from hybrid.analysis.repeated import repeated_form, repeated_probabilities
 from hybrid.analysis.until import next_probabilities, until_probabilities
 from hybrid.properties.path_operators import has_path
@@ -59,8 +57,12 @@ def path_probabilities(
     NotConvergedError
     """
     if isinstance(path, AutomatonPath):
+        from hybrid.analysis.given_automata import given_automaton_probabilities
+
         return given_automaton_probabilities(model, path, maximise, states, options, work, maker)
     if is_ltl(path) or (maker is not None and _needs_memory(path)):
+        from hybrid.analysis.ltl import ltl_probabilities
+
         return ltl_probabilities(model, path, maximise, states, options, work, maker)
     if isinstance(path, Unary) and path.operator == "!" and has_path(path.operand):
         found = path_probabilities(model, path.operand, not maximise, states, options, work, maker)
