@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,7 +20,8 @@ from hybrid.cli.model_record import model_record
 from hybrid.cli.outputs import refuse_overwriting
 from hybrid.cli.property_argument import list_properties, read_properties, selected_properties
 from hybrid.cli.report import Report, unanswered
-from hybrid.cli.sizes import bytes_text, seconds_text
+from hybrid.cli.run_table import RunTable
+from hybrid.cli.sizes import bytes_text, seconds_text, value_text
 from hybrid.cli.witness import witness_lines
 from hybrid.errors import OptionError
 from hybrid.properties import Properties, Property, resolve_properties
@@ -73,12 +73,16 @@ def run(options: argparse.Namespace, console: Console) -> int:
     names = list(parse_constants(combinations[0]))
     certifier = Certifier.of(options, properties, combinations, chosen, console)
     lists = any(isinstance(p.formula, Filter) and p.formula.operator in LISTING for p in asked)
-    excerpts = Excerpts(options)
+    excerpts, table = Excerpts(options), None
+    if several and asked and console.screen is not None and not (lists or options.witness or options.verbose):
+        table = RunTable(console.screen, combinations, asked)
+
+    def told(answer: Answer) -> str:
+        return excerpts.added(_text(answer))
+
     with (
         CheckPictures(options, console, combinations, asked) as pictures,
-        Report(
-            options, console, lambda a: excerpts.added(_text(a)), names, several, certifier, lists
-        ) as report,
+        Report(options, console, told, names, several, certifier, lists, table) as report,
     ):
         options.pictures = pictures
         model: SymbolicModel | None = None
@@ -185,7 +189,7 @@ def _text(answer: Answer) -> str:
     title = f"{answer.name}: {answer.property}" if answer.name else answer.property
     work = answer.statistics
     if answer.interrupted:
-        result = f"{answer.error}; between {_value(answer.lower)} and {_value(answer.upper)} so far"
+        result = f"{answer.error}; between {value_text(answer.lower)} and {value_text(answer.upper)} so far"
     elif answer.error is not None:
         result = f"not answered: {answer.error}"
     else:
@@ -203,7 +207,7 @@ def _text(answer: Answer) -> str:
             f"matrix {bytes_text(work.representation_bytes)}{form}"
         )
         lines.append(f"  backend      {work.backend}: {work.backend_reason}")
-    lines += [f"    {state} = {_value(value)}" for state, value in answer.listing[:MAX_LISTED]]
+    lines += [f"    {state} = {value_text(value)}" for state, value in answer.listing[:MAX_LISTED]]
     if len(answer.listing) > MAX_LISTED:
         more = len(answer.listing) - MAX_LISTED
         lines.append(f"    ... and {more:,} more: --json and --csv have them all")
@@ -216,9 +220,9 @@ def _result(answer: Answer) -> str:
     """Return a value with what is known about its error."""
     work = answer.statistics
     if answer.value is None:
-        value = f"[{_value(answer.lower)}, {_value(answer.upper)}]"
+        value = f"[{value_text(answer.lower)}, {value_text(answer.upper)}]"
     else:
-        value = _value(answer.value)
+        value = value_text(answer.value)
     if answer.kind == "estimate":
         change = work.component_residual
         left = "" if change is None else f"; one more step changes values by up to {100 * change:.2g} %"
@@ -229,13 +233,4 @@ def _result(answer: Answer) -> str:
         return value
     if answer.lower == answer.upper:
         return f"{value}  (exact: decided on the graph alone)" if work.method is None else f"{value}  (exact)"
-    return f"{value}  (between {_value(answer.lower)} and {_value(answer.upper)})"
-
-
-def _value(value: float | int | bool | None) -> str:
-    """Return a value as text, all digits kept."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) and math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return repr(value)
+    return f"{value}  (between {value_text(answer.lower)} and {value_text(answer.upper)})"

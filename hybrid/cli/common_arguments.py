@@ -79,7 +79,10 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object on standard output")
     parser.add_argument(
-        "-v", "--verbose", action="store_true", help="progress as plain lines where there is no terminal"
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="progress as plain lines where there is no terminal; on one, runs of an experiment in full",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress, no warnings")
 

@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import TextIO
 
 from hybrid.cli.advance import Advance
-from hybrid.cli.progress_line import ProgressLine, is_terminal
+from hybrid.cli.progress_line import ProgressLine
+from hybrid.cli.screen import Screen, is_terminal
 from hybrid.cli.signals import Signals
 
 _LOGGERS = ("mtbdd", "gpu_kernels", "hybrid")
@@ -63,6 +64,7 @@ class Console:
         self._line: ProgressLine | None = None
         if not quiet and sys.stderr is not None and is_terminal(sys.stderr):
             self._line = ProgressLine(sys.stderr, _write_or_drop)
+        self._screen = Screen(sys.stdout) if sys.stdout is not None and is_terminal(sys.stdout) else None
         self._is_plain = verbose and not quiet and self._line is None
         self._start = self._last = time.perf_counter()
         self._advance = Advance(None, None)
@@ -87,6 +89,11 @@ class Console:
             logging.getLogger(name).setLevel(level)
         self._levels.clear()
         self._clear()
+
+    @property
+    def screen(self) -> Screen | None:
+        """What draws for standard output; None where that is no terminal, and text stays plain."""
+        return self._screen
 
     def enter(self, stage: str) -> None:
         """Note that a stage begins, and that the one before it is done."""

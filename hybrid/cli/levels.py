@@ -8,10 +8,12 @@ import json
 from hybrid.backends import choose_backend
 from hybrid.cli.building import built_model
 from hybrid.cli.console import Console
+from hybrid.cli.level_table import drawn_levels, plain_levels
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
 from hybrid.cli.outputs import refuse_overwriting
-from hybrid.cli.sizes import bytes_text, seconds_text
+from hybrid.cli.screen import Screen
+from hybrid.cli.sizes import bytes_text
 from hybrid.drawing.figures import check_ending
 from hybrid.explorer.measure import measure_levels
 from hybrid.explorer.page import write_page
@@ -58,31 +60,16 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
     else:
         console.print(model_text(record))
         console.print()
-        console.print(_table(report))
+        console.print(_table(report, console.screen))
     return 0
 
 
-def _table(report: LevelReport) -> str:
-    """Return the levels as a table, the chosen ones marked."""
-    lines = [
-        f"{'level':>5} {'nodes':>9} {'paths':>15} {'instances ≤':>15} {'MemR ≤':>10} {'held':>10} "
-        f"{'product':>9}"
-    ]
-    for c in report.curve.levels:
-        marks = [
-            name
-            for name, level in (("min-memory", report.min_memory), ("min-time", report.min_time))
-            if level == c.level
-        ]
-        seconds = seconds_text(report.seconds.get(c.level))
-        lines.append(
-            f"{c.level:>5} {c.nodes:>9,} {c.paths:>15,} {c.instances_worst_case:>15,} "
-            f"{bytes_text(c.bytes_worst_case):>10} {bytes_text(report.held.get(c.level)):>10} {seconds:>9}"
-            + (f"  <- {', '.join(marks)}" if marks else "")
-        )
+def _table(report: LevelReport, screen: Screen | None) -> str:
+    """Return the levels as a table, and what was chosen for which reason."""
+    lines = [plain_levels(report) if screen is None else drawn_levels(report, screen)]
     lines.append("")
     lines.append(f"vectors (MemB) {bytes_text(report.base_memory_bytes)}")
     if report.curve.form:
         lines.append(report.curve.form)
-    lines.append(report.reason)
+    lines.append(report.reason if screen is None else screen.drawn(report.reason))
     return "\n".join(lines)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 from hybrid.cli.advance import Snapshot
+from hybrid.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from rich.console import Console as Screen
     from rich.console import RenderableType
 
 _WIDE = 70  # columns from which stages that are done are named
@@ -21,10 +19,9 @@ _BAR = 24  # columns of a bar at most
 
 
 class ProgressLine:
-    """Draws with `rich`, which is loaded when there is something to draw.
+    """Nothing is drawn by other threads, and the cursor stays visible.
 
-    Colours are those that the terminal has; `NO_COLOR` is heeded.  Nothing is drawn by other threads, and the
-    cursor stays visible, so that nothing is left behind by a process that is killed but this one line.
+    A process that is killed leaves nothing behind but this one line.
 
     Parameters
     ----------
@@ -35,9 +32,8 @@ class ProgressLine:
     """
 
     def __init__(self, stream: TextIO, write: Callable[[str], None]) -> None:
-        self._stream, self._write = stream, write
+        self._screen, self._write = Screen(stream), write
         self._start = time.perf_counter()
-        self._screen: Screen | None = None
         self._done: list[str] = []
         self._stage = ""
         self._is_shown = False
@@ -58,8 +54,7 @@ class ProgressLine:
         from rich.table import Table
         from rich.text import Text
 
-        screen = self._fitting_screen()
-        width = screen.width - _MARGIN
+        width = self._screen.width - _MARGIN
         seconds = f"{time.perf_counter() - self._start:.1f} s"
         cells: list[RenderableType] = [Text(seconds, style="dim")]
         if self._done:
@@ -76,9 +71,7 @@ class ProgressLine:
         for _ in cells:
             line.add_column(no_wrap=True, overflow="ellipsis")
         line.add_row(*cells)
-        with screen.capture() as captured:
-            screen.print(line, width=width, no_wrap=True, crop=True, end="")
-        self._write(_ERASE + captured.get().split("\n")[0].rstrip())
+        self._write(_ERASE + self._screen.drawn(line, width).split("\n")[0].rstrip())
         self._is_shown = True
 
     def clear(self, always: bool = False) -> None:
@@ -105,23 +98,3 @@ class ProgressLine:
         if room >= 4:
             bar.append(ProgressBar(total=1.0, completed=share, width=min(room, _BAR)))
         return [*bar, *(Text(part) for part in told)]
-
-    def _fitting_screen(self) -> Screen:
-        """Return rich's console for the terminal as wide as it is now."""
-        from rich.console import Console as Screen
-
-        try:
-            width = os.get_terminal_size(self._stream.fileno()).columns
-        except (OSError, ValueError):
-            width = 0
-        if self._screen is None:
-            self._screen = Screen(file=self._stream, force_terminal=True, highlight=False)
-        self._screen.width = max(width, _MARGIN + 8) if width else 80
-        return self._screen
-
-
-def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a stream is a terminal on which lines can be rewritten, and `rich` is there to do it."""
-    if stream is None or not stream.isatty() or os.environ.get("TERM") in ("dumb", "unknown"):
-        return False
-    return importlib.util.find_spec("rich") is not None

@@ -17,6 +17,7 @@ from hybrid.cli.console import Console
 from hybrid.cli.journal import json_line
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
+from hybrid.cli.run_table import RunTable
 from hybrid.cli.table import Table
 from hybrid.errors import HybridError, OptionError
 from hybrid.properties import Property
@@ -54,6 +55,8 @@ class Report:
         What makes the one answer, with a certificate.
     lists : bool
         Whether filters list states, which the table has then in columns and rows of their own.
+    rows : RunTable, optional
+        Draws answers on a terminal, in the place of `text`.
 
     Raises
     ------
@@ -70,16 +73,17 @@ class Report:
         several: bool,
         certifier: Certifier | None = None,
         lists: bool = False,
+        rows: RunTable | None = None,
     ) -> None:
         self._options, self._console, self._text, self._several = options, console, text, several
-        self._certifier = certifier
+        self._certifier, self._rows = certifier, rows
         self._runs: list[dict[str, Any]] = []
         self._model: SymbolicModel | None = None
         self._asked: Sequence[Property] = ()
         self._given = ""
         self._failures: list[_Failure] | None = []
         self._told = ""
-        self._is_whole = True
+        self._is_whole, self._is_headed = True, False
         self._table = None if options.csv is None else Table(options.csv, names, lists)
         self._values = None if options.values is None else OutputFile(options.values, "--values")
         self._scheduler = None if options.scheduler is None else OutputFile(options.scheduler, "--scheduler")
@@ -129,7 +133,11 @@ class Report:
         if self._options.json_lines and not self._asked:
             constants = self._runs[-1]["constants"]
             self._console.print(json_line(constants, model_record(model), {}))
-        if self._is_text:
+        if self._is_text and self._rows is not None:
+            if not self._is_headed:
+                self._console.print(self._rows.head(model_record(model)))
+            self._is_headed = True
+        elif self._is_text:
             lines = [model_text(model_record(model))]
             if self._several:
                 lines = [*([""] if len(self._runs) > 1 else []), f"# {self._given}", *lines]
@@ -150,7 +158,11 @@ class Report:
             text = f"{text}\n{self._certifier.text()}"
         self._keep([record])
         if self._is_text:
-            self._console.print(f"\n{text}")
+            if self._rows is not None and self._model is not None:
+                states = self._model.statistics.states
+                self._console.print(self._rows.row(self._runs[-1]["constants"], states, answer))
+            else:
+                self._console.print(f"\n{text}")
         if self._scheduler is not None and answer.scheduler is not None:
             self._publish(self._scheduler, answer.scheduler.write)
         if self._values is not None and answer.error is None:

@@ -1,6 +1,8 @@
-"""Bytes and durations for people."""
+"""Bytes, durations and values for people."""
 
 from __future__ import annotations
+
+import math
 
 
 def bytes_text(count: float | None) -> str:
@@ -22,3 +24,12 @@ def seconds_text(seconds: float | None) -> str:
         if seconds >= factor:
             return f"{seconds / factor:.3g} {unit}"
     return f"{seconds / 1e-9:.3g} ns"
+
+
+def value_text(value: float | int | bool | None) -> str:
+    """Return a value as text, all digits kept."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return repr(value)
