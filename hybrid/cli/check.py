@@ -13,6 +13,7 @@ from hybrid.cli.building import built_model
 from hybrid.cli.certify import Certifier
 from hybrid.cli.check_pictures import CheckPictures
 from hybrid.cli.console import Console
+from hybrid.cli.device_hint import shortened_reason
 from hybrid.cli.excerpts import Excerpts
 from hybrid.cli.experiments import expand_ranges
 from hybrid.cli.following import Following
@@ -206,7 +207,7 @@ def _text(answer: Answer) -> str:
             f"  memory       vectors {bytes_text(work.base_bytes)}, "
             f"matrix {bytes_text(work.representation_bytes)}{form}"
         )
-        lines.append(f"  backend      {work.backend}: {work.backend_reason}")
+        lines.append(f"  backend      {work.backend}: {shortened_reason(work)}")
     lines += [f"    {state} = {value_text(value)}" for state, value in answer.listing[:MAX_LISTED]]
     if len(answer.listing) > MAX_LISTED:
         more = len(answer.listing) - MAX_LISTED

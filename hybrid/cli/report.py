@@ -14,6 +14,7 @@ from hybrid.checking.answer import Answer, json_listing
 from hybrid.checking.listing import Listing
 from hybrid.cli.certify import Certifier
 from hybrid.cli.console import Console
+from hybrid.cli.device_hint import DeviceHint
 from hybrid.cli.journal import json_line
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
@@ -76,7 +77,7 @@ class Report:
         rows: RunTable | None = None,
     ) -> None:
         self._options, self._console, self._text, self._several = options, console, text, several
-        self._certifier, self._rows = certifier, rows
+        self._certifier, self._rows, self._hint = certifier, rows, DeviceHint()
         self._runs: list[dict[str, Any]] = []
         self._model: SymbolicModel | None = None
         self._asked: Sequence[Property] = ()
@@ -104,6 +105,7 @@ class Report:
                 file.discard()
         if self._certifier is not None:
             self._certifier.close()
+        self._hint.tell(self._console)
 
     @property
     def runs(self) -> Sequence[dict[str, Any]]:
@@ -150,6 +152,7 @@ class Report:
 
     def _answer(self, answer: Answer) -> None:
         """Tell an answer of the run."""
+        self._hint.add(answer.statistics)
         record, text = answer.record(listing=False), self._text(answer)
         if isinstance(answer.listing, Listing):
             record["listing"] = answer.listing  # written out when the record is printed
