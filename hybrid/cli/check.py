@@ -91,7 +91,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         failures: list[LanguageError | MemoryError] = []
         for number, text in enumerate(combinations, start=1):
             if several:
-                console.progress(f"run {number} of {len(combinations)}: {text}")
+                console.run(number, len(combinations), text)
             constants = parse_constants(text)
             known = {c.name for c in properties.constants} if properties else set()
             own = {k: v for k, v in constants.items() if k in known}

@@ -111,6 +111,12 @@ class Console:
             self._last = now
             self._tell(text)
 
+    def run(self, number: int, count: int, given: str) -> None:
+        """Tell which of several runs begins, and what its constants were given as."""
+        if self._line is not None:
+            self._line.run = f"{number}/{count}"
+        self.progress(f"run {number} of {count}: {given}")
+
     def stage(self, text: str) -> None:
         """Tell of a part of the work that may last."""
         if self._line is not None:

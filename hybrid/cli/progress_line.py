@@ -29,7 +29,14 @@ class ProgressLine:
         A terminal.
     write : callable
         Writes text to it at once.
+
+    Attributes
+    ----------
+    run : str
+        Which of several runs this is; empty where there is one.
     """
+
+    run = ""
 
     def __init__(self, stream: TextIO, write: Callable[[str], None]) -> None:
         self._screen, self._write = Screen(stream), write
@@ -57,6 +64,8 @@ class ProgressLine:
         width = self._screen.width - _MARGIN
         seconds = f"{time.perf_counter() - self._start:.1f} s"
         cells: list[RenderableType] = [Text(seconds, style="dim")]
+        if self.run:
+            cells.append(Text(self.run))
         if self._done:
             named = width >= _WIDE - _MARGIN
             ticks = " ".join(f"✓ {name}" for name in self._done) if named else "✓" * len(self._done)
@@ -96,5 +105,6 @@ class ProgressLine:
         room = width - taken - sum(len(part) + 1 for part in told) - 1
         bar: list[RenderableType] = []
         if room >= 4:
-            bar.append(ProgressBar(total=1.0, completed=share, width=min(room, _BAR)))
+            wide = min(room, _BAR)
+            bar.append(ProgressBar(1.0, share, wide, style="dim", complete_style="green"))
         return [*bar, *(Text(part) for part in told)]

@@ -81,7 +81,7 @@ class RunTable:
             return self._row(cells | {"value": f"not answered: {answer.error}"}, "red", cut="value")
         if answer.interrupted:
             text = f"{answer.error}; between {value_text(answer.lower)} and {value_text(answer.upper)} so far"
-            return self._row(cells | {"value": text}, "yellow", cut="value")
+            return self._row(cells | {"value": text}, "magenta", cut="value")
         if answer.value is None:
             between = f"[{value_text(answer.lower)}, {value_text(answer.upper)}]"
             return self._row(cells | {"value": between}, cut="value")

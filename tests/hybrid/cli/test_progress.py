@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from hybrid.cli.advance import Advance, duration
+from hybrid.cli.progress_line import ProgressLine
 from tests.source_tree import ROOT
 
 pytest.importorskip("rich", reason="progress on terminals is drawn with rich, which is not installed")
@@ -128,6 +129,34 @@ def test_plain_lines_where_they_are_asked_for(tmp_path: Path, options: tuple[str
         assert done.stderr == ""
     else:
         assert re.search(r"^ +\d+\.\d s  checking P=\? \[ F<=3 s=1 \]$", done.stderr, re.MULTILINE)
+
+
+@pytest.mark.parametrize("options", [(), ("-v",), ("--json",)])
+@pytest.mark.parametrize("command", ["check", "levels"])
+def test_nothing_of_rich_is_loaded_where_there_is_no_terminal(
+    tmp_path: Path, command: str, options: tuple[str, ...]
+) -> None:
+    path = tmp_path / "coin.pm"
+    path.write_text("dtmc const int N; module m s:[0..N]; [] s=0 -> 0.5:(s'=1)+0.5:true; endmodule")
+    asked = ("P=? [ F s=1 ]", "--const", "N=1:2") if command == "check" else ("--const", "N=1")
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "hybrid", command, str(path), *asked, *options],
+        capture_output=True, text=True, cwd=ROOT, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0
+    loaded = re.findall(r"^import time:.*\|\s+(\S+)$", done.stderr, re.MULTILINE)
+    assert "hybrid.cli.console" in loaded
+    assert not [name for name in loaded if name.split(".")[0] == "rich"]
+
+
+def test_a_line_says_which_run_it_is() -> None:
+    written: list[str] = []
+    line = ProgressLine(sys.stderr, written.append)
+    line.enter("build")
+    line.show("reaching")
+    line.run = "2/7"
+    line.show("reaching")
+    assert ["2/7 build" in plain(text) for text in written] == [False, True]
 
 
 def test_the_way_of_steps_and_of_widths() -> None:
