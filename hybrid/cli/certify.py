@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid.checking.answer import Answer
 from hybrid.cli.console import Console
+from hybrid.cli.following import Following
 from hybrid.cli.output_file import OutputFile
 from hybrid.cli.property_argument import selected_properties
 from hybrid.cli.sizes import bytes_text
@@ -31,6 +32,8 @@ class Certifier:
     maker : CertificateMaker
     file : str
         Where to write it.
+    following : Following
+        What the maker tells progress.
 
     Raises
     ------
@@ -38,8 +41,8 @@ class Certifier:
         The file cannot be written.
     """
 
-    def __init__(self, maker: CertificateMaker, file: str) -> None:
-        self._maker, self._file = maker, file
+    def __init__(self, maker: CertificateMaker, file: str, following: Following) -> None:
+        self._maker, self._file, self._following = maker, file, following
         self._output = OutputFile(file, "--certificate")
         self._made: Made | None = None
 
@@ -88,13 +91,14 @@ class Certifier:
         text = options.property if inline else read_source(properties.file, "properties")
         declared = {c.name for c in properties.constants}
         own = {name: value for name, value in constants.items() if name in declared}
+        following = Following(console)
         try:
             maker = CertificateMaker(
-                options.model, constants, chosen, PropertyText(text, index, own), console.iteration
+                options.model, constants, chosen, PropertyText(text, index, own), following
             )
         except NotCertifiableError as error:
             raise OptionError(f"--certificate: {error}") from None
-        return cls(maker, options.certificate)
+        return cls(maker, options.certificate, following)
 
     @property
     def failed(self) -> bool:
@@ -119,6 +123,10 @@ class Certifier:
                 made.size = made.write(str(self._output.temporary))
             self._output.publish()
         return made.answer
+
+    def check(self) -> None:
+        """Raise what ended the iterations before their time, once the answer is told."""
+        self._following.check()
 
     def record(self) -> dict[str, Any] | None:
         """Return what the certificate shows as plain JSON values."""

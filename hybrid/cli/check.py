@@ -111,8 +111,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
             expected = [unanswered(prop, "", options.engine).record() for prop in resolved]
             options.journal.begin(constants, model_record(model), expected, not several)
             if certifier is not None:
-                report.answer(certifier.answer(model, resolved[0]))
-                console.signals.check()
+                _tell(certifier.answer(model, resolved[0]), options, console, report)
+                certifier.check()
             else:
                 _answer(model, resolved, chosen, options, console, report)
             report.end()
@@ -172,10 +172,15 @@ def _answer(
             # The next property may do with less; what was kept for this one is let go.
             checker = None
             answer = unanswered(prop, _reason(error), options.engine)
-        with console.signals.hold(check=False):
-            report.answer(answer)
-            options.journal.answer(answer.record(len(answer.listing) <= _JOURNALLED))
+        _tell(answer, options, console, report)
         following.check()
+
+
+def _tell(answer: Answer, options: argparse.Namespace, console: Console, report: Report) -> None:
+    """Tell an answer, and what stops the command from outside that it is told."""
+    with console.signals.hold(check=False):
+        report.answer(answer)
+        options.journal.answer(answer.record(len(answer.listing) <= _JOURNALLED))
 
 
 def _reason(error: LanguageError | MemoryError) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from hybrid.__main__ import main
 from hybrid.certificates.archive import read_certificate, write_certificate
+from hybrid.cli.following import Following
 from tests.builders.chain_texts import DIE
 from tests.hybrid.certificates.helpers import EXAMPLES
 
@@ -149,3 +151,20 @@ def test_files_that_cannot_be_written(die: str, tmp_path: Path, capsys: pytest.C
     assert certify(die, "P=? [ F d=1 ]", tmp_path) == 2
     told = capsys.readouterr()
     assert told.err.count("cannot write") == 2 and told.out == ""
+
+
+def test_an_iteration_that_is_ended_keeps_its_bounds_and_has_no_certificate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def press(self: Following, iteration: int, difference: float) -> None:
+        self.stopped = self.stopped or KeyboardInterrupt()
+
+    monkeypatch.setattr(Following, "look", press)
+    file = tmp_path / "c"
+    status = main(["check", COIN, COIN_PROPERTIES, "--const", "K=2", "--property", "heads",
+                   "--certificate", str(file), "--backend", "reference"])  # fmt: skip
+    told = capsys.readouterr()
+    assert status == 130 and not file.exists()
+    assert re.search(r"between [\d.]+ and \S+ so far", told.out)
+    assert "certificate  none: the property is not answered" in told.out
+    assert told.err == "error: interrupted\n"

@@ -105,14 +105,19 @@ def test_answers_found_are_kept_in_one_object_whoever_ends_the_command(looks, ca
     assert found["results"][1]["error"] == "the time limit of 0.2 s is reached; give more with --timeout"
 
 
-def test_bounds_reached_are_told_when_time_is_up(tmp_path):
+@pytest.mark.parametrize("is_certified", [False, True])
+def test_bounds_reached_are_told_when_time_is_up(tmp_path, is_certified):
     path = tmp_path / "walk.pm"
     path.write_text(
         "dtmc\nmodule m\n  s : [0..20000] init 19900;\n"
         "  [] s>0 & s<20000 -> 0.5:(s'=s+1) + 0.5:(s'=s-1);\n  [] s=0 | s=20000 -> true;\nendmodule\n"
     )
-    done = run("check", str(path), "P=? [ F s=20000 ]", "--json", "--timeout", "6", "--backend", "reference")
+    file = tmp_path / "certificate"
+    more = ["--certificate", str(file)] if is_certified else []
+    asked = "P=? [ F s=20000 ]"
+    done = run("check", str(path), asked, "--json", "--timeout", "6", "--backend", "reference", *more)
     assert done.returncode == 1
+    assert not file.exists()
     record = json.loads(done.stdout)
     (result,) = record["results"]
     assert record["interrupted"] is result["interrupted"] is True
