@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _LEAST = 0.02  # share of the way before which nothing is said of the time left
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """How far an iteration is at a moment.
 
     Attributes

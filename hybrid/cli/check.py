@@ -21,7 +21,6 @@ from hybrid.cli.model_record import model_record
 from hybrid.cli.outputs import refuse_overwriting
 from hybrid.cli.property_argument import list_properties, read_properties, selected_properties
 from hybrid.cli.report import Report, unanswered
-from hybrid.cli.run_table import RunTable
 from hybrid.cli.sizes import bytes_text, seconds_text, value_text
 from hybrid.cli.witness import witness_lines
 from hybrid.errors import OptionError
@@ -76,6 +75,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     lists = any(isinstance(p.formula, Filter) and p.formula.operator in LISTING for p in asked)
     excerpts, table = Excerpts(options), None
     if several and asked and console.screen is not None and not (lists or options.witness or options.verbose):
+        from hybrid.cli.run_table import RunTable  # most runs need none
+
         table = RunTable(console.screen, combinations, asked)
 
     def told(answer: Answer) -> str:

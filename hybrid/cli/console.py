@@ -32,7 +32,7 @@ _LINE_PAUSE = 5.0  # seconds between two plain lines about one iteration
 
 _SPELT = str.maketrans(
     {"µ": "u", "≤": "<=", "×": "x", "–": "-", "²": "^2", "⁶": "^6"}
-    | {"✓": "*", "━": "=", "╸": "-", "╺": "-", "…": "~"}
+    | {"✓": "*", "━": "=", "╸": "-", "╺": "-", "…": "~", "±": "+-", "←": "<-"}
 )
 """How characters of ours are written where the encoding has none for them."""
 

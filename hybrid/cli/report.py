@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybrid.checking.answer import Answer, json_listing
 from hybrid.checking.listing import Listing
@@ -18,13 +18,15 @@ from hybrid.cli.device_hint import DeviceHint
 from hybrid.cli.journal import json_line
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
-from hybrid.cli.run_table import RunTable
 from hybrid.cli.table import Table
 from hybrid.errors import HybridError, OptionError
 from hybrid.properties import Property
 from hybrid.run.state_files import write_state_values
 from hybrid.run.work import Work
 from mtbdd.model import SymbolicModel
+
+if TYPE_CHECKING:
+    from hybrid.cli.run_table import RunTable
 
 
 class _Failure(NamedTuple):
