@@ -221,12 +221,23 @@ class _Stages(logging.Handler):
 def _write(stream: TextIO, text: str) -> None:
     """Write a text and let it through at once; characters that the stream's encoding lacks are spelt."""
     encoding = stream.encoding or "utf-8"
-    try:
-        text.encode(encoding, stream.errors or "strict")
-    except UnicodeEncodeError:
-        text = text.translate(_SPELT).encode(encoding, "backslashreplace").decode(encoding)
+    if not _is_written(text, encoding):
+        text = text.translate(
+            {own: spelt for own, spelt in _SPELT.items() if not _is_written(chr(own), encoding)}
+        )
+    if not _is_written(text, encoding, stream.errors or "strict"):
+        text = text.encode(encoding, "backslashreplace").decode(encoding)
     stream.write(text)
     stream.flush()
+
+
+def _is_written(text: str, encoding: str, errors: str = "strict") -> bool:
+    """Whether an encoding has all characters of a text, or a way to write them."""
+    try:
+        text.encode(encoding, errors)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _write_or_drop(text: str) -> None:

@@ -109,3 +109,21 @@ def test_long_stages_and_several_lines_stay_on_one(monkeypatch: pytest.MonkeyPat
     assert "second line" not in screen.getvalue()
     assert all(len(part) <= 110 for part in screen.getvalue().split("\r"))
     assert screen.lines == [""]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "errors", "written"),
+    [
+        ("ascii", "backslashreplace", "warning: * <= \\xe9\n"),
+        ("ascii", "strict", "warning: * <= \\xe9\n"),
+        ("latin-1", "backslashreplace", "warning: * <= é\n"),
+        ("utf-8", "strict", "warning: ✓ ≤ é\n"),
+    ],
+)
+def test_signs_are_spelt_where_the_encoding_has_none(
+    monkeypatch: pytest.MonkeyPatch, encoding: str, errors: str, written: str
+) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(raw, encoding=encoding, errors=errors))
+    Console(quiet=False).warn("✓ ≤ é")
+    assert raw.getvalue().decode(encoding) == written
