@@ -1,0 +1,58 @@
+"""The pages for users of other tools name options that exist."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from functools import cache
+
+import pytest
+
+from tests.source_tree import ROOT
+
+PAGES = ("from-prism", "from-storm", "shell")
+
+
+@cache
+def options_of(command: str) -> frozenset[str]:
+    """The long options that the help of a command names, or that of the program itself."""
+    told = ""
+    for words in ([command], []):
+        call = [sys.executable, "-m", "hybrid", *words, "--help"]
+        told += subprocess.run(call, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    return frozenset(re.findall(r"(?<![\w-])--[a-z][a-z-]*", told))
+
+
+def rows(page: str) -> list[list[str]]:
+    """The rows of a page's tables, without their heads."""
+    text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+    cells = [
+        [cell.strip() for cell in line.strip("| ").split(" | ")]
+        for line in text.splitlines()
+        if line.startswith("| ")
+    ]
+    return [row for row in cells if row[-1] not in ("here", "", "---")]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_options_that_are_named_exist(page: str) -> None:
+    found = 0
+    for row in rows(page):
+        # An option is that of the command before it, else of the first that the row names, else of check.
+        commands = re.findall(r"`hybrid ([a-z][a-z-]*)", row[-1])
+        command = (*commands, "check")[0]
+        for named, option in re.findall(r"`hybrid ([a-z][a-z-]*)|(?<![\w-])(--[a-z][a-z-]*)", row[-1]):
+            command = named or command
+            if option:
+                assert option in options_of(command), f"{page}: {row[0]}: hybrid {command} has no {option}"
+                found += 1
+    assert found > 10
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_row_has_an_answer(page: str) -> None:
+    assert len(rows(page)) > 25
+    widths = {len(row) for row in rows(page)}
+    assert widths <= ({4} if page == "shell" else {1, 2})
+    assert all(all(row) for row in rows(page))
