@@ -1,0 +1,79 @@
+"""The notebooks of the pages show what they print, with Jupyter and without."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from tests.notebooks import (
+    code_cells,
+    notebooks,
+    pictures_of,
+    read,
+    run_cell,
+    run_with_jupyter,
+    shown_by,
+    text_of,
+)
+from tests.source_tree import ROOT
+
+MISSING = [name for name in ("nbclient", "nbformat", "ipykernel") if importlib.util.find_spec(name) is None]
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in a folder that is empty: a notebook that was downloaded has nothing beside it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
+def test_there_are_five_and_the_site_shows_them() -> None:
+    assert notebooks() == ["chain", "diagrams", "levels", "scheduler", "solvers"]
+    index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    listed = index[index.index("toctree") :].split()
+    for name in notebooks():
+        assert f"notebooks/{name}" in listed
+        assert f"(notebooks/{name}.ipynb)" in index
+
+
+@pytest.mark.parametrize("name", notebooks())
+def test_cells_show_what_they_print(
+    name: str, elsewhere: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    names: dict[str, object] = {"__name__": "__main__"}
+    for number, cell in enumerate(code_cells(read(name)), 1):
+        place = f"{name}, cell {number}"
+        told = run_cell(text_of(cell["source"]), place, names)
+        assert told == shown_by(cell), place
+        assert len(pyplot.get_fignums()) == pictures_of(cell), place
+        pyplot.close("all")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}, of the extra 'notebook'")
+@pytest.mark.parametrize("name", notebooks())
+def test_jupyter_shows_what_they_print(name: str, elsewhere: None) -> None:
+    book = read(name)
+    again = run_with_jupyter(book)
+    for stored, found in zip(code_cells(book), code_cells(again), strict=True):
+        assert shown_by(found) == shown_by(stored)
+        assert pictures_of(found) == pictures_of(stored)
+
+
+@pytest.mark.parametrize("name", notebooks())
+def test_notebooks_are_whole(name: str) -> None:
+    book = read(name)
+    first = book["cells"][0]
+    assert first["cell_type"] == "markdown" and text_of(first["source"]).startswith("# ")
+    cells = code_cells(book)
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    outputs = [found for cell in cells for found in cell["outputs"]]
+    assert all(found.get("name", "stdout") == "stdout" for found in outputs)
+    assert not any(found["output_type"] == "error" for found in outputs)
+    assert len({cell["id"] for cell in book["cells"]}) == len(book["cells"])
+    assert book["metadata"].keys() == {"kernelspec", "language_info"}
