@@ -1,7 +1,10 @@
 """Sphinx configuration: `make docs`, with the `docs` extra installed. Nothing here needs a network."""
 
 import re
+import subprocess
+import sys
 from importlib.metadata import version as distribution_version
+from pathlib import Path
 
 from sphinx.application import Sphinx
 
@@ -57,16 +60,37 @@ html_show_sourcelink = False
 
 
 # Pages link to texts of the repository that are no pages; on the site these can be downloaded.
-OUTSIDE = re.compile(r"\[([^\[\]]+)\]\((\.\./(?:benchmarks|examples)/[\w./-]+\.(?:md|ipynb))\)")
+OUTSIDE = re.compile(
+    r"\[([^\[\]]+)\]\((\.\./(?:benchmarks|docs/notebooks|examples)/[\w./-]+\.(?:md|ipynb))\)"
+)
+
+# The level explorer's page itself stands on the site; where pages are read as text there is nothing.
+PLACE = "<!-- On the site: the explorer's page itself. -->"
+EXPLORER = "explorer-kanban.html"
+LINK = f"""```{{raw}} html
+<p><a class="page-itself" href="{EXPLORER}">Open the page of kanban, t = 1 to 4</a></p>
+```"""
 
 
-def offer_outside_texts(app: Sphinx, page: str, source: list[str]) -> None:
-    """Turn links to texts outside of this folder into downloads."""
+def complete_page(app: Sphinx, page: str, source: list[str]) -> None:
+    """Turn links to texts outside of this folder into downloads; link the explorer's page."""
+    if app.builder.format == "html":
+        source[0] = source[0].replace(PLACE, LINK)
     source[0] = OUTSIDE.sub(r"{download}`\1 <\2>`", source[0])
+
+
+def write_explorer(app: Sphinx, error: Exception | None) -> None:
+    """Write the explorer's page, the blocks of four models, beside the others."""
+    if error is None and app.builder.format == "html":
+        root, page = Path(__file__).parent.parent, Path(app.outdir) / EXPLORER
+        options = ["--const", "t=1:4", "--to", str(page), "--quiet"]
+        command = [sys.executable, "-m", "hybrid", "explore", "examples/kanban.prism", *options]
+        subprocess.run(command, cwd=root, check=True, stdout=subprocess.DEVNULL)
 
 
 def setup(app: Sphinx) -> None:
     """Add what pages need beside the extensions."""
-    app.connect("source-read", offer_outside_texts)
+    app.connect("source-read", complete_page)
+    app.connect("build-finished", write_explorer)
     # By name, also where the distribution was installed before it had this entry point.
     app.add_lexer("prism", PrismLexer)

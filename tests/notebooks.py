@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 import ast
+import base64
 import contextlib
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 from tests.source_tree import ROOT
 
 FOLDER = ROOT / "docs/notebooks"
+IMAGES = ROOT / "docs/images"  # each notebook's first picture, for the gallery
 SECONDS = 120  # a cell may take
 
 
@@ -52,6 +53,12 @@ def pictures_of(cell: dict[str, Any]) -> int:
     return sum("image/png" in found.get("data", {}) for found in cell["outputs"])
 
 
+def first_picture(book: dict[str, Any]) -> bytes:
+    """The first picture that a notebook shows, as a PNG."""
+    shown = (found.get("data", {}) for cell in code_cells(book) for found in cell["outputs"])
+    return base64.b64decode(next(text_of(data["image/png"]) for data in shown if "image/png" in data))
+
+
 def run_cell(source: str, place: str, names: dict[str, Any]) -> str:
     """Run a cell as a plain text of Python; return what it printed, then the last line's value."""
     tree = ast.parse(source)
@@ -85,7 +92,8 @@ def main() -> None:
             "language_info": {"name": "python"},
         }
         text = json.dumps(book, indent=1, ensure_ascii=False) + "\n"
-        Path(FOLDER / f"{name}.ipynb").write_text(text, encoding="utf-8")
+        (FOLDER / f"{name}.ipynb").write_text(text, encoding="utf-8")
+        (IMAGES / f"notebook-{name}.png").write_bytes(first_picture(book))
         print(name)
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.notebooks import (
+    IMAGES,
     code_cells,
+    first_picture,
     notebooks,
     pictures_of,
     read,
@@ -52,6 +55,7 @@ def test_cells_show_what_they_print(
         assert len(pyplot.get_fignums()) == pictures_of(cell), place
         pyplot.close("all")
     assert not list(tmp_path.iterdir())
+    names.clear()  # functions hold the names: what is left to the collector goes in any order, managers first
 
 
 @pytest.mark.slow
@@ -77,3 +81,13 @@ def test_notebooks_are_whole(name: str) -> None:
     assert not any(found["output_type"] == "error" for found in outputs)
     assert len({cell["id"] for cell in book["cells"]}) == len(book["cells"])
     assert book["metadata"].keys() == {"kernelspec", "language_info"}
+    assert (IMAGES / f"notebook-{name}.png").read_bytes() == first_picture(book)
+
+
+def test_the_gallery_leads_to_every_notebook() -> None:
+    page = (ROOT / "docs/gallery.md").read_text(encoding="utf-8")
+    for name in notebooks():
+        assert f"](images/notebook-{name}.png)](notebooks/{name}.ipynb)" in page
+        assert f"[file](../docs/notebooks/{name}.ipynb)" in page
+    for path in re.findall(r"\]\(([^)#]+)[^)]*\)", page):
+        assert (ROOT / "docs" / path).exists(), path
