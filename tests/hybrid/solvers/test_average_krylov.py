@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from gpu_kernels import use_device
+from gpu_kernels import Device
 from hybrid.operators.inject import inject
 from hybrid.solvers import AverageReward, Criterion
 from hybrid.solvers.average_krylov import AnchoredSolution, Forecast
@@ -18,7 +18,6 @@ from hybrid.solvers.host_recurrence import HostBiCGStab
 from hybrid.solvers.watch import Watch
 from tests.builders.linear_systems import Dense
 from tests.builders.matrices import from_dense
-from tests.gpu_kernels.host_device import COMPILER, HostDevice
 
 SLACK = 1e-14
 Krylov = Literal["auto", "always", "never"]
@@ -149,20 +148,18 @@ def test_the_forecast_follows_the_pace() -> None:
     assert forecast.is_long(1e4) and not forecast.is_long(10.0)
 
 
-@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++) to run the kernels with")
-def test_a_device_gives_the_same(rng: np.random.Generator) -> None:
+def test_a_device_gives_the_same(device: Device) -> None:
     rates = queue(63, 1.0, 1.01)
     rewards = np.arange(64.0)
     value = exact(rates, rewards)
-    with use_device(HostDevice()):
-        for representation in ("row-types", "tasks"):
-            matrix = inject(from_dense(rates), backend="gpu", representation=representation)
-            for krylov in ("always", "auto"):
-                method = AverageReward(krylov=krylov)
-                found = method.solve(matrix, rates.sum(axis=1), rewards, SLACK)
-                assert found.status is Status.CONVERGED
-                assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
-                assert found.upper - found.lower <= 2e-8 * value
+    for representation in ("row-types", "tasks"):
+        matrix = inject(from_dense(rates), backend="gpu", representation=representation)
+        for krylov in ("always", "auto"):
+            method = AverageReward(krylov=krylov)
+            found = method.solve(matrix, rates.sum(axis=1), rewards, SLACK)
+            assert found.status is Status.CONVERGED
+            assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
+            assert found.upper - found.lower <= 2e-8 * value
 
 
 def test_solutions_count_their_products() -> None:
