@@ -49,6 +49,19 @@ def test_figures_in_prose_are_those_of_the_records() -> None:
     )
     assert f"{both:.1f} times as fast as SciPy's CSR" in readme
     assert f"{one:.1f} times with one thread" in readme
+    kanban = next(row for row in rows if row["model"] == "kanban:6")
+    assert f"{kanban['transitions']:,} transitions" in readme
+    csr, held = (
+        f"{kanban['csr_bytes'] / 1e6:,.0f} MB",
+        f"{kanban['representation_memory_bytes'] / 1e6:.1f} MB",
+    )
+    for key, size, what in (
+        ("scipy_csr", csr, "SciPy's CSR, one thread"),
+        ("product_one_thread", held, "compressed, one thread"),
+        ("product", held, "compressed, two threads"),
+    ):
+        assert f"{what} | {size} | {kanban['seconds'][key] * 1e3:.0f} ms |" in readme
+    assert f"took {kanban['choose_seconds'] + kanban['build_seconds']:.1f} s without" in readme
     (_, (on_gpu, *_)), *_ = gpu.mean_gains(load("gpu_product")["rows"])
     assert f"{on_gpu:.1f} times as fast as cuSPARSE's CSR" in readme
     whole = load("whole_run")["rows"][0]
