@@ -10,6 +10,7 @@ import base64
 import contextlib
 import io
 import json
+import os
 from typing import Any
 
 from tests.source_tree import ROOT
@@ -79,7 +80,9 @@ def run_with_jupyter(book: dict[str, Any]) -> dict[str, Any]:
     from nbclient import NotebookClient
 
     node = nbformat.reads(json.dumps(book), as_version=4)
-    NotebookClient(node, timeout=SECONDS, kernel_name="python3", record_timing=False).execute()
+    client = NotebookClient(node, timeout=SECONDS, kernel_name="python3", record_timing=False)
+    # Pictures go into the notebook, whatever is drawn with otherwise here.
+    client.execute(env=os.environ | {"MPLBACKEND": "module://matplotlib_inline.backend_inline"})
     return json.loads(nbformat.writes(node))
 
 
