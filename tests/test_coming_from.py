@@ -9,6 +9,7 @@ from functools import cache
 
 import pytest
 
+from hybrid.cli.prism_options import SAME
 from tests.source_tree import ROOT
 
 PAGES = ("from-prism", "from-storm", "shell")
@@ -48,6 +49,18 @@ def test_options_that_are_named_exist(page: str) -> None:
                 assert option in options_of(command), f"{page}: {row[0]}: hybrid {command} has no {option}"
                 found += 1
     assert found > 10
+
+
+def test_spellings_that_are_called_the_same_are_read() -> None:
+    spelt = {name for names in SAME for name in names.split(", ")}
+    called = {
+        option
+        for row in rows("from-prism")
+        if row[-1].startswith("the same")
+        for option in re.findall(r"`(-[a-z]+)", row[0])
+    }
+    assert called <= spelt
+    assert len(called) > 15
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -24,14 +24,14 @@ def add_check_spellings(parser: argparse.ArgumentParser, property_place: type[ar
     parser.add_argument("-relative", "-rel", dest="absolute", action="store_false", help=hidden)
     parser.add_argument("-maxiters", dest="max_iters", type=int, help=hidden)
     parser.add_argument("-omega", dest="omega", type=float, help=hidden)
-    for name, method in (
-        ("power", "power"),
-        ("jacobi", "jacobi"),
-        ("gaussseidel", "gauss-seidel"),
-        ("jor", "jor"),
-        ("intervaliter", "interval"),
+    for names, method in (
+        (("-power", "-pow"), "power"),
+        (("-jacobi", "-jac"), "jacobi"),
+        (("-gaussseidel", "-gs"), "gauss-seidel"),
+        (("-jor",), "jor"),
+        (("-intervaliter", "-ii"), "interval"),
     ):
-        parser.add_argument(f"-{name}", dest="method", action="store_const", const=method, help=hidden)
+        parser.add_argument(*names, dest="method", action="store_const", const=method, help=hidden)
     for names, engine in (
         (("-hybrid",), "hybrid"),
         (("-sparse", "-s"), "explicit"),

@@ -236,6 +236,8 @@ def test_misspelt_options_are_told_with_the_nearest(walk: str, capsys: pytest.Ca
         ("-jor", "method", "jor"),
         ("-gaussseidel", "method", "gauss-seidel"),
         ("-intervaliter", "method", "interval"),
+        ("-ii", "method", "interval"),
+        ("-gs", "method", "gauss-seidel"),
         ("-sparse", "engine", "explicit"),
         ("-ex", "engine", "explicit"),
         ("-hybrid", "engine", "hybrid"),
