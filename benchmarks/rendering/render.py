@@ -18,6 +18,7 @@ from benchmarks.rendering.host import (
     agreement,
     cpu_iteration,
     file_formats,
+    ltl_products,
     many_vectors,
     simulation,
     symbolic_build,
@@ -69,6 +70,7 @@ SECTIONS: dict[str, Renderer] = {
     "symbolic_components": symbolic_components,
     "symbolic_build": symbolic_build,
     "simulation": simulation,
+    "ltl_products": ltl_products,
     "agreement": agreement,
     "mdp_agreement": mdp_agreement,
 }

@@ -21,6 +21,7 @@ from benchmarks.programs import (
     density_sweep,
     file_formats,
     first_use,
+    ltl_products,
     many_vectors,
     simulation,
     structure_plots,
@@ -102,6 +103,16 @@ def test_steps_of_sample_paths(record_of: RecordOf) -> None:
     assert many["seconds"] == min(many["all_seconds"]) and len(many["all_seconds"]) == 2
     assert many["steps_per_second"] == 100_000 / many["seconds"]
     assert "| tandem c=1023 | 4 | 1,000 | 100 |" in rendered("simulation", record)
+
+
+def test_answers_in_linear_temporal_logic(record_of: RecordOf) -> None:
+    record = record_of(ltl_products, "kanban:t=1", "coin:K=1")
+    for row in record["rows"]:
+        assert row["hybrid"]["value"] == pytest.approx(row["explicit"]["value"])
+        assert all(
+            row[engine]["seconds"] > row[engine]["iteration_seconds"] for engine in ("hybrid", "explicit")
+        )
+    assert "| kanban t=1 | `P=? [ (z4<t) U" in rendered("ltl_products", record)
 
 
 def test_symbolic_builds_in_fresh_processes(record_of: RecordOf, tmp_path: Path, monkeypatch: Any) -> None:
