@@ -31,6 +31,8 @@ myst_heading_anchors = 3
 # Notebooks are shown with the outputs that they hold; tests/test_notebooks.py runs them and compares.
 nb_execution_mode = "off"
 highlight_language = "text"
+# Two dashes begin an option; quotes belong to code.
+smartquotes = False
 
 # ------------------------------------------------------------------ reference
 
