@@ -48,14 +48,18 @@ def test_cells_show_what_they_print(
     monkeypatch.setenv("MPLBACKEND", "agg")
     pyplot = pytest.importorskip("matplotlib.pyplot")
     names: dict[str, object] = {"__name__": "__main__"}
-    for number, cell in enumerate(code_cells(read(name)), 1):
-        place = f"{name}, cell {number}"
-        told = run_cell(text_of(cell["source"]), place, names)
-        assert told == shown_by(cell), place
-        assert len(pyplot.get_fignums()) == pictures_of(cell), place
+    try:
+        for number, cell in enumerate(code_cells(read(name)), 1):
+            place = f"{name}, cell {number}"
+            told = run_cell(text_of(cell["source"]), place, names)
+            assert told == shown_by(cell), place
+            assert len(pyplot.get_fignums()) == pictures_of(cell), place
+            pyplot.close("all")
+    finally:
+        # Functions hold the names: what is left to the collector goes in any order, managers first.
+        names.clear()
         pyplot.close("all")
     assert not list(tmp_path.iterdir())
-    names.clear()  # functions hold the names: what is left to the collector goes in any order, managers first
 
 
 @pytest.mark.slow
