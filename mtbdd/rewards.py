@@ -25,6 +25,9 @@ from mtbdd.real_partitions import RealPartitions
 from mtbdd.state_order import in_order
 from mtbdd.states import StateIndex
 
+ELAPSED = -1
+"""In place of a structure: one a step of a DTMC or a choice of an MDP, one a unit of time of a CTMC."""
+
 _SYMBOLIC_BITS = 12  # expressions over more bits take too many values to be worth a set each
 
 Vector = NDArray[np.float64]
@@ -42,7 +45,7 @@ def reward_rates(
     ----------
     model : SymbolicModel
     structure : int
-        Position among the model's reward structures.
+        Position among the model's reward structures, or `ELAPSED`.
     within : StateIndex
         Subset of the reachable states.
     layer : int, optional
@@ -170,6 +173,10 @@ def _rewards(
     moves: bool = True,
 ) -> tuple[Vector, Vector | None]:
     """Return state rewards, transition rewards (`moves`, of a layer), or both, and a bound on their error."""
+    if structure == ELAPSED:
+        if moves:
+            model.layer(layer)
+        return np.full(within.size, 1.0 if with_states else 0.0), None
     if model.given is not None:
         if moves:
             model.layer(layer)

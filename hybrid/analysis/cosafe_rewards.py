@@ -27,6 +27,7 @@ from hybrid.run.work import Work
 from mtbdd.language.syntax import Expression
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
+from mtbdd.rewards import ELAPSED
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker
@@ -79,9 +80,10 @@ def cosafe_rewards(
         found = reachability_rewards(model, structure, target, maximise, options, work, maker)
         return found if chosen.proven else found.without_bounds()
     if maker is None:
-        product = model_product(model, automaton, formula.propositions, options, [structure])
+        own_structures = [] if structure == ELAPSED else [structure]
+        product = model_product(model, automaton, formula.propositions, options, own_structures)
         won = product.stepping_into(q for q in range(automaton.n_states) if sure[q])
-        found = reachability_rewards(product.model, 0, won, maximise, options, work)
+        found = reachability_rewards(product.model, min(structure, 0), won, maximise, options, work)
     else:
         from hybrid.analysis.memory_scheduler import Remembering, labels_of
         from hybrid.analysis.scheduler import SchedulerMaker

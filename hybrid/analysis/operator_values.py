@@ -35,7 +35,7 @@ def operator_values(
     work: Work,
     maker: SchedulerMaker | None = None,
 ) -> StateValues:
-    """Return the values of P, S or R from every state, of an MDP the least or the greatest.
+    """Return the values of P, S, R or T from every state, of an MDP the least or the greatest.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def maximises(formula: Probability | Reward) -> bool:
     if formula.optimum is not None:
         return formula.optimum == "max"
     if formula.comparison is None:
-        letter = "P" if isinstance(formula, Probability) else "R"
+        letter = formula.letter
         raise UnsupportedError(
             f"{letter}=? has no single value on an MDP, which has one for every scheduler: "
             f"write {letter}min=? or {letter}max=?"
@@ -129,7 +129,7 @@ def maximises(formula: Probability | Reward) -> bool:
 def _no_optimum(formula: Probability | Reward) -> bool:
     """Refuse Pmin and its like: chains have nothing to choose."""
     if formula.optimum is not None:
-        letter = "P" if isinstance(formula, Probability) else "R"
+        letter = formula.letter
         raise UnsupportedError(
             f"{letter}{formula.optimum} needs an MDP: a chain has no choices; write {letter}"
         )

@@ -79,8 +79,8 @@ class _Recorder(Checker):
         super().__init__(*arguments, **options)
         self._kept: dict[Expression, StateValues] = {}
 
-    def _values(self, formula: Probability | SteadyState | Reward, letter: str) -> StateValues:
-        found = super()._values(formula, letter)
+    def _values(self, formula: Probability | SteadyState | Reward) -> StateValues:
+        found = super()._values(formula)
         self._kept[formula] = found
         return found
 
@@ -89,8 +89,7 @@ class _Recorder(Checker):
         if not isinstance(formula, (Probability, SteadyState, Reward)):
             raise NotCertifiableError("the operator is decided without a value; certify it alone")
         if formula not in self._kept:
-            letter = "P" if isinstance(formula, Probability) else "R" if isinstance(formula, Reward) else "S"
-            self._values(formula, letter)
+            self._values(formula)
         return self._kept[formula]
 
 

@@ -11,6 +11,7 @@ from hybrid.errors import NotCertifiableError
 from hybrid.properties.tree import (
     STATE_OPERATORS,
     Cumulative,
+    Elapsed,
     Filter,
     Instantaneous,
     LongRun,
@@ -144,7 +145,7 @@ class _Reader:
         return self._reward(node, maximise)
 
     def _maximise(self, node: Probability | Reward) -> bool | None:
-        letter = "P" if isinstance(node, Probability) else "R"
+        letter = node.letter
         if self._kind is not ModelType.MDP:
             if node.optimum is not None:
                 raise NotCertifiableError(f"{node.position}: {letter}{node.optimum} needs an MDP")
@@ -197,6 +198,11 @@ class _Reader:
         )
 
     def _reward(self, node: Reward, maximise: bool | None) -> Operator:
+        if isinstance(node.structure, Elapsed):
+            raise NotCertifiableError(
+                f"{node.position}: T has no certificate in this version; certify R for a structure that "
+                "earns 1 in every state"
+            )
         structure, target = self._structure(node), node.target
         if isinstance(target, LongRun):
             if self._kind is ModelType.MDP:

@@ -218,9 +218,9 @@ class Checker(FormulaChecker):
         return found
 
     def _compared(self, formula: Probability | SteadyState | Reward) -> StateValues | StateTruth:
-        letter = "P" if isinstance(formula, Probability) else "R" if isinstance(formula, Reward) else "S"
+        letter = formula.letter
         before, self._unproven = self._unproven, False
-        found = self._values(formula, letter)
+        found = self._values(formula)
         if self._unproven:
             found = found.without_bounds()
         self._unproven |= before
@@ -238,7 +238,7 @@ class Checker(FormulaChecker):
         truth = compare(formula.comparison, found, bound, f"{letter}{formula.comparison}{threshold!r}")
         return self._settled(truth, formula.comparison, (formula, found), (formula.threshold, bound), None)
 
-    def _values(self, formula: Probability | SteadyState | Reward, letter: str) -> StateValues:
+    def _values(self, formula: Probability | SteadyState | Reward) -> StateValues:
         """Return the values of P, S or R, exact ones where iterations lead nowhere and the model is small."""
         patient = self.options.method == "auto" and formula is not self._scheduled
         try:
@@ -329,6 +329,6 @@ def _schedulable(formula: Expression, model: SymbolicModel) -> Expression:
     operand = formula.operand if isinstance(formula, Filter) else formula
     if not model.is_mdp or not isinstance(operand, (Probability, Reward)):
         raise UnsupportedError(
-            "a scheduler is given for P and R on an MDP, alone or in a filter: ask without one"
+            "a scheduler is given for P, R and T on an MDP, alone or in a filter: ask without one"
         )
     return operand

@@ -26,6 +26,7 @@ from mtbdd.language.rounded import real_of
 from mtbdd.language.syntax import Expression, LabelReference, ModelType
 from mtbdd.language.walk import expression_variables, walk
 from mtbdd.model import SymbolicModel
+from mtbdd.rewards import ELAPSED
 
 MAX_TRANSITIONS = 20_000
 """Transitions of a model that is read in rational numbers."""
@@ -178,6 +179,8 @@ class ExactModel:
         """
         own = self.state_rewards(structure)
         found = [[reward] * len(choices) for reward, choices in zip(own, self.choices, strict=True)]
+        if structure == ELAPSED:
+            return found
         if self.model.given is not None:
             for number in range(len(self.model.layers)):
                 earned = given_gains(self.model, structure, number)
@@ -197,6 +200,8 @@ class ExactModel:
 
     def state_rewards(self, structure: int) -> list[Fraction]:
         """Return what every state earns by itself."""
+        if structure == ELAPSED:
+            return [Fraction(1)] * self.model.n_states
         if self.model.given is not None:
             return given_gains(self.model, structure, None)
         total = [Fraction(0)] * self.model.n_states

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from hybrid.properties.tree import (
     Cumulative,
+    Elapsed,
     Instantaneous,
     Probability,
     Reward,
@@ -18,6 +19,7 @@ from mtbdd.language.fold import Folder
 from mtbdd.language.scalars import Scalar
 from mtbdd.language.syntax import Expression, Literal
 from mtbdd.language.walk import expression_variables
+from mtbdd.rewards import ELAPSED
 
 
 class PropertyFolder(Folder):
@@ -61,7 +63,8 @@ class PropertyFolder(Folder):
         if isinstance(node, (Probability, SteadyState)):
             self._number(node.threshold, e, "a bound on a probability", 1.0)
         elif isinstance(node, Reward):
-            self._number(node.threshold, e, "a bound on a reward", None)
+            what = "a bound on an expected time" if node.letter == "T" else "a bound on a reward"
+            self._number(node.threshold, e, what, None)
             return replace(node, index=self._index(node))
         elif isinstance(node, TimeBound):
             self._interval(node, e)
@@ -107,6 +110,8 @@ class PropertyFolder(Folder):
         structure = node.structure
         if structure is None:
             return 0
+        if isinstance(structure, Elapsed):
+            return ELAPSED
         if isinstance(structure, str):
             return self._structures.index(structure)
         if not isinstance(structure, Literal):

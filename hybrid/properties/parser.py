@@ -8,6 +8,7 @@ from hybrid.properties.path_parser import ADDITIVE, COMPARISONS, PATH_BINARY, PA
 from hybrid.properties.tree import (
     AutomatonPath,
     Cumulative,
+    Elapsed,
     Filter,
     Instantaneous,
     LongRun,
@@ -17,9 +18,10 @@ from hybrid.properties.tree import (
     Reward,
     SteadyState,
 )
-from mtbdd.language.errors import LanguageError
+from mtbdd.language.errors import LanguageError, SyntaxFaultError
 from mtbdd.language.syntax import Expression, Literal, Position
 
+_ELAPSED = ("T", "Tmin", "Tmax")
 _FILTER_SIGNS = {"+": "sum", "&": "forall", "|": "exists"}
 
 
@@ -90,7 +92,9 @@ class PropertyParser(PathParser):
         return self._nested(self.operand)
 
     def operand(self) -> Expression:
-        """Read an operand of an expression; multi-objective properties are refused."""
+        """Read an operand of an expression, or the operator T; multi-objective properties are refused."""
+        if self.operators and self.tokens[self.index] in _ELAPSED and self._is_elapsed():
+            return self._nested(lambda: self._elapsed(self.position()))
         if self.at("multi") and self.peek() == "(" and self.operators:
             position = self.position()
             self.refuse("multi-objective properties, multi(...), are not supported; ask for one at a time")
@@ -188,6 +192,43 @@ class PropertyParser(PathParser):
         target = self._target()
         result = Reward(position, structure, optimum, comparison, threshold, target)
         return self._closed(result, comparison, "R")
+
+    def _is_elapsed(self) -> bool:
+        """Whether the operator T is next, and not a variable or a constant that is called so.
+
+        `T=?` and `T min` begin no expression, and none ends before a bracket as `T<=x [` does.
+        """
+        following = self.peek()
+        if following in ("min", "max"):
+            return self.peek(2) == "=" or self.peek(2) in COMPARISONS
+        if following == "=":
+            return self.peek(2) == "?"
+        if following not in COMPARISONS:
+            return False
+        first, depth, before = self.index, self._depth, (self.operators, self.paths, self.calls)
+        self.index += 2
+        try:
+            self.plain(lambda: self.expression(ADDITIVE))
+            return self.at("[")
+        except SyntaxFaultError:
+            return False
+        finally:
+            self.index, self._depth = first, depth
+            self.operators, self.paths, self.calls = before
+
+    def _elapsed(self, position: Position) -> Expression:
+        """Read `T=? [ path ]` and its like."""
+        given = self.tokens[self.index][1:] or None
+        self.index += 1
+        optimum = self._optimum(given)
+        comparison, threshold = self._comparison("T")
+        self.expect("[", "before the path formula of T", "write T=? [ F states ]")
+        if self.at("C") or self.at("I") or (self.at("S") and self.peek() in ("]", "{")):
+            self.fail_expected(
+                "a path formula", "T counts steps or time until one holds: write T=? [ F states ]"
+            )
+        result = Reward(position, Elapsed(position), optimum, comparison, threshold, self.path())
+        return self._closed(result, comparison, "T")
 
     def _target(self) -> Expression:
         """Read what a reward is asked for."""

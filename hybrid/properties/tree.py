@@ -29,6 +29,11 @@ class Probability(Expression):
     threshold: Expression | None
     path: Expression
 
+    @property
+    def letter(self) -> str:
+        """Return how the operator is written."""
+        return "P"
+
 
 @dataclass(frozen=True)
 class SteadyState(Expression):
@@ -41,13 +46,25 @@ class SteadyState(Expression):
     threshold: Expression | None
     states: Expression
 
+    @property
+    def letter(self) -> str:
+        """Return how the operator is written."""
+        return "S"
+
+
+@dataclass(frozen=True)
+class Elapsed(Expression):
+    """What `T` counts in place of a reward structure: steps, in a CTMC units of time."""
+
 
 @dataclass(frozen=True)
 class Reward(Expression):
-    """`R{"name"}=? [ target ]` and its like; `optimum`, `comparison` and `threshold` as for `Probability`.
+    """`R{"name"}=? [ target ]`, `T=? [ path ]` and their like.
 
-    `structure` is the name in quotes, an expression for a number from 1, or None for the first structure;
-    `index` is its place among the model's structures from 0, set when the property is resolved.
+    `optimum`, `comparison` and `threshold` are as for `Probability`.
+    `structure` is the name in quotes, an expression for a number from 1, None for the first structure, or
+    `Elapsed` in the operator T; `index` is its place among the model's structures from 0 (of `Elapsed`
+    `mtbdd.rewards.ELAPSED`), set when the property is resolved.
     `target` is a `Path` (reachability reward), `Cumulative`, `Instantaneous` or `LongRun`.
     """
 
@@ -57,6 +74,11 @@ class Reward(Expression):
     threshold: Expression | None
     target: Expression
     index: int | None = None
+
+    @property
+    def letter(self) -> str:
+        """Return how the operator is written."""
+        return "T" if isinstance(self.structure, Elapsed) else "R"
 
 
 @dataclass(frozen=True)

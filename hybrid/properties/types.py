@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from hybrid.properties.tree import (
     AutomatonPath,
     Cumulative,
+    Elapsed,
     Filter,
     Instantaneous,
     LongRun,
@@ -148,6 +149,9 @@ class PropertyTypeChecker(TypeChecker):
         self.expect(time, self._time, what)
 
     def _reward(self, e: Reward) -> Type:
+        if isinstance(e.structure, Elapsed):
+            self.expect(e.target, Type.BOOL, "what T counts until")
+            return self._value(e.threshold, "T")
         if not self._structures:
             self.faults.add(e.position, "the model has no rewards; add a rewards ... endrewards block to it")
         elif isinstance(e.structure, str) and e.structure not in self._structures:

@@ -14,6 +14,7 @@ from hybrid.properties.tree import (
     STATE_OPERATORS,
     AutomatonPath,
     Cumulative,
+    Elapsed,
     Filter,
     Instantaneous,
     Path,
@@ -126,6 +127,8 @@ def _of_path(rules: Rules, path: Expression, initial: Ints, complement: bool) ->
 def _of_reward(rules: Rules, formula: Reward, initial: Ints) -> WatchedQuestion:
     """Return the question of a reward."""
     assert formula.index is not None
+    if isinstance(formula.structure, Elapsed):
+        _refuse("got T; ask with R for a structure that earns 1 in every state")
     earnings = Earnings(rules, rules.model.rewards[formula.index])
     target, is_timed = formula.target, rules.type is ModelType.CTMC
     if isinstance(target, Cumulative) and isinstance(target.time, Literal):
