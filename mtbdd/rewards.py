@@ -14,7 +14,7 @@ from mtbdd.amounts import Amount, added_up, scaled
 from mtbdd.faults import BuildError, format_state
 from mtbdd.language.enclosing import enclose
 from mtbdd.language.errors import Fault
-from mtbdd.language.model_syntax import RewardItem
+from mtbdd.language.model_syntax import ELAPSED, RewardItem
 from mtbdd.language.syntax import Expression, LabelReference
 from mtbdd.language.walk import expression_variables, walk
 from mtbdd.manager import Node
@@ -24,9 +24,6 @@ from mtbdd.partition import Partition
 from mtbdd.real_partitions import RealPartitions
 from mtbdd.state_order import in_order
 from mtbdd.states import StateIndex
-
-ELAPSED = -1
-"""In place of a structure: one a step of a DTMC or a choice of an MDP, one a unit of time of a CTMC."""
 
 _SYMBOLIC_BITS = 12  # expressions over more bits take too many values to be worth a set each
 

@@ -24,10 +24,10 @@ from hybrid.errors import UnsupportedError
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
+from mtbdd.language.model_syntax import ELAPSED
 from mtbdd.language.syntax import Expression
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-from mtbdd.rewards import ELAPSED
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker

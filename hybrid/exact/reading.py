@@ -21,12 +21,11 @@ from mtbdd.events import Event
 from mtbdd.language.enclosing import enclose
 from mtbdd.language.errors import EvaluationError
 from mtbdd.language.evaluate import evaluate
-from mtbdd.language.model_syntax import Command, Update
+from mtbdd.language.model_syntax import ELAPSED, Command, Update
 from mtbdd.language.rounded import real_of
 from mtbdd.language.syntax import Expression, LabelReference, ModelType
 from mtbdd.language.walk import expression_variables, walk
 from mtbdd.model import SymbolicModel
-from mtbdd.rewards import ELAPSED
 
 MAX_TRANSITIONS = 20_000
 """Transitions of a model that is read in rational numbers."""

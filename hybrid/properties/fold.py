@@ -16,10 +16,10 @@ from hybrid.properties.tree import (
 )
 from mtbdd.language.errors import EvaluationError, FaultCollector, listed
 from mtbdd.language.fold import Folder
+from mtbdd.language.model_syntax import ELAPSED
 from mtbdd.language.scalars import Scalar
 from mtbdd.language.syntax import Expression, Literal
 from mtbdd.language.walk import expression_variables
-from mtbdd.rewards import ELAPSED
 
 
 class PropertyFolder(Folder):

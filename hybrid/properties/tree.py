@@ -64,7 +64,7 @@ class Reward(Expression):
     `optimum`, `comparison` and `threshold` are as for `Probability`.
     `structure` is the name in quotes, an expression for a number from 1, None for the first structure, or
     `Elapsed` in the operator T; `index` is its place among the model's structures from 0 (of `Elapsed`
-    `mtbdd.rewards.ELAPSED`), set when the property is resolved.
+    `mtbdd.language.model_syntax.ELAPSED`), set when the property is resolved.
     `target` is a `Path` (reachability reward), `Cumulative`, `Instantaneous` or `LongRun`.
     """
 

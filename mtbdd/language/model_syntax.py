@@ -89,6 +89,10 @@ class Module:
     position: Position = field(compare=False, repr=False)
 
 
+ELAPSED = -1
+"""In place of a reward structure: one a step, in a CTMC one a unit of time."""
+
+
 @dataclass(frozen=True)
 class RewardItem:
     """`guard : value;` (state reward) or `[action] guard : value;` (transition reward)."""

@@ -14,7 +14,8 @@ from hybrid.errors import HybridError
 from hybrid.properties import parse_properties
 from hybrid.properties.tree import Elapsed, Reward
 from mtbdd.language import LanguageError
-from mtbdd.rewards import ELAPSED, action_rewards, state_rewards
+from mtbdd.language.model_syntax import ELAPSED
+from mtbdd.rewards import action_rewards, state_rewards
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
 from tests.oracles.cosafe import cosafe_rewards, random_cosafe, with_constants
