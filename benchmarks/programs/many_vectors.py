@@ -26,7 +26,7 @@ from hybrid.cpu.threads import thread_count
 from hybrid.explicit import explicit_matrix
 from hybrid.operators.hybrid_matrix import HybridMatrix
 
-DEFAULT = {"cpu": ("kanban:5", "cluster:256"), "gpu": ("kanban:7",)}
+DEFAULT = {"cpu": ("kanban:5", "cluster:256"), "gpu": ("kanban:5", "kanban:6", "kanban:7")}
 
 
 def measure(row: Row, name: str, size: int, backend: BackendName, width: int, seconds: float) -> None:
@@ -89,10 +89,11 @@ def main() -> None:
     each = options.seconds
     # A limit of the whole run in other programs.
     options.seconds = None
-    records = Records("many_vectors", options, threads=thread_count(), backend=options.backend)
+    name = "many_vectors" if options.backend == "cpu" else "many_vectors_gpu"
+    records = Records(name, options, threads=thread_count(), backend=options.backend)
     for spec in options.models or DEFAULT[options.backend]:
-        name, _, size = spec.partition(":")
-        records.run({"model": spec}, measure, name, int(size), options.backend, options.vectors, each)
+        model, _, size = spec.partition(":")
+        records.run({"model": spec}, measure, model, int(size), options.backend, options.vectors, each)
     records.show()
 
 

@@ -75,7 +75,7 @@ def many_vectors(record: Row) -> str:
         return lambda r: f"{1e3 * r['seconds'][key]:.1f}" if key in r["seconds"] else "-"
 
     return section(
-        "Products with several vectors at once",
+        "Products with several vectors at once" + (", on a card" if record["backend"] == "gpu" else ""),
         record,
         text,
         table_of(

@@ -54,6 +54,7 @@ Renderer = Callable[[Row], str]
 SECTIONS: dict[str, Renderer] = {
     "cpu_iteration": cpu_iteration,
     "many_vectors": many_vectors,
+    "many_vectors_gpu": many_vectors,
     "file_formats": file_formats,
     "gpu_product": gpu_product,
     "kernel_counters": lambda record: kernel_counters(record, load("gpu_product")),
