@@ -80,7 +80,8 @@ def run_with_jupyter(book: dict[str, Any]) -> dict[str, Any]:
     from nbclient import NotebookClient
 
     node = nbformat.reads(json.dumps(book), as_version=4)
-    client = NotebookClient(node, timeout=SECONDS, kernel_name="python3", record_timing=False)
+    options = {"kernel_name": "python3", "record_timing": False, "coalesce_streams": True}
+    client = NotebookClient(node, timeout=SECONDS, **options)
     # Pictures go into the notebook, whatever is drawn with otherwise here.
     client.execute(env=os.environ | {"MPLBACKEND": "module://matplotlib_inline.backend_inline"})
     return json.loads(nbformat.writes(node))

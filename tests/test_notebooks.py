@@ -81,6 +81,8 @@ def test_notebooks_are_whole(name: str) -> None:
     cells = code_cells(book)
     assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
     outputs = [found for cell in cells for found in cell["outputs"]]
+    streams = [[found["output_type"] for found in cell["outputs"]].count("stream") for cell in cells]
+    assert max(streams) == 1  # what a cell prints stands in one piece
     assert all(found.get("name", "stdout") == "stdout" for found in outputs)
     assert not any(found["output_type"] == "error" for found in outputs)
     assert len({cell["id"] for cell in book["cells"]}) == len(book["cells"])
