@@ -95,6 +95,7 @@ def automaton_product(
     structures: Sequence[int] = (),
     below: bool = False,
     labels: Mapping[str, Node] | None = None,
+    start: Node | None = None,
 ) -> AutomatonProduct:
     """Return the product of a model with a complete deterministic automaton.
 
@@ -113,11 +114,13 @@ def automaton_product(
         Whether the automaton's bits stand below the model's, or above.
     labels : mapping of str to Node, optional
         Sets of the model's states that are labels of the product.
+    start : Node, optional
+        States of the model to begin in, the initial ones among them; default all.
 
     Returns
     -------
     AutomatonProduct
-        Its pairs are those reachable from any state of the model with the automaton in state 0.  An automaton
+        Its pairs are those reachable from states to begin in with the automaton in state 0.  An automaton
         of one state leaves the model as it is, with all of its labels and rewards.
 
     Raises
@@ -138,7 +141,7 @@ def automaton_product(
         )
     rewards = [symbolic_reward(model, structure) for structure in structures]
     builder = _Builder(model, len(moves), below)
-    return builder.product(propositions, moves, n_marks, rewards, labels or {})
+    return builder.product(propositions, moves, n_marks, rewards, labels or {}, start)
 
 
 def _same(states: Node) -> Node:
@@ -218,6 +221,7 @@ class _Builder:
         n_marks: int,
         rewards: Sequence[GivenReward],
         names: Mapping[str, Node],
+        first: Node | None,
     ) -> AutomatonProduct:
         model, manager = self._model, self.manager
         labels = [self.copied(node) for node in propositions]
@@ -233,8 +237,7 @@ class _Builder:
         if model.given is None and not model.is_mdp and model.deadlocks != model.manager.false:
             parts = (*parts, Relation(model.manager, model.deadlocks, ()))
         relations = [self._relation(part, step) for part in parts]
-        states = self.copied(model.reachable)
-        start = states & before[0]
+        start = self.copied(model.reachable if first is None else first) & before[0]
         reachable = reachable_states(self.encoding, start, relations)
         layers = []
         for layer in model.layers:

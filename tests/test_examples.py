@@ -15,7 +15,7 @@ from mtbdd.language import load_model, parse_model, resolve
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 NAMES = (
     *("biased_die", "brp", "cluster", "coin", "fms", "herman", "jobs", "kanban", "polling", "quick_sort"),
-    *("relay", "tandem"),
+    *("relay", "tandem", "teams"),
 )
 
 
@@ -191,6 +191,17 @@ PARSED = [
         [("at", 0, 3, 0), ("tries", 0, 2, 0), ("lost", 0, 1, 0), ("noisy", 0, 1, 0)],
         ["arrived", "over"],
         ["power", "attempts"],
+    ),
+    (
+        "teams",
+        {},
+        [
+            ("turn", 0, 4, 0),
+            *((f"acted{i}", 0, 1, 0) for i in (1, 2, 3, 4)),
+            *(("team1", 0, 1, 0), ("team2", 0, 2, 0), ("team3", 0, 2, 0), ("team4", 0, 2, 0)),
+        ],
+        ["first", "second"],
+        ["effort"],
     ),
 ]
 

@@ -130,7 +130,7 @@ def solve_choices(
     if options.method in _PLAIN:
         plain = ValueIteration(options.criterion)
         solution = plain.solve(system, work.progress)
-        _note(work, plain.name, plain.vectors, system, solution.iterations, solution.seconds)
+        note_steps(work, plain.name, plain.vectors, system, solution.iterations, solution.seconds)
         work.accept(what, solution)
         system.improve(system.space.vector(solution.values), system.zeros())
         work.estimate(system.space.read(system.changes)[1])
@@ -141,7 +141,7 @@ def solve_choices(
         Interval(options.criterion) if options.method == "interval" else Optimistic(options.criterion)
     )
     found = sound.bounds(system, upper_bound, work.progress)
-    _note(work, sound.name, BOUND_VECTORS, system, found.iterations, found.seconds)
+    note_steps(work, sound.name, BOUND_VECTORS, system, found.iterations, found.seconds)
     work.accept(what, found)
     return StateValues(found.values, found.lower, found.upper)
 
@@ -187,7 +187,7 @@ def after_steps(system: ChoiceOperator, start: Vector, steps: int, work: Work) -
                 if change == 0.0:
                     break
                 is_ended = clock.tick(made, change)
-    _note(work, "steps", ValueIteration.vectors, system, made, clock.seconds)
+    note_steps(work, "steps", ValueIteration.vectors, system, made, clock.seconds)
     work.products += made
     x = np.array(space.to_host(pair[made % 2]))
     if not bool(np.isfinite(x).all()):
@@ -217,7 +217,7 @@ def after_steps(system: ChoiceOperator, start: Vector, steps: int, work: Work) -
     return StateValues(x, lower, upper, small if bool(small.any()) else None)
 
 
-def _note(
+def note_steps(
     work: Work, method: str, vectors: int, system: ChoiceOperator, iterations: int, seconds: float
 ) -> None:
     """Add one run of iterations to the account; bytes are sums over the layers."""

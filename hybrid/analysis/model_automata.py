@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hybrid.automata.automaton import DeterministicAutomaton
@@ -39,7 +39,15 @@ class ModelFormula:
 def model_formula(
     model: SymbolicModel, path: Expression, states: Callable[[Expression], Node]
 ) -> ModelFormula:
-    """Return a path formula over sets of a model's states.
+    """Return a path formula over sets of a model's states; see `model_formulas`."""
+    (found,) = model_formulas(model, [path], states)
+    return found
+
+
+def model_formulas(
+    model: SymbolicModel, paths: Sequence[Expression], states: Callable[[Expression], Node]
+) -> list[ModelFormula]:
+    """Return path formulas over sets of a model's states, all with the same propositions.
 
     State formulas that hold in the same states are one proposition; those that hold everywhere or nowhere are
     none.
@@ -68,8 +76,8 @@ def model_formula(
         known.append(holds)
         return store.literal(len(known) - 1)
 
-    formula = from_path(path, store, proposition, model.type is ModelType.CTMC)
-    return ModelFormula(store, formula, known)
+    formulas = [from_path(path, store, proposition, model.type is ModelType.CTMC) for path in paths]
+    return [ModelFormula(store, formula, known) for formula in formulas]
 
 
 def model_automaton(formula: ModelFormula, tool: str) -> ChosenAutomaton:

@@ -27,6 +27,7 @@ def model_product(
     options: CheckOptions,
     structures: Sequence[int] = (),
     labels: Mapping[str, Node] | None = None,
+    start: Node | None = None,
 ) -> AutomatonProduct:
     """Return the product of a model and an automaton, in the order whose level curve has the lower minimum.
 
@@ -38,8 +39,8 @@ def model_product(
         Where its propositions hold.
     options : CheckOptions
         The explicit engine, which writes the matrix out, takes the order with the automaton's bits above.
-    structures, labels : optional
-        Reward structures and labels that the product has, see `automaton_product`.
+    structures, labels, start : optional
+        Reward structures and labels that the product has, states to begin in, see `automaton_product`.
 
     Raises
     ------
@@ -50,11 +51,11 @@ def model_product(
     Time: two products and their level curves.
     """
     moves, n_marks = automaton_moves(automaton), automaton.n_marks
-    above = automaton_product(model, propositions, moves, n_marks, structures, labels=labels)
+    above = automaton_product(model, propositions, moves, n_marks, structures, labels=labels, start=start)
     if len(moves) == 1 or options.engine == "explicit" or model.n_states > MOST_COMPARED:
         chosen = above
     else:
-        below = automaton_product(model, propositions, moves, n_marks, structures, True, labels)
+        below = automaton_product(model, propositions, moves, n_marks, structures, True, labels, start)
         chosen = min(above, below, key=_least_bytes)
     _log.info(
         "product with an automaton of %d states: %d pairs, its bits %s the model's",

@@ -123,17 +123,17 @@ class Scheduler:
         with Path(path).open("w", newline="", encoding="utf-8") as lines:
             if Path(path).suffix == ".json":
                 lines.write("[")
-                for place, (state, action, layer) in enumerate(self._rows()):
+                for place, (state, action, layer) in enumerate(self.rows()):
                     record = {"state": state, "action": action, "layer": layer}
                     lines.write(("," if place else "") + "\n" + json.dumps(record))
                 lines.write("\n]\n")
                 return
             writer = csv.writer(lines)
             writer.writerow([*(v.name for v in self.model.encoding.shown), "action", "layer"])
-            for state, action, layer in self._rows():
+            for state, action, layer in self.rows():
                 writer.writerow([*(str(value).lower() for value in state.values()), action or "", layer])
 
-    def _rows(self) -> Iterator[tuple[dict[str, bool | int], str | None, int]]:
+    def rows(self) -> Iterator[tuple[dict[str, bool | int], str | None, int]]:
         """Yield every state in the order of its number, with the action and the layer of its choice."""
         model = self.model
         names, actions = self.actions()
@@ -174,6 +174,15 @@ class SchedulerMaker:
             if states != self._model.manager.false:
                 layers[self._model.indicator(states)] = layer
         return Scheduler(self._model, for_users(self._model, layers))
+
+    @property
+    def chosen(self) -> list[Node]:
+        """For every layer the states that take its choice so far."""
+        return list(self._chosen)
+
+    def choose(self, layer: int, states: Node) -> None:
+        """Choose a layer in those of some states that have it and no choice yet."""
+        self._choose(layer, states)
 
     # ------------------------------------------------------------------ what decided
 

@@ -18,6 +18,7 @@ from hybrid.run.work import Work
 if TYPE_CHECKING:
     from hybrid.analysis.quantified import Witness
     from hybrid.analysis.scheduler import Scheduler
+    from hybrid.checking.several import SeveralObjectives
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,8 @@ class Answer:
     property : str
         Its text.
     value : float, int, bool or None
-        None if it could not be answered, or for a range, whose ends are the bounds; infinite rewards are
-        ``math.inf``.
+        None if it could not be answered, for a range, whose ends are the bounds, or for a curve; infinite
+        rewards are ``math.inf``.
     lower, upper : float, int, bool or None
         Bounds that hold for certain; None where the method gives none.
     error : str or None
@@ -54,6 +55,8 @@ class Answer:
         Why there is no value, as it can be raised.
     states : EveryState or None
         Where `values` come from.
+    several : SeveralObjectives or None
+        Of `multi(...)`: the points, half-spaces and schedulers behind the answer.
     interrupted : bool
         Whether an iteration was ended before its time: `error` says by what; the bounds hold.
     """
@@ -74,6 +77,7 @@ class Answer:
     fault: HybridError | None = field(default=None, repr=False, compare=False)
     states: EveryState | None = field(default=None, repr=False, compare=False)
     interrupted: bool = False
+    several: SeveralObjectives | None = field(default=None, repr=False, compare=False)
 
     @builtins.property
     def values(self) -> NDArray[Any]:
@@ -166,6 +170,7 @@ class Answer:
             "representation_memory_bytes": work.representation_bytes,
             **({"listing": json_listing(self.listing)} if shown else {}),
             **({"witness": self.witness.record()} if self.witness is not None else {}),
+            **({"multi": self.several.record()} if self.several is not None else {}),
         }
 
 

@@ -24,6 +24,7 @@ from hybrid.checking.combine import compare
 from hybrid.checking.every_state import KEPT, EveryState
 from hybrid.checking.filters import Summary, summarise
 from hybrid.checking.formulas import FormulaChecker
+from hybrid.checking.schedulable import schedulable
 from hybrid.checking.scope import Scope
 from hybrid.errors import (
     HybridError,
@@ -36,6 +37,7 @@ from hybrid.errors import (
 )
 from hybrid.properties.tree import (
     Filter,
+    MultiObjective,
     Probability,
     Property,
     Quantified,
@@ -53,6 +55,7 @@ from mtbdd.model import SymbolicModel
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import Scheduler
+    from hybrid.checking.several import SeveralObjectives
 
 _log = logging.getLogger(__name__)
 
@@ -105,6 +108,7 @@ class Checker(FormulaChecker):
         self._whole: StateValues | StateTruth | None = None
         self._scheduled: Expression | None = None
         self._scheduler: Scheduler | None = None
+        self._several: SeveralObjectives | None = None
 
     def answer(self, prop: Property) -> Answer:
         """Return the answer to a resolved property; faults of the property are part of the answer.
@@ -122,13 +126,13 @@ class Checker(FormulaChecker):
         _log.info("checking %s", prop.text)
         start = time.perf_counter()
         self._work, self._unproven = Work(progress=self._progress), False
-        self._scheduled = self._scheduler = self._whole = None
+        self._scheduled = self._scheduler = self._whole = self._several = None
         summary, failure, shown = None, None, None
         try:
             if prop.error is not None:
                 raise prop.error
-            if self._with_scheduler:
-                self._scheduled = _schedulable(prop.formula, self.model)
+            if self._with_scheduler and not isinstance(prop.formula, MultiObjective):
+                self._scheduled = schedulable(prop.formula, self.model)
             summary = self._patient_summary(prop.formula)
             if self._with_witness and isinstance(prop.formula, Quantified):
                 shown = witness_of(self.model, prop.formula, self.states)
@@ -160,6 +164,7 @@ class Checker(FormulaChecker):
             prop.name, prop.text, summary.value, *bounds, None, work, seconds, engine,
             () if summary.listing is None else summary.listing, self._scheduler, shown,
             summary.proven and not self._unproven, states=EveryState(self.model, whole, again),
+            several=self._several,
         )  # fmt: skip
 
     def every_state(self, formula: Expression) -> StateValues | StateTruth:
@@ -200,6 +205,13 @@ class Checker(FormulaChecker):
 
     def _summary(self, formula: Expression) -> Summary:
         """Return the answer's value: a filter's result, or the value in the initial states."""
+        if isinstance(formula, MultiObjective):
+            from hybrid.checking.several import several_objectives
+
+            summary, self._several = several_objectives(
+                self.model, formula, self.states, self.options, self._work, self._with_scheduler
+            )
+            return summary
         operator, operand, states = "initial", formula, self.model.initial
         if isinstance(formula, Filter):
             operator, operand, states = formula.operator, formula.operand, self._filtered(formula)
@@ -322,13 +334,3 @@ def _told(fault: MemoryError) -> MemoryError:
         f"memory could not be allocated ({fault or 'no detail was given'}): free some, choose another "
         "--backend or --level, or a smaller model"
     )
-
-
-def _schedulable(formula: Expression, model: SymbolicModel) -> Expression:
-    """Return the operator that a scheduler is for: the property itself, or what a filter is about."""
-    operand = formula.operand if isinstance(formula, Filter) else formula
-    if not model.is_mdp or not isinstance(operand, (Probability, Reward)):
-        raise UnsupportedError(
-            "a scheduler is given for P, R and T on an MDP, alone or in a filter: ask without one"
-        )
-    return operand

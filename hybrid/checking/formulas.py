@@ -18,6 +18,7 @@ from hybrid.errors import UnsupportedError
 from hybrid.properties.tree import (
     STATE_OPERATORS,
     Filter,
+    MultiObjective,
     Path,
     Probability,
     Quantified,
@@ -126,6 +127,11 @@ class FormulaChecker(ABC):
             return apply_call(formula.function, arguments)
         if isinstance(formula, Conditional):
             return self._conditional(formula)
+        if isinstance(formula, MultiObjective):
+            raise UnsupportedError(
+                "multi(...) is about the initial state and stands alone: not in other operators, in "
+                "connectives or in filters"
+            )
         raise UnsupportedError(
             "a path operator stands where a state formula is expected: only P and R take formulas with "
             "path operators in one another"

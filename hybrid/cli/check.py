@@ -18,6 +18,7 @@ from hybrid.cli.excerpts import Excerpts
 from hybrid.cli.experiments import expand_ranges
 from hybrid.cli.following import Following
 from hybrid.cli.model_record import model_record
+from hybrid.cli.objectives import curve_text, point_lines
 from hybrid.cli.outputs import refuse_overwriting
 from hybrid.cli.property_argument import list_properties, read_properties, selected_properties
 from hybrid.cli.report import Report, unanswered
@@ -25,7 +26,7 @@ from hybrid.cli.sizes import bytes_text, seconds_text, value_text
 from hybrid.cli.witness import witness_lines
 from hybrid.errors import OptionError
 from hybrid.properties import Properties, Property, resolve_properties
-from hybrid.properties.tree import Filter
+from hybrid.properties.tree import Filter, MultiObjective
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_files import check_suffix
 from mtbdd.budget import check_budget
@@ -73,8 +74,14 @@ def run(options: argparse.Namespace, console: Console) -> int:
     names = list(parse_constants(combinations[0]))
     certifier = Certifier.of(options, properties, combinations, chosen, console)
     lists = any(isinstance(p.formula, Filter) and p.formula.operator in LISTING for p in asked)
+    points = any(isinstance(p.formula, MultiObjective) for p in asked)
     excerpts, table = Excerpts(options), None
-    if several and asked and console.screen is not None and not (lists or options.witness or options.verbose):
+    if (
+        several
+        and asked
+        and console.screen is not None
+        and not (lists or points or options.witness or options.verbose)
+    ):
         from hybrid.cli.run_table import RunTable  # most runs need none
 
         table = RunTable(console.screen, combinations, asked)
@@ -84,7 +91,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     with (
         CheckPictures(options, console, combinations, asked) as pictures,
-        Report(options, console, told, names, several, certifier, lists, table) as report,
+        Report(options, console, told, names, several, certifier, lists, table, points) as report,
     ):
         options.pictures = pictures
         model: SymbolicModel | None = None
@@ -218,6 +225,8 @@ def _text(answer: Answer) -> str:
     if len(answer.listing) > MAX_LISTED:
         more = len(answer.listing) - MAX_LISTED
         lines.append(f"    ... and {more:,} more: --json and --csv have them all")
+    if answer.several is not None:
+        lines += point_lines(answer.several.record())
     if answer.witness is not None:
         lines += witness_lines(answer.witness)
     return "\n".join(lines)
@@ -226,6 +235,8 @@ def _text(answer: Answer) -> str:
 def _result(answer: Answer) -> str:
     """Return a value with what is known about its error."""
     work = answer.statistics
+    if answer.several is not None and answer.several.is_curve:
+        return curve_text(answer.several.record())
     if answer.value is None:
         value = f"[{value_text(answer.lower)}, {value_text(answer.upper)}]"
     else:

@@ -13,7 +13,7 @@ from hybrid.cli.output_file import OutputFile
 from hybrid.drawing.experiments import MOST_PANELS, axis_constant, plot_experiment
 from hybrid.drawing.figures import check_ending, new_figure
 from hybrid.errors import OptionError
-from hybrid.properties import Property
+from hybrid.properties import MultiObjective, Probability, Property, Reward
 from hybrid.solvers.trace import Trace
 from mtbdd.language import parse_constants
 
@@ -52,8 +52,14 @@ class CheckPictures:
         self._options, self._console = options, console
         self._plot: OutputFile | None = None
         self._convergence: OutputFile | None = None
+        self._is_curve = False
         if options.plot is not None:
-            _check_experiment(options, combinations, asked)
+            self._is_curve = len(combinations) == 1 and len(asked) == 1 and is_curve(asked[0])
+            if self._is_curve:
+                check_ending(options.plot)
+                new_figure(1.0, 1.0)
+            else:
+                _check_experiment(options, combinations, asked)
             self._plot = OutputFile(options.plot, "--plot")
         elif options.plot_over is not None:
             raise OptionError("--plot-over names the axis of a plot; give its file with --plot")
@@ -78,7 +84,10 @@ class CheckPictures:
         A picture that cannot be drawn is told and makes the status 2; the answers stay as they are.
         """
         drawings: tuple[tuple[OutputFile | None, Callable[[Path], None]], ...] = (
-            (self._plot, lambda path: self._experiment(runs, path)),
+            (
+                self._plot,
+                lambda path: self._curve(runs, path) if self._is_curve else self._experiment(runs, path),
+            ),
             (self._convergence, lambda path: self._converging(runs, path)),
         )
         for file, draw in drawings:
@@ -103,6 +112,14 @@ class CheckPictures:
         for note in plot_experiment(own, path, self._options.plot_over, Path(self._options.model).name):
             self._console.warn(f"--plot: {note}")
 
+    def _curve(self, runs: Sequence[dict[str, Any]], path: Path) -> None:
+        from hybrid.drawing.pareto import plot_pareto
+
+        (result,) = runs[0]["results"]
+        if "multi" not in result:
+            raise OptionError("--plot: there is no curve to draw, as the property has no answer")
+        plot_pareto(result["multi"], path, Path(self._options.model).name)
+
     def _converging(self, runs: Sequence[dict[str, Any]], path: Path) -> None:
         from hybrid.drawing.convergence import plot_convergence
 
@@ -112,6 +129,15 @@ class CheckPictures:
         shown = "width of the bounds" if result["method"] in _OF_BOUNDS else "change of a step"
         solutions = [] if self.trace is None else self.trace.solutions
         plot_convergence(solutions, path, self._options.epsilon, title, f"{shown}{relative}")
+
+
+def is_curve(prop: Property) -> bool:
+    """Whether a property asks for several values at once."""
+    formula = prop.formula
+    if not isinstance(formula, MultiObjective):
+        return False
+    asked = [o for o in formula.objectives if isinstance(o, (Probability, Reward)) and o.comparison is None]
+    return len(asked) > 1
 
 
 _OF_BOUNDS = ("gain", "interval")  # methods that compare the width of bounds with epsilon
@@ -125,7 +151,8 @@ def _check_experiment(
     check_ending(options.plot)
     if len(combinations) < 2:
         raise OptionError(
-            "--plot draws an experiment; give a constant several values, such as --const N=1:10"
+            "--plot draws an experiment, or one curve of several objectives; give a constant several values, "
+            "such as --const N=1:10"
         )
     if not 0 < len(asked) <= MOST_PANELS:
         raise OptionError(

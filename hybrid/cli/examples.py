@@ -26,6 +26,7 @@ SIZES = {
     "quick_sort": "limit=12",
     "relay": "H=3,M=2",
     "tandem": "c=15",
+    "teams": "",
 }
 """Examples by name, with constants with which they are answered in a second or so."""
 

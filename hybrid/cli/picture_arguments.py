@@ -12,7 +12,7 @@ def add_check_pictures(parser: argparse.ArgumentParser) -> None:
         "--plot",
         metavar="FILE",
         help="draw an experiment: values over the constant with the most values, a line a combination of the "
-        "others",
+        "others; or the Pareto curve of one multi(...) that asks for two or three values",
     )
     pictures.add_argument("--plot-over", metavar="NAME", help="the constant on the axis of --plot")
     pictures.add_argument(

@@ -60,6 +60,8 @@ class Report:
         Whether filters list states, which the table has then in columns and rows of their own.
     rows : RunTable, optional
         Draws answers on a terminal, in the place of `text`.
+    points : bool
+        Whether there are several objectives, whose points the table has in rows of their own.
 
     Raises
     ------
@@ -77,6 +79,7 @@ class Report:
         certifier: Certifier | None = None,
         lists: bool = False,
         rows: RunTable | None = None,
+        points: bool = False,
     ) -> None:
         self._options, self._console, self._text, self._several = options, console, text, several
         self._certifier, self._rows, self._hint = certifier, rows, DeviceHint()
@@ -87,7 +90,7 @@ class Report:
         self._failures: list[_Failure] | None = []
         self._told = ""
         self._is_whole, self._is_headed = True, False
-        self._table = None if options.csv is None else Table(options.csv, names, lists)
+        self._table = None if options.csv is None else Table(options.csv, names, lists, points)
         self._values = None if options.values is None else OutputFile(options.values, "--values")
         self._scheduler = None if options.scheduler is None else OutputFile(options.scheduler, "--scheduler")
 
@@ -168,8 +171,9 @@ class Report:
                 self._console.print(self._rows.row(self._runs[-1]["constants"], states, answer))
             else:
                 self._console.print(f"\n{text}")
-        if self._scheduler is not None and answer.scheduler is not None:
-            self._publish(self._scheduler, answer.scheduler.write)
+        made = answer.scheduler if answer.several is None else answer.several.schedulers
+        if self._scheduler is not None and made is not None:
+            self._publish(self._scheduler, made.write)
         if self._values is not None and answer.error is None:
             self._publish(self._values, partial(_write_values, answer))
 

@@ -13,6 +13,7 @@ from hybrid.checking.answer import json_listing
 from hybrid.checking.listing import Listing
 from hybrid.cli.output_file import OutputFile
 
+_POINTS = ("point", "objective")
 _ASKED, _FOUND = ("name", "property"), ("value", "lower", "upper", "error")
 _PART = 1 << 14  # listed states written together
 
@@ -32,6 +33,11 @@ class Table:
         Whether there is a column a variable, too, and after an answer a row for every state that its filter
         lists: constants, name and property again, the variables, value and bounds.
 
+    points : bool
+        Whether there are columns `point` and `objective`, too, and after an answer about several objectives a
+        row for every point and objective; of a curve one more for each objective with the distance that is
+        told, its `point` being "distance".
+
     Attributes
     ----------
     variables : sequence of str
@@ -43,8 +49,9 @@ class Table:
         The file cannot be written.
     """
 
-    def __init__(self, path: str, names: Sequence[str], lists: bool = False) -> None:
+    def __init__(self, path: str, names: Sequence[str], lists: bool = False, points: bool = False) -> None:
         self._names, self._lists = names, lists
+        self._places: Sequence[str] = _POINTS if points else ()
         self.variables: Sequence[str] = ()
         self._file = OutputFile(path, "--csv")
         self._rows: io.FileIO | None = None
@@ -58,13 +65,15 @@ class Table:
             They cannot be written, and the file is what it was before.
         """
         given = [constants.get(name, "") for name in self._names]
-        blank = [""] * len(self._variables)
+        blank = [""] * (len(self._variables) + len(self._places))
         rows = [[*given, *(r[c] for c in _ASKED), *blank, *(r[c] for c in _FOUND)] for r in results]
         with self._file.told():
             for result, row in zip(results, rows, strict=True):
                 self._append([row])
                 for part in self._listed(result, given):
                     self._append(part)
+                if "multi" in result:
+                    self._append(self._pointed(result, given))
             if not rows:
                 self._append([])
 
@@ -99,16 +108,28 @@ class Table:
             yield [
                 [
                     *given, *asked, *(str(r["state"][v]).lower() for v in self.variables),
-                    *(r[column] for column in ("value", "lower", "upper")), None,
+                    *("" for _ in self._places), *(r[column] for column in ("value", "lower", "upper")), None,
                 ]
                 for r in json_listing(listing[begin : begin + _PART])
             ]  # fmt: skip
+
+    def _pointed(self, result: Mapping[str, Any], given: Sequence[Any]) -> list[list[Any]]:
+        """Return the rows of the points behind an answer about several objectives."""
+        found = result["multi"]
+        head = [*given, *(result[column] for column in _ASKED), *("" for _ in self._variables)]
+        rows = []
+        for number, point in enumerate(found["points"], start=1):
+            for name, low, high in zip(found["objectives"], point["lower"], point["upper"], strict=True):
+                rows.append([*head, number, name, 0.5 * (low + high), low, high, None])
+        for name, distance in zip(found["objectives"], found.get("distances", ()), strict=False):
+            rows.append([*head, "distance", name, None, 0.0, distance, None])
+        return rows
 
     def _begin(self, rows: list[list[Any]]) -> None:
         """Write the names of the columns and the first rows."""
         file = self._file.temporary.open("ab", buffering=0)
         try:
-            _write_whole(file, [[*self._names, *_ASKED, *self._variables, *_FOUND], *rows])
+            _write_whole(file, [[*self._names, *_ASKED, *self._variables, *self._places, *_FOUND], *rows])
             self._file.publish()
         except BaseException:
             file.close()

@@ -104,7 +104,7 @@ def layer_choices_of(
         place = None
         if chosen is not unknown:
             place = np.flatnonzero(model.indicator(inside, unknown)).astype(np.int64)
-        own, totals = gain(layer, chosen), _totals(model, layer, chosen)
+        own, totals = gain(layer, chosen), choice_totals(model, layer, chosen)
         factor = None if totals is None else 1.0 / totals
         if place is not None and (whole or _FEW * place.size > unknown.size):
             own = _scattered(own, place, unknown.size, -np.inf if maximise else np.inf)
@@ -160,7 +160,7 @@ def choice_flow(
     flow = operator.row_sums() if weights is None else operator.multiply(weights)
     if work is not None:
         work.note("steps", operator, 1, clock.seconds, 16 * rows.size, is_product=True)
-    totals = _totals(model, layer, rows)
+    totals = choice_totals(model, layer, rows)
     return flow if totals is None else flow / totals
 
 
@@ -193,7 +193,7 @@ def leaving_choices(model: SymbolicModel, allowed: Sequence[Node], components: E
     ]
 
 
-def _totals(model: SymbolicModel, layer: int, within: StateIndex) -> Vector | None:
+def choice_totals(model: SymbolicModel, layer: int, within: StateIndex) -> Vector | None:
     """Return what the probabilities of a layer's choices add up to; None if that is 1 but for rounding."""
     parts = [p for p in model.layers[layer].parts if p.event is not None]
     pieces = [p.event.exits.only(p.states & within.states) for p in parts if p.event is not None]

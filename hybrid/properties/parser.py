@@ -12,6 +12,7 @@ from hybrid.properties.tree import (
     Filter,
     Instantaneous,
     LongRun,
+    MultiObjective,
     Probability,
     Property,
     Quantified,
@@ -19,7 +20,7 @@ from hybrid.properties.tree import (
     SteadyState,
 )
 from mtbdd.language.errors import LanguageError, SyntaxFaultError
-from mtbdd.language.syntax import Expression, Literal, Position
+from mtbdd.language.syntax import Expression, Position
 
 _ELAPSED = ("T", "Tmin", "Tmax")
 _FILTER_SIGNS = {"+": "sum", "&": "forall", "|": "exists"}
@@ -92,16 +93,26 @@ class PropertyParser(PathParser):
         return self._nested(self.operand)
 
     def operand(self) -> Expression:
-        """Read an operand of an expression, or the operator T; multi-objective properties are refused."""
+        """Read an operand of an expression, the operator T and `multi(...)` among them."""
         if self.operators and self.tokens[self.index] in _ELAPSED and self._is_elapsed():
             return self._nested(lambda: self._elapsed(self.position()))
         if self.at("multi") and self.peek() == "(" and self.operators:
-            position = self.position()
-            self.refuse("multi-objective properties, multi(...), are not supported; ask for one at a time")
-            self.index += 1
-            self.skip_brackets()
-            return Literal(position, True)
+            return self._nested(self._multi)
         return super().operand()
+
+    def _multi(self) -> Expression:
+        """Read `multi(objective, objective, ...)`."""
+        position = self.position()
+        self.index += 2
+        objectives, texts = [], []
+        while True:
+            first = self.index
+            objectives.append(self.state())
+            texts.append(self.source(first, self.index))
+            if not self.take(","):
+                break
+        self.expect(")", "or ',' in multi(...)", "write multi(P>=0.5 [ F a ], R<=3 [ C ])")
+        return MultiObjective(position, tuple(objectives), tuple(texts))
 
     def _optimum(self, given: str | None) -> str | None:
         """Read `min` or `max`, unless the operator's word said it."""

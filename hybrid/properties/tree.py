@@ -115,7 +115,18 @@ class Filter(Expression):
     states: Expression | None
 
 
-STATE_OPERATORS = (Probability, SteadyState, Reward, Quantified, Filter)
+@dataclass(frozen=True)
+class MultiObjective(Expression):
+    """`multi(P>=0.5 [ F a ], R{"x"}min=? [ C ])`: several objectives that one scheduler meets.
+
+    `objectives` are `Probability` and `Reward`, `texts` their source texts.
+    """
+
+    objectives: tuple[Expression, ...]
+    texts: tuple[str, ...]
+
+
+STATE_OPERATORS = (Probability, SteadyState, Reward, Quantified, Filter, MultiObjective)
 """What makes a state formula of what is inside of it."""
 
 # ------------------------------------------------------------------ paths and rewards

@@ -11,6 +11,7 @@ from hybrid.properties.tree import (
     Filter,
     Instantaneous,
     LongRun,
+    MultiObjective,
     Path,
     Probability,
     Quantified,
@@ -46,6 +47,7 @@ _KINDS = {
     Reward: "R ... [ ... ]",
     Quantified: "A [ ... ] or E [ ... ]",
     Filter: "filter(...)",
+    MultiObjective: "multi(...)",
     Path: "a path formula",
 }
 
@@ -115,6 +117,8 @@ class PropertyTypeChecker(TypeChecker):
             return self._reward(e)
         if isinstance(e, Filter):
             return self._filter(e)
+        if isinstance(e, MultiObjective):
+            return self._multi(e)
         return super().special(e)
 
     def label(self, e: LabelReference) -> Type | None:
@@ -170,6 +174,39 @@ class PropertyTypeChecker(TypeChecker):
         elif not isinstance(target, LongRun):
             self.expect(target, Type.BOOL, "what R is gathered until")
         return self._value(e.threshold, "R")
+
+    def _multi(self, e: MultiObjective) -> Type:
+        asked = bounded = 0
+        for objective in e.objectives:
+            self.check(objective)
+            if not isinstance(objective, (Probability, Reward)):
+                self.faults.add(
+                    objective.position,
+                    f"expected P or R as an objective of multi(...), got {self.text(objective)}",
+                )
+                return Type.BOOL
+            letter = "P" if isinstance(objective, Probability) else "R"
+            if objective.comparison is None:
+                asked += 1
+                if objective.optimum is None:
+                    self.faults.add(
+                        objective.position, f"an objective without a bound says min or max: {letter}max=?"
+                    )
+                continue
+            bounded += 1
+            if objective.optimum is not None or objective.comparison in ("<", ">"):
+                self.faults.add(
+                    objective.position,
+                    f"expected {letter}>= or {letter}<= as a bound in multi(...), got "
+                    f"{letter}{objective.optimum or ''}{objective.comparison}; bounds there are not strict "
+                    "and have no min or max",
+                )
+        if asked > 1 and bounded:
+            self.faults.add(
+                e.position,
+                f"multi(...) asks for {asked} values and has bounds, too: leave one =?, or no bound",
+            )
+        return Type.DOUBLE if asked else Type.BOOL
 
     def _filter(self, e: Filter) -> Type | None:
         found = self.check(e.operand)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hybrid.properties import Path, Probability, Reward, TimeBound, parse_properties, resolve_properties
-from hybrid.properties.tree import Cumulative, Filter, Instantaneous
+from hybrid.properties.tree import Cumulative, Filter, Instantaneous, MultiObjective
 from mtbdd.language import LanguageError, parse_expression
 from mtbdd.language.syntax import Binary, Expression, LabelReference, Literal, Name
 from mtbdd.language.walk import walk
@@ -257,18 +257,12 @@ def test_faults_of_declarations_are_not_kept() -> None:
 
 
 REFUSED = [
-    (
-        "multi(R<=2 [ C ], P>=0.5 [ F (b) ])",
-        "1:1",
-        "multi-objective properties, multi(...), are not supported",
-    ),
     ("<<m, n>> P>0.5 [ F b ]", "1:1", "the strategy operator <<...>> is not supported"),
     ("[[m]] (b)", "1:1", "the strategy operator [[...]] is not supported"),
     ('R{"moves"}/{1}=? [ S ]', "1:11", "the ratio of two rewards"),
     ("R=? [ C{discount=0.9}<=5 ]", "1:8", "options in braces after 'C'"),
     ("R=? [ F{discount=0.9} b ]", "1:8", "options in braces after 'F'"),
     ('P=? [ b U{"moves"}<=5 x=1 ]', "1:10", "options in braces after 'U'"),
-    ("b & P>0 [ F multi(P>=1 [ X b ]) ]", "1:13", "multi-objective properties"),
 ]
 
 
@@ -288,6 +282,32 @@ def test_what_is_not_supported_hides_no_other_property(text: str) -> None:
     assert [p.error is None for p in kept] == [False, False, True]
     assert kept[0].text == text
     assert kept[2].formula == parse_properties("P=? [ F b ]").properties[0].formula
+
+
+MULTI = [
+    ("multi(P>=0.5 [ F b ], S>=0.5 [ b ])", "1:23", "expected P or R as an objective"),
+    ("multi(P=? [ F b ])", "1:7", "says min or max: Pmax=?"),
+    ("multi(R<2 [ C ], P>=0.5 [ F b ])", "1:7", "expected R>= or R<= as a bound"),
+    ("multi(Pmax>=0.5 [ F b ])", "1:7", "got Pmax>="),
+    ("multi(Pmax=? [ F b ], Rmin=? [ C ], P>=0.1 [ F x=1 ])", "1:1", "asks for 2 values and has bounds"),
+    ("multi(P>=1.5 [ F b ])", "1:7", "must be between 0 and 1"),
+]
+
+
+@pytest.mark.parametrize(("text", "place", "message"), MULTI, ids=[text for text, _, _ in MULTI])
+def test_faults_of_objectives(text: str, place: str, message: str) -> None:
+    with pytest.raises(LanguageError) as caught:
+        resolved(text)
+    (fault,) = caught.value.faults
+    assert f"{fault.position.line}:{fault.position.column}" == place
+    assert message in fault.message
+
+
+def test_objectives_keep_their_texts() -> None:
+    (found,) = resolved("multi(Rmin=? [ C ], P>=0.5 [ F (b) ])")
+    assert isinstance(found, MultiObjective)
+    assert found.texts == ("Rmin=? [ C ]", "P>=0.5 [ F (b) ]")
+    assert [type(o).__name__ for o in found.objectives] == ["Reward", "Probability"]
 
 
 def test_formulas_and_labels_mention_one_another() -> None:

@@ -29,6 +29,7 @@ SIZES: dict[str, dict[str, Any]] = {
     "quick_sort": {"limit": 3},
     "relay": {"H": 2, "M": 1},
     "tandem": {"c": 2},
+    "teams": {},
 }
 
 

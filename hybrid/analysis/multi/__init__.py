@@ -1,0 +1,1 @@
+"""Several objectives that one scheduler of an MDP meets."""

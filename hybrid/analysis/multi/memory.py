@@ -1,0 +1,146 @@
+"""The product of an MDP with the automata of all objectives: what has happened becomes part of the state.
+
+On it every objective is one about where a run ends: a probability is that of ending in pairs whose automaton
+accepts, a reward that of pairs and choices.  A least probability is one less the greatest of the negation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.analysis.choice_rewards import choice_rewards, reward_units
+from hybrid.analysis.model_automata import model_automaton, model_formulas
+from hybrid.analysis.model_products import model_product
+from hybrid.analysis.multi.objectives import Objective
+from hybrid.automata.acceptance import Acceptance
+from hybrid.automata.from_properties import MOST_STEPS
+from hybrid.automata.joining import JoinedAutomata, counting_automaton, joined_automata
+from hybrid.automata.reduction import component_fates
+from hybrid.errors import UnsupportedError
+from hybrid.operators.layer_choices import choice_totals
+from hybrid.run.options import CheckOptions
+from mtbdd.automaton_product import AutomatonProduct
+from mtbdd.language.syntax import Expression
+from mtbdd.manager import Node
+from mtbdd.model import SymbolicModel
+from mtbdd.states import StateIndex
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectiveProduct:
+    """Reachable pairs of a state and what the objectives need to know of the past.
+
+    Attributes
+    ----------
+    model : SymbolicModel
+    product : AutomatonProduct
+    objectives : tuple of Objective
+    accepted : dict of int to Node
+        For probabilities that the pair of every end component decides: the pairs that accept.
+    conditions : dict of int to Acceptance
+        For the other probabilities: the condition on the marks of the product.
+    rewards : dict of int to (int, Node or None)
+        For rewards the structure of `model`, and the pairs in which it counts; None for all.
+    """
+
+    model: SymbolicModel
+    product: AutomatonProduct
+    objectives: tuple[Objective, ...]
+    accepted: dict[int, Node]
+    conditions: dict[int, Acceptance]
+    rewards: dict[int, tuple[int, Node | None]]
+
+    def earned(self, objective: int, layer: int, rows: StateIndex) -> Vector:
+        """Return what a layer's choices earn of a reward objective, shape (rows.size,)."""
+        structure, counted = self.rewards[objective]
+        found = choice_rewards(self.model, structure, layer, rows)
+        if counted is not None:
+            found = np.where(self.model.indicator(counted, rows), found, 0.0)
+        return found
+
+    def units(self, objective: int) -> float:
+        """Return the greatest relative error of what is earned, in units of rounding."""
+        return reward_units(self.model, self.rewards[objective][0])
+
+
+def objective_product(
+    model: SymbolicModel,
+    objectives: Sequence[Objective],
+    states: Callable[[Expression], Node],
+    options: CheckOptions,
+) -> ObjectiveProduct:
+    """Return the product of an MDP with the automata of some objectives.
+
+    Parameters
+    ----------
+    states : callable
+        Returns the states that satisfy a state formula.
+
+    Raises
+    ------
+    UnsupportedError
+        A formula that is not translated, too many states of the automata, or probabilities that add up to 1
+        only roughly.
+    PropertyError
+        A reward is negative.
+    """
+    for layer in range(len(model.layers)):
+        if choice_totals(model, layer, model.index) is not None:
+            raise UnsupportedError(
+                "multi: expected probabilities that add up to 1, got choices where they do so only roughly; "
+                "write them with more digits or as fractions"
+            )
+    asked = [i for i, objective in enumerate(objectives) if objective.path is not None]
+    paths = [o.path for o in objectives if o.path is not None]
+    formulas = model_formulas(model, paths, states)
+    propositions = formulas[0].propositions if formulas else []
+    automata = [model_automaton(formula, "own").automaton for formula in formulas]
+    place = {i: k for k, i in enumerate(asked)}
+    names = [f"p{i}" for i in range(len(propositions))]
+    counters: dict[int, int] = {}
+    for objective in objectives:
+        if objective.steps is not None and objective.steps not in counters:
+            if objective.steps > MOST_STEPS:
+                raise UnsupportedError(
+                    f"multi: expected rewards of at most {MOST_STEPS} steps, got C<={objective.steps}"
+                )
+            counters[objective.steps] = len(automata)
+            automata.append(counting_automaton(names, objective.steps))
+    if not automata:
+        automata = [counting_automaton((), 0)]
+    joined = joined_automata(automata)
+    structures = sorted({o.structure for o in objectives if o.structure is not None})
+    product = model_product(model, joined.automaton, propositions, options, structures, start=model.initial)
+    # An automaton of one state leaves the model with all of its structures.
+    earned = structures if product.model is model else range(len(structures))
+    accepted: dict[int, Node] = {}
+    conditions: dict[int, Acceptance] = {}
+    rewards: dict[int, tuple[int, Node | None]] = {}
+    for i, objective in enumerate(objectives):
+        if objective.structure is not None:
+            structure = earned[structures.index(objective.structure)]
+            counted = None
+            if objective.steps is not None:
+                counted = _within(product, joined, counters[objective.steps], set(range(objective.steps)))
+            rewards[i] = (structure, counted)
+            continue
+        components, fates = component_fates(automata[place[i]])
+        if None in fates:
+            condition = joined.conditions[place[i]]
+            conditions[i] = condition if objective.maximise else condition.negated()
+        else:
+            wanted = {q for q, c in enumerate(components.tolist()) if fates[c] == objective.maximise}
+            accepted[i] = _within(product, joined, place[i], wanted)
+    return ObjectiveProduct(product.model, product, tuple(objectives), accepted, conditions, rewards)
+
+
+def _within(product: AutomatonProduct, joined: JoinedAutomata, automaton: int, states: set[int]) -> Node:
+    """Return the pairs in which one of the automata is in one of some states."""
+    own = joined.states[:, automaton].tolist()
+    return product.within(q for q, state in enumerate(own) if state in states)

@@ -1,0 +1,109 @@
+"""The objectives of `multi(...)`: what is asked for, which way is better, which bound is to be met."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from hybrid.errors import UnsupportedError
+from hybrid.properties.tree import AutomatonPath, Cumulative, MultiObjective, Probability, Reward
+from mtbdd.language.syntax import Expression, Literal
+
+MOST_OBJECTIVES = 12
+"""Objectives of one property."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """One objective.
+
+    Attributes
+    ----------
+    text : str
+    path : Expression or None
+        The path formula of a probability; None for a reward.
+    structure : int or None
+        The reward structure, from 0.
+    steps : int or None
+        For how many steps the reward counts; None for ever.
+    maximise : bool
+        Whether more is better.
+    bound : Fraction or None
+        What is to be reached, or not to be exceeded; None where a value is asked for.
+    """
+
+    text: str
+    path: Expression | None
+    structure: int | None
+    steps: int | None
+    maximise: bool
+    bound: Fraction | None
+
+    @property
+    def demand(self) -> Fraction | None:
+        """The bound where all objectives are maximised: of 1 - P for a least P, of -R for a least R."""
+        if self.bound is None or self.maximise:
+            return self.bound
+        return (1 - self.bound) if self.path is not None else -self.bound
+
+    def shown(self, lower: float, upper: float) -> tuple[float, float]:
+        """Return bounds on the objective itself from bounds on what is maximised in its place."""
+        if self.path is None:
+            found = (lower, upper) if self.maximise else (0.0 - upper, 0.0 - lower)
+            return max(found[0], 0.0), found[1]
+        if not self.maximise:
+            lower, upper = rounded_down(1 - Fraction(upper)), rounded_up(1 - Fraction(lower))
+        return max(lower, 0.0), min(upper, 1.0)
+
+
+def rounded_up(number: Fraction) -> float:
+    """Return the least double from a number."""
+    return 0.0 - rounded_down(-number)
+
+
+def rounded_down(number: Fraction) -> float:
+    """Return the greatest double up to a number."""
+    found = float(number)
+    return math.nextafter(found, -math.inf) if Fraction(found) > number else found
+
+
+def objectives_of(formula: MultiObjective) -> list[Objective]:
+    """Return the objectives of a resolved property.
+
+    Raises
+    ------
+    UnsupportedError
+        A reward that is neither gathered for ever nor for some steps; too many objectives.
+    """
+    if len(formula.objectives) > MOST_OBJECTIVES:
+        raise UnsupportedError(
+            f"multi: expected at most {MOST_OBJECTIVES} objectives, got {len(formula.objectives)}"
+        )
+    return [_objective(e, text) for e, text in zip(formula.objectives, formula.texts, strict=True)]
+
+
+def _objective(e: Expression, text: str) -> Objective:
+    assert isinstance(e, (Probability, Reward))
+    if e.comparison is None:
+        maximise, bound = e.optimum == "max", None
+    else:
+        assert isinstance(e.threshold, Literal)
+        maximise, bound = e.comparison == ">=", Fraction(e.threshold.value)
+    if isinstance(e, Probability):
+        if isinstance(e.path, AutomatonPath):
+            raise UnsupportedError(
+                f"multi: automata of files are no objectives, got {text}; write a formula in its place"
+            )
+        return Objective(text, e.path, None, None, maximise, bound)
+    if not isinstance(e.target, Cumulative):
+        raise UnsupportedError(
+            f"multi: expected a reward that is gathered for ever (C) or for some steps (C<=k), got {text}; "
+            "rewards until a set is reached, at a step and in the long run are no objectives: let the model "
+            "earn nothing from there on"
+        )
+    steps = None
+    if e.target.time is not None:
+        assert isinstance(e.target.time, Literal)
+        steps = int(e.target.time.value)
+    return Objective(text, None, e.index, steps, maximise, bound)

@@ -1,0 +1,264 @@
+"""The best weighted sum of all objectives: a certified upper bound, and a scheduler that comes close.
+
+Sums without costs are greatest rewards, sums without gains least ones, of what is paid and what is missed
+of the probabilities: both have numbers of one sign, and are solved as all are.  Values of a sum with gains
+and costs have both signs, so that iterates from 0 bound nothing.  Iterates from an upper bound do: f is
+monotone and the optimum a fixed point, so that f(u) bounds it where u does, with what rounding may have cost
+added in every step.  The first bound adds up those of the objectives.  What is earned for ever is not there
+(`hybrid.analysis.multi.endings`), and where a sum earns nothing for ever, end components are one state.  How
+close the bound is shows the scheduler that it leads to, once it is evaluated.
+
+References
+----------
+[FKP12], for weighted sums and what they bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.analysis.choice_systems import choice_operator, note_steps, solve_choices
+from hybrid.analysis.multi.endings import Endings
+from hybrid.analysis.multi.objectives import rounded_up
+from hybrid.analysis.multi.schedulers import Point, Schedulers
+from hybrid.errors import NotConvergedError
+from hybrid.operators.layer_choices import group_states, leaving_choices
+from hybrid.operators.rounding import scaled_bounds
+from hybrid.run.options import CheckOptions
+from hybrid.run.work import Work
+from hybrid.solvers.base import Clock, Status
+from hybrid.solvers.bounded_solution import UNIT
+from hybrid.solvers.choice_operator import ChoiceOperator, Policy
+from mtbdd.graph.components import EndComponents
+from mtbdd.states import StateIndex
+
+Vector = NDArray[np.float64]
+
+_BATCH = 16  # steps between two looks at how much still changes
+_FINER = 0.01  # of the change at which to look again, where the scheduler is not as good as its bound
+_VECTORS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """What is known of one weighted sum.
+
+    Attributes
+    ----------
+    weights : tuple of float
+        Not negative.
+    most : float
+        No scheduler has a greater sum, all objectives turned so that more is better.
+    point : Point
+        Of a scheduler that comes close.
+    """
+
+    weights: tuple[float, ...]
+    most: float
+    point: Point
+
+
+class Weighing:
+    """Solves weighted sums of the objectives.
+
+    Parameters
+    ----------
+    ends : Endings
+    options : CheckOptions
+    work : Work
+    """
+
+    def __init__(self, ends: Endings, options: CheckOptions, work: Work) -> None:
+        self._ends, self._options, self._work = ends, options, work
+        self.schedulers = Schedulers(ends, options, work)
+        self._components: dict[tuple[int, ...], EndComponents] = {}
+        self._greatest: dict[int, Vector] = {}
+        self._costs: dict[int, float] = {}
+        self._most: dict[int, float] = {}
+
+    def solve(self, weights: Sequence[float]) -> Weighted:
+        """Return a bound on a weighted sum and a scheduler that comes close.
+
+        Raises
+        ------
+        NotConvergedError
+        """
+        space = self._ends.space
+        rewards = [i for i in space.rewards if weights[i] > 0.0]
+        priced = tuple(i for i in rewards if not space.objectives[i].maximise)
+        components = self._collapsed(priced)
+        worth, sets = self._ends.worth(weights)
+        if priced and len(priced) < len(rewards):
+            system = self._system(weights, rewards, components, worth, True)
+            start = self._start(system, weights, rewards)
+            return self._iterated(system, weights, components, sets, start)
+        stop = self._ends.missed(weights, sets) if priced else worth
+        system = self._system(weights, rewards, components, stop, not priced)
+        most, policy = self._of_one_sign(system, weights, rewards)
+        point = self.schedulers.evaluated(self.schedulers.completed(policy, components), sets)
+        return Weighted(tuple(weights), most, point)
+
+    # ------------------------------------------------------------------ the system
+
+    def _collapsed(self, priced: tuple[int, ...]) -> EndComponents:
+        """Return the end components in which a sum with some costs earns nothing."""
+        if priced not in self._components:
+            self._components[priced] = self._ends.components(priced)
+        return self._components[priced]
+
+    def _system(
+        self,
+        weights: Sequence[float],
+        rewards: Sequence[int],
+        components: EndComponents,
+        stop: Vector,
+        maximise: bool,
+    ) -> ChoiceOperator:
+        """Return the operator of a weighted sum, to be minimised that of what it lacks."""
+        space, pairs = self._ends.space, self._ends.pairs
+
+        def gain(layer: int, rows: StateIndex) -> Vector:
+            total = np.zeros(rows.size)
+            for i in rewards:
+                own = weights[i] * space.earned(i, layer, rows)
+                is_cost = maximise and not space.objectives[i].maximise
+                total = total - own if is_cost else total + own
+            return total
+
+        model = space.model
+        return choice_operator(
+            model, pairs, leaving_choices(model, self._ends.kept, components), gain, maximise,
+            group_states(model, pairs, components), self._options, stop=stop,
+        )  # fmt: skip
+
+    def _of_one_sign(
+        self, system: ChoiceOperator, weights: Sequence[float], rewards: Sequence[int]
+    ) -> tuple[float, Policy]:
+        """Return a bound on a sum without costs, or without gains, and what to choose."""
+        space, start = self._ends.space, self._ends.initial
+        asked = [w for w, o in zip(weights, space.objectives, strict=True) if o.path is not None]
+        known = float(sum(map(Fraction, asked))) * (1.0 + 4.0 * UNIT) if not rewards else None
+        found = solve_choices(system, known, self._options, self._work, "a weighted sum of objectives")
+        units = max((space.units(i) for i in rewards), default=0.0) + 4.0 * len(weights)
+        found = scaled_bounds(found, units)
+        near = found.lower if system.maximise else found.upper
+        policy = system.space.to_host(system.choose(system.space.vector(near)))
+        self._work.products += 1
+        if system.maximise:
+            return float(found.upper[start]), policy
+        return rounded_up(
+            sum(map(Fraction, asked), Fraction(0)) - Fraction(float(found.lower[start]))
+        ), policy
+
+    def _start(
+        self, system: ChoiceOperator, weights: Sequence[float], rewards: Sequence[int]
+    ) -> tuple[Vector, float, float]:
+        """Return an upper bound by pair, one no optimum is below, and what rounding may cost a step."""
+        space = self._ends.space
+        size, units, greatest, least = 0.0, 0.0, 0.0, 0.0
+        x = np.zeros(system.size)
+        for i, objective in enumerate(space.objectives):
+            if objective.path is not None:
+                greatest += weights[i]
+        x += greatest
+        for i in rewards:
+            size += weights[i] * self._largest(i)
+            units = max(units, space.units(i))
+            if space.objectives[i].maximise:
+                x += weights[i] * self._bound(i)
+            else:
+                least -= weights[i] * self._cost(i)
+        x += 16.0 * len(weights) * UNIT * x
+        least *= 1.0 + 16.0 * len(weights) * UNIT
+        scale = float(max(x.max(initial=0.0), -least)) + size
+        error = (3.0 * system.slack + (2.0 * units + 8.0 * len(weights)) * UNIT) * scale + system.underflow
+        return x, least - scale * 1e-3, error
+
+    def _largest(self, i: int) -> float:
+        """Return the greatest reward of a choice."""
+        if i not in self._most:
+            own = (self.schedulers.earned(i, layer) for layer in range(self.schedulers.stop))
+            self._most[i] = max((float(v.max()) for v in own if v is not None), default=0.0)
+        return self._most[i]
+
+    def _cost(self, i: int) -> float:
+        """Return a bound on what some scheduler pays from any pair."""
+        if i not in self._costs:
+            self._costs[i] = self.schedulers.cost(i, self.schedulers.default)
+        return self._costs[i]
+
+    def _bound(self, i: int) -> Vector:
+        """Return what no scheduler earns more of, by pair."""
+        if i not in self._greatest:
+            space, pairs, components = self._ends.space, self._ends.pairs, self._collapsed(())
+            model = space.model
+            system = choice_operator(
+                model, pairs, leaving_choices(model, self._ends.kept, components),
+                lambda layer, rows: space.earned(i, layer, rows), True,
+                group_states(model, pairs, components), self._options,
+                stop=np.where(self._ends.sets[0][1], 0.0, -np.inf),
+            )  # fmt: skip
+            found = solve_choices(system, None, self._options, self._work, "greatest rewards")
+            self._greatest[i] = scaled_bounds(found, space.units(i)).upper
+        return self._greatest[i]
+
+    # ------------------------------------------------------------------ the iteration
+
+    def _iterated(
+        self,
+        system: ChoiceOperator,
+        weights: Sequence[float],
+        components: EndComponents,
+        sets: NDArray[np.int64],
+        start: tuple[Vector, float, float],
+    ) -> Weighted:
+        """Iterate from above until a scheduler comes as close as epsilon asks, or nothing changes."""
+        space, criterion = system.space, self._options.criterion
+        first, least, error = start
+        x, y = space.vector(first), system.zeros()
+        xp = space.xp
+        scale = max(float(np.abs(first).max(initial=0.0)), -least)
+        wanted = 0.1 * criterion.epsilon * scale
+        made, looked, change, seconds = 0, 0, np.inf, 0.0
+        best: Weighted | None = None
+        while True:
+            clock = Clock(self._work.progress)
+            while made < criterion.max_iterations:
+                for _ in range(_BATCH):
+                    system.improve(x, y)
+                    y += error
+                    xp.minimum(y, x, out=y)
+                    xp.maximum(y, least, out=y)
+                    x, y = y, x
+                made += _BATCH
+                change, _ = space.read(space.distance(x, y))
+                clock.tick(made, change)
+                if change <= wanted:
+                    break
+            seconds += clock.seconds
+            if change > wanted:
+                raise NotConvergedError("a weighted sum of objectives", Status.MAX_ITERATIONS, made, change)
+            policy = space.to_host(system.choose(x))
+            looked += 1
+            most = float(space.to_host(x)[self._ends.initial])
+            point = self.schedulers.evaluated(self.schedulers.completed(policy, components), sets)
+            reached = float(np.dot(point.lower, weights))
+            if best is None or reached > np.dot(best.point.lower, weights):
+                best = Weighted(tuple(weights), most, point)
+            else:
+                best = Weighted(tuple(weights), most, best.point)
+            known = float(np.dot(np.abs(point.lower), weights))
+            size = 1.0 if criterion.absolute else known
+            blur = float(np.dot(np.subtract(best.point.upper, best.point.lower), weights))
+            close = most - reached <= 2.0 * criterion.epsilon * size + 2.0 * blur
+            if close or change <= 2.0 * error or change == 0.0:
+                break
+            wanted = _FINER * change
+        self._work.products += made + looked
+        note_steps(self._work, "value iteration", _VECTORS, system, made, seconds)
+        return best

@@ -1,0 +1,148 @@
+"""Answers about several objectives: a truth, a value or a curve, with the points behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from hybrid.analysis.multi.check import MultiFound, multi_objective
+from hybrid.analysis.multi.objectives import Objective, rounded_up
+from hybrid.analysis.multi.polytopes import HalfSpace
+from hybrid.analysis.multi.written import PointSchedulers, point_schedulers
+from hybrid.checking.filters import Summary
+from hybrid.errors import PropertyError, UnknownError
+from hybrid.properties.tree import MultiObjective
+from hybrid.run.options import CheckOptions
+from hybrid.run.work import Work
+from mtbdd.language.syntax import Expression
+from mtbdd.manager import Node
+from mtbdd.model import SymbolicModel
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralObjectives:
+    """What is known of several objectives.
+
+    Attributes
+    ----------
+    found : MultiFound
+    schedulers : PointSchedulers or None
+        Of the points, if they were asked for.
+    """
+
+    found: MultiFound
+    schedulers: PointSchedulers | None
+
+    @property
+    def is_curve(self) -> bool:
+        """Whether several values were asked for."""
+        return self.found.curve is not None
+
+    def record(self) -> dict[str, Any]:
+        """Return points and half-spaces as plain JSON values.
+
+        `objectives`: their texts; `maximise`: whether more is better.  `points`: for each scheduler bounds on
+        the value of every objective, the weights that led to it, and its share in the mixture that is the
+        answer, None where there is none.  `half_spaces`: weights of the objectives whose sum no scheduler
+        brings above `most`.  Of a curve `corners`, beyond which nothing can be achieved, `distances` of
+        mixtures of points below them by objective, and `distances_kind`.
+        """
+        found, objectives = self.found.found, self.found.objectives
+        record: dict[str, Any] = {
+            "objectives": [o.text for o in objectives],
+            "maximise": [o.maximise for o in objectives],
+            "points": [],
+            "half_spaces": [],
+        }
+        search = found.search
+        if search is not None:
+            for i, (point, weights) in enumerate(zip(search.points, search.directions, strict=True)):
+                bounds = [
+                    o.shown(low, high)
+                    for o, low, high in zip(objectives, point.lower, point.upper, strict=True)
+                ]
+                share = float(found.shares.get(i, 0)) if found.shares else None
+                record["points"].append(
+                    {
+                        "lower": [b[0] for b in bounds],
+                        "upper": [b[1] for b in bounds],
+                        "weights": _turned(objectives, weights),
+                        "share": share,
+                    }
+                )
+            record["half_spaces"] = [_half_space(objectives, h) for h in search.half_spaces]
+        curve = self.found.curve
+        if curve is not None:
+            record["corners"] = [
+                [_turned_back(o, value) for o, value in zip(objectives, corner, strict=True)]
+                for corner in curve.corners
+            ]
+            record["distances"] = list(curve.distances)
+            record["distances_kind"] = "certified" if curve.certified else "estimate"
+        return record
+
+
+def several_objectives(
+    model: SymbolicModel,
+    formula: MultiObjective,
+    states: Callable[[Expression], Node],
+    options: CheckOptions,
+    work: Work,
+    schedulers: bool,
+) -> tuple[Summary, SeveralObjectives]:
+    """Answer `multi(...)`.
+
+    Raises
+    ------
+    PropertyError
+        No scheduler meets the bounds beside a value that is asked for, or a reward is infinite.
+    UnknownError
+        The bounds lie on the border of what can be achieved.
+    UnsupportedError, NotConvergedError
+        As from `hybrid.analysis.multi.check.multi_objective`.
+    """
+    found = multi_objective(model, formula, states, options, work)
+    inner, objectives = found.found, found.objectives
+    asked = [o for o in objectives if o.bound is None]
+    if inner.search is None and asked:
+        raise PropertyError("multi: under every scheduler some reward that is to be small is infinite")
+    if inner.truth is None and len(asked) < 2:
+        raise UnknownError(
+            "multi: the bounds lie on the border of what schedulers achieve, as closely as can be told: "
+            "change one of them a little, or lower epsilon"
+        )
+    if inner.truth is False and asked:
+        raise PropertyError("multi: no scheduler meets the bounds, so that there is no value")
+    made = point_schedulers(found.ends, inner) if schedulers else None
+    if not asked:
+        summary = Summary(inner.truth, inner.truth, inner.truth)
+    elif len(asked) == 1:
+        assert inner.lower is not None and inner.upper is not None
+        lower, upper = asked[0].shown(inner.lower, inner.upper)
+        summary = Summary(0.5 * (lower + upper), lower, upper)
+    else:
+        summary = Summary(None, None, None)
+    return summary, SeveralObjectives(found, made)
+
+
+def _turned(objectives: list[Objective], weights: tuple[float, ...]) -> list[float]:
+    """Return weights for the objectives themselves: less is better where the weight is negative."""
+    return [w if o.maximise else 0.0 - w for o, w in zip(objectives, weights, strict=True)]
+
+
+def _turned_back(objective: Objective, value: Fraction) -> float:
+    """Return a value of what is maximised as one of the objective, to nearest."""
+    if objective.maximise:
+        return float(value)
+    return float(1 - value) if objective.path is not None else float(-value)
+
+
+def _half_space(objectives: list[Objective], half_space: HalfSpace) -> dict[str, Any]:
+    """Return a half-space in terms of the objectives; its bound is rounded up."""
+    most = Fraction(half_space.most)
+    for objective, weight in zip(objectives, half_space.weights, strict=True):
+        if objective.path is not None and not objective.maximise:
+            most -= Fraction(weight)
+    return {"weights": _turned(objectives, half_space.weights), "most": rounded_up(most)}

@@ -1,0 +1,36 @@
+"""Answers about several objectives, as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+MOST_POINTS = 100
+"""Points of a curve that are printed."""
+
+
+def curve_text(record: Mapping[str, Any]) -> str:
+    """Return what a curve is known by, in words."""
+    count = len(record["points"])
+    points = f"{count} point{'' if count == 1 else 's'}"
+    told = ", ".join(f"{d:.2g}" for d in record["distances"])
+    kind = "" if record["distances_kind"] == "certified" else " (an estimate)"
+    return f"a curve: {points}; nothing lies further beyond their mixtures than {told}{kind}"
+
+
+def point_lines(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the points that an answer rests on: a mixture's with their shares, a curve's all."""
+    points = list(enumerate(record["points"], start=1))
+    if "corners" not in record:
+        points = [(number, point) for number, point in points if point["share"]]
+    if not points:
+        return
+    yield "  points       " + "; ".join(record["objectives"])
+    for number, point in points[:MOST_POINTS]:
+        values = ", ".join(
+            f"{0.5 * (low + high):.10g}" for low, high in zip(point["lower"], point["upper"], strict=True)
+        )
+        share = "" if point["share"] is None else f"  with probability {point['share']:.10g}"
+        yield f"    {number}  ({values}){share}"
+    if len(points) > MOST_POINTS:
+        yield f"    ... and {len(points) - MOST_POINTS:,} more: --json and --csv have them all"

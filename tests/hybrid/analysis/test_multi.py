@@ -1,0 +1,162 @@
+"""Several objectives against a linear program over how often choices are taken, on random MDPs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hybrid
+from hybrid.checking.answer import Answer
+from tests.builders.models import build
+from tests.oracles.several import OccupationProgram, SmallMdp, random_small_mdp, small_mdp_text
+
+CLOSE = 1e-6
+
+
+class _Asked:
+    """A random MDP with objectives in random directions, and the oracle's values in terms of `multi`."""
+
+    def __init__(self, rng: np.random.Generator, n_targets: int, n_rewards: int, counted: bool) -> None:
+        self.mdp: SmallMdp = random_small_mdp(rng, n_targets, n_rewards, counted)
+        self.program = OccupationProgram(self.mdp)
+        self.model = build(small_mdp_text(self.mdp))
+        self.maximise = [bool(rng.integers(0, 2)) for _ in range(n_targets + n_rewards)]
+
+    def text(self, i: int, bound: float | None = None) -> str:
+        letter, rest = "P", f'[ F "t{i}" ]'
+        if i >= len(self.mdp.targets):
+            j = i - len(self.mdp.targets)
+            steps = self.mdp.steps[j]
+            letter, rest = f'R{{"r{j}"}}', f"[ C{'' if steps is None else f'<={steps}'} ]"
+        if bound is None:
+            return f"{letter}{'max' if self.maximise[i] else 'min'}=? {rest}"
+        return f"{letter}{'>=' if self.maximise[i] else '<='}{bound!r} {rest}"
+
+    def best(self, i: int, demands: list[tuple[int, float]] | None = None) -> float:
+        """The oracle's optimum of an objective, turned so that more is better."""
+        sign = 1.0 if self.maximise[i] else -1.0
+        senses = [(k, ">=" if self.maximise[k] else "<=", b) for k, b in demands or []]
+        return self.program.best(sign * np.eye(len(self.maximise))[i], senses)
+
+    def check(self, text: str, **options: Any) -> Answer:
+        return hybrid.check(self.model, f"multi({text})", throw=False, **options)
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether some greatest reward is infinite."""
+        return any(up and self.best(i) == math.inf for i, up in enumerate(self.maximise))
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether no scheduler keeps all rewards finite."""
+        return self.best(0) == -math.inf
+
+
+SHAPES = [(2, 0, False), (1, 1, False), (0, 2, False), (2, 1, True), (1, 2, True), (3, 0, False)]
+
+
+@pytest.mark.parametrize(("n_targets", "n_rewards", "counted"), SHAPES)
+def test_bounds_and_values(rng: np.random.Generator, n_targets: int, n_rewards: int, counted: bool) -> None:
+    answered = 0
+    for _ in range(8):
+        asked = _Asked(rng, n_targets, n_rewards, counted)
+        others = list(range(1, len(asked.maximise)))
+        plain = asked.check(", ".join([asked.text(0), *(asked.text(i) for i in others)]))
+        if asked.is_endless:
+            assert "can be infinite" in (plain.error or "")
+            continue
+        if asked.is_hopeless:
+            assert "every scheduler" in (plain.error or "")
+            continue
+        answered += 1
+        # Demands between what each other objective may be at best and what it is where the first is best.
+        demands, narrow = [], False
+        for i in others:
+            sign = 1.0 if asked.maximise[i] else -1.0
+            best = asked.best(i)
+            least = -asked.program.best(-sign * np.eye(len(asked.maximise))[i])
+            least = least if math.isfinite(least) else best - 5.0
+            bound = best - float(rng.uniform(0.05, 0.9)) * (best - least)
+            demands.append((i, sign * bound))
+            narrow |= best - least < 1e-3  # the bound would lie on the border
+        if any(b < 0.0 or (i < n_targets and b > 1.0) for i, b in demands) or narrow:
+            continue
+        texts = [asked.text(i, b) for i, b in demands]
+        exact = asked.best(0, demands)
+        found = asked.check(", ".join([asked.text(0), *texts]))
+        if exact == -math.inf:
+            assert "no scheduler meets the bounds" in (found.error or "")
+            assert asked.check(", ".join(texts)).value is False
+            continue
+        assert found.error is None, found.error
+        value = exact if asked.maximise[0] else -exact
+        slack = CLOSE * max(1.0, abs(value))
+        assert found.lower - slack <= value <= found.upper + slack
+        assert found.upper - found.lower < slack
+        for offset, truth in ((-0.01, True), (0.01, False)):
+            bound = value + (offset if asked.maximise[0] else -offset)
+            if bound >= 0.0 and (n_targets == 0 or bound <= 1.0):
+                assert asked.check(", ".join([asked.text(0, bound), *texts])).value is truth
+    assert answered > 2
+
+
+@pytest.mark.parametrize(("n_targets", "n_rewards", "counted"), SHAPES)
+def test_curves(rng: np.random.Generator, n_targets: int, n_rewards: int, counted: bool) -> None:
+    for _ in range(8):
+        asked = _Asked(rng, n_targets, n_rewards, counted)
+        count = len(asked.maximise)
+        found = asked.check(", ".join(asked.text(i) for i in range(count)))
+        if asked.is_endless or asked.is_hopeless:
+            assert found.error is not None
+            continue
+        record = found.record()["multi"]
+        signs = np.where(asked.maximise, 1.0, -1.0)
+        for point in record["points"]:
+            worst = [
+                low if up else high
+                for up, low, high in zip(asked.maximise, point["lower"], point["upper"], strict=True)
+            ]
+            demands = [
+                (i, ">=" if up else "<=", w - CLOSE * s)
+                for i, (up, w, s) in enumerate(zip(asked.maximise, worst, signs, strict=True))
+            ]
+            assert asked.program.best(np.zeros(count), demands) > -math.inf
+        for half_space in record["half_spaces"]:
+            assert asked.program.best(half_space["weights"]) <= half_space["most"] + 1e-9
+        # No direction leads further above the points than the distances told.
+        lower = np.array(
+            [
+                [
+                    low if up else high
+                    for up, low, high in zip(asked.maximise, p["lower"], p["upper"], strict=True)
+                ]
+                for p in record["points"]
+            ]
+        )
+        distances = np.array(record["distances"])
+        for _ in range(6):
+            weights = rng.random(count) * signs
+            exact = asked.program.best(weights)
+            assert exact <= (lower @ weights).max() + np.abs(weights) @ distances + CLOSE
+        spread = lower.max(axis=0) - lower.min(axis=0)
+        assert (distances <= 2e-3 * np.maximum(spread, np.abs(lower).max(axis=0)) + CLOSE).all()
+
+
+@pytest.mark.parametrize(
+    "options", [{"backend": "reference"}, {"engine": "explicit"}, {"method": "interval"}, {"level": 0}]
+)
+def test_engines_and_methods(rng: np.random.Generator, options: dict[str, Any]) -> None:
+    tried = 0
+    while tried < 3:
+        asked = _Asked(rng, 1, 1, False)
+        if asked.is_endless or asked.is_hopeless:
+            continue
+        tried += 1
+        for i in range(2):
+            found = asked.check(asked.text(i), **options)
+            value = asked.best(i) * (1.0 if asked.maximise[i] else -1.0)
+            assert found.lower - CLOSE <= value <= found.upper + CLOSE
+            assert found.upper - found.lower < CLOSE * max(1.0, abs(value))

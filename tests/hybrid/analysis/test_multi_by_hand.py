@@ -1,0 +1,265 @@
+"""Several objectives: answers worked out by hand, schedulers, what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hybrid
+from hybrid.errors import PropertyError, UnknownError, UnsupportedError
+from mtbdd.language import load_model, resolve
+from mtbdd.model import SymbolicModel
+from tests.builders.models import build
+from tests.oracles.mdps import explore_mdp
+from tests.oracles.several import OccupationProgram, SmallMdp
+
+# From 0 choices lead to 1, where a holds, or to 2, where b does, or to either; from 1 and 2 one may go back.
+WALK = """mdp
+module walk
+  s : [0..2];
+  [left] s=0 -> (s'=1);
+  [right] s=0 -> (s'=2);
+  [back] s>0 -> (s'=0);
+  [stay] s>0 -> true;
+endmodule
+rewards "moves" [left] true : 1; [right] true : 2; [back] true : 1; endrewards
+"""
+
+# A gamble: 1 is lost, 2 is won; waiting costs, and may be done for ever.
+GAMBLE = """mdp
+module gamble
+  s : [0..2];
+  [bold] s=0 -> 1/3 : (s'=2) + 2/3 : (s'=1);
+  [shy] s=0 -> 1/2 : (s'=2) + 1/2 : (s'=0);
+  [give] s=0 -> (s'=1);
+  [wait] s=0 -> true;
+  [end] s>0 -> true;
+endmodule
+rewards "cost" [bold] true : 1; [shy] true : 3; [wait] true : 1/2; endrewards
+rewards "prize" [bold] true : 4; endrewards
+"""
+
+
+@pytest.fixture
+def gamble() -> SymbolicModel:
+    return build(GAMBLE)
+
+
+@pytest.fixture
+def walk() -> SymbolicModel:
+    return build(WALK)
+
+
+def value(model: SymbolicModel, text: str) -> float:
+    answer = hybrid.check(model, text)
+    assert answer.kind in ("certified", "exact")
+    assert answer.upper - answer.lower <= 1e-7 * max(1.0, answer.upper)
+    return 0.5 * (answer.lower + answer.upper)
+
+
+def test_values_of_a_gamble(gamble: SymbolicModel) -> None:
+    # Bold wins with 1/3 for 1, shy wins surely for 6, giving up is free; mixtures lie on the lines between.
+    assert value(gamble, 'multi(Pmax=? [ F s=2 ], R{"cost"}<=1 [ C ])') == pytest.approx(1 / 3, abs=1e-7)
+    assert value(gamble, 'multi(R{"cost"}min=? [ C ], P>=0.5 [ F s=2 ])') == pytest.approx(2.25, rel=1e-7)
+    assert value(gamble, 'multi(R{"cost"}min=? [ C ], P>=1 [ F s=2 ])') == pytest.approx(6, rel=1e-7)
+    assert value(gamble, 'multi(Pmin=? [ F s=1 ], R{"cost"}<=3.5 [ C ])') == pytest.approx(1 / 3, abs=1e-7)
+    prize = 'multi(R{"prize"}max=? [ C ], P>=0.5 [ F s=2 ])'
+    assert value(gamble, prize) == pytest.approx(3.0, rel=1e-7)
+    assert value(gamble, 'multi(Pmax=? [ F s=2 ], R{"cost"}<=3 [ C<=1 ])') == pytest.approx(1, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("text", "truth"),
+    [
+        ('multi(P>=1 [ F s=2 ], R{"cost"}<=6.001 [ C ])', True),
+        ('multi(P>=1 [ F s=2 ], R{"cost"}<=5.999 [ C ])', False),
+        ('multi(P<=0 [ F s=2 ], R{"cost"}<=0 [ C ])', True),
+        ('multi(P>=0.34 [ F s=2 ], R{"prize"}>=4 [ C ])', False),
+        ("multi(P>=1 [ G s=0 ], P>=0.1 [ F s=2 ])", False),
+        ("multi(P>=0.5 [ G s=0 ], P>=0.5 [ F s=2 ])", True),
+        ('multi(P>=0.01 [ G s=0 ], R{"cost"}<=1000 [ C ])', False),
+        ("multi(P>=0.75 [ F<=1 s=1 ], P>=0.2 [ s=0 U<=2 s=2 ])", True),
+    ],
+)
+def test_bounds_of_a_gamble(gamble: SymbolicModel, text: str, truth: bool) -> None:
+    answer = hybrid.check(gamble, text)
+    assert answer.value is truth
+    assert answer.lower is truth
+
+
+def test_the_border_is_unknown_and_other_bounds_have_no_value(gamble: SymbolicModel) -> None:
+    with pytest.raises(UnknownError, match="border"):
+        hybrid.check(gamble, 'multi(P>=0.5 [ F s=2 ], R{"cost"}<=2.25 [ C ])')
+    with pytest.raises(PropertyError, match="no scheduler meets the bounds"):
+        hybrid.check(gamble, 'multi(Pmax=? [ F s=1 ], P>=0.5 [ F s=2 ], R{"cost"}<=2 [ C ])')
+
+
+# ------------------------------------------------------------------ again and again
+
+
+def test_what_happens_again_and_again_together(walk: SymbolicModel) -> None:
+    assert hybrid.check(walk, "multi(P>=1 [ G F s=1 ], P>=1 [ G F s=2 ])").value is True
+    assert hybrid.check(walk, "multi(P>=0.6 [ F G s=1 ], P>=0.5 [ F G s=2 ])").value is False
+    assert value(walk, "multi(Pmax=? [ F G s=1 ], P>=0.3 [ G F s=2 ])") == pytest.approx(0.7, abs=1e-7)
+    # To go on costs something for ever.
+    assert hybrid.check(walk, 'multi(P>=0.1 [ G F s=0 ], R{"moves"}<=50 [ C ])').value is False
+    least = value(walk, 'multi(R{"moves"}min=? [ C ], P>=0.5 [ F G s=2 ])')
+    assert least == pytest.approx(1.5, rel=1e-7)
+    assert value(walk, "multi(Pmin=? [ G F s=1 ], P>=0.25 [ F (s=1 & (X s=0)) ])") == pytest.approx(
+        0, abs=1e-9
+    )
+
+
+def test_one_objective_is_the_operator(walk: SymbolicModel) -> None:
+    for path in ("G F (s=1 & (X s=0))", "(F s=1) & (F G s=2)", "s=0 U (s=1 & (X s=1))"):
+        assert value(walk, f"multi(Pmax=? [ {path} ])") == pytest.approx(
+            hybrid.check(walk, f"Pmax=? [ {path} ]").value, abs=1e-7
+        )
+
+
+# ------------------------------------------------------------------ schedulers
+
+
+def test_schedulers_of_the_points_reach_them(examples_folder: Path) -> None:
+    model = hybrid.load(examples_folder / "jobs.prism", constants={"N": 3})
+    answer = hybrid.check(model, 'multi(R{"time"}min=? [ C ], R{"energy"}min=? [ C ])', scheduler=True)
+    assert answer.several is not None
+    assert answer.several.schedulers is not None
+    points = answer.several.record()["points"]
+    for scheduler, point in zip(answer.several.schedulers.schedulers, points, strict=True):
+        chain = model.with_scheduler(scheduler)
+        for i, name in enumerate(("time", "energy")):
+            found = hybrid.check(chain, f'R{{"{name}"}}=? [ C ]').value
+            assert point["lower"][i] - 1e-6 <= found <= point["upper"][i] + 1e-6
+
+
+def test_schedulers_are_written_with_memory_and_shares(gamble: SymbolicModel, tmp_path: Path) -> None:
+    answer = hybrid.check(gamble, 'multi(P>=0.5 [ F s=2 ], R{"cost"}<=3 [ C ])', scheduler=True)
+    assert answer.several is not None
+    made = answer.several.schedulers
+    assert made is not None
+    assert sum(share for share in made.shares if share is not None) == 1
+    made.write(tmp_path / "mix.csv")
+    with (tmp_path / "mix.csv").open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert list(rows[0]) == ["point", "share", "automaton", "s", "action", "layer"]
+    first = {row["point"]: row["action"] for row in rows if (row["automaton"], row["s"]) == ("0", "0")}
+    assert set(first.values()) <= {"shy", "bold", "give"}
+    assert "shy" in first.values()
+    made.write(tmp_path / "mix.json")
+    found = json.loads((tmp_path / "mix.json").read_text())
+    assert [own["point"] for own in found] == list(range(1, len(made.schedulers) + 1))
+    assert {"state", "action", "layer"} == set(found[0]["choices"][0])
+
+
+# ------------------------------------------------------------------ examples
+
+
+def occupation_program(
+    path: Path, constants: dict[str, int], labels: list[str], n_rewards: int
+) -> OccupationProgram:
+    """Return the oracle of an example, its labels as targets."""
+    mdp = explore_mdp(resolve(load_model(str(path)), constants))
+    (start,) = mdp.graph.initial
+    order = [start, *(i for i in range(mdp.graph.n_states) if i != start)]
+    place = {old: new for new, old in enumerate(order)}
+    choices = [[{place[t]: p for t, p in row.items()} for _, row in mdp.choices[i]] for i in order]
+    rewards: list[list[list[int]]] = []
+    for j in range(n_rewards):
+        by_action = {a: mdp.choice_rewards(j, a) for own in mdp.choices for a, _ in own}
+        rewards.append([[int(by_action[a][i]) for a, _ in mdp.choices[i]] for i in order])
+    source = {label.name: label.expression for label in mdp.graph.source.labels}
+    targets = [{place[i] for i in mdp.graph.where(source[name])} for name in labels]
+    return OccupationProgram(SmallMdp(choices, rewards, targets, [None] * n_rewards))
+
+
+def test_teams(examples_folder: Path) -> None:
+    path = examples_folder / "teams.prism"
+    program = occupation_program(path, {}, ["first", "second"], 1)
+    model = hybrid.load(path)
+    best = program.best([0, 1, 0], [(0, ">=", 0.8)])
+    assert best == pytest.approx(0.824725)
+    assert value(model, 'multi(Pmax=? [ F "second" ], P>=0.8 [ F "first" ])') == pytest.approx(best, abs=1e-7)
+    least = -program.best([0, 0, -1], [(0, ">=", 0.5), (1, ">=", 0.5)])
+    text = 'multi(R{"effort"}min=? [ C ], P>=0.5 [ F "first" ], P>=0.5 [ F "second" ])'
+    assert value(model, text) == pytest.approx(least, rel=1e-7)
+    curve = hybrid.check(model, 'multi(Pmax=? [ F "first" ], Pmax=? [ F "second" ])')
+    assert curve.several is not None
+    record = curve.several.record()
+    lower = np.array([point["lower"] for point in record["points"]])
+    for weights in ([1.0, 0.3], [1.0, 1.0], [0.2, 1.0]):
+        exact = program.best([*weights, 0])
+        near = float((lower @ weights).max())
+        assert near - 1e-7 <= exact <= near + float(np.dot(weights, record["distances"])) + 1e-7
+
+
+def test_jobs(examples_folder: Path) -> None:
+    path = examples_folder / "jobs.prism"
+    program = occupation_program(path, {"N": 3}, [], 2)
+    model = hybrid.load(path, constants={"N": 3})
+    exact = -program.best([-1, 0], [(1, "<=", 17.0)])
+    assert exact == pytest.approx(7.18)
+    assert value(model, 'multi(R{"time"}min=? [ C ], R{"energy"}<=17 [ C ])') == pytest.approx(
+        exact, rel=1e-7
+    )
+
+
+# ------------------------------------------------------------------ refusals
+
+REFUSED = [
+    ('multi(R{"prize"}max=? [ F s=2 ])', UnsupportedError, r"gathered for ever \(C\) or for some steps"),
+    (
+        'multi(P>=0.1 [ F s=2 ], R{"cost"}>=1 [ C ])',
+        PropertyError,
+        "can be infinite: there is an end component",
+    ),
+    ('multi(P>=0.1 [ HOA: {"a.hoa", "a" <- s=1} ])', UnsupportedError, "automata of files are no objectives"),
+    ("!multi(P>=0.1 [ F s=2 ])", UnsupportedError, "stands alone"),
+    ("filter(max, multi(Pmax=? [ F s=2 ]))", UnsupportedError, "stands alone"),
+    (
+        "multi(" + ", ".join(["P>=0.1 [ F s=2 ]"] * 13) + ")",
+        UnsupportedError,
+        "at most 12 objectives, got 13",
+    ),
+    ('multi(R{"cost"}min=? [ C<=1001 ])', UnsupportedError, "at most 1000 steps"),
+]
+
+
+@pytest.mark.parametrize(("text", "error", "message"), REFUSED, ids=[text[:40] for text, _, _ in REFUSED])
+def test_refusals(gamble: SymbolicModel, text: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        hybrid.check(gamble, text)
+
+
+def test_refused_methods_models_and_schedulers(gamble: SymbolicModel, walk: SymbolicModel) -> None:
+    text = "multi(P>=0.1 [ F s=2 ])"
+    with pytest.raises(UnsupportedError, match="jacobi gives no bounds"):
+        hybrid.check(gamble, text, method="jacobi")
+    with pytest.raises(UnsupportedError, match="needs an MDP"):
+        hybrid.check(build("dtmc module m s : [0..2]; [] true -> true; endmodule"), text)
+    with pytest.raises(UnsupportedError, match="the model has several"):
+        hybrid.check(build(WALK + "init true endinit"), text)
+    with pytest.raises(UnsupportedError, match="again and again; ask without a scheduler"):
+        hybrid.check(walk, "multi(P>=0.5 [ G F s=1 ])", scheduler=True)
+    with pytest.raises(PropertyError, match="every scheduler some reward"):
+        hybrid.check(
+            build('mdp module m s : [0..1]; [] true -> true; endmodule rewards "c" true : 1; endrewards'),
+            'multi(R{"c"}min=? [ C ], P>=0.5 [ F s=1 ])',
+        )
+    rough = (
+        "mdp module m s : [0..2]; [] true -> 0.333333:(s'=0) + 0.333333:(s'=1) + 0.333333:(s'=2); endmodule"
+    )
+    with pytest.raises(UnsupportedError, match="only roughly"):
+        hybrid.check(build(rough), text)
+
+
+def test_shares_are_exact(gamble: SymbolicModel) -> None:
+    answer = hybrid.check(gamble, 'multi(P>=0.5 [ F s=2 ], R{"cost"}<=3 [ C ])')
+    assert answer.several is not None
+    shares = answer.several.found.found.shares
+    assert sum(shares.values(), Fraction(0)) == 1
