@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from hybrid.analysis.multi.check import MultiFound, multi_objective
 from hybrid.analysis.multi.objectives import Objective, rounded_up
 from hybrid.analysis.multi.polytopes import HalfSpace
+from hybrid.analysis.multi.queries import Found
 from hybrid.analysis.multi.written import PointSchedulers, point_schedulers
 from hybrid.checking.filters import Summary
-from hybrid.errors import PropertyError, UnknownError
+from hybrid.errors import NotExactError, PropertyError, UnknownError
 from hybrid.properties.tree import MultiObjective
 from hybrid.run.options import CheckOptions
 from hybrid.run.work import Work
@@ -108,6 +109,9 @@ def several_objectives(
     asked = [o for o in objectives if o.bound is None]
     if inner.search is None and asked:
         raise PropertyError("multi: under every scheduler some reward that is to be small is infinite")
+    if inner.truth is None and not asked:
+        inner = _decided_exactly(model, found, work) or inner
+        found = replace(found, found=inner)
     if inner.truth is None and len(asked) < 2:
         raise UnknownError(
             "multi: the bounds lie on the border of what schedulers achieve, as closely as can be told: "
@@ -125,6 +129,22 @@ def several_objectives(
     else:
         summary = Summary(None, None, None)
     return summary, SeveralObjectives(found, made)
+
+
+def _decided_exactly(model: SymbolicModel, found: MultiFound, work: Work) -> Found | None:
+    """Return that bounds on the border are met, if schedulers evaluated in rational numbers meet them."""
+    from hybrid.exact.objectives import exactly_achievable
+
+    search, ends = found.found.search, found.ends
+    if search is None or ends is None:
+        return None
+    try:
+        exact = exactly_achievable(model, ends, search, [o.demand for o in found.objectives])
+    except NotExactError:
+        return None
+    if exact is not None:
+        work.method = "exact"
+    return exact
 
 
 def _turned(objectives: list[Objective], weights: tuple[float, ...]) -> list[float]:

@@ -68,7 +68,8 @@ class Endings:
         chosen = np.zeros(self.pairs.size, np.int64)
         for number, (won, where) in enumerate(self.sets):
             value = sum(weights[i] for i in won)
-            better = where & (value > best)
+            # Of equal ones the later, which may win more: then nothing else is won by visiting everything.
+            better = where & (value >= best)
             best[better], chosen[better] = value, number
         for i, where in self.decided.items():
             best = best + weights[i] * where
@@ -81,6 +82,11 @@ class Endings:
         for i, where in self.decided.items():
             found = found + weights[i] * ~where
         return np.where(self.sets[0][1], found, np.inf)
+
+    def wins(self, objective: int, place: int, number: int) -> bool:
+        """Return whether stopping in a pair, with the number of the set that it wins, wins an objective."""
+        decided = self.decided.get(objective)
+        return objective in self.sets[number][0] if decided is None else bool(decided[place])
 
     def components(self, priced: Sequence[int]) -> EndComponents:
         """Return the end components in which some rewards are not earned."""

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from hybrid.errors import UnsupportedError
 from hybrid.properties.tree import AutomatonPath, Cumulative, MultiObjective, Probability, Reward
+from mtbdd.language.rounded import real_of
 from mtbdd.language.syntax import Expression, Literal
 
 MOST_OBJECTIVES = 12
@@ -57,6 +58,14 @@ class Objective:
         return max(lower, 0.0), min(upper, 1.0)
 
 
+def _rational(value: float, text: str) -> Fraction:
+    """Return the number that a bound stands for."""
+    number = real_of(value)
+    if not isinstance(number, (int, Fraction)):
+        raise UnsupportedError(f"multi: expected a rational number as a bound, got {text}; write a decimal")
+    return Fraction(number)
+
+
 def rounded_up(number: Fraction) -> float:
     """Return the least double from a number."""
     return 0.0 - rounded_down(-number)
@@ -89,7 +98,7 @@ def _objective(e: Expression, text: str) -> Objective:
         maximise, bound = e.optimum == "max", None
     else:
         assert isinstance(e.threshold, Literal)
-        maximise, bound = e.comparison == ">=", Fraction(e.threshold.value)
+        maximise, bound = e.comparison == ">=", _rational(e.threshold.value, text)
     if isinstance(e, Probability):
         if isinstance(e.path, AutomatonPath):
             raise UnsupportedError(

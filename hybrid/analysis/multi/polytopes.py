@@ -122,7 +122,7 @@ def cleaned(shares: Vector) -> Shares:
     return {i: x / total for i, x in kept.items()}
 
 
-def mixed(points: Sequence[Sequence[float]], shares: Shares) -> list[Fraction]:
+def mixed(points: Sequence[Sequence[float]] | Sequence[Sequence[Fraction]], shares: Shares) -> list[Fraction]:
     """Return the values of a mixture, exactly."""
     return [
         sum((x * Fraction(points[j][i]) for j, x in shares.items()), Fraction(0))

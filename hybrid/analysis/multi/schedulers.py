@@ -33,11 +33,14 @@ class Point:
         Bounds by objective.
     policy : ndarray, shape (pairs,), uint16
         The layer of each pair; one more than the last for "stop".
+    sets : ndarray, shape (pairs,), uint8
+        By pair the number of the set of objectives that stopping there wins.
     """
 
     lower: tuple[float, ...]
     upper: tuple[float, ...]
     policy: Policy
+    sets: NDArray[np.uint8]
 
 
 class Schedulers:
@@ -158,7 +161,8 @@ class Schedulers:
                 bounds.append((lower, upper) if objective.maximise else (-upper, -lower))
             else:
                 bounds.append(self._probability(policy, stopped, stopped & self._wins(i, sets)))
-        return Point(tuple(b[0] for b in bounds), tuple(b[1] for b in bounds), policy)
+        lowest, highest = tuple(b[0] for b in bounds), tuple(b[1] for b in bounds)
+        return Point(lowest, highest, policy, sets.astype(np.uint8))
 
     def cost(self, objective: int, policy: Policy) -> float:
         """Return an upper bound on what a policy earns of a reward from any pair."""

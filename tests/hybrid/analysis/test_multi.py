@@ -69,7 +69,7 @@ def test_bounds_and_values(rng: np.random.Generator, n_targets: int, n_rewards: 
             assert "can be infinite" in (plain.error or "")
             continue
         if asked.is_hopeless:
-            assert "every scheduler" in (plain.error or "")
+            assert "infinite" in (plain.error or "")  # or of a greatest reward, whose end components remain
             continue
         answered += 1
         # Demands between what each other objective may be at best and what it is where the first is best.

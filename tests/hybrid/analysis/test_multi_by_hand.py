@@ -94,9 +94,28 @@ def test_bounds_of_a_gamble(gamble: SymbolicModel, text: str, truth: bool) -> No
 
 def test_the_border_is_unknown_and_other_bounds_have_no_value(gamble: SymbolicModel) -> None:
     with pytest.raises(UnknownError, match="border"):
-        hybrid.check(gamble, 'multi(P>=0.5 [ F s=2 ], R{"cost"}<=2.25 [ C ])')
+        hybrid.check(gamble, 'multi(Pmax=? [ F s=1 ], P>=0.5 [ F s=2 ], R{"cost"}<=2.25 [ C ])')
     with pytest.raises(PropertyError, match="no scheduler meets the bounds"):
         hybrid.check(gamble, 'multi(Pmax=? [ F s=1 ], P>=0.5 [ F s=2 ], R{"cost"}<=2 [ C ])')
+
+
+@pytest.mark.parametrize(
+    ("text", "truth"),
+    [
+        ('multi(P>=0.5 [ F s=2 ], R{"cost"}<=2.25 [ C ])', True),
+        ('multi(P>=1/3 [ F s=2 ], R{"cost"}<=1 [ C ])', True),
+        ('multi(P>=1/3 [ F s=2 ], R{"cost"}<=0.9999 [ C ])', False),
+        ('multi(P<=1/3 [ F s=1 ], R{"cost"}<=3.5 [ C ], P>=2/3 [ s=0 U s=2 ])', True),
+        ('multi(P>=0.5 [ F<=1 s=2 ], R{"cost"}<=3 [ C<=1 ])', True),
+        ('multi(R{"prize"}>=4 [ C ], P>=1/3 [ F s=2 ])', True),
+        ("multi(P>=1/2 [ G s=0 ], P>=1/2 [ F s=2 ])", True),
+    ],
+)
+def test_bounds_on_the_border_in_rational_numbers(gamble: SymbolicModel, text: str, truth: bool) -> None:
+    answer = hybrid.check(gamble, text)
+    assert answer.value is truth
+    assert answer.several is not None
+    assert sum(answer.several.found.found.shares.values()) == int(truth)
 
 
 # ------------------------------------------------------------------ again and again
