@@ -161,8 +161,9 @@ class AnchoredSolution:
         """Iterate until the bounds are close or the recurrence ends; tell what to call it if that fails."""
         smallest, found_at = math.inf, self._made
         stride = max(_LOOK, self._space.stride)
-        while self.products < min(most, self._criterion.max_iterations - before):
-            end = self._made + stride
+        limit = min(most, self._criterion.max_iterations - before)
+        while self.products < limit:
+            end = self._made + int(max(1, min(stride, (limit - self.products) // 2)))
             while self._made < end:
                 standing = self.recurrence.advance(end - self._made)
                 self._made = standing.iterations

@@ -48,7 +48,7 @@ def solver(name: str, size: int) -> Solve:
     def solve(iterations: int) -> Any:
         criterion = Criterion(1e-15, max_iterations=iterations)
         if name == "gain":
-            return AverageReward(criterion).solve(matrix, diagonal, b, SLACK)
+            return AverageReward(criterion, krylov="never").solve(matrix, diagonal, b, SLACK)
         if name in ("optimistic", "interval"):
             method = Optimistic(criterion) if name == "optimistic" else Interval(criterion)
             return method.solve(matrix, diagonal, b, SLACK, 1e9)
