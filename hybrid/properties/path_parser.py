@@ -91,10 +91,6 @@ class PathParser(DeclarationParser):
 
     def may_call(self, name: str) -> bool:
         """Return whether a bracket after this name opens its arguments: not in `F<=T (x=1)`."""
-        if name == "multi" and self.operators:
-            self.fail(
-                "multi-objective properties, multi(...), are not supported; ask for one value at a time"
-            )
         return self.calls or name in FUNCTIONS
 
     def _refusepath(self) -> None:
