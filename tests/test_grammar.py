@@ -56,7 +56,8 @@ def test_the_page_names_the_words_that_are_kept() -> None:
 def test_the_rules_have_every_word_and_sign_of_the_parsers() -> None:
     words = GRAMMAR.words()
     named = {word for word in words if word.isalpha()}
-    assert named - RESERVED == FUNCTIONS.keys() - RESERVED | {"HOA", "multi", "T", "Tmin", "Tmax"}
+    free = {"HOA", "multi", "T", "Tmin", "Tmax", "discount", "Cdiscount"}
+    assert named - RESERVED == FUNCTIONS.keys() - RESERVED | free
     assert RESERVED - words == REFUSED
     assert words >= PRECEDENCE.keys() | COMPARISONS | PATH_UNARY | PATH_BINARY | _FILTER_SIGNS.keys()
     assert words >= _MODEL_TYPES.keys() | _TYPES.keys() | FUNCTIONS.keys()

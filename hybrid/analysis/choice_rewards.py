@@ -110,8 +110,7 @@ def greatest_totals(model: SymbolicModel, structure: int) -> tuple[Node, Node]:
     In the others nothing can be earned.
     """
     manager = model.manager
-    free = _free_choices(model, structure, model.index, [layer.enabled for layer in model.layers])
-    paid = [layer.enabled & ~f for layer, f in zip(model.layers, free, strict=True)]
+    paid = paid_choices(model, structure)
     ends = model_end_components(model)
 
     def earning(c: MaximalEndComponent) -> Node:
@@ -121,6 +120,12 @@ def greatest_totals(model: SymbolicModel, structure: int) -> tuple[Node, Node]:
     endless = [earning(ends.single), *(c.states for c in ends.components if earning(c) != manager.false)]
     infinite = backward(model, manager.disjunction(endless))
     return infinite, backward(model, manager.disjunction(paid)) & ~infinite
+
+
+def paid_choices(model: SymbolicModel, structure: int) -> list[Node]:
+    """Return for every layer the states whose choice earns something."""
+    free = _free_choices(model, structure, model.index, [layer.enabled for layer in model.layers])
+    return [layer.enabled & ~f for layer, f in zip(model.layers, free, strict=True)]
 
 
 # ------------------------------------------------------------------ choices and what they earn

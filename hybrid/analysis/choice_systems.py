@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.errors import NotConvergedError, UnsupportedError
+from hybrid.operators.discount import Discount
 from hybrid.operators.layer_choices import LayerChoices, RewardOf, choice_slack, layer_choices_of
 from hybrid.operators.rounding import far_from_underflow
 from hybrid.run.options import CheckOptions
@@ -17,7 +19,7 @@ from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
 from hybrid.solvers import Interval, Optimistic
 from hybrid.solvers.base import Clock, Status
-from hybrid.solvers.bounded_solution import positive_after
+from hybrid.solvers.bounded_solution import UNIT, positive_after
 from hybrid.solvers.choice_operator import BOUND_VECTORS, ChoiceOperator
 from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
 from hybrid.solvers.value_iteration import ValueIteration
@@ -42,6 +44,7 @@ def choice_operator(
     groups: Quotient | None,
     options: CheckOptions,
     stop: Vector | None = None,
+    discount: Discount | None = None,
 ) -> ChoiceOperator:
     """Return the operator of a system, its matrices built.
 
@@ -53,6 +56,8 @@ def choice_operator(
         See `hybrid.operators.layer_choices.layer_choices_of`.
     stop : ndarray, shape (unknown.size,), float64, optional
         What stopping is worth: one choice more, an infinity where there is none.
+    discount : Discount, optional
+        What the products with the matrices are multiplied with.
     """
     least = [float(model.layer_transitions(i).terminals.min(initial=1.0)) for i in range(len(model.layers))]
 
@@ -61,8 +66,8 @@ def choice_operator(
         least.append(float(own.min(initial=1.0, where=own > 0.0)))
         return own
 
-    found = _built(model, unknown, allowed, noted, maximise, groups, options, stop)
-    found.least_entry = min(least)
+    found = _built(model, unknown, allowed, noted, maximise, groups, options, stop, discount)
+    found.least_entry = min(least) * (1.0 if discount is None else discount.factor)
     return found
 
 
@@ -75,6 +80,7 @@ def _built(
     groups: Quotient | None,
     options: CheckOptions,
     stop: Vector | None,
+    discount: Discount | None,
 ) -> ChoiceOperator:
     """Return the operator of a system in the form that the engine asks for."""
     # Imported here: chains start quicker without.
@@ -83,10 +89,18 @@ def _built(
     from hybrid.operators.explicit_choices import DeviceRows, ExplicitChoices, device_rows
     from hybrid.operators.hybrid_choices import hybrid_choices
 
-    problem = ChoiceProblem(unknown.size, maximise, groups, choice_slack(model))
+    slack = choice_slack(model)
+    if discount is not None:
+        slack += (discount.units + 4.0) * UNIT
+    problem = ChoiceProblem(unknown.size, maximise, groups, slack)
     stopping = [] if stop is None else [LayerChoices(len(model.layers), None, None, stop, None)]
+
+    def offers(whole: bool = False) -> list[LayerChoices]:
+        found = layer_choices_of(model, unknown, allowed, gain, maximise, whole)
+        return (found if discount is None else [_discounted(o, discount) for o in found]) + stopping
+
     if options.engine == "explicit":
-        layer_choices = layer_choices_of(model, unknown, allowed, gain, maximise) + stopping
+        layer_choices = offers()
         written: DeviceRows | ExplicitChoices
         if options.matrix_backend().name == "gpu":
             written = device_rows(layer_choices, problem)
@@ -96,13 +110,18 @@ def _built(
         return written
     refusal = why_ineligible(options, problem.size)
     if refusal is None and options.representation == "row-types":
-        layer_choices = layer_choices_of(model, unknown, allowed, gain, maximise, whole=True) + stopping
+        layer_choices = offers(whole=True)
         found = fused_choices(layer_choices, problem, options)
         if isinstance(found, DeviceChoices):
             return found
         refusal = found
-    layer_choices = layer_choices_of(model, unknown, allowed, gain, maximise) + stopping
-    return hybrid_choices(layer_choices, problem, options, refusal)
+    return hybrid_choices(offers(), problem, options, refusal)
+
+
+def _discounted(offer: LayerChoices, discount: Discount) -> LayerChoices:
+    """Return a layer's choices with the discount in their factors."""
+    factor = np.ones(len(offer.gain)) if offer.factor is None else offer.factor
+    return replace(offer, factor=discount.factor * factor)
 
 
 def solve_choices(

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from hybrid.analysis.scheduler import SchedulerMaker
 
 
-_REACHING = "a scheduler is given for rewards until a formula holds (F and others); ask without one"
+_REACHING = (
+    "a scheduler is given for rewards until a formula holds (F and others) and for discounted ones; "
+    "ask without one"
+)
 
 
 def operator_values(
@@ -79,6 +82,11 @@ def operator_values(
         from hybrid.analysis.long_run import steady_rewards
 
         return steady_rewards(model, structure, options, work)
+    if isinstance(target, Cumulative) and formula.discount is not None:
+        from hybrid.analysis.discounted_rewards import discounted_rewards
+
+        discount = _number(formula.discount)
+        return discounted_rewards(model, structure, discount, maximise, options, work, maker)
     if maker is not None and isinstance(target, (Cumulative, Instantaneous)):
         raise UnsupportedError(_REACHING)
     from hybrid.analysis.bounded_rewards import cumulative_rewards, instantaneous_rewards
@@ -138,7 +146,12 @@ def _no_optimum(formula: Probability | Reward) -> bool:
 
 def _time(expression: Expression) -> float:
     """Return a resolved time."""
-    if not isinstance(expression, Literal):
-        raise UnsupportedError("the time is not a constant")
-    value = expression.value
+    value = _number(expression)
     return value if isinstance(value, int) else float(value)
+
+
+def _number(expression: Expression) -> float:
+    """Return a resolved number, which remembers the one that the text means."""
+    if not isinstance(expression, Literal):
+        raise UnsupportedError("the time or the discount is not a constant")
+    return expression.value

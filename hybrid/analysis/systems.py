@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hybrid.cpu.csr import csr_of
 from hybrid.errors import NotConvergedError
 from hybrid.explicit.operators import ExplicitOperator, write_out
+from hybrid.operators.discount import Discount
 from hybrid.operators.hybrid_matrix import HybridMatrix
 from hybrid.operators.inject import inject
 from hybrid.operators.rounding import row_entries, step_slack
@@ -29,6 +30,7 @@ from mtbdd.states import StateIndex
 Vector = NDArray[np.float64]
 Matrix = HybridMatrix | ExplicitOperator
 
+_DISCOUNTING = 8.0  # units of rounding of the operations that bring a discount into a system
 _HOST_VECTORS = 3
 """Diagonal, right-hand side and solution; they are on the host whatever the backend."""
 
@@ -107,6 +109,7 @@ def solve_linear(
     what: str,
     losses: Vector | None = None,
     units: float = 0.0,
+    discount: Discount | None = None,
 ) -> StateValues:
     """Solve ``x = P x + b`` over a set of states from each of which the set is left almost surely.
 
@@ -124,6 +127,8 @@ def solve_linear(
         difference would take its digits along.
     units : float
         Relative error of b and of `losses` in units of rounding, beyond that of sums of matrix entries.
+    discount : Discount, optional
+        What P is multiplied with; the set need not be left then.
 
     Returns
     -------
@@ -136,6 +141,9 @@ def solve_linear(
     """
     matrix = injected(model.submatrix(maybe, maybe, diagonal=False), options)
     diagonal = leaving_rates(model, maybe, options)
+    if discount is not None:
+        diagonal, b = _discounted(model, maybe, diagonal, discount), b / discount.factor
+        units += 2.0 * discount.units + _DISCOUNTING
     method: BoundingMethod | None = options.bounding_method()
     if method is None:
         solver = options.solver(steady=False)
@@ -171,6 +179,17 @@ def solve_linear(
         np.nextafter(gained.lower - lost.upper, -np.inf),
         np.nextafter(gained.upper - lost.lower, np.inf),
     )
+
+
+def _discounted(model: SymbolicModel, within: StateIndex, leaving: Vector, discount: Discount) -> Vector:
+    """Return the diagonal of ``x = d P x + b``, divided by d as its other entries are.
+
+    That is ``e/d - p`` for a row sum e with the entry p on the diagonal: ``(e - p + (1 - d) p) / d``, which
+    takes nothing away and so keeps its digits.
+    """
+    if model.has_self_loops(within):
+        leaving = leaving + discount.rest * model.self_loops(within)
+    return leaving / discount.factor
 
 
 def solve_gain(

@@ -213,6 +213,10 @@ class _Reader:
                 f"{target.position}: rewards up to a time or at a time have no certificate in this version"
             )
         if isinstance(target, Cumulative):
+            if node.discount is not None or target.discount is not None:
+                raise NotCertifiableError(
+                    f"{target.position}: discounted rewards have no certificate in this version"
+                )
             if self._kind is ModelType.MDP:
                 raise NotCertifiableError(
                     f"{target.position}: total rewards (C) of an MDP have no certificate in this version; "

@@ -261,6 +261,8 @@ class ExactFormulas:
         target, structure = formula.target, formula.index
         if structure is None:
             raise NotExactError("the model has no reward structure")
+        if formula.discount is not None:
+            raise NotExactError("discounted rewards are not solved exactly")
         if isinstance(target, LongRun):
             return self._chain_alone().long_run_rewards(structure)
         if is_reached_set(target):

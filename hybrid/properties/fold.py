@@ -17,6 +17,7 @@ from hybrid.properties.tree import (
 from mtbdd.language.errors import EvaluationError, FaultCollector, listed
 from mtbdd.language.fold import Folder
 from mtbdd.language.model_syntax import ELAPSED
+from mtbdd.language.rounded import doubles_around
 from mtbdd.language.scalars import Scalar
 from mtbdd.language.syntax import Expression, Literal
 from mtbdd.language.walk import expression_variables
@@ -65,7 +66,7 @@ class PropertyFolder(Folder):
         elif isinstance(node, Reward):
             what = "a bound on an expected time" if node.letter == "T" else "a bound on a reward"
             self._number(node.threshold, e, what, None)
-            return replace(node, index=self._index(node))
+            return self._discounted(replace(node, index=self._index(node)))
         elif isinstance(node, TimeBound):
             self._interval(node, e)
         elif isinstance(node, (Cumulative, Instantaneous)):
@@ -93,6 +94,18 @@ class PropertyFolder(Folder):
             self._faults.add(place, f"{what} must be {expected}, got {value}")
             return None
         return value
+
+    def _discounted(self, node: Reward) -> Reward:
+        """Return a reward with its discount, wherever it was written, in its place."""
+        if isinstance(node.target, Cumulative) and node.target.discount is not None:
+            target = replace(node.target, discount=None)
+            node = replace(node, discount=node.target.discount, target=target)
+        value = self._number(node.discount, node, "a discount", 1.0)
+        if value is not None and not (value > 0 and doubles_around(value)[1] < 1):
+            self._faults.add(
+                node.position, f"a discount must be between 0 and 1, both excluded, got {value}; leave 1 out"
+            )
+        return node
 
     def _interval(self, bound: TimeBound, within: Expression) -> None:
         what = "a bound on time"

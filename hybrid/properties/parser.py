@@ -185,11 +185,18 @@ class PropertyParser(PathParser):
     def _reward(self, optimum: str | None, position: Position) -> Expression:
         self.index += 1
         structure: str | Expression | None = None
+        discount: Expression | None = None
         if self.take("{"):
-            if self.tokens[self.index][:1] == '"':
-                structure = self.quoted_name("a reward structure's name")
-            else:
-                structure = self.plain(self.expression)
+            if not self._is_discount():
+                if self.tokens[self.index][:1] == '"':
+                    structure = self.quoted_name("a reward structure's name")
+                else:
+                    structure = self.plain(self.expression)
+                if self.take(",") and not self._is_discount():
+                    self.fail_expected("'discount='", 'write R{"name",discount=0.9}=? [ C ]')
+            if self._is_discount():
+                self.index += 2
+                discount = self.plain(self.expression)
             self.expect("}", "after the reward structure", 'write R{"name"}=? [ ... ]')
             if self.at("/"):
                 self.refuse("the ratio of two rewards, R{...}/{...}, is not supported; ask for each of them")
@@ -201,8 +208,12 @@ class PropertyParser(PathParser):
             "[", "before the reward formula of R", "write R=? [ F states ], [ C<=t ], [ I=t ] or [ S ]"
         )
         target = self._target()
-        result = Reward(position, structure, optimum, comparison, threshold, target)
+        result = Reward(position, structure, optimum, comparison, threshold, target, discount=discount)
         return self._closed(result, comparison, "R")
+
+    def _is_discount(self) -> bool:
+        """Whether `discount=` is next."""
+        return self.at("discount") and self.peek() == "="
 
     def _is_elapsed(self) -> bool:
         """Whether the operator T is next, and not a variable or a constant that is called so.
@@ -254,6 +265,9 @@ class PropertyParser(PathParser):
             if time is None and not (self.at("]") or self.at("{")):
                 self.fail_expected("'<=' or ']' after 'C'", "write C<=t, or C for the total reward")
             return Cumulative(position, time)
+        if self.at("Cdiscount") and self.peek() == "=":
+            self.index += 2
+            return Cumulative(position, None, self.plain(lambda: self.expression(ADDITIVE)))
         if self.take("I"):
             self.expect("=", "after 'I'", "write I=t")
             return Instantaneous(position, self.time())

@@ -158,7 +158,7 @@ class PathParser(DeclarationParser):
         """Refuse and step over what newer texts put in braces behind an operator."""
         self.refuse(
             f"options in braces after '{self.tokens[self.index - 1]}' (discounts, bounds on rewards) are not "
-            "supported; take them out"
+            'supported; take them out (total rewards have discounts, R{"name",discount=0.9}=? [ C ])'
         )
         self.skip_brackets()
 

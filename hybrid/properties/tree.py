@@ -65,6 +65,7 @@ class Reward(Expression):
     `structure` is the name in quotes, an expression for a number from 1, None for the first structure, or
     `Elapsed` in the operator T; `index` is its place among the model's structures from 0 (of `Elapsed`
     `mtbdd.language.model_syntax.ELAPSED`), set when the property is resolved.
+    `discount` is what a step leaves of a reward's worth, None if everything.
     `target` is a `Path` (reachability reward), `Cumulative`, `Instantaneous` or `LongRun`.
     """
 
@@ -74,6 +75,7 @@ class Reward(Expression):
     threshold: Expression | None
     target: Expression
     index: int | None = None
+    discount: Expression | None = None
 
     @property
     def letter(self) -> str:
@@ -162,9 +164,13 @@ class Path(Expression):
 
 @dataclass(frozen=True)
 class Cumulative(Expression):
-    """`C<=t`, or `C` (`time` None): the reward gathered up to a time, or in total."""
+    """`C<=t`, or `C` (`time` None): the reward gathered up to a time, or in total.
+
+    `discount` is that of `Cdiscount=d`; a resolved property has it in the `Reward`.
+    """
 
     time: Expression | None
+    discount: Expression | None = None
 
 
 @dataclass(frozen=True)

@@ -168,6 +168,7 @@ class PropertyTypeChecker(TypeChecker):
         elif isinstance(e.structure, Expression):
             self.expect(e.structure, Type.INT, "the number of a reward structure")
         target = e.target
+        self._discount(e)
         if isinstance(target, (Cumulative, Instantaneous)):
             if target.time is not None:
                 self._check_time(target.time)
@@ -207,6 +208,23 @@ class PropertyTypeChecker(TypeChecker):
                 f"multi(...) asks for {asked} values and has bounds, too: leave one =?, or no bound",
             )
         return Type.DOUBLE if asked else Type.BOOL
+
+    def _discount(self, e: Reward) -> None:
+        target = e.target
+        inner = target.discount if isinstance(target, Cumulative) else None
+        for discount in (e.discount, inner):
+            if discount is not None:
+                self.expect(discount, Type.DOUBLE, "a discount")
+        if e.discount is None and inner is None:
+            return
+        if e.discount is not None and inner is not None:
+            self.faults.add(e.position, "a discount is given twice; take one of them out")
+        if not isinstance(target, Cumulative) or target.time is not None:
+            advice = 'write R{"name",discount=d}=? [ C ]'
+            self.faults.add(e.position, f"a discount goes with the reward in all time: {advice}")
+        if self._time is not Type.INT:
+            advice = "ask for C<=t, or for S, without it"
+            self.faults.add(e.position, f"a discount goes with steps, and a CTMC has none: {advice}")
 
     def _filter(self, e: Filter) -> Type | None:
         found = self.check(e.operand)

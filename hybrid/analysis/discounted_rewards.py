@@ -1,0 +1,105 @@
+"""Expected rewards in all time, of which every step leaves a share.
+
+Their equation ``x = opt of (r + d P x)`` has one solution whatever the model's graph, for a step draws any
+two candidates nearer by the factor d (Puterman, Markov Decision Processes, section 6.2): any u that a step
+does not raise is an upper bound, and no state earns more than the greatest reward over 1 - d.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hybrid.analysis.choice_rewards import choice_rewards, paid_choices, reward_units
+from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
+from hybrid.analysis.systems import solve_linear
+from hybrid.operators.discount import Discount
+from hybrid.operators.rounding import scaled_bounds
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateValues
+from hybrid.run.work import Work
+from mtbdd.graph.prob01 import backward
+from mtbdd.model import SymbolicModel
+from mtbdd.rewards import enclosed_rewards, relative_units
+from mtbdd.states import StateIndex, index_states, states_from
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hybrid.analysis.scheduler import SchedulerMaker
+
+
+def discounted_rewards(
+    model: SymbolicModel,
+    structure: int,
+    discount: float,
+    maximise: bool,
+    options: CheckOptions,
+    work: Work,
+    maker: SchedulerMaker | None = None,
+) -> StateValues:
+    """Return the expected discounted reward from every state, of an MDP the least or the greatest.
+
+    Parameters
+    ----------
+    discount : float
+        Between 0 and 1, both excluded: the reward of the k-th step counts ``discount**k`` times, k from 0.
+    maker : SchedulerMaker, optional
+        Given the choices of an optimal scheduler, which forgets the past.
+
+    Returns
+    -------
+    StateValues
+        Exact zeros where nothing can be earned.
+
+    Raises
+    ------
+    PropertyError
+        A reward of an MDP is negative.
+    NotConvergedError
+    UnsupportedError
+        The method has no meaning for choices.
+    """
+    d = Discount.of(discount)
+    none = np.zeros(model.n_states)
+    if not model.is_mdp:
+        return _on_chain(model, structure, d, options, work)
+    earning = backward(model, model.manager.disjunction(paid_choices(model, structure)))
+    unknown = index_states(model.manager, earning)
+    if unknown.size == 0:
+        return StateValues.exact(none)
+    check_method(options)
+    most = [0.0]
+
+    def gain(layer: int, rows: StateIndex) -> NDArray[np.float64]:
+        own = choice_rewards(model, structure, layer, rows)
+        most.append(float(own.max(initial=0.0)))
+        return own
+
+    enabled = [layer.enabled for layer in model.layers]
+    operator = choice_operator(model, unknown, enabled, gain, maximise, None, options, discount=d)
+    found = solve_choices(operator, d.bound(max(most)), options, work, "discounted rewards")
+    if maker is not None:
+        maker.policy(unknown, operator, found, None)
+    found = scaled_bounds(found, reward_units(model, structure))
+    return found.spread(model.indicator(earning), none)
+
+
+def _on_chain(
+    model: SymbolicModel, structure: int, discount: Discount, options: CheckOptions, work: Work
+) -> StateValues:
+    """Solve the linear system of the states from which something can be earned."""
+    rewards, error = enclosed_rewards(model, structure, model.index)
+    none = np.zeros(model.n_states)
+    earning = backward(model, states_from(model.manager, model.index, rewards != 0))
+    maybe = index_states(model.manager, earning)
+    if maybe.size == 0:
+        return StateValues.exact(none)
+    inside, units = model.indicator(earning), relative_units(rewards, error)
+    most = discount.bound(float(np.abs(rewards).max()), units)
+    found = solve_linear(
+        model, maybe, rewards[inside], most, options, work, "discounted rewards",
+        units=units, discount=discount,
+    )  # fmt: skip
+    return found.spread(inside, none)
