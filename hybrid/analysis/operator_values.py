@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from hybrid.errors import UnsupportedError
 from hybrid.properties.path_operators import has_path
-from hybrid.properties.tree import Cumulative, Instantaneous, LongRun, Path, Probability, Reward, SteadyState
+from hybrid.properties.tree import (
+    ConditionalPath,
+    Cumulative,
+    Instantaneous,
+    LongRun,
+    Path,
+    Probability,
+    Reward,
+    SteadyState,
+)
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
@@ -66,6 +75,12 @@ def operator_values(
         from hybrid.analysis.long_run import steady_probabilities
 
         return steady_probabilities(model, states(formula.states), options, work)
+    if isinstance(formula, Probability) and isinstance(formula.path, ConditionalPath):
+        from hybrid.analysis.conditional_probabilities import conditional_probabilities
+
+        if not model.is_mdp:
+            _no_optimum(formula)
+        return conditional_probabilities(model, formula.path, states, options, work)
     maximise = maximises(formula) if model.is_mdp else _no_optimum(formula)
     if isinstance(formula, Probability):
         from hybrid.analysis.path_formulas import path_probabilities

@@ -8,7 +8,7 @@ from hybrid.automata.formulas import Formula, FormulaStore
 from hybrid.automata.from_properties import from_path
 from hybrid.errors import PropertyError
 from hybrid.properties.file_parser import parse_properties
-from hybrid.properties.tree import STATE_OPERATORS, Probability
+from hybrid.properties.tree import STATE_OPERATORS, ConditionalPath, Probability
 from mtbdd.language.errors import Fault, LanguageError
 from mtbdd.language.syntax import Binary, Expression, LabelReference, Literal, Name, Position, Unary
 from mtbdd.language.text import to_text
@@ -52,7 +52,11 @@ def automaton_of(text: str, tool: str = "own") -> DeterministicAutomaton:
     formula = properties[0].formula
     if properties[0].error is not None:
         raise properties[0].error
-    if len(properties) != 1 or not isinstance(formula, Probability):
+    if (
+        len(properties) != 1
+        or not isinstance(formula, Probability)
+        or isinstance(formula.path, ConditionalPath)
+    ):
         raise PropertyError(f"formula: expected one path formula, got {text!r}")
     store = FormulaStore()
     names: dict[str, int] = {}

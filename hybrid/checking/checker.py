@@ -236,11 +236,9 @@ class Checker(FormulaChecker):
         if self._unproven:
             found = found.without_bounds()
         self._unproven |= before
-        if letter == "R" and bool(np.isnan(self._scope.of_values(found).values).any()):
-            raise UnsupportedError(
-                "R: rewards below zero that may be earned for ever need not add up to anything: "
-                "give a time with C<=t, or ask for the long-run average with S"
-            )
+        missing = np.isnan(self._scope.of_values(found).values)
+        if missing.any():
+            raise self._no_value(formula, missing)
         if formula.comparison is None:
             return found
         if not isinstance(formula.threshold, Literal):

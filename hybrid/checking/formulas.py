@@ -167,6 +167,22 @@ class FormulaChecker(ABC):
         fault = Fault(formula.position, f"expected a value in every state asked for, got none in {state}")
         return EvaluationError([fault])
 
+    def _no_value(
+        self, formula: Probability | SteadyState | Reward, missing: NDArray[np.bool_]
+    ) -> UnsupportedError:
+        """Return why P or R has no value in some states of the present scope."""
+        if not isinstance(formula, Probability):
+            return UnsupportedError(
+                "R: rewards below zero that may be earned for ever need not add up to anything: "
+                "give a time with C<=t, or ask for the long-run average with S"
+            )
+        first = in_order(self.model, np.flatnonzero(missing), self._scope.index)[:1]
+        state = format_state(self.model.describe(first, self._scope.index)[0])
+        return UnsupportedError(
+            f"P: the condition after '||' has probability 0 in {state}: expected one that is possible in all "
+            "states asked for"
+        )
+
     def _binary(self, formula: Binary) -> StateValues | StateTruth:
         """Join two operands of which one holds an operator."""
         if formula.operator in _ARITHMETIC:

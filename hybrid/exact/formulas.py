@@ -21,6 +21,7 @@ from hybrid.exact.reading import ExactModel
 from hybrid.properties.path_operators import has_path
 from hybrid.properties.tree import (
     STATE_OPERATORS,
+    ConditionalPath,
     Cumulative,
     Filter,
     Instantaneous,
@@ -219,6 +220,8 @@ class ExactFormulas:
 
     def _path(self, path: Expression, maximise: bool) -> list[Exact]:
         """Return the probability of a path formula from every state; a complement turns the optimum round."""
+        if isinstance(path, ConditionalPath):
+            raise NotExactError("conditional probabilities are not solved exactly")
         if is_ltl(path):
             raise NotExactError("LTL is not solved exactly")
         if isinstance(path, Unary) and path.operator == "!" and has_path(path.operand):

@@ -50,6 +50,7 @@ class _FileParser(PropertyParser):
                     raise
                 error = caught if isinstance(caught, SyntaxFaultError) else self.too_deep()
                 self._depth, self.operators, self.paths, self.calls = 0, True, False, True
+                self.ends_at_bars = False
                 if token in _DECLARATIONS:
                     self._lost.extend(error.faults)
                     self._recover(first)

@@ -7,6 +7,7 @@ import os
 from hybrid.properties.path_parser import ADDITIVE, COMPARISONS, PATH_BINARY, PATH_UNARY, PathParser
 from hybrid.properties.tree import (
     AutomatonPath,
+    ConditionalPath,
     Cumulative,
     Elapsed,
     Filter,
@@ -143,9 +144,18 @@ class PropertyParser(PathParser):
         optimum = self._optimum(optimum)
         comparison, threshold = self._comparison("P")
         self.expect("[", "before the path formula of P", "write P=? [ path ]")
-        path = self._automaton() if self.at("HOA") and self.peek() == ":" else self.path()
+        path = self._automaton() if self.at("HOA") and self.peek() == ":" else self._conditional_path()
         result = Probability(position, optimum, comparison, threshold, path)
         return self._closed(result, comparison, "P")
+
+    def _conditional_path(self) -> Expression:
+        """Read `path` or `path || path`."""
+        position = self.position()
+        path = self.path(bars=True)
+        if not (self.at("|") and self.peek() == "|"):
+            return path
+        self.index += 2
+        return ConditionalPath(position, path, self.path())
 
     def _automaton(self) -> Expression:
         """Read `HOA: {"file", "name" <- states, ...}`, the word `HOA` being next."""
@@ -227,7 +237,8 @@ class PropertyParser(PathParser):
             return self.peek(2) == "?"
         if following not in COMPARISONS:
             return False
-        first, depth, before = self.index, self._depth, (self.operators, self.paths, self.calls)
+        first, depth = self.index, self._depth
+        before = self.operators, self.paths, self.calls, self.ends_at_bars
         self.index += 2
         try:
             self.plain(lambda: self.expression(ADDITIVE))
@@ -236,7 +247,7 @@ class PropertyParser(PathParser):
             return False
         finally:
             self.index, self._depth = first, depth
-            self.operators, self.paths, self.calls = before
+            self.operators, self.paths, self.calls, self.ends_at_bars = before
 
     def _elapsed(self, position: Position) -> Expression:
         """Read `T=? [ path ]` and its like."""

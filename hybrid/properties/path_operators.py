@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybrid.properties.tree import STATE_OPERATORS, AutomatonPath, Path
+from hybrid.properties.tree import STATE_OPERATORS, AutomatonPath, ConditionalPath, Path
 from mtbdd.language.syntax import Expression
 from mtbdd.language.walk import children
 
@@ -12,7 +12,7 @@ def has_path(formula: Expression) -> bool:
     waiting = [formula]
     while waiting:
         part = waiting.pop()
-        if isinstance(part, (Path, AutomatonPath)):
+        if isinstance(part, (Path, AutomatonPath, ConditionalPath)):
             return True
         if not isinstance(part, STATE_OPERATORS):
             waiting.extend(children(part))

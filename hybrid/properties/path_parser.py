@@ -31,6 +31,8 @@ class PathParser(DeclarationParser):
         Whether path operators may stand here, in brackets.
     calls : bool
         Whether any name may be called as a function.
+    ends_at_bars : bool
+        Whether a condition may follow, `|| path`: outside of all brackets in P.
     refusals : list of Fault
         What the property being read asks for that is well-formed but not supported.
     """
@@ -65,12 +67,14 @@ class PathParser(DeclarationParser):
 
     # ------------------------------------------------------------------ what may stand where
 
-    def within(self, rule: Callable[[], Result], operators: bool, paths: bool, calls: bool = True) -> Result:
+    def within(
+        self, rule: Callable[[], Result], operators: bool, paths: bool, calls: bool = True, bars: bool = False
+    ) -> Result:
         """Apply a rule with other nodes allowed."""
-        before = self.operators, self.paths, self.calls
-        self.operators, self.paths, self.calls = operators, paths, calls
+        before = self.operators, self.paths, self.calls, self.ends_at_bars
+        self.operators, self.paths, self.calls, self.ends_at_bars = operators, paths, calls, bars
         result = rule()
-        self.operators, self.paths, self.calls = before
+        self.operators, self.paths, self.calls, self.ends_at_bars = before
         return result
 
     def plain(self, rule: Callable[[], Result]) -> Result:
@@ -81,12 +85,14 @@ class PathParser(DeclarationParser):
         """Read a state formula."""
         return self.within(self.expression, operators=True, paths=False)
 
-    def path(self) -> Expression:
-        """Read a path formula."""
-        return self.within(self._path_formula, operators=True, paths=True)
+    def path(self, bars: bool = False) -> Expression:
+        """Read a path formula, with `bars` up to `||` if there is one."""
+        return self.within(self._path_formula, operators=True, paths=True, bars=bars)
 
     def bracketed(self) -> Expression:
         """Read what stands between two brackets: a path formula if one surrounds them."""
+        if self.ends_at_bars:
+            return self.path()
         return self._path_formula() if self.paths else self.expression()
 
     def may_call(self, name: str) -> bool:

@@ -21,7 +21,7 @@ class Probability(Expression):
     """`P=? [ path ]`, `Pmax=? [ path ]` or `P>=0.9 [ path ]`.
 
     `optimum` is "min", "max" or None; `comparison` is one of < <= > >= with a `threshold`, or None for `=?`;
-    `path` is a `Path`, in LTL an expression over several, or an `AutomatonPath`.
+    `path` is a `Path`, in LTL an expression over several, an `AutomatonPath`, or a `ConditionalPath`.
     """
 
     optimum: str | None
@@ -102,6 +102,14 @@ class AutomatonPath(Expression):
     file: str
     names: tuple[str, ...]
     states: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class ConditionalPath(Expression):
+    """`path || condition` as the path formula of P: a path formula under the condition of another one."""
+
+    path: Expression
+    condition: Expression
 
 
 @dataclass(frozen=True)

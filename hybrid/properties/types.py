@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from hybrid.properties.tree import (
     AutomatonPath,
+    ConditionalPath,
     Cumulative,
     Elapsed,
     Filter,
@@ -49,6 +50,7 @@ _KINDS = {
     Filter: "filter(...)",
     MultiObjective: "multi(...)",
     Path: "a path formula",
+    ConditionalPath: "a path formula with a condition",
 }
 
 
@@ -112,6 +114,10 @@ class PropertyTypeChecker(TypeChecker):
         if isinstance(e, AutomatonPath):
             for name, states in zip(e.names, e.states, strict=True):
                 self.expect(states, Type.BOOL, f'what the proposition "{name}" stands for')
+            return Type.BOOL
+        if isinstance(e, ConditionalPath):
+            self.expect(e.path, Type.BOOL, "what P asks about")
+            self.expect(e.condition, Type.BOOL, "the condition after '||'")
             return Type.BOOL
         if isinstance(e, Reward):
             return self._reward(e)

@@ -13,6 +13,7 @@ from hybrid.errors import UnsupportedError
 from hybrid.properties.tree import (
     STATE_OPERATORS,
     AutomatonPath,
+    ConditionalPath,
     Cumulative,
     Elapsed,
     Filter,
@@ -102,6 +103,8 @@ def _of_path(rules: Rules, path: Expression, initial: Ints, complement: bool) ->
         return _of_path(rules, path.operand, initial, not complement)
     if isinstance(path, AutomatonPath):
         _refuse("got an automaton")
+    if isinstance(path, ConditionalPath):
+        _refuse("got a conditional probability; ask for those of 'path & condition' and of the condition")
     if not isinstance(path, Path):
         now = FirstMonitor(_states(rules, path, initial))
         return WatchedQuestion(lambda count: now, False, complement)

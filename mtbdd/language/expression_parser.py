@@ -69,6 +69,8 @@ Result = TypeVar("Result")
 class ExpressionParser(TokenReader):
     """Reads expressions; the parsers of models and of properties are built on it."""
 
+    ends_at_bars = False  # whether `||` ends an expression; elsewhere it is a fault
+
     def __init__(self, text: str, file: str) -> None:
         super().__init__(text, file)
         self._depth = 0
@@ -98,6 +100,9 @@ class ExpressionParser(TokenReader):
                 break
             self.index += 1
             if operator in _DOUBLED and tokens[self.index] == operator:
+                if operator == "|" and self.ends_at_bars:
+                    self.index -= 1
+                    break
                 self.fail_expected(f"an operand after '{operator}'", f"in this language {_DOUBLED[operator]}")
             if operator == "^":
                 exponent = self._nested(lambda: self.expression(_NEGATION))

@@ -1,0 +1,153 @@
+"""Conditional probabilities of path formulas, as quotients of exact ones."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import hybrid
+from hybrid.analysis.conditional_probabilities import _quotient
+from hybrid.automata.reading_formulas import automaton_of
+from hybrid.errors import HybridError
+from hybrid.properties import parse_properties
+from hybrid.properties.tree import ConditionalPath, Path
+from hybrid.run.state_values import StateValues
+from mtbdd.language import LanguageError
+from tests.builders.labelled import LABELS, random_labelled
+from tests.builders.models import build
+from tests.oracles.lasso_words import random_tree, tree_text
+from tests.oracles.ltl import chain_probabilities
+
+OPTIONS = [
+    {},
+    {"backend": "reference", "level": 0},
+    {"engine": "explicit"},
+    {"method": "interval"},
+    pytest.param({"backend": "gpu"}, marks=pytest.mark.gpu),
+]
+
+
+@pytest.mark.parametrize("kind", ["dtmc", "ctmc"])
+def test_random_chains_and_formulas(kind: str, rng: np.random.Generator) -> None:
+    between = impossible = 0
+    for _ in range(40):
+        labelled = random_labelled(rng, kind)
+        trees = [random_tree(rng, int(rng.integers(2, 6)), 3) for _ in range(2)]
+        both = chain_probabilities(labelled.rows, labelled.letters, ("&", *trees))
+        given = chain_probabilities(labelled.rows, labelled.letters, trees[1])
+        model = build(labelled.text())
+        path, condition = (tree_text(tree, LABELS) for tree in trees)
+        for s, (p, q) in enumerate(zip(both, given, strict=True)):
+            text = f"filter(state, P=? [ ({path}) || ({condition}) ], s={s})"
+            if q == 0:
+                impossible += 1
+                with pytest.raises(HybridError, match="condition after '||' has probability 0"):
+                    hybrid.check(model, text, backend="cpu")
+                continue
+            found = hybrid.check(model, text, backend="cpu")
+            assert Fraction(found.lower) <= p / q <= Fraction(found.upper) and found.proven
+            assert found.upper - found.lower <= 1e-8
+            between += 0 < p / q < 1
+    assert between and impossible
+
+
+DIE = """
+{}
+module die
+  s : [0..7] init 0;
+  d : [0..6] init 0;
+  [] s=0 -> 0.5:(s'=1) + 0.5:(s'=2);
+  [] s=1 -> 0.5:(s'=3) + 0.5:(s'=4);
+  [] s=2 -> 0.5:(s'=5) + 0.5:(s'=6);
+  [] s=3 -> 0.5:(s'=1) + 0.5:(s'=7)&(d'=1);
+  [] s=4 -> 0.5:(s'=7)&(d'=2) + 0.5:(s'=7)&(d'=3);
+  [] s=5 -> 0.5:(s'=7)&(d'=4) + 0.5:(s'=7)&(d'=5);
+  [] s=6 -> 0.5:(s'=2) + 0.5:(s'=7)&(d'=6);
+  [] s=7 -> true;
+endmodule
+"""
+
+BY_HAND = [
+    ("P=? [ F d=2 || F (d=2 | d=4 | d=6) ]", Fraction(1, 3)),
+    ("P=? [ F d=6 || X s=2 ]", Fraction(1, 3)),
+    ("P=? [ X s=2 || F d=6 ]", 1),
+    ("P=? [ F d=1 || F d=2 ]", 0),
+    ("P=? [ F<=3 d=1 || F d=1 ]", Fraction(3, 4)),
+    ("P=? [ s!=2 U d=3 || d<1 U d=3 ]", 1),
+    ("P=? [ G d!=1 || s=0 ]", Fraction(5, 6)),
+    ("P=? [ s=0 || s=0 ]", 1),
+    ("P=? [ F d=6 || F d=6 {s=2}{max} ]", 1),
+    ("P>=0.33 [ F d=2 || F (d=2 | d=4 | d=6) ]", True),
+    ("P<0.33 [ F d=2 || F (d=2 | d=4 | d=6) ]", False),
+    ("P=? [ F (s=2 & P>0.9 [ F d=6 || F d=6 ]) || true ]", None),
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize(("prop", "exact"), BY_HAND)
+def test_die_by_hand(prop: str, exact: object, options: dict[str, object]) -> None:
+    answer = hybrid.check(build(DIE.format("dtmc")), prop, **{"backend": "cpu", **options}, throw=False)
+    if exact is None:
+        assert "has probability 0" in str(answer.error)
+    elif isinstance(exact, bool):
+        assert answer.value is exact
+    else:
+        assert answer.error is None, answer.error
+        assert Fraction(answer.lower) <= exact <= Fraction(answer.upper) and answer.proven
+        assert answer.upper - answer.lower <= 1e-8
+
+
+def test_estimates_have_no_bounds() -> None:
+    prop = "P=? [ F d=2 || F (d=2 | d=4 | d=6) ]"
+    answer = hybrid.check(build(DIE.format("dtmc")), prop, method="jacobi", backend="cpu")
+    assert answer.lower is None and answer.upper is None and abs(answer.value - 1 / 3) < 1e-6
+
+
+def test_bounds_are_divided_outward() -> None:
+    three, ten = np.array([3.0, 0.0, 0.0, 0.25]), np.array([10.0, 0.5, 1.0, 0.0])
+    found = _quotient(
+        StateValues(three / 16, three / 16, three / 16), StateValues(ten / 16, ten / 16, ten / 16 + 0.0)
+    )
+    assert Fraction(found.lower[0]) < Fraction(3, 10) < Fraction(found.upper[0])
+    assert found.lower[1] == found.upper[1] == 0 and np.isnan(found.values[3])
+    unknown = _quotient(
+        StateValues(np.zeros(1), np.zeros(1), np.array([1e-300])),
+        StateValues(np.zeros(1), np.zeros(1), np.array([1e-290]), np.array([True])),
+    )
+    assert (unknown.lower[0], unknown.upper[0]) == (0.0, 1.0)
+
+
+def test_what_is_read() -> None:
+    (found,) = parse_properties("P=? [ x=1 | y=2 U z || !(F (a | b)) ]").properties
+    path = found.formula.path
+    assert isinstance(path, ConditionalPath) and isinstance(path.path, Path)
+    for text in (
+        "P=? [ F (a || b) ]",
+        "P=? [ (a || b) ]",
+        "a || b",
+        "R=? [ F a || F b ]",
+        "E [ F a || F b ]",
+    ):
+        with pytest.raises(LanguageError, match="'or' is a single|expected"):
+            parse_properties(text)
+    with pytest.raises(HybridError, match="one path formula"):
+        automaton_of("F a || F b")
+
+
+@pytest.mark.parametrize(
+    ("kind", "prop", "message"),
+    [
+        ("dtmc", "P=? [ F d=1 || F d=7 ]", "the condition after '||' has probability 0 in (s=0, d=0)"),
+        ("dtmc", "P=? [ F d=1 || d ]", "the condition after '||'"),
+        ("dtmc", "Pmax=? [ F d=1 || F d=1 ]", "Pmax needs an MDP"),
+        ("mdp", "Pmax=? [ F d=1 || F d=1 ]", "are not checked on an MDP"),
+        ("mdp", "P=? [ F d=1 || F d=1 ]", "are not checked on an MDP"),
+        ("ctmc", "P=? [ F<=2 d=1 || F d=1 ]", "bounds on time"),
+    ],
+)
+def test_refusals(kind: str, prop: str, message: str) -> None:
+    with pytest.raises((LanguageError, HybridError)) as caught:
+        hybrid.check(build(DIE.format(kind)), prop, backend="cpu")
+    assert message in str(caught.value)
