@@ -192,7 +192,7 @@ class PropertyTypeChecker(TypeChecker):
                     f"expected P or R as an objective of multi(...), got {self.text(objective)}",
                 )
                 return Type.BOOL
-            letter = "P" if isinstance(objective, Probability) else "R"
+            letter = objective.letter
             if objective.comparison is None:
                 asked += 1
                 if objective.optimum is None:

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hybrid.errors import UnsupportedError
-from hybrid.properties.tree import AutomatonPath, Cumulative, MultiObjective, Probability, Reward
+from hybrid.properties.tree import (
+    AutomatonPath,
+    ConditionalPath,
+    Cumulative,
+    MultiObjective,
+    Probability,
+    Reward,
+)
 from mtbdd.language.rounded import real_of
 from mtbdd.language.syntax import Expression, Literal
 
@@ -104,7 +111,13 @@ def _objective(e: Expression, text: str) -> Objective:
             raise UnsupportedError(
                 f"multi: automata of files are no objectives, got {text}; write a formula in its place"
             )
+        if isinstance(e.path, ConditionalPath):
+            raise UnsupportedError(f"multi: conditional probabilities are no objectives, got {text}")
         return Objective(text, e.path, None, None, maximise, bound)
+    if e.discount is not None:
+        raise UnsupportedError(
+            f"multi: discounted rewards are no objectives, got {text}; take the discount out"
+        )
     if not isinstance(e.target, Cumulative):
         raise UnsupportedError(
             f"multi: expected a reward that is gathered for ever (C) or for some steps (C<=k), got {text}; "

@@ -144,6 +144,7 @@ def test_what_is_read() -> None:
         ("dtmc", "Pmax=? [ F d=1 || F d=1 ]", "Pmax needs an MDP"),
         ("mdp", "Pmax=? [ F d=1 || F d=1 ]", "are not checked on an MDP"),
         ("mdp", "P=? [ F d=1 || F d=1 ]", "are not checked on an MDP"),
+        ("mdp", "multi(Pmax=? [ F d=1 || F d=1 ], P>=0.1 [ F d=1 ])", "conditional probabilities are no"),
         ("ctmc", "P=? [ F<=2 d=1 || F d=1 ]", "bounds on time"),
     ],
 )

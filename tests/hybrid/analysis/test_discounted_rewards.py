@@ -147,6 +147,12 @@ def test_comparisons_and_nesting() -> None:
         ("dtmc", 'R{"r",x=0.9}=? [ C ]', "discount="),
         ("ctmc", 'R{"r",discount=0.9}=? [ C ]', "a discount goes with steps, and a CTMC has none"),
         ("mdp", 'R{"r",discount=0.9}=? [ C ]', "write Rmin=? or Rmax=?"),
+        (
+            "mdp",
+            'multi(R{"r",discount=0.9}max=? [ C ], P>=0.1 [ F x=1 ])',
+            "discounted rewards are no objectives",
+        ),
+        ("mdp", "multi(Tmin=? [ F x=1 ], P>=0.1 [ F x=1 ])", "are no objectives"),
     ],
 )
 def test_refusals(kind: str, prop: str, message: str) -> None:
