@@ -86,8 +86,7 @@ def choose_automaton(
         return ChosenAutomaton(translate(store, formula, propositions), "own", True)
     if tool == "spot" and not has_spot():
         raise OptionError(
-            "automaton tool spot: expected the package spottl, got none; install it with "
-            "pip install 'hybrid-model-checker[spot]'"
+            "automaton tool spot: expected the package spottl, got none; install it with pip install spottl"
         )
     if tool == "auto":
         own = translate(store, formula, propositions)

@@ -8,6 +8,7 @@ from gpu_kernels import current_device, device_problem
 from hybrid.backends.base import Backend
 from hybrid.backends.device import GpuBackend
 from hybrid.backends.host import CpuBackend, ReferenceBackend
+from hybrid.cpu.threads import available_cores, thread_count
 from hybrid.errors import OptionError
 
 BACKENDS = ("auto", "cpu", "gpu", "reference")
@@ -56,6 +57,12 @@ def choose_backend(asked: str | Backend) -> Backend:
         if problem is None:
             return GpuBackend(f"a device is there, {current_device().name}", True)
         if has_numba:
-            return CpuBackend(f"compiled kernels on all cores; no GPU: {problem}", True)
+            return CpuBackend(f"compiled kernels on {_threads()}; no GPU: {problem}", True)
         return ReferenceBackend("the package numba is not installed, so only NumPy is left", True)
     raise OptionError(f"backend: expected one of {', '.join(BACKENDS)}, got {asked!r}")
+
+
+def _threads() -> str:
+    """Say how many threads work: all cores that the process may use, or as many as were asked for."""
+    asked, cores = thread_count(), available_cores()
+    return "all cores" if asked == cores else f"{asked} thread{'s' if asked > 1 else ''} of {cores} cores"

@@ -26,10 +26,11 @@ def print_versions(as_json: bool) -> int:
 
 def versions() -> dict[str, str]:
     """Return what works here, by name: versions, or why something is not there."""
+    import hybrid
     from hybrid import __version__
 
     return {
-        "hybrid": __version__,
+        "hybrid": f"{__version__} ({Path(hybrid.__file__).parent})",
         "python": f"{platform.python_version()} ({platform.python_implementation()}, {sys.platform} "
         f"{platform.machine()})",
         "dd": _dd(),

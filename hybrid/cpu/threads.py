@@ -49,6 +49,11 @@ def thread_count() -> int:
     given = os.environ.get(VARIABLE)
     if given:
         return read_thread_count(given)
+    return available_cores()
+
+
+def available_cores() -> int:
+    """Return the cores that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -34,7 +34,10 @@ Float64Array = NDArray[np.float64]
 
 
 class HybridMatrix(TransposedProtocol):
-    """A symbolic matrix ready for products on one backend; made by :func:`hybrid.operators.inject.inject`.
+    """A symbolic matrix ready for products on one backend; `hybrid.inject` makes it.
+
+    ``matrix = hybrid.inject(model.transitions)``, then ``matrix @ x``, ``matrix.rmatvec(x)`` and all that
+    SciPy's and CuPy's solvers ask of an operator.
 
     Parameters
     ----------
