@@ -278,5 +278,7 @@ def probability_suspects(model: ResolvedModel, translator: ExpressionTranslator)
             for value, piece in translator.partition(total_weight(command), guard):
                 if not abs(value - 1) <= 1e-5:
                     message = f"the probabilities of a command add up to {value}, expected 1"
+                    if value > 1:
+                        message += " (if these are rates, let the text begin with ctmc)"
                     found.append(Suspect(command.position, piece, message))
     return found

@@ -108,7 +108,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
             try:
                 if model is None or rest != built:
                     model = None
-                    model, built = built_model(options, console, rest), rest
+                    model, built = _built(options, console, rest, own), rest
                 resolved = _resolve(model, properties, own, options)
             except (LanguageError, MemoryError) as error:
                 # A point of an experiment that cannot be built does not hide the others.
@@ -127,6 +127,26 @@ def run(options: argparse.Namespace, console: Console) -> int:
         if len(failures) == len(combinations):
             raise failures[0]
         return pictures.draw(report.runs, report.finish())
+
+
+def _built(
+    options: argparse.Namespace, console: Console, rest: dict[str, Any], own: dict[str, Any]
+) -> SymbolicModel:
+    """Build the model with the constants that the properties do not declare.
+
+    Where it misses one that they do, it is built with theirs as well, so that resolving them tells that the
+    constant is declared twice.
+    """
+    try:
+        return built_model(options, console, rest)
+    except LanguageError:
+        if not own:
+            raise
+        try:
+            return built_model(options, console, rest | own)
+        except LanguageError:
+            pass
+        raise
 
 
 def _resolve(

@@ -228,7 +228,8 @@ REFUSED = {
     "probabilities in some states": (
         "dtmc",
         "[] true -> x/2:(x'=min(3, x+1)) + 0.5:(x'=x);",
-        "add up to 1.5, expected 1, in reachable state (x=2, b=false)",
+        "add up to 1.5, expected 1 (if these are rates, let the text begin with ctmc), in reachable state "
+        "(x=2, b=false)",
     ),
     "infinite sum": ("ctmc", "[] true -> 1e308:(b'=!b); [] true -> 1e308:(b'=!b);", "less than 1.79e308"),
 }

@@ -182,6 +182,19 @@ def test_declarations_with_faults_end_the_command(walk: str, capsys: pytest.Capt
     assert status == 2 and "bad.props:1:11:" in err and "bad.props:2:12:" in err
 
 
+@pytest.mark.parametrize("declared", ["const int N = 3;", "const int N;"])
+def test_constants_of_both_files_are_told_as_such(
+    walk: str, capsys: pytest.CaptureFixture[str], declared: str
+) -> None:
+    Path("both.props").write_text(f"{declared} P=? [ F s=N ]")
+    status, _, err = run(capsys, "check", walk, "both.props", *GIVEN)
+    assert status == 2 and "constant 'N' is declared in the model walk.pm, too" in err
+    assert "without a value" not in err
+    # What the model misses besides is told as before.
+    status, _, err = run(capsys, "check", walk, "both.props", "--const", "N=3")
+    assert status == 2 and "constants without a value" in err
+
+
 def test_faults_show_the_line_of_the_text(walk: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("bad.pm").write_text(WALK.replace("s<N ->", "s<<N ->").replace("  []", "\t[]"))
     status, _, err = run(capsys, "check", "bad.pm", *GIVEN)

@@ -391,6 +391,7 @@ WRONG_MODELS = [
     ("", "expected", ":1:1:"),
     ("ctmc module m s:[0..2]; [] s=0 -> 1:(s'=3); endmodule", "outside its range [0..2]", ":1:38"),
     ("dtmc module m s:[0..2]; [] s=0 -> 0.5:(s'=1); [] s>0 -> true; endmodule", "add up to 0.5", ":1:25"),
+    ("module m s:[0..1]; [] s=0 -> 3:(s'=1); [] s>0 -> 2:(s'=0); endmodule", "begin with ctmc)", ":1:20"),
     ("ctmc module m s:[0..2]; [] s<2 -> s-1:(s'=s+1); endmodule", "weight of an update is -1", ":1:35"),
     ("ctmc module m s:[0..2]; [] s<2 -> 1/s:(s'=s+1); endmodule", "weight of an update is inf", ":1:35"),
     ("ctmc module m s:[0..2]; [] t=0 -> 1:(s'=1); endmodule", "t", ":1:28"),
