@@ -91,7 +91,7 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
         return 1
     except KeyboardInterrupt as error:
         found = error if isinstance(error, Interrupted) else Interrupted(2)
-        console.error(found.word)
+        console.ended(found.word)
         return found.status
     except BrokenPipeError:
         return 1

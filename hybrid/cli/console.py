@@ -68,6 +68,7 @@ class Console:
         self._is_plain = verbose and not quiet and self._line is None
         self._start = self._last = time.perf_counter()
         self._advance = Advance(None, None)
+        self._runs = 1, 1
         self._handler = _Stages(self)
         self._levels: dict[str, int] = {}
 
@@ -113,9 +114,16 @@ class Console:
 
     def run(self, number: int, count: int, given: str) -> None:
         """Tell which of several runs begins, and what its constants were given as."""
+        self._runs = number, count
         if self._line is not None:
             self._line.run = f"{number}/{count}"
         self.progress(f"run {number} of {count}: {given}")
+
+    def ended(self, reason: str) -> None:
+        """Tell why the command ends before its time, and how many of several runs have not begun."""
+        number, count = self._runs
+        left = f"; of {count} runs {count - number} had not begun" if number < count else ""
+        self.error(reason + left)
 
     def stage(self, text: str) -> None:
         """Tell of a part of the work that may last."""

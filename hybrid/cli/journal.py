@@ -72,7 +72,7 @@ class Journal:
         int
             1, or 2 if no model was built.
         """
-        console.error(reason)
+        console.ended(reason)
         if not self.runs:
             return 2
         for run, expected in zip(self.runs, self._expected, strict=True):

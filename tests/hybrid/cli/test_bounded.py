@@ -194,3 +194,18 @@ def test_a_budget_holds_inside_its_block_alone():
     for wrong in ((0.0, None), (float("inf"), None), (None, 0)):
         with pytest.raises(ValueError, match="expected a positive number"):
             Budget.of(*wrong)
+
+
+def test_runs_that_had_not_begun_are_counted(slow, tmp_path):
+    path = tmp_path / "sized.pm"
+    path.write_text((tmp_path / "slow.pm").read_text().replace("dtmc", "dtmc const int N;", 1))
+    done = run("check", str(path), "P=? [ F x1=N ]", "--const", "N=1:4", "--timeout", "1")
+    assert done.returncode == 2
+    message = "the time limit of 1 s is reached; give more with --timeout; of 4 runs 3 had not begun"
+    assert done.stderr == f"error: {message}\n"
+    console = Console(quiet=True)
+    console.run(4, 4, "N=4")
+    told = []
+    console.error = told.append
+    console.ended("interrupted")
+    assert told == ["interrupted"]
