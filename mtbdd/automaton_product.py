@@ -243,9 +243,7 @@ class _Builder:
         for layer in model.layers:
             node = self.copied(layer.matrix.node) & step & reachable
             matrix = SymbolicMatrix(manager, node, layer.matrix.terminals, layer.matrix.units)
-            origins = tuple(
-                ChoicePart(part.action, self.copied(part.states) & reachable, None) for part in layer.parts
-            )
+            origins = tuple(self._part(part, reachable) for part in layer.parts)
             enabled = self.copied(layer.enabled) & reachable
             layers.append(ChoiceLayer(matrix, enabled, origins))
         found = given_model(
@@ -294,10 +292,18 @@ class _Builder:
         bits = tuple(sorted((*self._own.bits, *(i + self._shift for i in part.bits))))
         return Relation(self.manager, self.copied(part.node) & step, bits, part.layer)
 
+    def _part(self, part: ChoicePart, reachable: Node) -> ChoicePart:
+        """Return a layer's part over pairs, with what its probabilities add up to."""
+        totals = part.sums
+        if totals is not None:
+            pieces = {value: self.copied(states) & reachable for value, states in totals}
+            totals = Partition(self.manager, pieces, totals.units)
+        return ChoicePart(part.action, self.copied(part.states) & reachable, None, totals)
+
     def _exits(self, reachable: Node) -> SymbolicMatrix | list[Partition] | None:
-        """Return what rows of a CTMC add up to."""
+        """Return what rows of a CTMC add up to, and those of a DTMC if that is 1 only roughly."""
         model = self._model
-        if model.type is not ModelType.CTMC:
+        if model.is_mdp:
             return None
         given = model.given.exits if model.given is not None else None
         if isinstance(given, SymbolicMatrix):
@@ -306,6 +312,8 @@ class _Builder:
         if given is None:
             loops = Partition(model.manager, {1.0: model.deadlocks})
             given = (*(model.event_exits(event) for event in model.events), loops)
+        if model.type is ModelType.DTMC and all(value == 1 for part in given for value, _ in part):
+            return None
         return [
             Partition(self.manager, {v: self.copied(s) & reachable for v, s in part}, part.units)
             for part in given

@@ -39,12 +39,21 @@ class ChoicePart:
     states : Node
         The reachable states whose choice in this layer it is.
     event : Event or None
-        None for the self-loops given to deadlocks.
+        None for the self-loops given to deadlocks, and in models that are not made from a text.
+    totals : Partition or None
+        What the probabilities add up to in some more states than these; None is 1 but for rounding. Those of
+        an event are its exits.
     """
 
     action: str | None
     states: Node
     event: Event | None
+    totals: Partition | None = None
+
+    @property
+    def sums(self) -> Partition | None:
+        """What the probabilities add up to in some more states than these; None is 1 but for rounding."""
+        return self.totals if self.event is None else self.event.exits
 
 
 @dataclass(frozen=True)

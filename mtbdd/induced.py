@@ -60,6 +60,7 @@ def induced_chain(model: SymbolicModel, chosen: Sequence[Node]) -> SymbolicModel
     pieces: list[tuple[Partition, Node]] = []
     parts: list[ChoicePart] = []
     events: list[Event] = []
+    exits: list[Partition] = []
     names = tuple(v.name for v in model.encoding.variables)
     for layer, states in zip(model.layers, chosen, strict=True):
         if states == manager.false:
@@ -70,12 +71,14 @@ def induced_chain(model: SymbolicModel, chosen: Sequence[Node]) -> SymbolicModel
             inside = part.states & states
             if inside == manager.false:
                 continue
+            once = Partition(manager, {1: inside})
+            # Probabilities may add up to 1 only roughly: rows are divided by what they do add up to.
+            exits.append(once if part.sums is None else part.sums.only(inside))
             if part.event is None and inside & ~model.deadlocks == manager.false:
                 parts.append(ChoicePart(None, inside, None))
                 continue
-            once = Partition(manager, {1: inside})
             commands = part.event.commands if part.event is not None else ()
-            event = Event(part.action, names, own.only(inside), once, once, [], commands)
+            event = Event(part.action, names, own.only(inside), once, exits[-1], [], commands)
             events.append(event)
             parts.append(ChoicePart(part.action, inside, event))
     matrix = SymbolicMatrix.from_disjoint(manager, pieces, unite=False)
@@ -92,7 +95,7 @@ def induced_chain(model: SymbolicModel, chosen: Sequence[Node]) -> SymbolicModel
         None,
         [ChoiceLayer(matrix, model.reachable, tuple(parts))],
         model.warnings,
-        None if model.given is None else _given_parts(model, model.given, chosen, relations),
+        None if model.given is None else _given_parts(model, model.given, chosen, relations, exits),
     )
     if "numbering" in model.__dict__:
         chain.numbering = model.numbering
@@ -100,7 +103,11 @@ def induced_chain(model: SymbolicModel, chosen: Sequence[Node]) -> SymbolicModel
 
 
 def _given_parts(
-    model: SymbolicModel, given: GivenParts, chosen: Sequence[Node], relations: Sequence[Relation]
+    model: SymbolicModel,
+    given: GivenParts,
+    chosen: Sequence[Node],
+    relations: Sequence[Relation],
+    exits: Sequence[Partition],
 ) -> GivenParts:
     """Return what a chain of a model without a text has in place of events: rewards of the choices kept."""
     manager = model.manager
@@ -113,8 +120,7 @@ def _given_parts(
         ]
         choices = SymbolicMatrix.from_disjoint(manager, kept, unite=False) if kept else None
         rewards.append(GivenReward(reward.name, reward.states, (choices,)))
-    exits = SymbolicMatrix(manager, model.reachable, np.ones(1))
-    return GivenParts(exits, tuple(rewards), tuple(relations), given.numbering)
+    return GivenParts(tuple(exits), tuple(rewards), tuple(relations), given.numbering)
 
 
 def _entries(matrix: SymbolicMatrix, rows: Node) -> Partition:

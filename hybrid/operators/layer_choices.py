@@ -195,10 +195,10 @@ def leaving_choices(model: SymbolicModel, allowed: Sequence[Node], components: E
 
 def choice_totals(model: SymbolicModel, layer: int, within: StateIndex) -> Vector | None:
     """Return what the probabilities of a layer's choices add up to; None if that is 1 but for rounding."""
-    parts = [p for p in model.layers[layer].parts if p.event is not None]
-    pieces = [p.event.exits.only(p.states & within.states) for p in parts if p.event is not None]
+    parts = [(p.sums, p.states) for p in model.layers[layer].parts]
+    pieces = [sums.only(states & within.states) for sums, states in parts if sums is not None]
     if all(abs(float(value) - 1.0) <= _NEAR for piece in pieces for value, _ in piece):
         return None
-    sure = [p.states for p in model.layers[layer].parts if p.event is None]
+    sure = [states for sums, states in parts if sums is None]
     pieces += [Partition(model.manager, {1.0: states}) for states in sure]
     return expand_sum(pieces, within)

@@ -172,3 +172,31 @@ def test_models_from_arrays_and_rates() -> None:
 def test_refusals(text: str, prop: str, message: str) -> None:
     answer = hybrid.check(build(text), prop, backend="cpu", throw=False)
     assert answer.value is None and message in str(answer.error)
+
+
+ROUGH = """
+module m
+  s : [0..3];
+  [a] s=0 -> 0.333333:(s'=1) + 0.333333:(s'=2) + 0.333333:(s'=3);
+  [b] s=1 -> 0.333333:(s'=0) + 0.333333:(s'=2) + 0.333333:(s'=3);
+  [] s>1 -> true;
+endmodule
+"""
+"""Thirds as decimals: rows count as divided by what they add up to, and either end has one half."""
+
+
+@pytest.mark.parametrize("kind", ["dtmc", "ctmc", "mdp"])
+@pytest.mark.parametrize("path", ["F s=2", "(s<2) U (s=2 & (X s=2))", "(G s!=3) & (F s=2)", "G F s=2"])
+def test_rows_that_add_up_to_one_only_roughly_are_divided(kind: str, path: str) -> None:
+    text = kind + ROUGH
+    if kind == "mdp":
+        text = text.replace("[] s>1", "[c] s=1 -> 0.4:(s'=0) + 0.6:(s'=3);\n  [] s>1")
+    model = hybrid.parse(text)
+    answer = hybrid.check(model, f"{'Pmax' if kind == 'mdp' else 'P'}=? [ {path} ]", scheduler=kind == "mdp")
+    assert answer.lower <= 0.5 <= answer.upper
+    if kind == "mdp":
+        chain = model.with_scheduler(answer.scheduler)
+        for again in (path, "F (s=2 & (X s=2))"):
+            found = hybrid.check(chain, f"P=? [ {again} ]")
+            assert found.lower <= 0.5 <= found.upper
+            assert found.upper - found.lower < 1e-7
