@@ -7,15 +7,13 @@ from hybrid.automata.choosing import choose_automaton
 from hybrid.automata.formulas import Formula, FormulaStore
 from hybrid.automata.from_properties import from_path
 from hybrid.errors import PropertyError
-from hybrid.properties.file_parser import parse_properties
-from hybrid.properties.tree import STATE_OPERATORS, ConditionalPath, Probability
-from mtbdd.language.errors import Fault, LanguageError
-from mtbdd.language.syntax import Binary, Expression, LabelReference, Literal, Name, Position, Unary
+from hybrid.properties.parser import parse_path
+from hybrid.properties.tree import STATE_OPERATORS
+from mtbdd.language.syntax import Binary, Expression, LabelReference, Literal, Name, Unary
 from mtbdd.language.text import to_text
 from mtbdd.language.walk import walk
 
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
-_BEFORE = "P=? [ "
 
 
 def automaton_of(text: str, tool: str = "own") -> DeterministicAutomaton:
@@ -45,19 +43,7 @@ def automaton_of(text: str, tool: str = "own") -> DeterministicAutomaton:
     OptionError, InterchangeError
         There is no such tool, or it fails.
     """
-    try:
-        properties = parse_properties(_BEFORE + text + " ]", "<formula>").properties
-    except LanguageError as error:
-        raise LanguageError(Fault(_moved(fault.position), fault.message) for fault in error.faults) from None
-    formula = properties[0].formula
-    if properties[0].error is not None:
-        raise properties[0].error
-    if (
-        len(properties) != 1
-        or not isinstance(formula, Probability)
-        or isinstance(formula.path, ConditionalPath)
-    ):
-        raise PropertyError(f"formula: expected one path formula, got {text!r}")
+    path = parse_path(text, "<formula>")
     store = FormulaStore()
     names: dict[str, int] = {}
 
@@ -76,12 +62,5 @@ def automaton_of(text: str, tool: str = "own") -> DeterministicAutomaton:
         name = part.name if isinstance(part, (Name, LabelReference)) else to_text(part)
         return store.literal(names.setdefault(name, len(names)))
 
-    found = from_path(formula.path, store, proposition)
+    found = from_path(path, store, proposition)
     return choose_automaton(store, found, list(names), tool).automaton
-
-
-def _moved(position: Position) -> Position:
-    """Return the place in the formula of a place in the property that was made of it."""
-    if position.line > 1:
-        return position
-    return Position(position.file, 1, max(1, position.column - len(_BEFORE)))

@@ -103,13 +103,17 @@ COMMANDS: dict[str, _Command] = {
     ),
     "simulate": _Command(
         "sample paths of a model, and estimates from them",
-        "MODEL [PROPERTY]",
+        "MODEL [PROPERTY|FILE]",
         add_simulate,
         (
             ("a path", "hybrid simulate examples/tandem.prism --const c=5 --steps 10"),
             (
                 "an estimate",
                 "hybrid simulate examples/tandem.prism 'P=? [ F<=1 sc=c ]' --const c=5 --paths 1000",
+            ),
+            (
+                "an estimate of the first property of a file",
+                "hybrid simulate examples/brp.prism examples/brp.props --prop 1 --const N=4,MAX=2",
             ),
         ),
     ),
@@ -224,10 +228,10 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error("--json stands behind the command: hybrid check MODEL --json")
     if found.command == "help":
         parser.parse_args([*([found.topic] if found.topic else []), "--help"])
-    if found.command == "check" and found.formula is not None:
+    if getattr(found, "property_text", None) is not None:
         if found.property is not None:
             parser.error(f"expected one text of properties, got {found.property!r} and -pf; leave one out")
-        found.property = found.formula
+        found.property = found.property_text
     _read_standard_input(found, parser.error)
     return found
 

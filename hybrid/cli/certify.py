@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid.checking.answer import Answer
+from hybrid.cli.asked_properties import selected_properties
 from hybrid.cli.console import Console
 from hybrid.cli.following import Following
 from hybrid.cli.output_file import OutputFile
-from hybrid.cli.property_argument import selected_properties
 from hybrid.cli.sizes import bytes_text
 from hybrid.errors import OptionError
 from hybrid.properties import Properties, Property

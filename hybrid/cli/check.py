@@ -9,6 +9,12 @@ from typing import Any
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.filters import LISTING
+from hybrid.cli.asked_properties import (
+    list_properties,
+    read_properties,
+    resolved_asked,
+    selected_properties,
+)
 from hybrid.cli.building import built_model
 from hybrid.cli.certify import Certifier
 from hybrid.cli.check_pictures import CheckPictures
@@ -20,12 +26,11 @@ from hybrid.cli.following import Following
 from hybrid.cli.model_record import model_record
 from hybrid.cli.objectives import curve_text, point_lines
 from hybrid.cli.outputs import refuse_overwriting
-from hybrid.cli.property_argument import list_properties, read_properties, selected_properties
 from hybrid.cli.report import Report, unanswered
 from hybrid.cli.sizes import bytes_text, seconds_text, value_text
 from hybrid.cli.witness import witness_lines
 from hybrid.errors import OptionError
-from hybrid.properties import Properties, Property, resolve_properties
+from hybrid.properties import Properties, Property
 from hybrid.properties.tree import Filter, MultiObjective
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_files import check_suffix
@@ -158,8 +163,7 @@ def _resolve(
     """Return the properties that were asked for, in terms of the model."""
     if properties is None:
         return ()
-    resolved = resolve_properties(properties, model.source, constants, keep_faults=True)
-    return _chosen(resolved, options)
+    return resolved_asked(properties, model.source, constants, options).properties
 
 
 def _chosen(properties: Properties, options: argparse.Namespace) -> Sequence[Property]:
@@ -225,7 +229,7 @@ def _text(answer: Answer) -> str:
     if answer.interrupted:
         result = f"{answer.error}; between {value_text(answer.lower)} and {value_text(answer.upper)} so far"
     elif answer.error is not None:
-        result = f"not answered: {answer.error}"
+        result = "not answered: " + answer.error.replace("\n", "\n  ")
     else:
         result = _result(answer)
     lines = [title, f"  result       {result}"]

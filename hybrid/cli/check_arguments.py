@@ -8,71 +8,15 @@ from hybrid.cli.automaton_arguments import add_automaton_tool
 from hybrid.cli.common_arguments import add_matrix, add_model
 from hybrid.cli.picture_arguments import add_check_pictures
 from hybrid.cli.prism_spellings import add_check_spellings
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
+from hybrid.cli.property_arguments import add_properties
 
 _METHODS = ("auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic")
-
-
-class _Places(argparse.Action):
-    """Adds properties by name, or as ints by place: told from 1, kept from 0."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        chosen: list[str | int] = list(namespace.chosen)
-        for key in (text.strip() for text in values.split(",")):
-            if not (key.isascii() and key.isdigit()):
-                chosen.append(key)
-            elif int(key) < 1 or len(key) > 9:
-                raise argparse.ArgumentError(
-                    self, f"expected a name or a place counted from 1, got {key}; --property counts from 0"
-                )
-            else:
-                chosen.append(int(key) - 1)
-        namespace.chosen = chosen
 
 
 def add_check(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add_model(parser, ", or ranges of them, N=2:2:10")
-    parser.add_argument(
-        "property",
-        nargs="?",
-        metavar="PROPERTY|FILE",
-        help="a property, a file of properties, or - for properties on standard input; without it the model "
-        "is only built",
-    )
-    which = parser.add_argument_group("which properties, and how they are told")
-    which.add_argument(
-        "--prop",
-        dest="chosen",
-        action=_Places,
-        default=[],
-        metavar="NAME|NUMBER",
-        help="check only this property of the file: its name, or its place counted from 1; several are "
-        "separated by commas; may be repeated",
-    )
-    which.add_argument(
-        "--property",
-        dest="chosen",
-        action="append",
-        default=[],
-        metavar="NAME|INDEX",
-        help="the same, but with places counted from 0",
-    )
-    which.add_argument(
-        "--list",
-        action="store_true",
-        help="list the properties with their places, counted from 1, and end; no model is built",
-    )
+    which = add_properties(parser, "the model is only built")
     which.add_argument(
         "--json-lines",
         action="store_true",
@@ -106,7 +50,7 @@ def add_check(parser: argparse.ArgumentParser) -> None:
     add_solution(parser)
     add_automaton_tool(parser)
     add_check_pictures(parser)
-    add_check_spellings(parser, _Places)
+    add_check_spellings(parser)
 
 
 def add_solution(parser: argparse.ArgumentParser) -> None:

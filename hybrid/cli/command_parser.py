@@ -65,11 +65,32 @@ class CommandParser(argparse.ArgumentParser):
         advice = advice_on(left[0])
         if not advice and left[0].startswith("-"):
             advice = suggestion(left[0].partition("=")[0], self._option_string_actions)
+        if not left[0].startswith("-") and "property" in (action.dest for action in self._actions):
+            advice = "; several properties are one text, with ';' between them, or a file"
         self.error(f"unrecognized arguments: {' '.join(left)}{advice}")
 
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """Refuse a value that is none of an option's choices, or no command, and tell the nearest."""
+        if action.choices is None or value in action.choices:
+            return
+        from mtbdd.language.errors import suggestion
 
-class JoinConstants(argparse.Action):
-    """Joins the constants of every `--const`; one that is given twice is found when they are read."""
+        known = [str(choice) for choice in action.choices]
+        nearest = suggestion(str(value), known)
+        raise argparse.ArgumentError(action, f"expected {_alternatives(known)}, got {value!r}{nearest}")
+
+
+def _alternatives(names: Sequence[str]) -> str:
+    """Return names as "a, b or c"."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+class JoinTexts(argparse.Action):
+    """Joins what every occurrence of an option gives, with its `const` between.
+
+    A constant that is given twice is found when they are read.
+    """
 
     def __call__(
         self,
@@ -78,6 +99,6 @@ class JoinConstants(argparse.Action):
         values: Any,
         option_string: str | None = None,
     ) -> None:
-        """Put the constants behind those that were given before."""
-        before = getattr(namespace, self.dest, "")
-        setattr(namespace, self.dest, f"{before},{values}" if before else values)
+        """Put the text behind those that were given before."""
+        before = getattr(namespace, self.dest, None)
+        setattr(namespace, self.dest, f"{before}{self.const}{values}" if before else values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from hybrid.cli.command_parser import JoinConstants
+from hybrid.cli.command_parser import JoinTexts
 from hybrid.cli.limit_arguments import add_limits
 from hybrid.cli.prism_spellings import add_const_spelling
 from hybrid.core.representations import REPRESENTATIONS
@@ -15,7 +15,12 @@ MOST_THREADS = 1024
 def add_constants(parser: argparse.ArgumentParser, what: str) -> None:
     """Add `--const`, which may be repeated."""
     parser.add_argument(
-        "--const", default="", action=JoinConstants, metavar="N=4,K=2", help=f"{what}; may be repeated"
+        "--const",
+        default="",
+        action=JoinTexts,
+        const=",",
+        metavar="N=4,K=2",
+        help=f"{what}; may be repeated",
     )
     add_const_spelling(parser)
 

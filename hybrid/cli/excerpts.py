@@ -25,15 +25,20 @@ class Excerpts:
     Parameters
     ----------
     options : Namespace
-        Of a command; `model`, `property` and `const` are looked at, where there are such.
+        Of a command; `model`, `property`, `const` and `formula` are looked at, where there are such.
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
-        given = {name: getattr(options, name, None) or "" for name in ("model", "property", "const")}
-        self._texts = {"<property>": given["property"], "<constants>": given["const"]}
+        names = ("model", "property", "const", "formula")
+        given = {name: getattr(options, name, None) or "" for name in names}
+        self._texts = {
+            "<property>": given["property"],
+            "<constants>": given["const"],
+            "<formula>": given["formula"],
+        }
         self._files = {str(path): path for path in (given["model"], given["property"]) if path}
-        names = "|".join(map(re.escape, sorted({*self._files, *self._texts}, key=len, reverse=True)))
-        self._place = re.compile(rf"(?<!\S)({names}):([0-9]+):([0-9]+): ")
+        known = "|".join(map(re.escape, sorted({*self._files, *self._texts}, key=len, reverse=True)))
+        self._place = re.compile(rf"(?<!\S)({known}):([0-9]+):([0-9]+): ")
 
     def added(self, message: str) -> str:
         """Return a message with an excerpt below every line that tells a place in one of the texts."""

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import argparse
 
-from hybrid.cli.command_parser import JoinConstants
+from hybrid.cli.command_parser import JoinTexts
 
 
 def add_const_spelling(parser: argparse.ArgumentParser) -> None:
     """Let `-const` be `--const`."""
-    parser.add_argument("-const", dest="const", action=JoinConstants, help=argparse.SUPPRESS)
+    parser.add_argument("-const", dest="const", action=JoinTexts, const=",", help=argparse.SUPPRESS)
 
 
-def add_check_spellings(parser: argparse.ArgumentParser, property_place: type[argparse.Action]) -> None:
-    """Add PRISM's spellings of the options of `check`, hidden in its help."""
+def add_check_spellings(parser: argparse.ArgumentParser) -> None:
+    """Add PRISM's spellings of how `check` solves, hidden in its help."""
     hidden = argparse.SUPPRESS
-    parser.add_argument("-pf", "-pctl", "-csl", dest="formula", metavar="PROPERTY", help=hidden)
-    parser.add_argument(
-        "-prop", "-property", dest="chosen", action=property_place, metavar="NAME|NUMBER", help=hidden
-    )
     parser.add_argument("-epsilon", dest="epsilon", type=float, help=hidden)
     parser.add_argument("-absolute", "-abs", dest="absolute", action="store_true", help=hidden)
     parser.add_argument("-relative", "-rel", dest="absolute", action="store_false", help=hidden)

@@ -1,4 +1,4 @@
-"""`hybrid simulate`: paths of a model as CSV, and estimates from paths."""
+"""`hybrid simulate`: paths of a model as CSV."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any
 from hybrid.cli.console import Console
 from hybrid.cli.output_file import OutputFile
 from hybrid.cli.outputs import refuse_overwriting
-from hybrid.errors import HybridError, OptionError, UnknownError, UnsupportedError
-from hybrid.simulation import Estimate, estimate
+from hybrid.errors import OptionError
 from hybrid.simulation.rows import csv_texts
 from hybrid.simulation.rules import Rules
 from hybrid.simulation.sampler import Sampler
@@ -21,14 +20,15 @@ from mtbdd.language.model_syntax import ResolvedModel
 from mtbdd.language.syntax import ModelType
 
 _PATHS, _STEPS = 1, 100
-_ESTIMATE_PATHS, _ESTIMATE_STEPS = 10_000, 100_000
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Draw paths, write or watch them; return the exit status."""
     refuse_overwriting(options)
-    if options.property is not None:
-        return _estimate(options, console)
+    if options.property is not None or options.chosen or options.list:
+        from hybrid.cli.estimating import run_estimates
+
+        return run_estimates(options, console)
     if options.confidence is not None:
         raise OptionError("--confidence is for an estimate; give a property")
     if options.json and options.to is None:
@@ -93,53 +93,3 @@ def _record(
         "states": lines - 1,
         "file": options.to,
     }
-
-
-def _estimate(options: argparse.Namespace, console: Console) -> int:
-    """Estimate a property and print it."""
-    for name, value in (("to", options.to), ("until", options.until), ("rewards", options.rewards or None)):
-        if value is not None:
-            raise OptionError(f"--{name} is for paths; leave it out, or leave the property out")
-    try:
-        found = estimate(
-            options.model,
-            options.property,
-            _ESTIMATE_PATHS if options.paths is None else options.paths,
-            0.99 if options.confidence is None else options.confidence,
-            options.seed,
-            _ESTIMATE_STEPS if options.steps is None else options.steps,
-            constants=parse_constants(options.const),
-            start=parse_constants(options.start),  # type: ignore[arg-type]
-            progress=console.progress,
-        )
-    except (UnknownError, UnsupportedError) as error:
-        if options.json:
-            console.print(json.dumps(_unanswered(options, error)))
-        console.error(f"{options.property}: {error}")
-        return 1
-    console.print(json.dumps(found.record()) if options.json else _text(found))
-    return 0
-
-
-def _unanswered(options: argparse.Namespace, error: HybridError) -> dict[str, Any]:
-    """Return the record of a property without an estimate."""
-    none = dict.fromkeys(("value", "lower", "upper"))
-    return {"property": options.property, "kind": None, **none, "error": str(error)}
-
-
-def _text(found: Estimate) -> str:
-    """Return an estimate as text."""
-    lines = [
-        found.property,
-        f"estimate     {found.value:.6g}",
-        f"interval     [{found.lower:.6g}, {found.upper:.6g}], confidence {found.confidence:g} "
-        f"({found.interval})",
-        f"paths        {found.paths:,} of {found.steps:,} steps in {found.seconds:.2f} s, seed {found.seed}",
-    ]
-    if found.unknown:
-        lines.append(f"unknown      {found.unknown:,} paths were not decided; --steps N gives them more")
-    if found.interval == "Student":
-        lines.append(
-            "             the interval supposes that means of so many paths are distributed normally"
-        )
-    return "\n".join(lines)

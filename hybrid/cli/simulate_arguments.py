@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from hybrid.cli.command_parser import JoinTexts
 from hybrid.cli.common_arguments import add_constants, add_output
 from hybrid.cli.limit_arguments import add_limits
+from hybrid.cli.property_arguments import add_properties
 
 
 def add_simulate(parser: argparse.ArgumentParser) -> None:
@@ -15,12 +17,7 @@ def add_simulate(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="a model in the PRISM language (dtmc, ctmc or mdp), or - for one on standard input",
     )
-    parser.add_argument(
-        "property",
-        nargs="?",
-        metavar="PROPERTY",
-        help="a property to estimate, P=? or R=? of a dtmc or ctmc; without it the paths are written",
-    )
+    add_properties(parser, "the paths are written")
     add_constants(parser, "values of the constants that the texts leave open")
     parser.add_argument(
         "--steps",
@@ -38,8 +35,10 @@ def add_simulate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--start",
         default="",
+        action=JoinTexts,
+        const=",",
         metavar="x=1,y=2",
-        help="values of variables in the first state, instead of their initial ones",
+        help="values of variables in the first state, instead of their initial ones; may be repeated",
     )
     parser.add_argument("--rewards", action="store_true", help="also write what the paths earn")
     parser.add_argument("--to", metavar="FILE.csv", help="where to write the paths (default standard output)")

@@ -317,3 +317,31 @@ class PropertyParser(PathParser):
         states = self.state() if self.take(",") else None
         self.expect(")", "or ',' in a filter", advice)
         return Filter(position, operator, operand, states)
+
+
+def parse_path(text: str, file: str = "<formula>") -> Expression:
+    """Read a path formula.
+
+    Parameters
+    ----------
+    text : str
+    file : str
+        Name of the text, for positions.
+
+    Returns
+    -------
+    Expression
+        Names are not looked up, types are not checked.
+
+    Raises
+    ------
+    LanguageError
+        The text is no path formula, or uses what is not supported.
+    """
+    parser = PropertyParser(text, file)
+    found = parser.run(parser.path)
+    if not parser.at(""):
+        parser.fail_expected("the end of the formula")
+    if parser.refusals:
+        raise LanguageError(parser.refusals)
+    return found

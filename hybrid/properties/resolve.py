@@ -39,7 +39,8 @@ def resolve_properties(
         Values for the constants declared here without one; the model's own are passed over.
     keep_faults : bool
         Leave a faulty property in the result, unresolved, with its `error` set, instead of raising, so that
-        the others can be answered.  Faults of declarations are raised all the same.
+        the others can be answered.  Faults of declarations, which names of properties are not, are raised
+        all the same.
 
     Returns
     -------
@@ -81,6 +82,7 @@ class _Resolver:
         self.properties = properties
         self.model = model
         self.faults = FaultCollector()
+        self.misnamed: dict[Position, Fault] = {}
         self.definitions = _model_definitions(model)
         self.label_names = dict.fromkeys(
             [*BUILT_IN_LABELS, *self.definitions.labels, *(label.name for label in properties.labels)]
@@ -122,10 +124,18 @@ class _Resolver:
         known_labels += [(name, "built-in label", model_place) for name in BUILT_IN_LABELS]
         own_labels = [(label.name, "label", label.position) for label in properties.labels]
         named = [(p.name, "property", p.position) for p in properties.properties if p.name is not None]
-        report_repeated([*own_labels, *named], faults)
+        labelled = FaultCollector()
+        report_repeated([*own_labels, *named], labelled)
         # A property may be named like a label of the model, as in published files: formulas mean the label.
         own_labels += [entry for entry in named if entry[0] in BUILT_IN_LABELS]
-        _report_clashes(known_labels, own_labels, model.file, faults)
+        _report_clashes(known_labels, own_labels, model.file, labelled)
+        # The name of a property is at fault alone, and hides no other property.
+        places = {p.position for p in properties.properties}
+        for fault in labelled:
+            if fault.position in places:
+                self.misnamed[fault.position] = fault
+            else:
+                faults.add(fault.position, fault.message)
         given = check_given(constants, properties.constants, model.constants, properties.file, faults)
         definitions = self.definitions
         for constant in properties.constants:
@@ -138,9 +148,13 @@ class _Resolver:
 
     def _properties(self) -> list[_Outcome]:
         """Resolve the properties, each after those that it mentions."""
-        items = self.properties.properties
-        named = {p.name for p in items if p.name is not None} - {label.name for label in self.model.labels}
-        keys = [p.name if p.name in named else f"#{i}" for i, p in enumerate(items)]
+        items = [self._with_name_fault(p) for p in self.properties.properties]
+        well_named = {p.name for p in items if p.name is not None and p.position not in self.misnamed}
+        named = well_named - {label.name for label in self.model.labels}
+        keys = [
+            p.name if p.name in named and p.position not in self.misnamed else f"#{i}"
+            for i, p in enumerate(items)
+        ]
         by_key = dict(zip(keys, items, strict=True))
         mentions = {key: [n for n in _labels_of(p.formula) if n in named] for key, p in by_key.items()}
         order, cycles = dependency_order(mentions)
@@ -166,6 +180,13 @@ class _Resolver:
             )
             outcomes.setdefault(key, _Outcome(item, faults=below))
         return [outcomes[key] for key in keys]
+
+    def _with_name_fault(self, item: Property) -> Property:
+        """Return a property with what is wrong with its name among its faults."""
+        fault = self.misnamed.get(item.position)
+        if fault is None:
+            return item
+        return replace(item, error=LanguageError([fault, *(item.error.faults if item.error else ())]))
 
     def _property(
         self,

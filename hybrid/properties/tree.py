@@ -268,7 +268,10 @@ class Properties:
         Selecting before resolving leaves no property for references by name to the others.
         """
         by_key: dict[str, Property] = {str(i): p for i, p in enumerate(self.properties)}
-        names = {p.name: p for p in self.properties if p.name is not None}
+        names: dict[str, Property] = {}
+        for p in self.properties:
+            if p.name is not None:
+                names.setdefault(p.name, p)
         by_key.update(names)
         chosen = []
         faults = []

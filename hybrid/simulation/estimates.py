@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.errors import OptionError, UnknownError
-from hybrid.properties import parse_properties, resolve_properties
+from hybrid.properties import Property, parse_properties, resolve_properties
 from hybrid.simulation.draws import Doubles
 from hybrid.simulation.intervals import clopper_pearson, student
 from hybrid.simulation.monitors import FAILS, HOLDS, OPEN, Moment, Monitor
@@ -21,6 +21,7 @@ from hybrid.simulation.rules import Rules
 from hybrid.simulation.sampler import Constants, Model, Sampler, resolved_model
 from hybrid.simulation.variables import Columns
 from mtbdd.budget import check_budget
+from mtbdd.language.model_syntax import ResolvedModel
 
 _LOOK = 16
 """Steps after which paths that have just stayed in their state are looked at, whether they ever leave it."""
@@ -144,20 +145,54 @@ def estimate(
     The rest of a path that never leaves its state any more is known at once, so that unbounded formulas are
     decided on most models whose paths end.  Time: as for `simulate`, of the paths that are not decided yet.
     """
-    begun = time.perf_counter()
-    if not 0 < confidence < 1:
-        raise OptionError(f"confidence: expected a number between 0 and 1, got {confidence!r}")
-    parsed = parse_properties(property)
+    parsed = parse_properties(property, "<property>")
     names = {constant.name for constant in parsed.constants}
     own = {name: value for name, value in (constants or {}).items() if name in names}
     source = resolved_model(model, {n: v for n, v in (constants or {}).items() if n not in names})
     found = resolve_properties(parsed, source, own)
     if len(found.properties) != 1:
         raise OptionError(f"property: expected one, got {len(found.properties)}")
-    asked = found.properties[0]
+    return estimate_property(
+        source, found.properties[0], paths, confidence, seed, steps, start=start, progress=progress
+    )
+
+
+def estimate_property(
+    model: ResolvedModel,
+    asked: Property,
+    paths: int = 10_000,
+    confidence: float = 0.99,
+    seed: int = 0,
+    steps: int = 100_000,
+    *,
+    start: Mapping[str, bool | int] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Estimate:
+    """Estimate a property that is resolved against its model.
+
+    Parameters
+    ----------
+    model : ResolvedModel
+    asked : Property
+        Of `hybrid.properties.resolve.resolve_properties`.
+    paths, confidence, seed, steps, start, progress
+        As for `estimate`.
+
+    Returns
+    -------
+    Estimate
+
+    Raises
+    ------
+    HybridError
+        As for `estimate`; the property's own error, if it has one.
+    """
+    begun = time.perf_counter()
+    if not 0 < confidence < 1:
+        raise OptionError(f"confidence: expected a number between 0 and 1, got {confidence!r}")
     if asked.error is not None:
         raise asked.error
-    sampler = Sampler(Rules(source), steps, paths, seed, None, start)
+    sampler = Sampler(Rules(model), steps, paths, seed, None, start)
     sought = question(sampler.rules, asked.formula, sampler.initial)
     if sampler.initial.shape[1] > 1:
         raise OptionError(

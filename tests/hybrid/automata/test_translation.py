@@ -149,8 +149,9 @@ def test_translation_looks_at_its_budget() -> None:
     [
         ("a U", LanguageError, r"^<formula>:1:\d+: expected an expression"),
         ("", LanguageError, "expected an expression"),
-        ("a ]; P=? [ b", PropertyError, "expected one path formula"),
-        ("a ] & P=? [ b", PropertyError, "expected one path formula"),
+        ("a ]; P=? [ b", LanguageError, "^<formula>:1:3: expected the end of the formula, got ']'"),
+        ("a; b", LanguageError, "^<formula>:1:2: expected the end of the formula, got ';'"),
+        ("G (a =>", LanguageError, "^<formula>:1:8: expected an expression, got the end of the text"),
         ("F (P>0.5 [ X a ])", PropertyError, "which needs a model"),
         ("F (a + 1)", PropertyError, r"expected a proposition, true or false, got 'a \+ 1'"),
         ("F<=T a", UnsupportedError, "expected a number as a bound"),

@@ -43,7 +43,11 @@ def test_pictures_that_are_none_are_told(tmp_path: Path, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("formula", "status", "message"),
     [
-        ("a U", 2, "<formula>:1:5: expected an expression"),
+        (
+            "a U",
+            2,
+            "1:4: expected an expression, got the end of the text\n    1 | a U\n      |    ^\n",
+        ),
         ("F P>0.5 [ F a ]", 1, "which needs a model"),
         ("F<=2000 a", 1, "at most 1000 steps"),
     ],

@@ -100,6 +100,42 @@ def test_what_cannot_be_estimated_has_status_1(capsys: pytest.CaptureFixture[str
     assert run(capsys, model, "R=? [ F x=3 ]", "--const", "n=3", "--steps", "2")[0] == 1
 
 
+def test_properties_of_a_file_are_estimated_one_by_one(
+    capsys: pytest.CaptureFixture[str], model: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "up.props"
+    file.write_text('"a": P=? [ F<=1 x=1 ];\nP=? [ F z=1 ];\nP=? [ F x= ];\nP=? [ F x=2 ]\n')
+    given = [model, str(file), "--const", "n=3", "--paths", "200", "--quiet"]
+    status, out, err = run(capsys, *given, "--json")
+    records = json.loads(out)["results"]
+    assert status == 1 and [r["name"] for r in records] == ["a", None, None, None]
+    alone = json.loads(run(capsys, model, "P=? [ F<=1 x=1 ]", *given[2:], "--json")[1])
+    assert [r["value"] for r in records] == [alone["value"], None, None, 1.0]
+    assert "    2 | P=? [ F z=1 ];\n      |         ^\n" in err and "up.props:3:12: " in err
+    status, out, err = run(capsys, *given, "--prop", "4,a")
+    assert (status, err) == (0, "")
+    assert out.startswith("P=? [ F x=2 ]\nestimate     1\n") and "\n\na: P=? [ F<=1 x=1 ]\n" in out
+    assert run(capsys, *given, "--list")[1].splitlines()[3] == "4  P=? [ F x=2 ]"
+
+
+def test_estimates_found_before_an_interrupt_are_written(
+    capsys: pytest.CaptureFixture[str], model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hybrid.simulation.estimates import estimate_property
+
+    left = [estimate_property]
+
+    def interrupted(*arguments: object, **options: object) -> object:
+        if not left:
+            raise KeyboardInterrupt
+        return left.pop()(*arguments, **options)
+
+    monkeypatch.setattr("hybrid.cli.estimating.estimate_property", interrupted)
+    status, out, _ = run(capsys, model, "P=? [ F x=1 ]; P=? [ F x=2 ]", "--const", "n=3", "--json")
+    record = json.loads(out)
+    assert status == 130 and record["interrupted"] and [r["value"] for r in record["results"]] == [1.0]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -112,7 +148,9 @@ def test_what_cannot_be_estimated_has_status_1(capsys: pytest.CaptureFixture[str
         (["--const", "n=3", "--json"], "give their file with --to"),
         (["P=? [ F x=1 ]", "--const", "n=3", "--to", "x.csv"], "--to is for paths"),
         (["P=? [ F x=1 ]", "--const", "n=3", "--confidence", "2"], "confidence: expected a number between"),
-        (["P=? [ F z=1 ]", "--const", "n=3"], "unknown"),
+        (["P=? [ F z= ]", "--const", "n=3"], "<property>:1:12: expected an expression"),
+        (["x.props", "--const", "n=3"], "a properties file, but there is no such file"),
+        (["--prop", "1", "--const", "n=3"], "choose from the properties of a file"),
         ([], "constant"),
         (["--const", "n=3", "--to", "no/such/folder.csv"], "--to: cannot write"),
     ],

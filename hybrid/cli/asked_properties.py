@@ -6,19 +6,25 @@ import argparse
 import errno
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from hybrid.cli.console import Console
 from hybrid.cli.excerpts import Excerpts
 from hybrid.errors import OptionError
-from hybrid.properties import Properties, load_properties, parse_properties
-from mtbdd.language.errors import LanguageError, listed
-from mtbdd.language.sources import StandardInput
+from hybrid.properties import Properties, load_properties, parse_properties, resolve_properties
+from mtbdd.language.errors import Fault, LanguageError, listed, suggestion
+from mtbdd.language.model_syntax import ResolvedModel
+from mtbdd.language.sources import StandardInput, near_file
 
 _FILE_SUFFIXES = (".props", ".pctl", ".csl", ".prop")
 _FILE_LIKE = re.compile(r"[\w.~-]*[A-Za-z_~-][\w.~-]*\.[A-Za-z]\w*")
 """A name with a suffix: no property, for names in properties have no dots, and numbers no letters but e."""
+
+_BARE = re.compile(r"[\w.~/-]+")
+"""What may be the name of a file as well as a property."""
 
 
 def read_properties(options: argparse.Namespace) -> Properties | None:
@@ -27,7 +33,7 @@ def read_properties(options: argparse.Namespace) -> Properties | None:
     Parameters
     ----------
     options : Namespace
-        `property`, and `formula` if it must be a text.
+        `property`, and `property_text` if it must be a text.
 
     Returns
     -------
@@ -47,7 +53,7 @@ def read_properties(options: argparse.Namespace) -> Properties | None:
             option = "--list lists" if options.list else "--property and --prop choose from"
             raise OptionError(f"{option} the properties of a file, but none is given")
         return None
-    if options.formula is None and _is_file(text):
+    if options.property_text is None and _is_file(text):
         found = load_properties(text, keep_faults=True)
     else:
         found = parse_properties(text, "<property>", keep_faults=True)
@@ -62,9 +68,7 @@ def selected_properties(properties: Properties, options: argparse.Namespace) -> 
     Raises
     ------
     OptionError
-        `--prop` has a place that does not exist.
-    LanguageError
-        A name or a place of `--property` does not exist.
+        There is no property of a name, or at a place.
     """
     keys: Sequence[str | int] = options.chosen
     if not keys:
@@ -72,11 +76,56 @@ def selected_properties(properties: Properties, options: argparse.Namespace) -> 
     count = len(properties.properties)
     names = [p.name for p in properties.properties if p.name is not None]
     for key in keys:
-        if isinstance(key, int) and key >= count:
-            known = f"from 1 to {count}" if count else "of a property, but the file has none"
-            named = f", or a name of {listed(names)}" if names else ""
-            raise OptionError(f"--prop: expected a place {known}{named}, got {key + 1}")
+        # `--prop` keeps places as ints, so that a text of digits comes from `--property`.
+        from_zero = isinstance(key, str) and key.isascii() and key.isdigit()
+        if key in names or ((from_zero or isinstance(key, int)) and int(key) < count):
+            continue
+        if not count:
+            raise OptionError(f"--prop: expected a property, but {properties.file} has none")
+        if from_zero:
+            known = f"--property: expected a place {_span(0, count)} (--prop counts from 1)"
+        else:
+            known = f"--prop: expected a place {_span(1, count)}"
+        named = f", or a name of {listed(names)}" if names else ""
+        got, near = (key + 1, "") if isinstance(key, int) else (f"'{key}'", suggestion(key, names))
+        raise OptionError(f"{known}{named}, got {got}{near}")
     return properties.select(keys)
+
+
+def _span(first: int, count: int) -> str:
+    return f"from {first} to {first + count - 1}" if count > 1 else f"of {first}"
+
+
+def resolved_asked(
+    properties: Properties,
+    model: ResolvedModel,
+    constants: Mapping[str, Any],
+    options: argparse.Namespace,
+) -> Properties:
+    """Return the properties that are asked for in terms of a model; one with a fault has it as its `error`.
+
+    Raises
+    ------
+    OptionError
+        As for `selected_properties`.
+    LanguageError
+        Declarations have faults.
+    """
+    resolved = resolve_properties(properties, model, constants, keep_faults=True)
+    text = options.property
+    if resolved.file == "<property>" and options.property_text is None and _BARE.fullmatch(text):
+        # A misspelt name of a file without a suffix, perhaps.
+        hint = f"; there is no file {text} either{near_file(text)}"
+        told = (replace(p, error=_with_hint(p.error, hint)) for p in resolved.properties)
+        resolved = replace(resolved, properties=tuple(told))
+    return selected_properties(resolved, options)
+
+
+def _with_hint(error: LanguageError | None, hint: str) -> LanguageError | None:
+    if error is None:
+        return None
+    first, *others = error.faults
+    return LanguageError([Fault(first.position, first.message + hint), *others])
 
 
 def list_properties(options: argparse.Namespace, console: Console) -> int:
@@ -118,7 +167,9 @@ def _is_file(text: str) -> bool:
         return True
     # A misspelt name is better told as such than read as a property that says something odd.
     folder = path.parent
-    return bool(_FILE_LIKE.fullmatch(path.name)) and (str(folder) == "." or _is_folder(folder))
+    return bool(_FILE_LIKE.fullmatch(path.name)) and (
+        bool(_BARE.fullmatch(str(folder))) or _is_folder(folder)
+    )
 
 
 def _exists(path: Path) -> bool:

@@ -1,0 +1,112 @@
+"""`hybrid simulate` with properties: estimates from paths."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from hybrid.cli.asked_properties import (
+    list_properties,
+    read_properties,
+    resolved_asked,
+    selected_properties,
+)
+from hybrid.cli.console import Console
+from hybrid.cli.excerpts import Excerpts
+from hybrid.errors import OptionError, UnknownError, UnsupportedError
+from hybrid.properties import Property
+from hybrid.simulation.estimates import Estimate, estimate_property
+from mtbdd.budget import BudgetError
+from mtbdd.language import load_model, parse_constants, resolve
+from mtbdd.language.errors import LanguageError
+from mtbdd.language.model_syntax import ResolvedModel
+
+_PATHS, _STEPS = 10_000, 100_000
+
+
+def run_estimates(options: argparse.Namespace, console: Console) -> int:
+    """Estimate the properties that are asked for, print what is found; return the exit status.
+
+    One property's record is one JSON object; those of several stand in its list `results`.
+    """
+    if options.list:
+        return list_properties(options, console)
+    for name, value in (("to", options.to), ("until", options.until), ("rewards", options.rewards or None)):
+        if value is not None:
+            raise OptionError(f"--{name} is for paths; leave it out, or leave the property out")
+    properties = read_properties(options)
+    assert properties is not None  # asked for some, `read_properties` wants a text
+    selected_properties(properties, options)  # before work begins
+    constants = parse_constants(options.const)
+    declared = {constant.name for constant in properties.constants}
+    own = {name: value for name, value in constants.items() if name in declared}
+    model = resolve(
+        load_model(options.model), {name: v for name, v in constants.items() if name not in declared}
+    )
+    asked = resolved_asked(properties, model, own, options).properties
+    if not asked:
+        raise OptionError("expected a property to estimate, got declarations alone")
+    excerpts = Excerpts(options)
+    records: list[dict[str, Any]] = []
+    try:
+        for prop in asked:
+            if records and not options.json:
+                console.print("")
+            records.append(_estimated(model, prop, options, console, excerpts))
+    except (KeyboardInterrupt, BudgetError):
+        if options.json and records:
+            console.print(json.dumps({"results": records, "interrupted": True}))
+        raise
+    if options.json:
+        console.print(json.dumps(records[0] if len(records) == 1 else {"results": records}))
+    return int(any(record["error"] is not None for record in records))
+
+
+def _estimated(
+    model: ResolvedModel,
+    prop: Property,
+    options: argparse.Namespace,
+    console: Console,
+    excerpts: Excerpts,
+) -> dict[str, Any]:
+    """Estimate a property and tell it, or why there is no estimate; return its record."""
+    named = {"name": prop.name, "property": prop.text}
+    try:
+        found = estimate_property(
+            model,
+            prop,
+            _PATHS if options.paths is None else options.paths,
+            0.99 if options.confidence is None else options.confidence,
+            options.seed,
+            _STEPS if options.steps is None else options.steps,
+            start=parse_constants(options.start),  # type: ignore[arg-type]
+            progress=console.progress,
+        )
+    except (UnknownError, UnsupportedError, LanguageError) as error:
+        told = str(error) if isinstance(error, LanguageError) else f"{prop.text}: {error}"
+        for line in told.splitlines():
+            console.error(excerpts.added(line))
+        none = dict.fromkeys(("value", "lower", "upper"))
+        return {**named, "kind": None, **none, "error": str(error)}
+    if not options.json:
+        console.print((f"{prop.name}: " if prop.name else "") + _text(found))
+    return {**named, **found.record(), "error": None}
+
+
+def _text(found: Estimate) -> str:
+    """Return an estimate as text."""
+    lines = [
+        found.property,
+        f"estimate     {found.value:.6g}",
+        f"interval     [{found.lower:.6g}, {found.upper:.6g}], confidence {found.confidence:g} "
+        f"({found.interval})",
+        f"paths        {found.paths:,} of {found.steps:,} steps in {found.seconds:.2f} s, seed {found.seed}",
+    ]
+    if found.unknown:
+        lines.append(f"unknown      {found.unknown:,} paths were not decided; --steps N gives them more")
+    if found.interval == "Student":
+        lines.append(
+            "             the interval supposes that means of so many paths are distributed normally"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,130 @@
+"""Faults as the shell shows them: each at its place, none hides another, misspelt things with the nearest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hybrid.cli.prism_options import advice_on
+from tests.builders.command_lines import GIVEN, WALK, refused, run, values
+
+
+def test_a_fault_hides_no_other_property(walk: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = 'P=? [ F s=1 ];\nP=? [ F s= ];\n"x": P=? [ G (s<2 ];\nP=? [ F q=1 ];\nP=? [ F<=1 s=1 ]\n'
+    Path("bad.props").write_text(text)
+    status, out, _ = run(capsys, "check", walk, "bad.props", *GIVEN, "--json")
+    results = json.loads(out)["results"]
+    assert status == 1
+    assert [result["value"] for result in results] == [1.0, None, None, None, 0.5]
+    places = ["bad.props:2:12:", "bad.props:3:19:", "bad.props:4:9:"]
+    assert all(place in results[1 + k]["error"] for k, place in enumerate(places))
+    status, out, _ = run(capsys, "check", walk, "bad.props", *GIVEN)
+    assert "      2 | P=? [ F s= ];\n        |            ^\n" in out
+
+
+def test_a_name_given_twice_hides_no_property(walk: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("two.props").write_text(
+        '"a": P=? [ F s=1 ];\n"a": P=? [ F<=1 s=1 ];\n"init": P=? [ F s=1 ];\n'
+        'P>=1 [ F "a" ];\nP=? [ F<=1 s=1 ]\n'
+    )
+    status, out, _ = run(capsys, "check", walk, "two.props", *GIVEN, "--json")
+    results = json.loads(out)["results"]
+    assert status == 1 and [r["value"] for r in results][:3] == [1.0, None, None]
+    assert results[1]["error"].startswith("two.props:2:6: property 'a' is declared a second time")
+    assert "built-in label" in results[2]["error"] and results[4]["value"] == 0.5
+    assert values(run(capsys, "check", walk, "two.props", *GIVEN, "--prop", "a", "--json")) == [1.0]
+
+
+def test_several_faults_of_a_property_stand_below_each_other(
+    walk: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = run(capsys, "check", walk, "P=? [ F s=q & s=r ]", *GIVEN)
+    assert "answered: <property>:1:11: unknown name 'q'" in out
+    assert "\n  <property>:1:17: unknown name 'r'" in out
+    assert "\n      1 | P=? [ F s=q & s=r ]\n        |                 ^" in out
+
+
+def test_declarations_with_faults_end_the_command(walk: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("bad.props").write_text("const int = 3;\nP=? [ F s= ];\nP=? [ F s=1 ]\n")
+    status, _, err = run(capsys, "check", walk, "bad.props", *GIVEN)
+    assert status == 2 and "bad.props:1:11:" in err and "bad.props:2:12:" in err
+
+
+@pytest.mark.parametrize("declared", ["const int N = 3;", "const int N;"])
+def test_constants_of_both_files_are_told_as_such(
+    walk: str, capsys: pytest.CaptureFixture[str], declared: str
+) -> None:
+    Path("both.props").write_text(f"{declared} P=? [ F s=N ]")
+    status, _, err = run(capsys, "check", walk, "both.props", *GIVEN)
+    assert status == 2 and "constant 'N' is declared in the model walk.pm, too" in err
+    assert "without a value" not in err
+    # What the model misses besides is told as before.
+    status, _, err = run(capsys, "check", walk, "both.props", "--const", "N=3")
+    assert status == 2 and "constants without a value" in err
+
+
+def test_faults_show_the_line_of_the_text(walk: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("bad.pm").write_text(WALK.replace("s<N ->", "s<<N ->").replace("  []", "\t[]"))
+    status, _, err = run(capsys, "check", "bad.pm", *GIVEN)
+    message, line, caret = err.splitlines()
+    assert status == 2 and message.startswith("error: bad.pm:6:")
+    column = int(message.split(":")[3])
+    shown = line.index("|") + 2
+    # A tab is shown as blanks up to a multiple of four.
+    assert line[shown:].startswith("    [] s<<N ->")
+    assert caret.index("^") == shown + column - 1 + 3
+
+
+def test_terminals_are_not_driven_by_texts(walk: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = run(capsys, "check", walk, "P=? [ F \x1b[31m ]", *GIVEN)
+    assert status == 2 and "\x1b" not in out + err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["check", "walk.pmm"], "a model file, but there is no such file; did you mean 'walk.pm'?"),
+        (["check", "walk.pm", "walk.prop"], "did you mean 'walk.props'?"),
+        (["check", "walk.pm", "walks.txt"], "walks.txt:1:1: expected a properties file, but there is no"),
+        (["check", "walk.pm", "no/where.txt"], "no/where.txt:1:1: expected a properties file, but"),
+        (["simulate", "walk.pm", "walk.prop"], "did you mean 'walk.props'?"),
+        (["info", "walk.umb"], "walk.umb: cannot be read: No such file or directory"),
+    ],
+)  # fmt: skip
+def test_misspelt_files_are_told_as_such(
+    walk: str, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+) -> None:
+    status, _, err = run(capsys, *arguments)
+    assert status == 2 and told in err
+
+
+def test_a_bare_word_may_be_a_misspelt_file(walk: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "check", walk, "walkprops", *GIVEN)
+    assert status == 1 and "unknown name 'walkprops'" in out
+    assert "; there is no file walkprops either; did you mean 'walk.props'?" in out
+    assert "no file" not in run(capsys, "check", walk, "-pf", "walkprops", *GIVEN)[1]
+    assert values(run(capsys, "check", walk, "s", *GIVEN, "--json")) == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["chek"], "or help, got 'chek'; did you mean 'check'?"),
+        (["help", "graf"], "did you mean 'graph'?"),
+        (["check", "m.pm", "--method", "jro"], "or optimistic, got 'jro'; did you mean 'jor'?"),
+        (["info", "m.pm", "--package", "cud"], "expected auto, cudd or autoref, got 'cud'"),
+    ],
+)
+def test_misspelt_commands_and_values_are_told_with_the_nearest(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+) -> None:
+    assert told in refused(capsys, *arguments)
+
+
+def test_misspelt_options_are_told_with_the_nearest(walk: str, capsys: pytest.CaptureFixture[str]) -> None:
+    told = refused(capsys, "check", walk, "--metod", "jor")
+    assert "unrecognized arguments: --metod jor; did you mean '--method'?" in told
+    assert "write answers with --csv" in refused(capsys, "check", walk, "-exportresults", "x.csv")
+    assert advice_on("-sim").startswith("; estimate with") and not advice_on("sim")

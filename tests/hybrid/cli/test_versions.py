@@ -1,0 +1,54 @@
+"""Threads, packages and versions that work here."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hybrid.__main__ import main
+from hybrid.cpu.threads import thread_count
+from hybrid.errors import OptionError
+from tests.builders.command_lines import GIVEN, refused, run, values
+
+
+def test_threads_are_those_asked_for(
+    walk: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    monkeypatch.setattr("hybrid.cli.info.run", lambda *_: seen.append(thread_count()) or 0)
+    monkeypatch.delenv("HYBRID_NUM_THREADS", raising=False)
+    before = thread_count()
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        monkeypatch.setenv(name, "1")
+    run(capsys, "info", walk, "--threads", "3")
+    monkeypatch.setenv("HYBRID_NUM_THREADS", "5")
+    run(capsys, "info", walk)
+    run(capsys, "info", walk, "--threads", "2")
+    assert seen == [3, 5, 2]
+    monkeypatch.setenv("HYBRID_NUM_THREADS", "many")
+    status, _, err = run(capsys, "info", walk)
+    assert status == 2 and "HYBRID_NUM_THREADS: expected a whole number from 1 to 1024, got 'many'" in err
+    with pytest.raises(OptionError, match="HYBRID_NUM_THREADS"):
+        thread_count()
+    monkeypatch.delenv("HYBRID_NUM_THREADS")
+    assert thread_count() == before
+    assert "expected a whole number from 1 to 1024, got '0'" in refused(
+        capsys, "info", walk, "--threads", "0"
+    )
+
+
+def test_packages_give_the_same_answers(walk: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for package in ("auto", "autoref"):
+        found = run(capsys, "check", walk, "walk.props", *GIVEN, "--package", package, "--json")
+        assert values(found) == [0.25, 1.0, 0.5]
+
+
+def test_versions_say_what_works_here(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    lines = dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines())
+    assert main(["--version", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == lines
+    assert list(lines) == ["hybrid", "python", "dd", "numpy", "scipy", "numba", "cupy", "device"]
+    assert "CUDD" in lines["dd"]
+    assert "--json stands behind the command" in refused(capsys, "--json", "info", "m.pm")
