@@ -82,7 +82,12 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
         for line in str(error).splitlines():
             console.error(excerpts.added(line))
         return 2
-    except (InterchangeError, OptionError, PackageError, StreamError) as error:
+    except InterchangeError as error:
+        from hybrid.cli.excerpts import Excerpts
+
+        console.error(Excerpts(options).added(str(error)))
+        return 2
+    except (OptionError, PackageError, StreamError) as error:
         console.error(str(error))
         return 2
     except MemoryError as error:

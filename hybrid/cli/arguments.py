@@ -177,7 +177,9 @@ COMMANDS: dict[str, _Command] = {
         add_man,
         (("read it", "hybrid man | man -l -"),),
     ),
-    "help": _Command("show the help of a command", "[COMMAND]", add_help),
+    "help": _Command(
+        "show the help of a command", "[COMMAND]", lambda parser: add_help(parser, tuple(COMMANDS))
+    ),
 }
 """By name, in the order of the help."""
 

@@ -7,8 +7,11 @@ it alone.
 from __future__ import annotations
 
 import argparse
+import gzip
 import re
 import unicodedata
+import zlib
+from pathlib import Path
 
 from mtbdd.language.errors import LanguageError
 from mtbdd.language.sources import read_source
@@ -17,6 +20,14 @@ _WIDTH = 100
 """Characters of a line that are shown."""
 
 _TAB = 4
+
+_LINE_ALONE = re.compile(r"(.+?):([0-9]{1,12}): ")
+"""How messages about files of states and transitions begin: they tell no column."""
+
+_GOT = re.compile(r", got '([^']+)'")
+
+_LONGEST, _FARTHEST = 1 << 16, 10_000_000
+"""Bytes of a line, and lines of a file, beyond which no line is shown."""
 
 
 class Excerpts:
@@ -50,6 +61,8 @@ class Excerpts:
                 indent = " " * (len(line) - len(line.lstrip()))
                 excerpt = self._excerpt(found[1], int(found[2]), int(found[3]), line[found.end() :])
                 lines += [indent + text for text in excerpt]
+            elif (alone := _LINE_ALONE.match(line)) is not None:
+                lines += _excerpt_of_file(alone[1], int(alone[2]), line[alone.end() :])
         return "\n".join(lines)
 
     def _excerpt(self, name: str, line: int, column: int, message: str) -> list[str]:
@@ -60,9 +73,7 @@ class Excerpts:
         # What is said of a whole file has its beginning as the place.
         if (line, column) == (1, 1) and f"'{_first_word(text)}'" not in message:
             return []
-        shown, before = _cells(text, column - 1)
-        number = f"{line:>5}"
-        return [f"{number} | {shown}", f"{' ' * len(number)} | {' ' * before}^"] if shown.strip() else []
+        return _drawn(text, line, column - 1)
 
     def _text(self, name: str) -> str:
         if name not in self._texts:
@@ -71,6 +82,42 @@ class Excerpts:
             except LanguageError:
                 self._texts[name] = ""
         return self._texts[name]
+
+
+def _excerpt_of_file(path: str, number: int, message: str) -> list[str]:
+    """Return the excerpt of a file of which a line is told, and what was got where."""
+    text = _line_of(path, number)
+    if text is None:
+        return []
+    got = _GOT.match(message[message.rfind(", got ") :]) if ", got " in message else None
+    places = [m.start() for m in re.finditer(rf"(?<!\w){re.escape(got[1])}(?!\w)", text)] if got else []
+    return _drawn(text, number, places[0] if len(places) == 1 else None)
+
+
+def _line_of(path: str, number: int) -> str | None:
+    """Return a line of a file, which may be compressed; None if it is no text or too far down."""
+    if not 0 < number <= _FARTHEST:
+        return None
+    try:
+        with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
+            for _ in range(number):
+                line = file.readline(_LONGEST)
+                if len(line) == _LONGEST:
+                    return None
+        text = line.decode()
+    except (OSError, EOFError, ValueError, zlib.error):
+        return None
+    return None if "\0" in text else text.rstrip("\r\n")
+
+
+def _drawn(text: str, number: int, offset: int | None) -> list[str]:
+    """Return a line with its number, and a caret below a character of it."""
+    shown, before = _cells(text, offset or 0)
+    if not shown.strip():
+        return []
+    head = f"{number:>5}"
+    lines = [f"{head} | {shown}"]
+    return lines if offset is None else [*lines, f"{' ' * len(head)} | {' ' * before}^"]
 
 
 def _first_word(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -19,6 +20,8 @@ def add_man(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_help(parser: argparse.ArgumentParser) -> None:
+def add_help(parser: argparse.ArgumentParser, commands: Sequence[str]) -> None:
     """Add the options of `hybrid help`."""
-    parser.add_argument("topic", nargs="?", metavar="COMMAND", help="which; without it an overview")
+    parser.add_argument(
+        "topic", nargs="?", choices=commands, metavar="COMMAND", help="which; without it an overview"
+    )

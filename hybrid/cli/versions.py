@@ -1,17 +1,21 @@
-"""What works here, in which version: for reports of faults, without importing any of it."""
+"""What works here, in which version: for reports of faults, importing dd alone."""
 
 from __future__ import annotations
 
 import ctypes
 import json
+import os
 import platform
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution, version
-from importlib.util import find_spec
 from pathlib import Path
 
+from mtbdd.package import VARIABLE, PackageError, diagram_package
+
 _CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy-cuda11x", "cupy")
+_MISSING = "not installed"
 
 
 def print_versions(as_json: bool) -> int:
@@ -46,21 +50,22 @@ def _version(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
-        return "not installed"
+        return _MISSING
 
 
 def _dd() -> str:
-    """Return the version of dd, and whether it came with CUDD; looks at its files alone."""
+    """Return the version of dd, that of CUDD where dd came with it, and what the environment chooses."""
     found = _version("dd")
-    spec = find_spec("dd")
-    if spec is None or not spec.submodule_search_locations:
+    if found == _MISSING:
         return found
-    has_cudd = any(
-        path.suffix in (".so", ".pyd")
-        for folder in spec.submodule_search_locations
-        for path in Path(folder).glob("cudd.*")
-    )
-    return f"{found} with CUDD" if has_cudd else f"{found} without CUDD: diagrams are those of dd.autoref"
+    try:
+        diagram_package("cudd")
+    except PackageError:
+        found += " without CUDD: diagrams are those of dd.autoref"
+    else:
+        found += f" with CUDD {import_module('dd.cudd').__version__}"
+    asked = os.environ.get(VARIABLE)
+    return f"{found} ({VARIABLE}={asked})" if asked else found
 
 
 def _cupy() -> str:
@@ -69,7 +74,7 @@ def _cupy() -> str:
             return f"{distribution(name).version} ({name})"
         except PackageNotFoundError:
             continue
-    return "not installed; it comes with the extra 'gpu'"
+    return f"{_MISSING}; it comes with the extra 'gpu'"
 
 
 def _device() -> str:

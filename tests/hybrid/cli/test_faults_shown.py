@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -75,6 +76,24 @@ def test_faults_show_the_line_of_the_text(walk: str, capsys: pytest.CaptureFixtu
     # A tab is shown as blanks up to a multiple of four.
     assert line[shown:].startswith("    [] s<<N ->")
     assert caret.index("^") == shown + column - 1 + 3
+
+
+@pytest.mark.parametrize("name", ["walk.tra", "walk.tra.gz"])
+def test_faults_of_listed_states_show_their_line(
+    walk: str, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert run(capsys, "export", walk, *GIVEN, "--to", "walk.tra", "walk.lab")[0] == 0
+    text = Path("walk.tra").read_bytes().replace(b"0.5", b"0.z", 1)
+    Path(name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    status, _, err = run(capsys, "info", name, "--type", "dtmc")
+    message, line, caret = err.splitlines()
+    number = int(message.split(":")[2])
+    assert status == 2 and f"{name}:{number}: " in message
+    assert line == f"{number:>5} | {text.decode().splitlines()[number - 1]}"
+    assert line[caret.index("^") :].startswith("0.z")
+    Path("walk.lab").write_text("start\x1b[31m\n")
+    status, _, err = run(capsys, "info", "walk.tra", "--type", "dtmc", "--labels", "walk.lab")
+    assert status == 2 and "\n    1 | start?[31m\n" in err and "\x1b" not in err
 
 
 def test_terminals_are_not_driven_by_texts(walk: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -65,29 +66,81 @@ def test_completions_are_scripts_of_their_shells(shell: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_bash_completes_commands_options_and_values() -> None:
-    program = shutil.which("bash")
+ASKED: dict[str, str | list[str]] = {
+    "hybrid lev": "levels",
+    "hybrid check m.pm --meth": "--method",
+    "hybrid check m.pm --method opt": "optimistic",
+    "hybrid help gr": "graph",
+    "hybrid simulate m.pm --li": ["--limit", "--list"],
+    "hybrid simulate m.pm --con": ["--confidence", "--const"],
+}
+"""Lines, and what their last word may become."""
+
+
+def shell_or_skip(name: str) -> str:
+    program = shutil.which(name)
     if program is None:
-        pytest.skip("no bash here")
+        pytest.skip(f"no {name} here")
+    return program
+
+
+def asked_of(program: str, script: str, **environment: str) -> str:
+    """What a shell prints for a script."""
+    done = subprocess.run(
+        [program, "--no-config"] if program.endswith("fish") else [program],
+        input=script,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        env={"PATH": os.environ["PATH"], "TERM": "vt100", **environment},
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("line", ASKED)
+def test_bash_completes_commands_options_and_values(line: str) -> None:
     # The words as bash hands them to the function of the command.
-    asked = {
-        "hybrid lev": "levels",
-        "hybrid check m.pm --meth": "--method",
-        "hybrid check m.pm --method opt": "optimistic",
-    }
-    for line, expected in asked.items():
-        words = line.split(" ")
-        script = f"""{completion("bash")}
+    words = line.split(" ")
+    script = f"""{completion("bash")}
 COMP_WORDS=({" ".join(map(shlex.quote, words))}); COMP_CWORD={len(words) - 1}
 COMP_LINE={shlex.quote(line)}; COMP_POINT=${{#COMP_LINE}}
 name=$(complete -p hybrid | sed 's/.*-F \\([^ ]*\\).*/\\1/'); "$name"; printf '%s\\n' "${{COMPREPLY[@]}}"
 """
-        done = subprocess.run(
-            [program],
-            input=script,
-            capture_output=True,
-            text=True,
-            check=True,
-            env={"PATH": os.environ["PATH"]},
-        )
-        assert done.stdout.split() == [expected], done.stderr
+    assert sorted(asked_of(shell_or_skip("bash"), script).split()) == expected_of(line)
+
+
+@pytest.mark.parametrize("line", ASKED)
+def test_fish_completes_commands_options_and_values(line: str, tmp_path: Path) -> None:
+    script = f"{completion('fish')}\ncomplete -C {shlex.quote(line)}\n"
+    out = asked_of(shell_or_skip("fish"), script, HOME=str(tmp_path))
+    assert sorted(entry.split("\t")[0] for entry in out.splitlines()) == expected_of(line)
+
+
+def test_zsh_completes_commands_options_and_values(tmp_path: Path) -> None:
+    program = shell_or_skip("zsh")
+    (tmp_path / "hybrid.zsh").write_text(completion("zsh"))
+    lines = [line for line in ASKED if len(expected_of(line)) == 1]
+    # A terminal in which Tab completes, Ctrl-T notes the line, and Ctrl-U takes it away.
+    typed = "\n".join(f"zpty -w -n t {shlex.quote(line)}$'\\t\\x14\\x15'" for line in lines)
+    asked_of(
+        program,
+        f"""zmodload zsh/zpty || exit 0
+cd {shlex.quote(str(tmp_path))}
+zpty t {shlex.quote(program)} -f -i
+zpty -w t 'autoload -Uz compinit; compinit -u -D; source ./hybrid.zsh'
+zpty -w t 'note() {{ print -r -- "$BUFFER" >> noted }}; zle -N note; bindkey "^T" note; echo rea""dy'
+zpty -r t out '*ready*'
+{typed}
+zpty -w t exit
+while zpty -r t out; do :; done
+""",
+        HOME=str(tmp_path),
+    )
+    noted = (tmp_path / "noted").read_text().splitlines()
+    assert [line.split()[-1] for line in noted] == [expected_of(line)[0] for line in lines]
+
+
+def expected_of(line: str) -> list[str]:
+    found = ASKED[line]
+    return [found] if isinstance(found, str) else found

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from importlib import metadata
 
 import pytest
 
 from hybrid.__main__ import main
-from hybrid.cpu.threads import thread_count
+from hybrid.cli.arguments import build_parser
+from hybrid.cli.common_arguments import MOST_THREADS
+from hybrid.cli.versions import versions
+from hybrid.cpu.threads import MOST, thread_count
 from hybrid.errors import OptionError
+from mtbdd.package import PACKAGES
 from tests.builders.command_lines import GIVEN, refused, run, values
 
 
@@ -44,11 +49,29 @@ def test_packages_give_the_same_answers(walk: str, capsys: pytest.CaptureFixture
         assert values(found) == [0.25, 1.0, 0.5]
 
 
-def test_versions_say_what_works_here(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_parser_knows_the_packages_and_the_number_of_threads() -> None:
+    # It does not import them, for help is shown without.
+    actions = build_parser()._subparsers._group_actions[0].choices["info"]._option_string_actions
+    assert tuple(actions["--package"].choices) == PACKAGES
+    assert MOST_THREADS == MOST
+
+
+def test_versions_say_what_works_here(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HYBRID_DD_PACKAGE", raising=False)
     assert main(["--version"]) == 0
     lines = dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines())
     assert main(["--version", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == lines
     assert list(lines) == ["hybrid", "python", "dd", "numpy", "scipy", "numba", "cupy", "device"]
     assert "CUDD" in lines["dd"]
+    try:
+        import dd.cudd as cudd
+    except ImportError:
+        assert "without CUDD" in lines["dd"]
+    else:
+        assert lines["dd"] == f"{metadata.version('dd')} with CUDD {cudd.__version__}"
+    monkeypatch.setenv("HYBRID_DD_PACKAGE", "autoref")
+    assert versions()["dd"].endswith(" (HYBRID_DD_PACKAGE=autoref)")
     assert "--json stands behind the command" in refused(capsys, "--json", "info", "m.pm")
