@@ -90,9 +90,12 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     """Import a public name on first use."""
     if name == "__version__":
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        return version(DISTRIBUTION)
+        try:
+            return version(DISTRIBUTION)
+        except PackageNotFoundError:
+            return "0+checkout"  # a folder of sources that is on the path, and not installed
     if name not in _HOMES:
         raise AttributeError(
             f"module 'hybrid' (of {DISTRIBUTION}, not of dwave-hybrid) has no attribute {name!r}"

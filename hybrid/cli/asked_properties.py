@@ -135,12 +135,16 @@ def list_properties(options: argparse.Namespace, console: Console) -> int:
     places = {id(p): number for number, p in enumerate(everything.properties, start=1)}
     chosen = selected_properties(everything, options).properties
     faulty = any(p.error is not None for p in chosen)
+    records = [
+        {"number": places[id(p)], "name": p.name, "property": p.text, "error": _error(p.error)}
+        for p in chosen
+    ]
     if options.json:
-        records = [
-            {"number": places[id(p)], "name": p.name, "property": p.text, "error": _error(p.error)}
-            for p in chosen
-        ]
         console.print(json.dumps({"file": everything.file, "properties": records}))
+        return int(faulty)
+    if getattr(options, "json_lines", False):
+        for record in records:
+            console.print(json.dumps({"file": everything.file, **record}))
         return int(faulty)
     width, excerpts = len(str(len(places))), Excerpts(options)
     for p in chosen:

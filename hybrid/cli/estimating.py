@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from hybrid.cli.asked_properties import (
@@ -54,13 +55,39 @@ def run_estimates(options: argparse.Namespace, console: Console) -> int:
             if records and not options.json:
                 console.print("")
             records.append(_estimated(model, prop, options, console, excerpts))
-    except (KeyboardInterrupt, BudgetError):
-        if options.json and records:
-            console.print(json.dumps({"results": records, "interrupted": True}))
+    except KeyboardInterrupt:
+        _print_interrupted(records, asked, "interrupted", options, console)
         raise
+    except BudgetError as error:
+        console.error(str(error))
+        _print_interrupted(records, asked, str(error), options, console)
+        return 1
     if options.json:
-        console.print(json.dumps(records[0] if len(records) == 1 else {"results": records}))
+        console.print(json.dumps(records[0] if len(asked) == 1 else {"results": records}))
     return int(any(record["error"] is not None for record in records))
+
+
+def _print_interrupted(
+    records: list[dict[str, Any]],
+    asked: Sequence[Property],
+    reason: str,
+    options: argparse.Namespace,
+    console: Console,
+) -> None:
+    """Print the one object of `--json`, with the reason as the error of what is left."""
+    if not options.json:
+        return
+    whole = [
+        *records,
+        *({**_unanswered(prop, reason), "interrupted": True} for prop in asked[len(records) :]),
+    ]
+    console.print(json.dumps(whole[0] if len(asked) == 1 else {"results": whole, "interrupted": True}))
+
+
+def _unanswered(prop: Property, error: str) -> dict[str, Any]:
+    """Return the record of a property without an estimate."""
+    none = dict.fromkeys(("kind", "value", "lower", "upper"))
+    return {"name": prop.name, "property": prop.text, **none, "error": error}
 
 
 def _estimated(
@@ -71,7 +98,6 @@ def _estimated(
     excerpts: Excerpts,
 ) -> dict[str, Any]:
     """Estimate a property and tell it, or why there is no estimate; return its record."""
-    named = {"name": prop.name, "property": prop.text}
     try:
         found = estimate_property(
             model,
@@ -87,11 +113,10 @@ def _estimated(
         told = str(error) if isinstance(error, LanguageError) else f"{prop.text}: {error}"
         for line in told.splitlines():
             console.error(excerpts.added(line))
-        none = dict.fromkeys(("value", "lower", "upper"))
-        return {**named, "kind": None, **none, "error": str(error)}
+        return _unanswered(prop, str(error))
     if not options.json:
         console.print((f"{prop.name}: " if prop.name else "") + _text(found))
-    return {**named, **found.record(), "error": None}
+    return {"name": prop.name, **found.record(), "error": None}
 
 
 def _text(found: Estimate) -> str:

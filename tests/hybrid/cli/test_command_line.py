@@ -113,6 +113,8 @@ def test_properties_are_listed_without_a_model(walk: str, capsys: pytest.Capture
     assert json.loads(out)["properties"][0] == {
         "number": 2, "name": "named", "property": 'P=? [ F "end" ]', "error": None,
     }  # fmt: skip
+    status, out, _ = run(capsys, "check", "nothing.pm", "walk.props", "--list", "--json-lines")
+    assert [json.loads(line)["number"] for line in out.splitlines()] == [1, 2, 3]
     assert run(capsys, "check", walk, "--list")[0] == 2
 
 

@@ -10,11 +10,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hybrid.__main__ import main
-from hybrid.simulation import simulate
+from hybrid.simulation import Estimate, simulate
+from hybrid.simulation.estimates import estimate_property
 from mtbdd.budget import BudgetError
 
 CHAIN = """ctmc
@@ -118,22 +120,32 @@ def test_properties_of_a_file_are_estimated_one_by_one(
     assert run(capsys, *given, "--list")[1].splitlines()[3] == "4  P=? [ F x=2 ]"
 
 
-def test_estimates_found_before_an_interrupt_are_written(
-    capsys: pytest.CaptureFixture[str], model: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("end", "expected"), [(KeyboardInterrupt(), 130), (BudgetError("no time"), 1)])
+def test_estimates_found_before_an_end_are_written(
+    capsys: pytest.CaptureFixture[str],
+    model: str,
+    monkeypatch: pytest.MonkeyPatch,
+    end: BaseException,
+    expected: int,
 ) -> None:
-    from hybrid.simulation.estimates import estimate_property
+    left = []
 
-    left = [estimate_property]
-
-    def interrupted(*arguments: object, **options: object) -> object:
+    def ending(*arguments: Any, **options: Any) -> Estimate:
         if not left:
-            raise KeyboardInterrupt
+            raise end
         return left.pop()(*arguments, **options)
 
-    monkeypatch.setattr("hybrid.cli.estimating.estimate_property", interrupted)
+    monkeypatch.setattr("hybrid.cli.estimating.estimate_property", ending)
+    left.append(estimate_property)
     status, out, _ = run(capsys, model, "P=? [ F x=1 ]; P=? [ F x=2 ]", "--const", "n=3", "--json")
     record = json.loads(out)
-    assert status == 130 and record["interrupted"] and [r["value"] for r in record["results"]] == [1.0]
+    assert status == expected and record["interrupted"]
+    assert [r["value"] for r in record["results"]] == [1.0, None]
+    assert record["results"][1]["interrupted"] and record["results"][1]["error"] == (
+        str(end) or "interrupted"
+    )
+    status, out, _ = run(capsys, model, "P=? [ F x=1 ]", "--const", "n=3", "--json")
+    assert status == expected and json.loads(out)["interrupted"]
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,14 @@ def test_the_parser_knows_the_packages_and_the_number_of_threads() -> None:
     assert MOST_THREADS == MOST
 
 
+def test_sources_that_are_not_installed_have_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    assert versions()["hybrid"].startswith("0+checkout (")
+
+
 def test_versions_say_what_works_here(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
