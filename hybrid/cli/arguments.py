@@ -234,6 +234,13 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         if found.property is not None:
             parser.error(f"expected one text of properties, got {found.property!r} and -pf; leave one out")
         found.property = found.property_text
+    if found.command == "export" and found.model is None:
+        # What `hybrid export --to FILE MODEL` means.
+        if len(found.to) == 1:
+            parser.error(
+                f"export: expected a model beside --to {found.to[0]}; write hybrid export MODEL --to FILE"
+            )
+        found.model = found.to.pop()
     _read_standard_input(found, parser.error)
     return found
 

@@ -27,10 +27,11 @@ def add_info(parser: argparse.ArgumentParser) -> None:
 
 def add_export(parser: argparse.ArgumentParser) -> None:
     """Add the options of `hybrid export`."""
-    add_model(parser)
+    add_model(parser, nargs="?")
     parser.add_argument(
         "--to",
         nargs="+",
+        action="extend",
         required=True,
         metavar="FILE",
         help="files by the ends of their names: .umb .drn .tra .sta .lab .srew .trew .pexp .npz .mtx .dot "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 
 TYPE_CHECKING = False
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
 # Before what follows `--`, so that it is read as a position; no argument of a process holds this character.
 _MARK = "\0"
+
+_WORD = re.compile(r"-[A-Za-z][\w-]+")
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -44,6 +47,7 @@ class CommandParser(argparse.ArgumentParser):
         if "--" in given:
             cut = given.index("--")
             given = given[:cut] + [_MARK + text for text in given[cut + 1 :]]
+        self._refuse_unknown(given)
         self._is_inside = True
         try:
             found, left = self.parse_known_intermixed_args(given, namespace)
@@ -56,6 +60,17 @@ class CommandParser(argparse.ArgumentParser):
             if isinstance(value, str):
                 setattr(found, action.dest, value.removeprefix(_MARK))
         return found, []
+
+    def _refuse_unknown(self, given: Sequence[str]) -> None:
+        """Refuse words with one dash that are no option here; argparse would read `-sim` as `-s im`."""
+        options = self._option_string_actions
+        for text in given:
+            name = text.partition("=")[0]
+            if not _WORD.fullmatch(name) or any(option.startswith(name) for option in options):
+                continue
+            glued = options.get(name[:2])  # -oFILE
+            if glued is None or glued.nargs is not None or glued.help == argparse.SUPPRESS:
+                self._refuse([text])
 
     def _refuse(self, left: Sequence[str]) -> NoReturn:
         """End with an error that tells what was not understood."""

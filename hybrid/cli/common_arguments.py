@@ -25,10 +25,20 @@ def add_constants(parser: argparse.ArgumentParser, what: str) -> None:
     add_const_spelling(parser)
 
 
-def add_model(parser: argparse.ArgumentParser, constants: str = "") -> None:
-    """Add what every command that builds a model takes."""
+def add_model(parser: argparse.ArgumentParser, constants: str = "", nargs: str | None = None) -> None:
+    """Add what every command that builds a model takes.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+    constants : str
+        What the help says of constants, besides.
+    nargs : str, optional
+        "?" where another option may have taken the model.
+    """
     parser.add_argument(
         "model",
+        nargs=nargs,
         metavar="MODEL",
         help="a dtmc, ctmc or mdp: a text in the PRISM language, - for one on standard input, or a file that "
         "ends in .umb, .drn, .tra, .pexp, .npz or .dd",

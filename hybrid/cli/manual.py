@@ -64,7 +64,13 @@ def manual_markdown() -> str:
         for what, example in command.examples:
             lines += ["", _sentence(what).rstrip(".") + ":", "", "```text", example, "```"]
     same = [(_coded(given), _coded(here) if here.startswith("-") else here) for given, here in SAME.items()]
-    lines += ["", "## PRISM's spellings", "", "`check` also takes, and all commands take `-const`:", ""]
+    lines += [
+        "",
+        "## PRISM's spellings",
+        "",
+        "`check` also takes these, `simulate` those of properties, all commands with a model `-const`:",
+        "",
+    ]
     lines += _table("PRISM", "here", same)
     return "\n".join(lines) + "\n"
 
@@ -102,7 +108,10 @@ def manual_roff() -> str:
                 f".RS 4\n{_roff(example)}",
             ]
             lines += [".RE", ".fi"]
-    lines += [".SH PRISM SPELLINGS", _roff("check also takes, and all commands take -const:")]
+    lines += [
+        ".SH PRISM SPELLINGS",
+        _roff("check also takes these, simulate those of properties, all commands with a model -const:"),
+    ]
     for given, here in SAME.items():
         lines += [".TP", f".B {_roff(given)}", _roff(here)]
     lines.append(".SH EXIT STATUS")

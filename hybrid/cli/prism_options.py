@@ -6,7 +6,7 @@ SAME: dict[str, str] = {
     "-const": "--const",
     "-pf, -pctl, -csl": "PROPERTY as text",
     "-prop, -property": "--prop",
-    "-epsilon": "--epsilon",
+    "-epsilon, -e": "--epsilon",
     "-absolute, -abs": "--absolute",
     "-relative, -rel": "without --absolute",
     "-maxiters": "--max-iters",

@@ -46,6 +46,15 @@ def test_what_is_given_several_times_is_joined() -> None:
     assert parse_arguments(["simulate", "m.pm", "--start", "x=1", "--start", "y=2"]).start == "x=1,y=2"
 
 
+@pytest.mark.parametrize(
+    "line", ["m.pm --to a.tra b.sta", "--to a.tra b.sta m.pm", "--to a.tra --const N=1 m.pm --to b.sta"]
+)
+def test_a_model_is_exported_wherever_it_stands(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = parse_arguments(["export", *line.split()])
+    assert (found.model, found.to) == ("m.pm", ["a.tra", "b.sta"])
+    assert "expected a model beside --to a.tra" in refused(capsys, "export", "--to", "a.tra")
+
+
 def test_constants_given_twice_are_a_fault(walk: str, capsys: pytest.CaptureFixture[str]) -> None:
     status, _, err = run(capsys, "check", walk, "P=? [ F s=1 ]", "--const", "N=3,p=0.5", "--const", "N=4")
     assert status == 2 and "N" in err and "twice" in err
@@ -125,6 +134,7 @@ def test_properties_are_listed_without_a_model(walk: str, capsys: pytest.Capture
     ("spelt", "name", "value"),
     [
         ("-epsilon 1e-3", "epsilon", 1e-3),
+        ("-e 1e-3", "epsilon", 1e-3),
         ("-abs", "absolute", True),
         ("--absolute -relative", "absolute", False),
         ("-maxiters 7", "max_iters", 7),
@@ -159,6 +169,7 @@ def test_every_spelling_that_is_told_is_taken() -> None:
                 "-prop",
                 "-property",
                 "-epsilon",
+                "-e",
                 "-maxiters",
                 "-omega",
             )

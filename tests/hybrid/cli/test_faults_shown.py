@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hybrid.cli.arguments import parse_arguments
 from hybrid.cli.prism_options import advice_on
 from tests.builders.command_lines import GIVEN, WALK, refused, run, values
 
@@ -146,4 +147,9 @@ def test_misspelt_options_are_told_with_the_nearest(walk: str, capsys: pytest.Ca
     told = refused(capsys, "check", walk, "--metod", "jor")
     assert "unrecognized arguments: --metod jor; did you mean '--method'?" in told
     assert "write answers with --csv" in refused(capsys, "check", walk, "-exportresults", "x.csv")
+    # Neither `-s im` nor `-e xporttrans`, though there are `-s` and `-e`.
+    for option in ("-sim", "-exporttrans"):
+        assert f"unrecognized arguments: {option}; " in refused(capsys, "check", walk, option)
+    assert "unrecognized arguments: -mtbd" in refused(capsys, "check", walk, "-mtbdx")
+    assert parse_arguments(["plot-matrix", walk, "-om.png"]).output == "m.png"
     assert advice_on("-sim").startswith("; estimate with") and not advice_on("sim")
