@@ -58,7 +58,7 @@ COMMANDS: dict[str, _Command] = {
             ("a property", "hybrid check examples/tandem.prism 'P=? [ F<=1 sc=c ]' --const c=5"),
             (
                 "the second property of a file",
-                "hybrid check examples/tandem.prism examples/tandem.props --prop 2 --const c=5",
+                "hybrid check examples/brp.prism examples/brp.props --prop 2 --const N=4,MAX=2",
             ),
             ("which properties there are", "hybrid check examples/jobs.prism examples/jobs.props --list"),
             (
@@ -141,7 +141,7 @@ COMMANDS: dict[str, _Command] = {
         (
             (
                 "an answer and its certificate",
-                "hybrid check examples/jobs.prism 'Pmax=? [ F<=9 \"done\" ]' -const N=2 --certificate a.cert",
+                "hybrid check examples/jobs.prism 'Rmin=? [ F \"done\" ]' --const N=2 --certificate a.cert",
             ),
             ("whether it holds", "hybrid verify examples/jobs.prism a.cert --const N=2"),
         ),

@@ -83,9 +83,9 @@ def selected_properties(properties: Properties, options: argparse.Namespace) -> 
         if not count:
             raise OptionError(f"--prop: expected a property, but {properties.file} has none")
         if from_zero:
-            known = f"--property: expected a place {_span(0, count)} (--prop counts from 1)"
+            known = f"--property: expected {_span(0, count)} (--prop counts from 1)"
         else:
-            known = f"--prop: expected a place {_span(1, count)}"
+            known = f"--prop: expected {_span(1, count)}"
         named = f", or a name of {listed(names)}" if names else ""
         got, near = (key + 1, "") if isinstance(key, int) else (f"'{key}'", suggestion(key, names))
         raise OptionError(f"{known}{named}, got {got}{near}")
@@ -93,7 +93,7 @@ def selected_properties(properties: Properties, options: argparse.Namespace) -> 
 
 
 def _span(first: int, count: int) -> str:
-    return f"from {first} to {first + count - 1}" if count > 1 else f"of {first}"
+    return f"a place from {first} to {first + count - 1}" if count > 1 else f"the place {first}"
 
 
 def resolved_asked(
@@ -164,7 +164,7 @@ def _is_file(text: str) -> bool:
     """Return whether a text is the name of a file, which need not exist."""
     if isinstance(text, StandardInput) or text.endswith(_FILE_SUFFIXES):
         return True
-    if "\n" in text:
+    if "\n" in text or not text.strip():
         return False
     path = Path(text)
     if _exists(path):

@@ -47,3 +47,9 @@ def test_a_file_that_may_not_be_looked_at_is_told_as_one(die, capsys, monkeypatc
     monkeypatch.setattr(Path, "exists", refuse)
     assert main(["check", die, "locked/properties"]) == 2
     assert "expected a properties file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", " "])
+def test_an_empty_property_is_no_folder(die, capsys, text):
+    assert main(["check", die, text]) == 2
+    assert "<property>:1:1: expected a property" in capsys.readouterr().err

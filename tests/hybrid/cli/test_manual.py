@@ -11,21 +11,34 @@ from pathlib import Path
 import pytest
 
 from hybrid.__main__ import main
-from hybrid.cli.arguments import COMMANDS, parse_arguments
+from hybrid.cli.arguments import COMMANDS
 from hybrid.cli.completion import completion
 from hybrid.cli.manual import manual_markdown, manual_roff
 from hybrid.cli.manual_arguments import SHELLS
 from tests.source_tree import ROOT
 
+EXAMPLES = [
+    (name, [shlex.split(line) for _, line in command.examples])
+    for name, command in COMMANDS.items()
+    if command.examples and name not in ("completion", "man", "help")
+]
 
-def test_examples_of_the_help_are_command_lines() -> None:
-    for name, command in COMMANDS.items():
-        for _, example in command.examples:
-            if name in ("completion", "man", "help"):
-                continue
-            words = shlex.split(example)
-            assert words[0] == "hybrid"
-            parse_arguments(words[1:])
+
+@pytest.mark.parametrize(("name", "lines"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
+def test_examples_of_the_help_work(
+    name: str,
+    lines: list[list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if name in ("explore", "plot-matrix"):
+        pytest.importorskip("matplotlib")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    for words in lines:
+        assert words[0] == "hybrid"
+        assert main([*words[1:], "--quiet"]) == 0, capsys.readouterr()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
