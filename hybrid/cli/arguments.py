@@ -14,6 +14,7 @@ from hybrid.cli.command_arguments import (
     add_levels,
     add_plot_matrix,
     add_verify,
+    model_of_export,
 )
 from hybrid.cli.command_parser import CommandParser
 from hybrid.cli.examples_arguments import add_examples
@@ -235,12 +236,9 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
             parser.error(f"expected one text of properties, got {found.property!r} and -pf; leave one out")
         found.property = found.property_text
     if found.command == "export" and found.model is None:
-        # What `hybrid export --to FILE MODEL` means.
-        if len(found.to) == 1:
-            parser.error(
-                f"export: expected a model beside --to {found.to[0]}; write hybrid export MODEL --to FILE"
-            )
-        found.model = found.to.pop()
+        found.model = model_of_export(found.to)
+        if found.model is None:
+            parser.error("export: expected a model as well; write hybrid export MODEL --to FILE")
     _read_standard_input(found, parser.error)
     return found
 

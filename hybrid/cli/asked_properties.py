@@ -51,7 +51,7 @@ def read_properties(options: argparse.Namespace) -> Properties | None:
     if text is None:
         if options.chosen or options.list:
             option = "--list lists" if options.list else "--property and --prop choose from"
-            raise OptionError(f"{option} the properties of a file, but none is given")
+            raise OptionError(f"{option} the properties of a file, but none is given behind the model")
         return None
     if options.property_text is None and _is_file(text):
         found = load_properties(text, keep_faults=True)

@@ -8,6 +8,22 @@ from hybrid.cli.common_arguments import add_constants, add_matrix, add_model, ad
 from hybrid.cli.limit_arguments import add_limits
 from hybrid.cli.picture_arguments import add_diagram_picture, add_graph_picture
 
+EXPORTED = (
+    ".umb",
+    ".drn",
+    ".tra",
+    ".sta",
+    ".lab",
+    ".srew",
+    ".trew",
+    ".pexp",
+    ".npz",
+    ".mtx",
+    ".dot",
+    ".dd",
+)
+"""How names of files end that `hybrid export` writes."""
+
 
 def add_levels(parser: argparse.ArgumentParser) -> None:
     """Add the options of `hybrid levels`."""
@@ -34,12 +50,21 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         action="extend",
         required=True,
         metavar="FILE",
-        help="files by the ends of their names: .umb .drn .tra .sta .lab .srew .trew .pexp .npz .mtx .dot "
-        ".dd; texts also as .gz or .xz",
+        help=f"files by the ends of their names: {' '.join(EXPORTED)}; texts also as .gz or .xz",
     )
     parser.add_argument(
         "--force", action="store_true", help="write out models that seem too large, and large drawings"
     )
+
+
+def model_of_export(files: list[str]) -> str | None:
+    """Take the model out of the files behind `--to`, where it stands behind them; None if it does not."""
+    if len(files) < 2:
+        return None
+    others = [name for name in files if not name.removesuffix(".gz").removesuffix(".xz").endswith(EXPORTED)]
+    found = others[0] if others else files[-1]
+    files.remove(found)
+    return found
 
 
 def add_plot_matrix(parser: argparse.ArgumentParser) -> None:

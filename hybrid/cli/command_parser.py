@@ -114,6 +114,8 @@ class JoinTexts(argparse.Action):
         values: Any,
         option_string: str | None = None,
     ) -> None:
-        """Put the text behind those that were given before."""
+        """Put the text behind those that were given before; an empty one, as of scripts, changes nothing."""
         before = getattr(namespace, self.dest, None)
-        setattr(namespace, self.dest, f"{before}{self.const}{values}" if before else values)
+        setattr(
+            namespace, self.dest, f"{before}{self.const}{values}" if before and values else before or values
+        )

@@ -8,6 +8,8 @@ import shlex
 import sys
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hybrid.cli.arguments import parse_arguments
 from hybrid.cli.prism_options import SAME
@@ -33,6 +35,42 @@ def test_options_and_positions_stand_in_any_order(
     assert values(run(capsys, *shlex.split(line))) == [0.5]
 
 
+PIECES: dict[str, list[list[str]]] = {
+    "check": [
+        ["m.pm"],
+        ["P=? [ F x ]"],
+        ["--const", "N=1"],
+        ["--json"],
+        ["-jor"],
+        ["--prop", "1,a"],
+        ["-e", "0.1"],
+    ],
+    "levels": [["m.pm"], ["--const=N=1"], ["--measure"], ["--plot", "l.png"], ["--level", "3"]],
+    "export": [["m.pm"], ["--const", "N=1"], ["--to", "a.tra"], ["--to", "b.sta"], ["--force"]],
+    "simulate": [["m.pm"], ["a.props"], ["--start", "x=1"], ["--steps", "5"], ["-v"], ["--paths", "7"]],
+    "verify": [["m.pm"], ["a.cert"], ["--const", "N=1"], ["--threads", "2"], ["--json"]],
+    "explore": [["m.pm"], ["--const", "N=1:3"], ["--to", "p.html"], ["--timeout", "5"], ["--memory", "4G"]],
+    "graph": [["m.pm"], ["--mec"], ["--scc"], ["--package", "autoref"], ["--order", "force"]],
+}
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_every_order_of_every_command_means_the_same(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(sorted(PIECES)))
+    pieces = PIECES[name]
+    order = data.draw(st.permutations(pieces))
+    # Positions keep theirs among each other.
+    positions = iter([piece for piece in pieces if not piece[0].startswith("-")])
+    order = [piece if piece[0].startswith("-") else next(positions) for piece in order]
+    expected, found = (
+        vars(parse_arguments([name, *(word for piece in line for word in piece)])) for line in (pieces, order)
+    )
+    if name == "export":
+        found["to"], expected["to"] = set(found["to"]), set(expected["to"])
+    assert found == expected
+
+
 def test_what_follows_two_dashes_is_a_position(capsys: pytest.CaptureFixture[str]) -> None:
     found = parse_arguments(["check", "--json", "--", "-model.pm", "--list"])
     assert (found.model, found.property, found.list) == ("-model.pm", "--list", False)
@@ -43,16 +81,25 @@ def test_what_follows_two_dashes_is_a_position(capsys: pytest.CaptureFixture[str
 def test_what_is_given_several_times_is_joined() -> None:
     found = parse_arguments(["check", "m.pm", "-pf", "a", "-pf", "b", "--const", "N=1", "-const", "K=2"])
     assert (found.property, found.const) == ("a;\nb", "N=1,K=2")
+    assert parse_arguments(["info", "m.pm", "--const", "N=1", "--const", ""]).const == "N=1"
     assert parse_arguments(["simulate", "m.pm", "--start", "x=1", "--start", "y=2"]).start == "x=1,y=2"
 
 
 @pytest.mark.parametrize(
-    "line", ["m.pm --to a.tra b.sta", "--to a.tra b.sta m.pm", "--to a.tra --const N=1 m.pm --to b.sta"]
+    "line",
+    [
+        "m.pm --to a.tra b.sta",
+        "--to a.tra b.sta m.pm",
+        "--to a.tra --const N=1 m.pm --to b.sta",
+        "--to a.tra m.pm --to b.sta",
+    ],
 )
 def test_a_model_is_exported_wherever_it_stands(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = parse_arguments(["export", *line.split()])
     assert (found.model, found.to) == ("m.pm", ["a.tra", "b.sta"])
-    assert "expected a model beside --to a.tra" in refused(capsys, "export", "--to", "a.tra")
+    found = parse_arguments(["export", "--to", "a.tra", "m.tra"])
+    assert (found.model, found.to) == ("m.tra", ["a.tra"])
+    assert "export: expected a model as well" in refused(capsys, "export", "--to", "a.tra")
 
 
 def test_constants_given_twice_are_a_fault(walk: str, capsys: pytest.CaptureFixture[str]) -> None:

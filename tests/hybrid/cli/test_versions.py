@@ -9,10 +9,12 @@ import pytest
 
 from hybrid.__main__ import main
 from hybrid.cli.arguments import build_parser
+from hybrid.cli.command_arguments import EXPORTED
 from hybrid.cli.common_arguments import MOST_THREADS
 from hybrid.cli.versions import versions
 from hybrid.cpu.threads import MOST, thread_count
 from hybrid.errors import OptionError
+from hybrid.interchange.formats import FORMATS
 from mtbdd.package import PACKAGES
 from tests.builders.command_lines import GIVEN, refused, run, values
 
@@ -49,11 +51,12 @@ def test_packages_give_the_same_answers(walk: str, capsys: pytest.CaptureFixture
         assert values(found) == [0.25, 1.0, 0.5]
 
 
-def test_the_parser_knows_the_packages_and_the_number_of_threads() -> None:
+def test_the_parser_knows_packages_threads_and_formats() -> None:
     # It does not import them, for help is shown without.
     actions = build_parser()._subparsers._group_actions[0].choices["info"]._option_string_actions
     assert tuple(actions["--package"].choices) == PACKAGES
     assert MOST_THREADS == MOST
+    assert set(EXPORTED) == {suffix for suffix, known in FORMATS.items() if known.writer is not None}
 
 
 def test_sources_that_are_not_installed_have_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
