@@ -36,6 +36,17 @@ EXIT_STATUS = (
 )
 
 
+FIRST_STEPS = (
+    ("the models that the examples of the help speak of", "hybrid examples --to examples"),
+    ("a probability", "hybrid check examples/tandem.prism 'P=? [ F<=1 sc=c ]' --const c=5"),
+    (
+        "a table of the values of all states",
+        "hybrid check examples/jobs.prism examples/jobs.props --prop 2 --const N=3 --values jobs.csv",
+    ),
+)
+"""Examples of the overview."""
+
+
 class _Command:
     """A command: what it is for, the positions after its name, its options, and examples."""
 
@@ -193,6 +204,7 @@ def build_parser() -> CommandParser:
         description="Numerical probabilistic model checking on compressed symbolic matrices.",
         epilog="'hybrid help COMMAND' shows the options of a command, with examples.\n\nexit status:\n"
         + "\n".join(f"  {status:<5} {what}" for status, what in EXIT_STATUS),
+        examples=FIRST_STEPS,
     )
     parser.add_argument(
         "--version",

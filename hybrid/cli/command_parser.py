@@ -23,7 +23,8 @@ class CommandParser(argparse.ArgumentParser):
     Parameters
     ----------
     examples : sequence of (str, str)
-        What a command line does, and the command line; shown at the end of the help and in the manual.
+        What a command line does, and the command line; shown at the end of the help, behind the `epilog` of
+        the options, and in the manual.
     **options
         Of `argparse.ArgumentParser`.
     """
@@ -32,7 +33,8 @@ class CommandParser(argparse.ArgumentParser):
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         if examples:
             lines = [f"  {command}\n      {what}" for what, command in examples]
-            options["epilog"] = "examples:\n" + "\n".join(lines)
+            before = f"{options['epilog']}\n\n" if options.get("epilog") else ""
+            options["epilog"] = before + "examples:\n" + "\n".join(lines)
         super().__init__(**options)
         self.examples = tuple(examples)
         self._is_inside = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hybrid.cli.arguments import EXIT_STATUS
+from hybrid.cli.arguments import EXIT_STATUS, FIRST_STEPS
 from hybrid.cli.grammar import Entry, command_line
 from hybrid.cli.prism_options import SAME
 
@@ -39,6 +39,7 @@ def manual_markdown() -> str:
         "options of a command; `hybrid man` is this page for `man`.",
         "",
         _escaped(_INPUT.replace("  ", " ")),
+        *_examples(FIRST_STEPS),
         "",
         *_table(
             "command", "what it does", [(f"[`{c.name}`](#{c.name})", _escaped(c.what)) for c in commands]
@@ -61,8 +62,7 @@ def manual_markdown() -> str:
             if group.title not in ("", "options"):
                 lines += ["", _sentence(group.title).rstrip(".") + ":"]
             lines += ["", *_option_table(shown)]
-        for what, example in command.examples:
-            lines += ["", _sentence(what).rstrip(".") + ":", "", "```text", example, "```"]
+        lines += _examples(command.examples)
     same = [(_coded(given), _coded(here) if here.startswith("-") else here) for given, here in SAME.items()]
     lines += [
         "",
@@ -90,6 +90,8 @@ def manual_roff() -> str:
         _roff(_INPUT.replace("  ", " ")),
         ".SH OPTIONS",
         *_roff_options(top),
+        ".SH EXAMPLES",
+        *_roff_examples(FIRST_STEPS),
     ]
     for command in commands:
         lines += [f".SH HYBRID {_roff(command.name.upper())}", _roff(_sentence(command.what)), ".PP"]
@@ -99,15 +101,7 @@ def manual_roff() -> str:
             shown = [entry for entry in group.entries if not entry.is_hidden]
             if shown:
                 lines += [f".SS {_roff(group.title)}", *_roff_options(shown)]
-        for what, example in command.examples:
-            lines += [
-                ".PP",
-                _roff(_sentence(what).rstrip(".") + ":"),
-                ".PP",
-                ".nf",
-                f".RS 4\n{_roff(example)}",
-            ]
-            lines += [".RE", ".fi"]
+        lines += _roff_examples(command.examples)
     lines += [
         ".SH PRISM SPELLINGS",
         _roff("check also takes these, simulate those of properties, all commands with a model -const:"),
@@ -124,6 +118,13 @@ def manual_roff() -> str:
 
 
 # ---------------------------------------------------------------------- Markdown
+
+
+def _examples(examples: Sequence[tuple[str, str]]) -> list[str]:
+    lines = []
+    for what, example in examples:
+        lines += ["", _sentence(what).rstrip(".") + ":", "", "```text", example, "```"]
+    return lines
 
 
 def _sentence(text: str) -> str:
@@ -169,4 +170,12 @@ def _roff_options(entries: Sequence[Entry]) -> list[str]:
     for entry in entries:
         if not entry.is_hidden:
             lines += [".TP", f".B {_roff(_spelt(entry))}", _roff(entry.help)]
+    return lines
+
+
+def _roff_examples(examples: Sequence[tuple[str, str]]) -> list[str]:
+    lines = []
+    for what, example in examples:
+        lines += [".PP", _roff(_sentence(what).rstrip(".") + ":"), ".PP", ".nf", f".RS 4\n{_roff(example)}"]
+        lines += [".RE", ".fi"]
     return lines

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hybrid.__main__ import main
-from hybrid.cli.arguments import COMMANDS
+from hybrid.cli.arguments import COMMANDS, FIRST_STEPS
 from hybrid.cli.completion import completion
 from hybrid.cli.manual import manual_markdown, manual_roff
 from hybrid.cli.manual_arguments import SHELLS
@@ -39,6 +39,19 @@ def test_examples_of_the_help_work(
     for words in lines:
         assert words[0] == "hybrid"
         assert main([*words[1:], "--quiet"]) == 0, capsys.readouterr()
+
+
+def test_the_first_steps_of_the_overview_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    out = capsys.readouterr().out
+    for _, line in FIRST_STEPS:
+        assert f"\n  {line}\n" in out
+        assert main([*shlex.split(line)[1:], "--quiet"]) == 0, capsys.readouterr()
+    assert (tmp_path / "jobs.csv").exists()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
