@@ -89,8 +89,7 @@ def main() -> None:
     each = options.seconds
     # A limit of the whole run in other programs.
     options.seconds = None
-    name = "many_vectors" if options.backend == "cpu" else "many_vectors_gpu"
-    records = Records(name, options, threads=thread_count(), backend=options.backend)
+    records = Records("many_vectors", options, threads=thread_count(), backend=options.backend)
     for spec in options.models or DEFAULT[options.backend]:
         model, _, size = spec.partition(":")
         records.run({"model": spec}, measure, model, int(size), options.backend, options.vectors, each)

@@ -44,7 +44,8 @@ def section(title: str, record: Row, *parts: str) -> str:
 
 def source(record: Row) -> str:
     """Return a link to a record, with where and when it was made."""
-    name = record["benchmark"]
+    # A program may have several records: `many_vectors_gpu` is the one of `many_vectors` on a card.
+    name = record.get("file", record["benchmark"])
     return f"[`{name}.json`](../benchmarks/results/{name}.json), {made(record)}"
 
 

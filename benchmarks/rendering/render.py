@@ -43,10 +43,9 @@ table is in [benchmarks/README.md](../benchmarks/README.md)."""
 
 
 def load(name: str) -> Row | None:
-    """Return a record; None if there is none."""
+    """Return a record, with the name of its file without the suffix; None if there is none."""
     path = RESULTS / f"{name}.json"
-    record: Row | None = json.loads(path.read_text()) if path.exists() else None
-    return record
+    return {**json.loads(path.read_text()), "file": name} if path.exists() else None
 
 
 Renderer = Callable[[Row], str]
