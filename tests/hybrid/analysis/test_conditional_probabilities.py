@@ -132,7 +132,7 @@ def test_what_is_read() -> None:
     ):
         with pytest.raises(LanguageError, match="'or' is a single|expected"):
             parse_properties(text)
-    with pytest.raises(HybridError, match="one path formula"):
+    with pytest.raises(HybridError, match="'or' is a single"):
         automaton_of("F a || F b")
 
 
