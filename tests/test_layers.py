@@ -51,6 +51,7 @@ FLOORS = (
     "automata",
     "simulation",
     "injection",
+    "parts",
     "reference",
     "cpu",
     "solvers",

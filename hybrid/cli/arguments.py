@@ -83,7 +83,13 @@ COMMANDS: dict[str, _Command] = {
         "memory of every injection level, and the choice among them",
         "MODEL",
         add_levels,
-        (("the levels of a model", "hybrid levels examples/kanban.prism --const t=1"),),
+        (
+            ("the levels of a model", "hybrid levels examples/kanban.prism --const t=1"),
+            (
+                "what four devices would hold and exchange",
+                "hybrid levels examples/kanban.prism --const t=3 --parts 4",
+            ),
+        ),
     ),
     "explore": _Command(
         "a page to look at the levels, the curves and the blocks",

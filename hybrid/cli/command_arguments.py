@@ -24,6 +24,9 @@ EXPORTED = (
 )
 """How names of files end that `hybrid export` writes."""
 
+MOST_PARTS = 64
+"""Parts that `hybrid levels` plans at most: the search for good ones takes longer with each."""
+
 
 def add_levels(parser: argparse.ArgumentParser) -> None:
     """Add the options of `hybrid levels`."""
@@ -32,6 +35,13 @@ def add_levels(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", metavar="FILE.png|.html", help="draw the curve")
     parser.add_argument(
         "--measure", action="store_true", help="time a product at every level that fits in memory"
+    )
+    parser.add_argument(
+        "--parts",
+        type=_parts,
+        metavar="P",
+        help="cut the states into P parts, as for several devices: states, transitions and what each part "
+        "needs of the others",
     )
 
 
@@ -106,3 +116,10 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
     add_constants(parser, "the values of constants that were given to check")
     add_limits(parser)
     add_output(parser)
+
+
+def _parts(text: str) -> int:
+    """Read a number of parts."""
+    if not text.isdecimal() or not 1 <= int(text[:9]) <= MOST_PARTS or len(text) > 9:
+        raise argparse.ArgumentTypeError(f"expected a number of parts, 1 to {MOST_PARTS:,}, got {text!r}")
+    return int(text)

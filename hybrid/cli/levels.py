@@ -12,14 +12,17 @@ from hybrid.cli.level_table import drawn_levels, plain_levels
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
 from hybrid.cli.outputs import refuse_overwriting
+from hybrid.cli.part_table import part_table
 from hybrid.cli.screen import Screen
 from hybrid.cli.sizes import bytes_text
 from hybrid.drawing.figures import check_ending
 from hybrid.explorer.measure import measure_levels
+from hybrid.explorer.model_choices import square_matrices
 from hybrid.explorer.page import write_page
 from hybrid.explorer.report import LevelReport, report_levels
 from hybrid.explorer.sheet import matrix_held, model_sheet
 from hybrid.explorer.weigh import weigh_levels
+from hybrid.parts.plan import plan_parts
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -41,6 +44,10 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
     held = options.representation
     matrix = matrix_held(model, backend, held)
     seconds = measure_levels(matrix, backend, console.progress, held) if options.measure else None
+    plan = None
+    if options.parts is not None:
+        console.progress("choosing the parts")
+        plan = plan_parts(model.index, square_matrices(model), options.parts)
     weighed = weigh_levels(matrix, engine, held)
     report = report_levels(matrix, options.const, options.level, backend, seconds, held, weighed)
     if plot is not None:
@@ -56,11 +63,15 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
         plot.publish()
     record = model_record(model)
     if options.json:
-        console.print(json.dumps({"model": record, **report.record()}))
+        parts = {} if plan is None else {"parts": plan.record()}
+        console.print(json.dumps({"model": record, **report.record(), **parts}))
     else:
         console.print(model_text(record))
         console.print()
         console.print(_table(report, console.screen))
+        if plan is not None:
+            console.print()
+            console.print(part_table(plan))
     return 0
 
 

@@ -7,9 +7,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mtbdd.model import SymbolicModel
+from mtbdd.offset import OffsetMTBDD
 
 if TYPE_CHECKING:
     from hybrid.operators.layer_choices import LayerChoices
+
+
+def square_matrices(model: SymbolicModel) -> list[OffsetMTBDD]:
+    """Return the matrix of a chain, or the matrices of an MDP's layers, with a row for every state."""
+    from hybrid.operators.layer_choices import layer_choices_of
+
+    if not model.is_mdp:
+        return [model.transitions]
+    enabled = [layer.enabled for layer in model.layers]
+    choices = layer_choices_of(
+        model, model.index, enabled, lambda _, rows: np.zeros(rows.size), True, whole=True
+    )
+    return [layer.matrix for layer in choices if layer.matrix is not None]
 
 
 def model_choices(model: SymbolicModel, backend: str = "cpu") -> list[LayerChoices]:

@@ -1,0 +1,1 @@
+"""Parts of a compressed matrix for several devices: what each holds and receives, and their choice."""

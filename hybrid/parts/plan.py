@@ -1,0 +1,180 @@
+"""A plan of parts: which states and which columns of others every part of a compressed matrix has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.errors import OptionError
+from hybrid.parts.prefixes import PrefixGroups, groups_for
+from hybrid.parts.search import choose_parts
+from hybrid.parts.uses import ColumnUses, column_uses, transitions_of_groups
+from mtbdd.offset import OffsetMTBDD
+from mtbdd.states import StateIndex
+
+Int64Array = NDArray[np.int64]
+
+_ROW_ENTRIES = 3.0
+"""Entries that take as long as what a row costs by itself: reading x, writing y and the steps of a solver."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a matrix.
+
+    Attributes
+    ----------
+    states : int
+        Rows of the matrix, elements of every vector.
+    transitions : int
+    share : float
+        Predicted time of its rows over that of a part if all took equally long.
+    received : int
+        Elements of x that other parts own and its rows need: its halo.
+    pieces : int
+        Runs of consecutive elements that these are.
+    partners : int
+        Parts that it receives from.
+    prefixes : int
+        Prefix groups that it has.
+    """
+
+    states: int
+    transitions: int
+    share: float
+    received: int
+    pieces: int
+    partners: int
+    prefixes: int
+
+    def record(self) -> dict[str, Any]:
+        """Return the part as plain JSON values, with bytes for one vector of doubles."""
+        return {
+            "states": self.states,
+            "transitions": self.transitions,
+            "share": self.share,
+            "vector_bytes": 8 * self.states,
+            "halo_elements": self.received,
+            "halo_bytes": 8 * self.received,
+            "halo_pieces": self.pieces,
+            "partners": self.partners,
+            "prefix_groups": self.prefixes,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class PartPlan:
+    """How a matrix is cut into parts.
+
+    Attributes
+    ----------
+    groups : PrefixGroups
+        What is never cut.
+    part : ndarray, shape (groups,), int64
+        Part of every prefix group.
+    uses : ColumnUses
+    parts : tuple of Part
+    """
+
+    groups: PrefixGroups
+    part: Int64Array
+    uses: ColumnUses
+    parts: tuple[Part, ...]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether halos are counted column by column; else ranges of columns are received whole."""
+        return bool((self.uses.size <= 1).all())
+
+    def halo(self, part: int) -> tuple[Int64Array, Int64Array]:
+        """Return the columns that a part receives: first columns and lengths of its pieces, in order."""
+        start, size, _ = _pieces(self.uses, self.part, part)
+        return start, size
+
+    def record(self) -> dict[str, Any]:
+        """Return the plan as plain JSON values."""
+        return {
+            "prefix_bits": self.groups.bits,
+            "prefix_groups": len(self.groups),
+            "exact": self.is_exact,
+            "parts": [part.record() for part in self.parts],
+        }
+
+    def describe(self) -> str:
+        """Return one sentence on how the cut was made."""
+        widest = int(self.uses.size.max(initial=0))
+        counted = "columns are counted one by one" if self.is_exact else f"ranges of up to {widest:,} columns"
+        return (
+            f"{len(self.groups):,} prefix groups, the first {self.groups.bits} bits of the states; "
+            f"what a part receives: {counted}"
+        )
+
+
+def plan_parts(index: StateIndex, matrices: Sequence[OffsetMTBDD], parts: int) -> PartPlan:
+    """Cut the states into parts along prefix groups of the diagram, before anything is built.
+
+    Parameters
+    ----------
+    index : StateIndex
+        The states, which rows and columns of all matrices stand for.
+    matrices : sequence of OffsetMTBDD
+        The matrix of a chain, or the layers of a decision process.
+    parts : int
+
+    Returns
+    -------
+    PartPlan
+
+    Raises
+    ------
+    OptionError
+        If there are fewer states than parts, or less than one part is asked for.
+
+    Notes
+    -----
+    Predicted time is entries and, for each row, what three entries cost.  Time: that of
+    `hybrid.parts.uses.column_uses` and `hybrid.parts.search.choose_parts`; nothing has the length of the
+    state space.
+    """
+    if parts < 1 or parts > max(index.size, 1):
+        raise OptionError(
+            f"parts: expected 1 .. {max(index.size, 1):,}, a part for a state at most, got {parts:,}"
+        )
+    groups = groups_for(index, parts)
+    transitions = transitions_of_groups(matrices, groups)
+    work = transitions + _ROW_ENTRIES * groups.size
+    uses = column_uses(matrices, groups)
+    part = choose_parts(uses, work, parts)
+    found = []
+    for p in range(parts):
+        own = part == p
+        start, size, owners = _pieces(uses, part, p)
+        found.append(
+            Part(
+                int(groups.size[own].sum()),
+                int(transitions[own].sum()),
+                float(work[own].sum() * parts / work.sum()) if work.sum() > 0 else 1.0,
+                int(size.sum()),
+                len(start),
+                len(np.unique(part[owners])),
+                int(own.sum()),
+            )
+        )
+    return PartPlan(groups, part, uses, tuple(found))
+
+
+def _pieces(uses: ColumnUses, part: Int64Array, p: int) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Return first columns and lengths of the runs that a part receives, and the owners of its ranges."""
+    needed = np.unique(uses.range[part[uses.group] == p])
+    needed = needed[part[uses.owner[needed]] != p]
+    start, size, owner = uses.start[needed], uses.size[needed], uses.owner[needed]
+    # A run goes on where the next range follows at once and comes from the same part.
+    begins = np.ones(len(start), bool)
+    begins[1:] = (start[1:] != start[:-1] + size[:-1]) | (part[owner[1:]] != part[owner[:-1]])
+    runs = np.flatnonzero(begins)
+    lengths = np.add.reduceat(size, runs) if len(runs) else size
+    return start[runs], lengths, owner

@@ -1,0 +1,236 @@
+"""Which prefix group goes to which part: balanced work, and as few columns from other parts as can be found.
+
+The groups and what they use of each other are a hypergraph: a range of columns is a net whose pins are the
+groups that use it and the one that owns it.  Columns that a part receives, its halo, are those of the nets
+that one of its groups uses and none of them owns.  The search is that of Fiduccia and Mattheyses [FM82],
+for the greatest halo of a part in place of the sum, over two parts or more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from hybrid.parts.uses import ColumnUses
+
+Int64Array = NDArray[np.int64]
+
+_PASSES = 6
+_KICKS = 8
+_KICKED = 12
+"""Times that the search begins again from its best, with one group in so many moved."""
+
+_TOLERANCE = 0.02
+"""Work of a part over the mean that is allowed in exchange for a smaller halo, if groups are that small."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Nets:
+    """Ranges of columns with the same pins and owner as one net.
+
+    Attributes
+    ----------
+    pins : csr_array, shape (nets, groups), float64
+        Ones where a group uses a net.
+    owned : csr_array, shape (nets, groups), float64
+        Ones where a group owns a net.
+    owner : ndarray, shape (nets,), int64
+    weight : ndarray, shape (nets,), float64
+        Columns.
+    """
+
+    pins: csr_array
+    owned: csr_array
+    owner: Int64Array
+    weight: NDArray[np.float64]
+
+
+def choose_parts(uses: ColumnUses, work: NDArray[np.float64], parts: int) -> Int64Array:
+    """Assign every prefix group to a part.
+
+    Parameters
+    ----------
+    uses : ColumnUses
+    work : ndarray, shape (groups,), float64
+        Predicted time of every group's rows, in any unit, not negative.
+    parts : int
+        At least 1.
+
+    Returns
+    -------
+    ndarray, shape (groups,), int64
+        The parts in the order of their first states.  Where there are fewer groups than parts, the last parts
+        are empty.
+
+    Notes
+    -----
+    Begins with consecutive groups of about equal work.  A pass moves every group once, always the one that
+    leaves the least halo among the moves that keep the balance, and keeps the best of the assignments on its
+    way.  Time: O(passes * groups * pins * parts), the pins after equal nets are made one.
+    """
+    groups = len(work)
+    part = _consecutive(work, parts)
+    if parts == 1 or groups <= parts:
+        return part
+    nets = _nets(uses, groups)
+    limit = max(_loads(part, work, parts).max(), work.sum() / parts * (1 + _TOLERANCE))
+    best, part = _descended(nets, part, work, parts, limit)
+    rng = np.random.default_rng(0)
+    for _ in range(_KICKS):
+        # Away from the optimum nearby: some groups change places at random.
+        kicked = part.copy()
+        some = rng.permutation(groups)[: max(2, groups // _KICKED)]
+        kicked[some] = part[np.roll(some, 1)]
+        found, other = _descended(nets, kicked, work, parts, limit)
+        if found < best and _loads(other, work, parts).max() <= limit * (1 + 1e-12):
+            best, part = found, other
+    return _in_order(part, parts)
+
+
+def _descended(
+    nets: _Nets, part: Int64Array, work: NDArray[np.float64], parts: int, limit: float
+) -> tuple[tuple[float, float], Int64Array]:
+    """Make passes until one finds nothing better."""
+    best = (np.inf, np.inf)
+    for _ in range(_PASSES):
+        found, part = _pass(nets, part, work, parts, limit)
+        if not found < best:
+            break
+        best = found
+    return best, part
+
+
+def _consecutive(work: NDArray[np.float64], parts: int) -> Int64Array:
+    """Cut the groups in their order where the work is nearest to equal; leave no part empty."""
+    groups = len(work)
+    if groups <= parts:
+        return np.arange(groups, dtype=np.int64)
+    total = np.concatenate(([0.0], np.cumsum(work)))
+    wanted = total[-1] * np.arange(1, parts) / parts
+    cuts = np.searchsorted(0.5 * (total[1:] + total[:-1]), wanted)
+    # Cuts ascend strictly, and leave a group for each part before and behind them.
+    places = np.arange(parts - 1)
+    cuts = np.maximum.accumulate(np.maximum(cuts, 1) - places) + places
+    cuts = np.minimum(cuts, groups - (parts - 1 - places))
+    return np.searchsorted(cuts, np.arange(groups), "right").astype(np.int64)
+
+
+def _in_order(part: Int64Array, parts: int) -> Int64Array:
+    """Give the parts numbers by their first groups."""
+    first = np.full(parts, len(part), np.int64)
+    np.minimum.at(first, part, np.arange(len(part)))
+    number = np.empty(parts, np.int64)
+    number[np.argsort(first, kind="stable")] = np.arange(parts)
+    return number[part]
+
+
+def _loads(part: Int64Array, work: NDArray[np.float64], parts: int) -> NDArray[np.float64]:
+    return np.bincount(part, work, parts).astype(np.float64)
+
+
+def _nets(uses: ColumnUses, groups: int) -> _Nets:
+    """Make ranges with the same pins and owner one net; nets that their owner alone uses are left out."""
+    # Sets of pins by two sums of random numbers; if two sets met, the search would be misled, nothing else.
+    codes = np.random.default_rng(0).integers(2**62, size=(2, groups))
+    key = np.zeros((2, len(uses.start)), np.int64)
+    for code, sums in zip(codes, key, strict=True):
+        np.add.at(sums, uses.range, code[uses.group])
+    _, first, net = np.unique(np.stack((*key, uses.owner)), axis=1, return_index=True, return_inverse=True)
+    net = net.ravel()
+    weight = np.bincount(net, uses.size, len(first)).astype(np.float64)
+    is_first = np.zeros(len(uses.start), bool)
+    is_first[first] = True
+    kept = is_first[uses.range]
+    row, column = net[uses.range[kept]], uses.group[kept]
+    owner = uses.owner[first]
+    shared = np.zeros(len(first), bool)
+    shared[row[column != owner[row]]] = True
+    number = np.cumsum(shared) - 1
+    kept = shared[row]
+    row, column = number[row[kept]], column[kept]
+    owner, weight = owner[shared], weight[shared]
+    shape = (len(owner), groups)
+    pins = csr_array((np.ones(len(row)), (row, column)), shape=shape)
+    owned = csr_array((np.ones(len(owner)), (np.arange(len(owner)), owner)), shape=shape)
+    return _Nets(pins, owned, owner, weight)
+
+
+def _halos(nets: _Nets, part: Int64Array, parts: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the pins of every net in every part, and the halo of every part."""
+    count = nets.pins @ np.eye(parts)[part]
+    received = count > 0
+    received[np.arange(len(nets.owner)), part[nets.owner]] = False
+    return count, nets.weight @ received
+
+
+def _cost(nets: _Nets, part: Int64Array, parts: int) -> tuple[float, float]:
+    """Greatest halo first, then the sum of all."""
+    halo = _halos(nets, part, parts)[1]
+    return float(halo.max(initial=0.0)), float(halo.sum())
+
+
+def _pass(
+    nets: _Nets, start: Int64Array, work: NDArray[np.float64], parts: int, limit: float
+) -> tuple[tuple[float, float], Int64Array]:
+    """Move every group once; return the least cost on the way, and its assignment."""
+    part = start.copy()
+    loads = _loads(part, work, parts)
+    free = np.ones(len(part), bool)
+    best, best_part = (np.inf, np.inf), part.copy()
+    if loads.max() <= limit * (1 + 1e-12):
+        best = _cost(nets, part, parts)
+    # On the way the balance may be off by one group, so that two groups can change places.
+    loose = max(limit, float(loads.max())) + float(work.max(initial=0.0))
+    for _ in range(len(part)):
+        after = _moves(nets, part, parts)
+        target = loads[None, :] + work[:, None] <= loose
+        target &= free[:, None]
+        target[np.arange(len(part)), part] = False
+        # A part keeps one group at least.
+        target &= (np.bincount(part, minlength=parts)[part] > 1)[:, None]
+        # From parts that carry too much first.
+        heavy = loads > limit
+        if heavy.any():
+            target &= heavy[part][:, None]
+        if not target.any():
+            break
+        greatest, total = after.max(axis=2), after.sum(axis=2)
+        greatest[~target] = np.inf
+        least = np.flatnonzero(greatest.ravel() == greatest.min())
+        group, to = divmod(int(least[np.argmin(total.ravel()[least])]), parts)
+        loads[part[group]] -= work[group]
+        loads[to] += work[group]
+        part[group] = to
+        free[group] = False
+        if loads.max() <= limit * (1 + 1e-12):
+            found = _cost(nets, part, parts)
+            if found < best:
+                best, best_part = found, part.copy()
+    return best, best_part
+
+
+def _moves(nets: _Nets, part: Int64Array, parts: int) -> NDArray[np.float64]:
+    """Return the halo of every part after every move of one group, shape (groups, parts, parts)."""
+    groups = np.arange(len(part))
+    count, halo = _halos(nets, part, parts)
+    at_home = np.eye(parts)[part[nets.owner]].astype(bool)
+    weight = nets.weight[:, None]
+    # A group that leaves: nets that it alone uses there are no longer received, nets of its own are from now
+    # on, if others there use them.
+    alone = nets.pins.T @ (weight * ((count == 1) & ~at_home))
+    own_use = nets.pins.multiply(nets.owned).sum(axis=1)
+    others = count - own_use[:, None] * at_home
+    kept = nets.owned.T @ (weight * (others > 0) * at_home)
+    # A group that comes: nets that nobody used there are received, nets of its own no longer.
+    new = nets.pins.T @ (weight * ((count == 0) & ~at_home))
+    # Of the nets new there, its own are not received.
+    new -= nets.owned.T @ (weight * own_use[:, None] * ((count == 0) & ~at_home))
+    home = nets.owned.T @ (weight * ((count > 0) & ~at_home))
+    after = np.broadcast_to(halo, (len(part), parts, parts)).copy()
+    after[groups, :, part] += (kept - alone)[groups, part][:, None]
+    to = np.arange(parts)
+    after[:, to, to] += new - home
+    return after
