@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.cpu.csr import csr_of
-from hybrid.errors import NotConvergedError
+from hybrid.errors import NotConvergedError, PropertyError
 from hybrid.explicit.operators import ExplicitOperator, write_out
 from hybrid.operators.discount import Discount
 from hybrid.operators.hybrid_matrix import HybridMatrix
@@ -138,11 +138,13 @@ def solve_linear(
     Raises
     ------
     NotConvergedError
+    PropertyError
+        Something is beyond doubles once it is divided by the discount.
     """
     matrix = injected(model.submatrix(maybe, maybe, diagonal=False), options)
     diagonal = leaving_rates(model, maybe, options)
     if discount is not None:
-        diagonal, b = _discounted(model, maybe, diagonal, discount), b / discount.factor
+        diagonal, b = _discounted(model, maybe, diagonal, b, discount)
         units += 2.0 * discount.units + _DISCOUNTING
     method: BoundingMethod | None = options.bounding_method()
     if method is None:
@@ -181,15 +183,24 @@ def solve_linear(
     )
 
 
-def _discounted(model: SymbolicModel, within: StateIndex, leaving: Vector, discount: Discount) -> Vector:
-    """Return the diagonal of ``x = d P x + b``, divided by d as its other entries are.
+def _discounted(
+    model: SymbolicModel, within: StateIndex, leaving: Vector, b: Vector, discount: Discount
+) -> tuple[Vector, Vector]:
+    """Return the diagonal and the right-hand side of ``x = d P x + b``, divided by d as P is.
 
-    That is ``e/d - p`` for a row sum e with the entry p on the diagonal: ``(e - p + (1 - d) p) / d``, which
-    takes nothing away and so keeps its digits.
+    The diagonal is ``e/d - p`` for a row sum e with the entry p on the diagonal: ``(e - p + (1 - d) p) / d``,
+    which takes nothing away and so keeps its digits.
     """
     if model.has_self_loops(within):
         leaving = leaving + discount.rest * model.self_loops(within)
-    return leaving / discount.factor
+    with np.errstate(over="ignore"):
+        diagonal, right = leaving / discount.factor, b / discount.factor
+    if not (np.isfinite(diagonal).all() and np.isfinite(right).all()):
+        raise PropertyError(
+            f"expected rewards that are less than 1.79e308, the largest double, when they are divided by the "
+            f"discount {discount.factor!r}; give a greater discount, or smaller rewards"
+        )
+    return diagonal, right
 
 
 def solve_gain(

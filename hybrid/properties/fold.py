@@ -22,6 +22,9 @@ from mtbdd.language.scalars import Scalar
 from mtbdd.language.syntax import Expression, Literal
 from mtbdd.language.walk import expression_variables
 
+LEAST_DISCOUNT = 2.0**-50
+"""The least discount: times it no entry of a matrix, which is a normal double, underflows to zero."""
+
 
 class PropertyFolder(Folder):
     """Folds well-typed properties and notes bounds that make no sense.
@@ -104,6 +107,12 @@ class PropertyFolder(Folder):
         if value is not None and not (value > 0 and doubles_around(value)[1] < 1):
             self._faults.add(
                 node.position, f"a discount must be between 0 and 1, both excluded, got {value}; leave 1 out"
+            )
+        elif value is not None and doubles_around(value)[0] < LEAST_DISCOUNT:
+            self._faults.add(
+                node.position,
+                f"a discount must be at least {LEAST_DISCOUNT!r}, got {value}: no double would show more "
+                "than the first step; write C<=1",
             )
         return node
 

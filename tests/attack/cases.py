@@ -14,7 +14,7 @@ import numpy as np
 
 import hybrid
 from hybrid.checking.checker import Checker
-from hybrid.errors import NotConvergedError, OptionError, UnknownError, UnsupportedError
+from hybrid.errors import NotConvergedError, OptionError, PropertyError, UnknownError, UnsupportedError
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
@@ -24,6 +24,7 @@ from mtbdd.model import SymbolicModel
 from tests.attack.evaluate import Evaluator, Expected
 from tests.attack.families import random_spec
 from tests.attack.formulas import Bounded
+from tests.attack.further import further_questions
 from tests.attack.judge import BEYOND_DOUBLES, FAILURES, Verdict, judge, judge_number
 from tests.attack.questions import Question, questions
 from tests.attack.spec import Expanded, Spec
@@ -31,6 +32,7 @@ from tests.attack.spec import Expanded, Spec
 __all__ = ["Case", "Finding", "Record", "draw_case", "random_options", "run_case"]
 
 _QUESTIONS = 3
+_FURTHER = 1
 _MOST_ITERATIONS = 5000
 
 
@@ -86,7 +88,11 @@ def draw_case(seed: int, number: int, backend: str | None = None) -> Case:
     spec = random_spec(rng)
     model = Expanded.of(spec)
     asked, evaluator = questions(rng, model, len(spec.structures), _QUESTIONS)
-    return Case(seed, number, spec, model, asked, evaluator, random_options(rng, spec.kind, backend))
+    options = random_options(rng, spec.kind, backend)
+    # A generator of their own: the questions above are those of the seed whatever comes after them.
+    further = Random(f"{seed}/{number}/further")
+    asked += further_questions(further, model, len(spec.structures), evaluator, _FURTHER)
+    return Case(seed, number, spec, model, asked, evaluator, options)
 
 
 def random_options(rng: Random, kind: str, backend: str | None) -> dict[str, Any]:
@@ -174,7 +180,7 @@ def _judge_states(model: SymbolicModel, case: Case, question: Question) -> tuple
         found = checker.evaluate(prop.formula)
     except (NotConvergedError, OptionError, UnknownError, UnsupportedError):
         return None, 0
-    except LanguageError as error:
+    except (LanguageError, PropertyError) as error:
         # The same refusal as that of the answer.
         if BEYOND_DOUBLES.search(str(error)):
             return None, 0

@@ -21,6 +21,7 @@ from tests.attack.formulas import (
     Label,
     LongRun,
     Negation,
+    OwnValues,
     Path,
     Probability,
     Reward,
@@ -139,6 +140,8 @@ class Evaluator:
     def numbers(self, formula: Bounded) -> list[Enclosure]:
         """Return the values of P, S or R, whatever they are compared with."""
         largest = formula.optimum == "max" or (formula.optimum is None and formula.comparison in ("<", "<="))
+        if isinstance(formula, OwnValues):
+            return formula.values(self, largest)
         if isinstance(formula, Probability):
             return self._path(formula.path, largest)
         if isinstance(formula, LongRun):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from tests.attack.numerals import Numeral
 from tests.attack.spec import Guard
 
 __all__ = [
     "Arithmetic", "Atom", "Comparison", "Constant", "Filtered", "Formula", "Junction", "Label", "LongRun",
-    "Negation", "Path", "Probability", "Reward", "Span", "subformulas",
+    "Negation", "OwnValues", "Path", "Probability", "Reward", "Span", "subformulas",
 ]  # fmt: skip
 
 
@@ -205,6 +206,14 @@ class Reward(Bounded):
 
     def parts(self) -> tuple[Formula, ...]:
         return () if self.target is None else (self.target,)
+
+
+class OwnValues(Bounded):
+    """An operator that knows its exact values by itself."""
+
+    def values(self, evaluator: Any, largest: bool) -> list[Any]:
+        """Return the enclosure of its value in every state; `largest`: the optimum of a decision process."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from tests.attack.processes import schedulers
 from tests.attack.spec import Expanded
 from tests.attack.thresholds import threshold_near
 
-__all__ = ["Question", "questions"]
+__all__ = ["Question", "Writer", "questions"]
 
 _TIMED = 12  # states up to which windows of time are answered
 _MOST_SCHEDULERS = 64
@@ -51,7 +51,7 @@ class Question:
 def questions(rng: Random, model: Expanded, structures: int, count: int) -> tuple[list[Question], Evaluator]:
     """Return some properties with their answers."""
     evaluator = Evaluator(model)
-    writer = _Writer(rng, model, structures, evaluator)
+    writer = Writer(rng, model, structures, evaluator)
     found: list[Question] = []
     for _ in range(20 * count):
         if len(found) == count:
@@ -64,7 +64,7 @@ def questions(rng: Random, model: Expanded, structures: int, count: int) -> tupl
     return found, evaluator
 
 
-class _Writer:
+class Writer:
     """Draws formulas about one model."""
 
     def __init__(self, rng: Random, model: Expanded, structures: int, evaluator: Evaluator) -> None:

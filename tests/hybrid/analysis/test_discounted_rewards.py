@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.errors import HybridError
+from hybrid.errors import HybridError, PropertyError
 from hybrid.operators.discount import Discount
 from hybrid.properties import parse_properties, resolve_properties
 from mtbdd.language import LanguageError
@@ -139,6 +139,7 @@ def test_comparisons_and_nesting() -> None:
         ("dtmc", 'R{"r",discount=1}=? [ C ]', "between 0 and 1, both excluded"),
         ("dtmc", 'R{"r",discount=0}=? [ C ]', "between 0 and 1, both excluded"),
         ("dtmc", 'R{"r",discount=1.5}=? [ C ]', "between 0 and 1"),
+        ("mdp", 'R{"r",discount=1e-16}min=? [ C ]', "at least 8.881784197001252e-16, got 1e-16"),
         ("dtmc", 'R{"r",discount=x}=? [ C ]', "a discount must be a constant"),
         ("dtmc", 'R{"r",discount=true}=? [ C ]', "a discount"),
         ("dtmc", 'R{"r",discount=0.9}=? [ F x=1 ]', "a discount goes with the reward in all time"),
@@ -174,3 +175,23 @@ def test_both_spellings_are_one_formula() -> None:
         for text in ('R{"r",discount=0.9}=? [ C ]', 'R{"r"}=? [ Cdiscount=0.9 ]')
     )
     assert one == other and math.isclose(one.discount.value, 0.9)
+
+
+@pytest.mark.parametrize(("kind", "small"), [("dtmc", "1e-250"), ("mdp", "1e-290")])
+def test_the_least_discount_takes_no_entry_for_zero(kind: str, small: str) -> None:
+    text = (
+        f"{kind} module m s : [0..2]; [] s=0 -> {small} : (s'=1) + 1-{small} : (s'=2); endmodule "
+        'rewards "r" s=1 : 5; endrewards'
+    )
+    optimum = "max" if kind == "mdp" else ""
+    found = checked(build(text), f'R{{"r",discount=1e-15}}{optimum}=? [ C ]', backend="cpu")
+    exact = 5 * Fraction(small) * Fraction("1e-15")
+    assert Fraction(found.lower[0]) <= exact <= Fraction(found.upper[0])
+    assert found.upper[0] > 0
+
+
+def test_what_the_discount_makes_too_large_for_doubles_is_refused() -> None:
+    text = 'dtmc module m s : [0..1]; [] s=0 -> (s\'=1); endmodule rewards "r" s=1 : 3e300; endrewards'
+    with pytest.raises(PropertyError, match="less than 1.79e308.*divided by the discount 1e-12"):
+        hybrid.check(build(text), 'R{"r",discount=1e-12}=? [ C ]', backend="cpu")
+    assert hybrid.check(build(text), 'R{"r",discount=0.5}=? [ C ]', backend="cpu").upper >= 3e300
