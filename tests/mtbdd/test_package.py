@@ -38,6 +38,19 @@ def test_auto_is_cudd_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> 
     assert Manager(1).is_cudd and not Manager(1, "autoref").is_cudd
 
 
+@pytest.mark.filterwarnings("ignore:Changed in `dd`")
+def test_managers_begin_small_and_grow_as_those_of_dd() -> None:
+    cudd = pytest.importorskip("dd.cudd")
+    own, usual = diagram_package("cudd").new_manager(), cudd.BDD()
+    usual.configure(reordering=False)
+    assert own.configure() == usual.configure()
+    small, large = own.statistics(), usual.statistics()
+    assert small["cache_size"] < large["cache_size"] and small["mem"] < large["mem"] / 10
+    own.declare(*(f"x{i}" for i in range(40)))
+    own.add_expr(" ^ ".join(rf"(x{i} /\ x{i + 20})" for i in range(13)))
+    assert own.statistics()["cache_size"] > small["cache_size"]
+
+
 def test_the_environment_says_what_auto_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(package.VARIABLE, "autoref")
     assert diagram_package().name == "autoref"
