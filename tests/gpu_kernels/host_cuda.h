@@ -1,22 +1,13 @@
 // CUDA's words for host C++, so that the kernels run on a machine without a device. Blocks run one after the other;
 // the threads of a block are coroutines on one thread of the host, which change at barriers and shuffles. Included
-// before the text of a kernel file.
+// before the text of a kernel file; host_runtime.cpp has what all kernels share, compiled once. No header of the
+// standard library is included: a hundred specialisations are compiled, and a header takes longer than a kernel.
 //
 // Accesses are checked. The launcher gives every argument a place of its own that ends or begins at a page which
 // nobody may touch, so that an access beyond it is a signal; indices into arrays of known size (static shared memory,
 // registers) are checked by the compiler's -fsanitize=bounds, which traps. Either ends the launch with a Fault.
 #ifndef HOST_CUDA_H
 #define HOST_CUDA_H
-
-#include <setjmp.h>
-#include <signal.h>
-#include <ucontext.h>
-
-#include <cmath>
-#include <cstring>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 #define HOST_KERNELS
 #define __global__
@@ -26,11 +17,15 @@
 #define __restrict__
 #define BLOCK_SHARED static
 
+using Bytes = decltype(sizeof(0));
+extern "C" double fabs(double);
+extern "C" double sqrt(double);
+
 struct Place3 { unsigned x = 0, y = 0, z = 0; };
-inline Place3 threadIdx, blockIdx, blockDim, gridDim;
+extern Place3 threadIdx, blockIdx, blockDim, gridDim;
 
 // Dynamic shared memory, of the launcher: blocks run one after the other, so there is one copy.
-inline double *host_shared;
+extern double *host_shared;
 
 // A meeting point of threads that have not returned.
 struct Meeting {
@@ -41,55 +36,31 @@ struct Warp {
     Meeting meeting;
     unsigned long long words[32];
 };
+extern Warp *warps;
 
-constexpr std::size_t STACK_BYTES = 1 << 16;
-struct Coroutine {
-    ucontext_t context;  // enters the coroutine for the first time
-    jmp_buf place;       // where it goes on: unlike swapcontext, a jump asks nothing of the system
-    std::vector<char> stack = std::vector<char>(STACK_BYTES);
-    bool entered = false, finished = false;
-};
-inline jmp_buf host_place;
-inline std::vector<Coroutine> coroutines;
-inline std::vector<Warp> warps;
-inline Meeting block_meeting;
-inline bool progress;  // whether some thread has come further since all were last resumed
+void meet(Meeting &meeting);
+void __syncthreads();
+bool is_finished(unsigned thread);
 
-__attribute__((noinline)) inline void give_way() {
-    if (_setjmp(coroutines[threadIdx.x].place) == 0) _longjmp(host_place, 1);
-}
-__attribute__((noinline)) inline void resume(Coroutine &own) {
-    if (_setjmp(host_place) != 0) return;
-    if (own.entered) _longjmp(own.place, 1);
-    own.entered = true;
-    setcontext(&own.context);
-}
+inline void __syncwarp(unsigned = 0xffffffffu) { meet(warps[threadIdx.x / 32].meeting); }
 
-inline void open_if_all_are_there(Meeting &meeting) {
-    if (meeting.arrived == 0 || meeting.arrived < meeting.alive) return;
-    meeting.arrived = 0;
-    ++meeting.generation;
-    progress = true;
+template <class To, class From>
+To same_bits(From value) {
+    static_assert(sizeof(To) == sizeof(From));
+    return __builtin_bit_cast(To, value);
 }
-inline void meet(Meeting &meeting) {
-    const unsigned generation = meeting.generation;
-    ++meeting.arrived;
-    progress = true;
-    open_if_all_are_there(meeting);
-    while (meeting.generation == generation) give_way();
-}
-
-inline void __syncthreads() { meet(block_meeting); }
+inline long long __double_as_longlong(double value) { return same_bits<long long>(value); }
+inline double __longlong_as_double(long long bits) { return same_bits<double>(bits); }
 
 template <class T>
 T __shfl_xor_sync(unsigned, T value, int mask) {
     static_assert(sizeof(T) == 8);
     Warp &warp = warps[threadIdx.x / 32];
     const int lane = threadIdx.x % 32;
-    std::memcpy(&warp.words[lane], &value, 8);
+    __builtin_memcpy(&warp.words[lane], &value, 8);
     meet(warp.meeting);
     T other;
-    std::memcpy(&other, &warp.words[lane ^ mask], 8);
+    __builtin_memcpy(&other, &warp.words[lane ^ mask], 8);
     meet(warp.meeting);
     return other;
 }
@@ -100,17 +71,6 @@ inline int min(int a, int b) { return a < b ? a : b; }
 template <class T>
 T __ldg(const T *address) { return *address; }
 
-inline long long __double_as_longlong(double value) {
-    long long bits;
-    std::memcpy(&bits, &value, 8);
-    return bits;
-}
-inline double __longlong_as_double(long long bits) {
-    double value;
-    std::memcpy(&value, &bits, 8);
-    return value;
-}
-
 // Lanes of a warp that say true; every lane of the warp calls, as in all collectives of these kernels.
 inline unsigned __ballot_sync(unsigned, bool vote) {
     Warp &warp = warps[threadIdx.x / 32];
@@ -119,7 +79,7 @@ inline unsigned __ballot_sync(unsigned, bool vote) {
     unsigned votes = 0;
     for (unsigned lane = 0; lane < 32; ++lane) {
         const unsigned thread = threadIdx.x / 32 * 32 + lane;
-        if (thread < blockDim.x && !coroutines[thread].finished && warp.words[lane]) votes |= 1u << lane;
+        if (thread < blockDim.x && !is_finished(thread) && warp.words[lane]) votes |= 1u << lane;
     }
     meet(warp.meeting);
     return votes;
@@ -128,10 +88,10 @@ template <class T>
 T __shfl_sync(unsigned, T value, int source) {
     static_assert(sizeof(T) <= 8);
     Warp &warp = warps[threadIdx.x / 32];
-    std::memcpy(&warp.words[threadIdx.x % 32], &value, sizeof(T));
+    __builtin_memcpy(&warp.words[threadIdx.x % 32], &value, sizeof(T));
     meet(warp.meeting);
     T other;
-    std::memcpy(&other, &warp.words[source], sizeof(T));
+    __builtin_memcpy(&other, &warp.words[source], sizeof(T));
     meet(warp.meeting);
     return other;
 }
@@ -150,17 +110,7 @@ unsigned __match_any_sync(unsigned mask, T value) {
     }
     return peers & __ballot_sync(mask, true);
 }
-inline void __syncwarp(unsigned = 0xffffffffu) { meet(warps[threadIdx.x / 32].meeting); }
-inline int __syncthreads_or(int value) {
-    static int any = 0;
-    any |= value != 0;
-    __syncthreads();
-    const int answer = any;
-    __syncthreads();
-    any = 0;
-    __syncthreads();
-    return answer;
-}
+int __syncthreads_or(int value);
 inline void __threadfence() {}
 inline int __ffs(unsigned bits) { return __builtin_ffs(static_cast<int>(bits)); }
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
@@ -197,119 +147,33 @@ inline void atomicAdd(double *address, double value) {
     } while (!__atomic_compare_exchange(reinterpret_cast<long long *>(address), &seen, &next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
 
-inline void (*thread_body)(void **);
-inline void **thread_arguments;
-
-// A coroutine runs a thread of one block after the other, and never ends.
-inline void run_threads() {
-    while (true) {
-        thread_body(thread_arguments);
-        const unsigned t = threadIdx.x;
-        coroutines[t].finished = true;
-        progress = true;
-        --block_meeting.alive;
-        --warps[t / 32].meeting.alive;
-        open_if_all_are_there(block_meeting);
-        open_if_all_are_there(warps[t / 32].meeting);
-        give_way();
-    }
-}
-
-inline void make_coroutines(unsigned threads) {
-    if (coroutines.size() < threads) coroutines = std::vector<Coroutine>(threads);
-    for (Coroutine &own : coroutines) {
-        if (own.entered) continue;
-        getcontext(&own.context);
-        own.context.uc_stack.ss_sp = own.stack.data();
-        own.context.uc_stack.ss_size = own.stack.size();
-        own.context.uc_link = nullptr;
-        makecontext(&own.context, run_threads, 0);
-    }
-}
-
-// Return whether all threads came to their end; otherwise they wait at different barriers.
-inline bool run_block(unsigned threads) {
-    block_meeting = Meeting{static_cast<int>(threads)};
-    warps.assign((threads + 31) / 32, Warp{});
-    for (unsigned t = 0; t < threads; ++t) {
-        ++warps[t / 32].meeting.alive;
-        coroutines[t].finished = false;
-    }
-    while (block_meeting.alive > 0) {
-        progress = false;
-        for (unsigned t = 0; t < threads; ++t) {
-            if (coroutines[t].finished) continue;
-            threadIdx.x = t;
-            resume(coroutines[t]);
-        }
-        if (!progress) return false;
-    }
-    return true;
-}
-
 // Why a launch ended early, and where.
-constexpr int DEADLOCK = -1;
 struct Fault {
     int signal;  // 0: it did not; DEADLOCK: threads wait at different barriers
     unsigned block, thread;
     const void *address;
 };
-inline Fault fault;
-inline jmp_buf fault_place;
 
-inline void on_signal(int signal, siginfo_t *info, void *) {
-    fault = Fault{signal, blockIdx.x, threadIdx.x, info->si_addr};
-    _longjmp(fault_place, 1);
-}
+// Run a body for every thread; `arguments` points at the arguments' values, as for cuLaunchKernel.
+void host_run(
+    void (*body)(void **), unsigned grid, unsigned block, void **arguments, double *shared, Bytes bytes, Fault *why
+);
 
-struct Handlers {
-    static constexpr int SIGNALS[3] = {SIGSEGV, SIGBUS, SIGILL};
-    struct sigaction before[3];
-    Handlers() {
-        struct sigaction own {};
-        own.sa_sigaction = on_signal;
-        own.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-        for (int i = 0; i < 3; ++i) sigaction(SIGNALS[i], &own, &before[i]);
-    }
-    ~Handlers() {
-        for (int i = 0; i < 3; ++i) sigaction(SIGNALS[i], &before[i], nullptr);
-    }
-};
+template <class T> struct HostPlain { using type = T; };
+template <class T> struct HostPlain<const T> { using type = T; };
+template <Bytes... I> struct HostPlaces {};
 
-// Run a kernel; `arguments` points at the arguments' values, as for cuLaunchKernel.
-template <auto kernel, class... A, std::size_t... I>
-void host_call(void (*)(A...), void **arguments, std::index_sequence<I...>) {
-    kernel(*static_cast<std::remove_const_t<A> *>(arguments[I])...);
+template <auto kernel, class... A, Bytes... I>
+void host_call(void (*)(A...), void **arguments, HostPlaces<I...>) {
+    kernel(*static_cast<typename HostPlain<A>::type *>(arguments[I])...);
 }
 template <auto kernel, class... A>
 void host_body(void (*typed)(A...), void **arguments) {
-    host_call<kernel>(typed, arguments, std::index_sequence_for<A...>());
-}
-inline void run_grid(unsigned grid, unsigned block, std::size_t shared_bytes) {
-    const Handlers handlers;
-    if (_setjmp(fault_place) != 0) return;
-    for (blockIdx.x = 0; blockIdx.x < grid; ++blockIdx.x) {
-        // Nothing may rely on what the block before has left behind.
-        std::memset(host_shared, 0xff, shared_bytes);
-        if (!run_block(block)) {
-            fault = Fault{DEADLOCK, blockIdx.x, 0, nullptr};
-            return;
-        }
-    }
+    host_call<kernel>(typed, arguments, HostPlaces<__integer_pack(sizeof...(A))...>());
 }
 template <auto kernel>
-void host_launch(unsigned grid, unsigned block, void **arguments, double *shared, std::size_t bytes, Fault *why) {
-    gridDim.x = grid;
-    blockDim.x = block;
-    host_shared = shared;
-    make_coroutines(block);
-    thread_body = [](void **values) { host_body<kernel>(kernel, values); };
-    thread_arguments = arguments;
-    fault = Fault{};
-    run_grid(grid, block, bytes);
-    *why = fault;
-    if (fault.signal == 0) return;
-    for (Coroutine &own : coroutines) own.entered = false;  // left in the midst of a thread
+void host_launch(unsigned grid, unsigned block, void **arguments, double *shared, Bytes bytes, Fault *why) {
+    host_run([](void **values) { host_body<kernel>(kernel, values); }, grid, block, arguments, shared, bytes, why);
 }
 
 #endif

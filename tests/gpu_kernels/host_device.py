@@ -1,5 +1,7 @@
 """A device that runs the real kernels on the host: compiled as C++, CUDA's words defined in host_cuda.h.
 
+What all kernels share, host_runtime.cpp, is compiled by itself and loaded before them.
+
 Every access is checked: see guarded.py for arrays and dynamic shared memory; the compiler checks indices into
 arrays of known size. An access beyond them raises an AssertionError that names kernel, argument and thread.
 """
@@ -29,23 +31,26 @@ from tests.gpu_kernels.guarded import Place, guarded_copies, nearest
 
 COMPILER = shutil.which("g++")
 HEADER = Path(__file__).with_name("host_cuda.h")
+RUNTIME = Path(__file__).with_name("host_runtime.cpp")
 BUILD = Path(__file__).parents[2] / "build"
-
 
 BOUNDS = ("-fsanitize=bounds-strict", "-fsanitize-undefined-trap-on-error")
 # Coroutines jump between stacks, which a fortified longjmp takes for a fault.
 OPTIONS = ("-std=c++20", "-O1", "-fPIC", "-ffp-contract=off", "-U_FORTIFY_SOURCE", *BOUNDS)
 WARNINGS = ("-Wall", "-Wno-unknown-pragmas", "-Wno-unused-function", "-Werror")
+# A kernel needs the runtime alone, which is there when it is loaded.
+BARE = ("-nostdlib", "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables")
 
 
 @functools.cache
 def _folder() -> Path:
-    """Return where compiled files are kept, by header and options; the precompiled header lies there too.
+    """Return where compiled files are kept, by header, runtime and options.
 
     They are loaded into the process, so others must not be able to write there. Within the checkout they stay
     for the next run; where that is not private, or read-only, this process has a folder of its own.
     """
-    key = hashlib.sha256(HEADER.read_bytes()).hexdigest()[:16]
+    texts = HEADER.read_bytes() + RUNTIME.read_bytes() + repr((OPTIONS, BARE)).encode()
+    key = hashlib.sha256(texts).hexdigest()[:16]
     try:
         folder = private_folder(BUILD / f"host-kernels-{key}")
         with tempfile.TemporaryFile(dir=folder):
@@ -53,13 +58,16 @@ def _folder() -> Path:
     except OSError:
         folder = Path(tempfile.mkdtemp(prefix="hybrid-host-kernels-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    header = folder / HEADER.name
-    if not header.with_suffix(".h.gch").exists():
-        unfinished = header.with_suffix(f".{os.getpid()}")
-        unfinished.write_bytes(HEADER.read_bytes())
-        unfinished.rename(header)
-        _compile(["-x", "c++-header", str(header)], header.with_suffix(".h.gch"))
     return folder
+
+
+@functools.cache
+def _load_runtime() -> None:
+    """Load what kernels share, compiled if need be; kernels find its names in the process."""
+    target = _folder() / "runtime.so"
+    if not target.exists():
+        _compile([*WARNINGS, "-shared", str(RUNTIME)], target)
+    ctypes.CDLL(str(target), mode=ctypes.RTLD_GLOBAL)
 
 
 def _compile(arguments: list[str], target: Path) -> None:
@@ -103,16 +111,17 @@ def library(source: str, macros: Macros) -> ctypes.CDLL:
     """Compile a source file for one specialisation."""
     text = source_text(source, macros, preamble="").replace(_DYNAMIC, _DYNAMIC_OF_HOST) + "".join(
         f'extern "C" void host_{name}(unsigned grid, unsigned block, void **arguments, double *shared, '
-        "std::size_t bytes, Fault *why) "
+        "Bytes bytes, Fault *why) "
         f"{{ host_launch<{name}>(grid, block, arguments, shared, bytes, why); }}\n"
         for name in kernel_names(source)
     )
     assert "extern __shared__" not in text, f"{source}: declare dynamic shared memory as {_DYNAMIC}"
+    _load_runtime()
     target = _folder() / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.so"
     if not target.exists():
         path = target.with_suffix(f".{os.getpid()}.cpp")
         path.write_text(text)
-        _compile([*WARNINGS, "-include", str(_folder() / HEADER.name), "-shared", str(path)], target)
+        _compile([*WARNINGS, *BARE, "-include", str(HEADER), "-shared", str(path)], target)
         path.unlink()
     return ctypes.CDLL(str(target))
 
