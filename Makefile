@@ -35,9 +35,10 @@ demo: venv
 	$(BIN)/hybrid levels examples/kanban.prism --const t=3
 
 # On all cores (WORKERS=0: in one process). A run repeats: the seed is fixed, and so is the order of sets of texts.
+# Bytecode is kept, whatever the shell says: without it each of the many processes compiles all modules again.
 WORKERS ?= auto
 test: venv
-	PYTHONHASHSEED=$${PYTHONHASHSEED:-0} $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	PYTHONDONTWRITEBYTECODE= PYTHONHASHSEED=$${PYTHONHASHSEED:-0} $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # Quick tests on the other versions of Python that are here, each in an environment of its own; dd has no CUDD for 3.14.
 VERSIONS ?= 3.11 3.12 3.13 3.14
