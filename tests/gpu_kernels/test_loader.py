@@ -11,7 +11,8 @@ from gpu_kernels import seconds_loading
 from gpu_kernels._launch import GRID_LIMIT, blocks_for, index_bits, loop_bits, macros
 from gpu_kernels._loader import COMPILE_OPTIONS, SOURCES, Macros, kernel_names, raw_kernel, source_text
 
-ARCHITECTURES = ("sm_80", "sm_90")
+# Every variant is compiled for both, each with one width of indices: no source asks for which it is compiled.
+ARCHITECTURES = {32: "sm_80", 64: "sm_90"}
 STEP = {"MODE": 1, "DIAGONAL_BITS": 8, "RIGHT_BITS": 64}
 RECORDS = {"CODE_BITS": 8, "TERM_BITS": 16, "UNIT": 4}
 LAUNCH = {"THREADS": 128, "MIN_BLOCKS": 8, "MEMBERS": 4, "SCALED": 1}
@@ -86,12 +87,12 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
 }
 
 
-def variants() -> list[tuple[str, Macros]]:
+def variants() -> list[tuple[str, Macros, str]]:
     return [
-        (source, macros(INDEX_BITS=bits, **values))
+        (source, macros(INDEX_BITS=bits, **values), architecture)
         for source, all_values in VARIANTS.items()
         for values in all_values
-        for bits in (32, 64)
+        for bits, architecture in ARCHITECTURES.items()
     ]
 
 
@@ -119,8 +120,14 @@ def test_includes_are_in_place_once_and_lines_keep_their_numbers() -> None:
     assert _file_text("tiles.cu").splitlines()[number - 1] == lines[at]
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize(("source", "options"), variants(), ids=lambda v: v if isinstance(v, str) else "")
+def test_no_source_depends_on_the_architecture() -> None:
+    for source in SOURCES:
+        assert "__CUDA_ARCH" not in source_text(source, ())
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "architecture"), variants(), ids=lambda v: v if isinstance(v, str) else ""
+)
 def test_compiles_for(source: str, options: Macros, architecture: str) -> None:
     if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.bindings") is None:
         pytest.skip("cuda-bindings is not installed (extra 'test')")
