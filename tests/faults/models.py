@@ -19,11 +19,11 @@ rewards "steps" true : 1; endrewards
 SLOW = """
 dtmc
 module m
-  s : [0..200000];
-  [] s<200000 -> 0.5 : (s'=min(s+1, 200000)) + 0.5 : (s'=max(s-1, 0));
-  [] s=200000 -> true;
+  s : [0..20000];
+  [] s<20000 -> 0.5 : (s'=min(s+1, 20000)) + 0.5 : (s'=max(s-1, 0));
+  [] s=20000 -> true;
 endmodule
 """
 
 SMALL_ANSWER = "P=? [ F<=3 s=N ]"
-SLOW_QUESTION = "P=? [ F<=100000000 s=200000 ]"
+SLOW_QUESTION = "P=? [ F<=100000000 s=20000 ]"

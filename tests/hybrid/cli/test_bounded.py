@@ -109,20 +109,20 @@ def test_answers_found_are_kept_in_one_object_whoever_ends_the_command(looks, ca
 def test_bounds_reached_are_told_when_time_is_up(tmp_path, is_certified):
     path = tmp_path / "walk.pm"
     path.write_text(
-        "dtmc\nmodule m\n  s : [0..20000] init 19900;\n"
-        "  [] s>0 & s<20000 -> 0.5:(s'=s+1) + 0.5:(s'=s-1);\n  [] s=0 | s=20000 -> true;\nendmodule\n"
+        "dtmc\nmodule m\n  s : [0..5000] init 4975;\n"
+        "  [] s>0 & s<5000 -> 0.5:(s'=s+1) + 0.5:(s'=s-1);\n  [] s=0 | s=5000 -> true;\nendmodule\n"
     )
     file = tmp_path / "certificate"
     more = ["--certificate", str(file)] if is_certified else []
-    asked = "P=? [ F s=20000 ]"
-    done = run("check", str(path), asked, "--json", "--timeout", "6", "--backend", "reference", *more)
+    asked = "P=? [ F s=5000 ]"
+    done = run("check", str(path), asked, "--json", "--timeout", "3", "--backend", "reference", *more)
     assert done.returncode == 1
     assert not file.exists()
     record = json.loads(done.stdout)
     (result,) = record["results"]
     assert record["interrupted"] is result["interrupted"] is True
     assert (result["value"], result["kind"]) == (None, "certified")
-    assert result["error"] == "the time limit of 6 s is reached; give more with --timeout"
+    assert result["error"] == "the time limit of 3 s is reached; give more with --timeout"
     assert 0.0 < result["lower"] < 0.995 < result["upper"] <= 1.0
 
 
