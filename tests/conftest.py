@@ -21,6 +21,8 @@ __all__ = ["device"]
 
 # Plots are drawn without a display, whatever the machine's settings say.
 os.environ["MPLBACKEND"] = "Agg"
+# Workers of pytest-xdist share the cores, and threads of BLAS that wait for one another there only burn time.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Compilation and a shared machine make single examples slow: no deadline, and a blob to replay a failure.
 # Every run draws the same: the seed below, no kept examples, no other defaults where a variable `CI` is set.
