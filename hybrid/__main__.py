@@ -52,8 +52,9 @@ def main(arguments: list[str] | None = None) -> int:
             return print_text(options)
         from hybrid.cli.bounded import run_bounded
         from hybrid.cli.console import Console
+        from mtbdd.wording import on_command_line
 
-        with Console(options.quiet, signals, options.verbose) as console:
+        with on_command_line(), Console(options.quiet, signals, options.verbose) as console:
             return run_bounded(lambda: _guarded(options, console, signals, alone), options, console)
 
 

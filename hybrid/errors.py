@@ -28,13 +28,13 @@ class NotConvergedError(HybridError, ArithmeticError):
     Attributes
     ----------
     status : Enum
-        How it ended, a `hybrid.solvers.Status`; its value says so in words.
+        How it ended, a `hybrid.solvers.Status`; its text says so in words.
     """
 
     def __init__(self, what: str, status: Enum, iterations: int, difference: float) -> None:
         self.status = status
         detail = f"after {iterations} iterations, last difference {difference:.3g}"
-        super().__init__(f"{what}: {status.value} ({detail})")
+        super().__init__(f"{what}: {status} ({detail})")
 
 
 class UnknownError(HybridError, ArithmeticError):

@@ -20,6 +20,7 @@ from hybrid.run.keywords import ExperimentKeywords, LoadKeywords
 from hybrid.run.options import CheckOptions
 from mtbdd.budget import BudgetError
 from mtbdd.model import SymbolicModel
+from mtbdd.wording import option
 
 MOST_RUNS = 100_000
 """Combinations of constants; more are surely a slip."""
@@ -213,7 +214,9 @@ def count_runs(choices: Iterable[int]) -> int:
     """
     count = math.prod(choices)
     if count > MOST_RUNS:
-        raise OptionError(f"--const: the ranges have more than {MOST_RUNS} combinations; choose larger steps")
+        raise OptionError(
+            f"{option('const')}: the ranges have more than {MOST_RUNS} combinations; choose larger steps"
+        )
     return count
 
 
@@ -252,8 +255,8 @@ def range_values(name: str, text: str) -> list[str]:
     """
     parts = [part.strip() for part in text.split(":")]
     wrong = OptionError(
-        f"--const: expected {name}=FROM:TO or {name}=FROM:STEP:TO with numbers, a positive step and "
-        f"FROM not above TO, got '{text.strip()}'"
+        f"{option('const')}: expected {name}=FROM:TO or {name}=FROM:STEP:TO with numbers, a positive step "
+        f"and FROM not above TO, got '{text.strip()}'"
     )
     try:
         numbers = [Decimal(part) for part in parts]
@@ -267,12 +270,12 @@ def range_values(name: str, text: str) -> list[str]:
         raise wrong
     if any(abs(number.adjusted()) > _MOST_DIGITS for number in numbers if number):
         raise OptionError(
-            f"--const: the numbers of the range of {name} need more than {_MOST_DIGITS} digits when they are "
-            "written out; choose others"
+            f"{option('const')}: the numbers of the range of {name} need more than {_MOST_DIGITS} digits "
+            "when they are written out; choose others"
         )
     count = int((last - first) / step) + 1
     if count > MOST_RUNS:
         raise OptionError(
-            f"--const: the range of {name} has more than {MOST_RUNS} values; choose a larger step"
+            f"{option('const')}: the range of {name} has more than {MOST_RUNS} values; choose a larger step"
         )
     return [f"{first + k * step:f}" for k in range(count)]

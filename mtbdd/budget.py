@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mtbdd.errors import HybridError
+from mtbdd.wording import option
 
 
 class BudgetError(HybridError, RuntimeError):
@@ -58,11 +59,13 @@ class Budget:
     def check(self) -> None:
         """Raise if the budget is spent.  Time: some microseconds."""
         if self.seconds is not None and time.monotonic() - self.started > self.seconds:
-            raise BudgetError(f"the time limit of {self.seconds:g} s is reached; give more with --timeout")
+            raise BudgetError(
+                f"the time limit of {self.seconds:g} s is reached; give more with {option('timeout')}"
+            )
         if self.memory is not None and resident_bytes() > self.memory:
             raise BudgetError(
-                f"the memory limit of {self.memory} bytes is reached; give more with --memory, or make the "
-                "model smaller"
+                f"the memory limit of {self.memory} bytes is reached; give more with "
+                f"{option('memory')}, or make the model smaller"
             )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from mtbdd.deferred import deferred
 from mtbdd.errors import HybridError
+from mtbdd.wording import option
 
 PACKAGES = ("auto", "cudd", "autoref")
 """Names of packages; "auto" is CUDD where it is installed."""
@@ -129,6 +130,7 @@ def _tell_slow() -> None:
     _log.warning(
         "dd was installed without CUDD, so that decision diagrams are made in Python: the same answers, "
         "slower by far; for more than small models install a wheel of dd that has it (CPython 3.11 to 3.13 "
-        "on Linux, x86-64). --package autoref, or %s=autoref, says that this is meant",
+        "on Linux, x86-64). %s, or %s=autoref, says that this is meant",
+        option("package", "autoref"),
         VARIABLE,
     )

@@ -16,6 +16,7 @@ from mtbdd.language.syntax import ModelType, Position
 from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.states import index_states
+from mtbdd.wording import either
 
 _LEAST_NORMAL = 2.0**-1022  # below, doubles lose digits
 
@@ -83,6 +84,7 @@ def deadlock_warnings(source: ResolvedModel, encoding: Encoding, deadlocks: Node
     text = format_state(encoding.pick(deadlocks))
     many = f"{count} states have" if count > 1 else "1 state has"
     if not fix:
-        hint = "give it a transition or build without --no-fix-deadlocks"
+        build = either("without --no-fix-deadlocks", "with fix_deadlocks=True")
+        hint = f"give it a transition or build {build}"
         raise BuildError([model_fault(source, f"{many} no outgoing transition, for example {text}: {hint}")])
     return [f"{many} no outgoing transition and got a self-loop, for example {text}"]

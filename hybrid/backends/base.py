@@ -19,6 +19,7 @@ from hybrid.solvers.base import MatrixOperator
 from hybrid.solvers.workspace import Workspace
 from mtbdd.memory import require_memory
 from mtbdd.offset import OffsetMTBDD
+from mtbdd.wording import option
 
 Float64Array = NDArray[np.float64]
 
@@ -103,7 +104,8 @@ class Backend(ABC):
         require_memory(
             _TASK_BUILD_BYTES * (candidate.submatrix_nonzeros + candidate.instances_worst_case),
             f"making the tasks of level {level}",
-            "choose another --level, such as min-memory, or --representation row-types",
+            f"choose another {option('level')}, such as min-memory, or "
+            f"{option('representation', 'row-types')}",
         )
         return self._in_tasks(matrix, cut_tasks(inject_level(matrix, level)))
 

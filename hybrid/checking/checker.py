@@ -52,6 +52,7 @@ from hybrid.solvers.watch import Watch
 from mtbdd.budget import BudgetError
 from mtbdd.language.syntax import Expression, Literal
 from mtbdd.model import SymbolicModel
+from mtbdd.wording import option
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import Scheduler
@@ -330,5 +331,5 @@ def _told(fault: MemoryError) -> MemoryError:
         return fault
     return MemoryError(
         f"memory could not be allocated ({fault or 'no detail was given'}): free some, choose another "
-        "--backend or --level, or a smaller model"
+        f"{option('backend')} or {option('level')}, or a smaller model"
     )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.run.state_values import StateTruth, StateValues
+from mtbdd.wording import option
 
 Mask = NDArray[np.bool_]
 
@@ -54,7 +55,7 @@ def compare(operator: str, a: StateValues, b: StateValues, what: str) -> StateTr
     one, other = (_known(v, at) for v in (a, b))
     reason = (
         f"{what} is unknown at this precision: in some state {one} is compared with {other}; "
-        "choose a smaller --epsilon, or ask for the value with =?"
+        f"choose a smaller {option('epsilon')}, or ask for the value with =?"
     )
     return StateTruth(np.where(loose, values, holds), unknown, loose if loose.any() else None, reason)
 

@@ -18,6 +18,7 @@ from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.state_order import in_order
 from mtbdd.states import StateIndex
+from mtbdd.wording import option
 
 LISTING = ("print", "printall", "argmin", "argmax")
 """Filter operators whose result has a listing of states."""
@@ -125,7 +126,7 @@ def selected(operator: str, found: StateValues) -> StateTruth:
     shown = " and ".join(f"[{float(found.lower[i])!r}, {float(found.upper[i])!r}]" for i in at)
     reason = (
         f"filter({operator}, ...) is unknown at this precision: one of several values may be the extreme, "
-        f"such as {shown}; choose a smaller --epsilon"
+        f"such as {shown}; choose a smaller {option('epsilon')}"
     )
     return StateTruth(certain, unknown, None, reason)
 

@@ -18,6 +18,7 @@ from hybrid.drawing.figures import (
     whole_ticks,
 )
 from hybrid.errors import OptionError
+from mtbdd.wording import constants_given
 
 MOST_PANELS = 6
 """Properties of a picture, a panel each."""
@@ -102,7 +103,8 @@ def axis_constant(records: Sequence[Record], over: str | None = None) -> str:
     numbers = [name for name in names if all(_is_number(value) for value in values[name])]
     wanted = [over] if over is not None else numbers
     if not wanted or wanted[0] not in numbers:
-        raise OptionError("a plot of an experiment needs a constant with numbers, such as --const N=1:10")
+        example = constants_given(["N"], "1:10")
+        raise OptionError(f"a plot of an experiment needs a constant with numbers, such as {example}")
     return max(wanted, key=lambda name: len(values[name]))
 
 

@@ -21,6 +21,7 @@ from hybrid.reference import relax_in_place
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.workspace import Workspace
 from mtbdd.offset import OffsetMTBDD
+from mtbdd.wording import option
 
 if TYPE_CHECKING:
     # Loaded on first use: a matrix on the host needs no format of the device.
@@ -310,7 +311,7 @@ def write_out(symbolic: OffsetMTBDD, backend: str, storage: str = "auto") -> Exp
             raise MemoryError(
                 f"the explicit matrix of {symbolic.n_rows} x {symbolic.n_columns} and its vectors need "
                 f"{required} bytes on {device.name}, {available} are free; "
-                "use --engine hybrid, --backend cpu, or a smaller model"
+                f"use {option('engine', 'hybrid')}, {option('backend', 'cpu')}, or a smaller model"
             )
         matrix = explicit_matrix(symbolic, "gpu", memory_budget=available)
         held = ExplicitOperator(matrix, device, storage, values)

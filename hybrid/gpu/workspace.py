@@ -29,6 +29,7 @@ from hybrid.gpu.krylov import DeviceBiCGStab
 from hybrid.gpu.sweeps import RECORDED, DeviceSteps, Run
 from hybrid.solvers.base import Criterion, Vector
 from hybrid.solvers.workspace import Workspace
+from mtbdd.wording import option
 
 _STRIDE = 2 * RECORDED
 """Steps between two looks. Half would do to look once in ten steps; the rest is left for other questions."""
@@ -73,8 +74,9 @@ class DeviceWorkspace(Workspace):
         if required > available:
             raise MemoryError(
                 f"a solution with {vectors} vectors of {size} elements needs {required} bytes on "
-                f"{self.device.name}, {available} are free; choose a method with fewer (--method jacobi "
-                "or jor, for decision processes value-iteration), or backend 'cpu'"
+                f"{self.device.name}, {available} are free; choose a method with fewer "
+                f"({option('method', 'jacobi', 'jor')}, for decision processes value-iteration), "
+                f"or {option('backend', 'cpu')}"
             )
 
     def vector(self, values: ArrayLike) -> Array:

@@ -7,6 +7,7 @@ from collections import deque
 from hybrid.drawing.graph_picture import GraphArrow, GraphNode, GraphPicture
 from hybrid.errors import OptionError
 from hybrid.interchange.explicit_model import ExplicitModel
+from mtbdd.wording import either
 
 MOST_STATES = 200
 """States of a model that a picture can show."""
@@ -60,9 +61,10 @@ def check_size(n_states: int) -> None:
     OptionError
     """
     if n_states > MOST_STATES:
+        write = either("hybrid export --to FILE.dot", "hybrid.export(model, 'FILE.dot')")
         raise OptionError(
             f"a picture of a graph shows at most {MOST_STATES} states, got {n_states}; choose smaller "
-            "constants, or write the text of a larger drawing with hybrid export --to FILE.dot"
+            f"constants, or write the text of a larger drawing with {write}"
         )
 
 

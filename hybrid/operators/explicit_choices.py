@@ -19,6 +19,7 @@ from hybrid.solvers.choice_problem import ChoiceProblem
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.workspace import Array
 from mtbdd.memory import free_memory_bytes
+from mtbdd.wording import option
 
 
 class ExplicitChoices(ChoiceOperator):
@@ -130,7 +131,8 @@ def device_rows(layer_choices: list[LayerChoices], problem: ChoiceProblem) -> De
     if required > available:
         raise MemoryError(
             f"the choices of {problem.size} states, written out, need {required} bytes on {device.name}, "
-            f"{available} are free; use --engine hybrid, --backend cpu, or a smaller model"
+            f"{available} are free; use {option('engine', 'hybrid')}, {option('backend', 'cpu')}, "
+            "or a smaller model"
         )
     return DeviceRows(device, write_choices(layer_choices, problem.size).to_device(device), problem)
 
@@ -193,5 +195,5 @@ def _check_room(layer_choices: list[LayerChoices], size: int) -> None:
     if required > available:
         raise MemoryError(
             f"the choices of {size} states, written out, need {required} bytes in the host's memory, "
-            f"{available} are available; use --engine hybrid or a smaller model"
+            f"{available} are available; use {option('engine', 'hybrid')} or a smaller model"
         )

@@ -18,6 +18,7 @@ from hybrid.core.representations import check_representation
 from hybrid.errors import OptionError
 from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power
 from hybrid.solvers.gauss_seidel import GaussSeidel
+from mtbdd.wording import option
 
 ENGINES = ("hybrid", "explicit")
 METHODS = ("auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic")
@@ -103,13 +104,13 @@ class CheckOptions:
         if self.engine == "explicit" and self.representation != "row-types":
             raise OptionError(
                 f"representation {self.representation!r} is a form of compressed matrices, and the engine is "
-                "explicit: choose --engine hybrid, or leave the representation out"
+                f"explicit: choose {option('engine', 'hybrid')}, or leave the representation out"
             )
         self._check_storage()
         if self.method == "gauss-seidel" and self.backend == "gpu":
             raise OptionError(
                 "the method gauss-seidel takes rows one after the other and does not run on the gpu; "
-                "choose --backend cpu, or another method"
+                f"choose {option('backend', 'cpu')}, or another {option('method')}"
             )
         if self.omega is not None and self.method not in _RELAXED:
             raise OptionError(
@@ -199,11 +200,13 @@ class CheckOptions:
         if self.engine != "explicit":
             raise OptionError(
                 f"storage {self.storage!r} is a format of written-out matrices, and the engine is "
-                f"{self.engine}: choose --engine explicit, or leave the storage out"
+                f"{self.engine}: choose {option('engine', 'explicit')}, or leave the storage out"
             )
         offered, where = (STORAGES, "gpu") if self.matrix_backend().name == "gpu" else (HOST_STORAGES, "cpu")
         if self.storage not in offered:
-            other = "leave the storage out" + ("" if where == "gpu" else ", or choose --backend gpu")
+            other = "leave the storage out"
+            if where == "cpu":
+                other += f", or choose {option('backend', 'gpu')}"
             raise OptionError(
                 f"storage {self.storage!r} does not exist on the {where}, which has "
                 f"{', '.join(offered)}: choose one of these, {other}"

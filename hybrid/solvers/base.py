@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from gpu_kernels import seconds_loading
 from hybrid.errors import OptionError
 from hybrid.solvers.watch import Watch
+from mtbdd.wording import option
 
 Vector = NDArray[np.float64]
 Progress = Callable[[int, float], None]
@@ -36,27 +37,33 @@ _PART = 1 << 14  # elements whose temporary results stay in the cache
 
 
 class Status(Enum):
-    """How a solution ended; the value says what it means and what to do."""
+    """How a solution ended; the value says what it means, its text what to do as well."""
 
     CONVERGED = "the difference between two iterations fell below epsilon"
-    MAX_ITERATIONS = (
-        "the iteration limit was reached before two iterations were close enough: "
-        "raise --max-iters, choose another --method, or a larger --epsilon"
-    )
-    DIVERGED = "the iterates are no longer finite numbers: choose another --method or a smaller --omega"
-    BREAKDOWN = (
-        "the method broke down: a number to divide by became zero, again after starting anew; "
-        "choose --method optimistic or jacobi"
-    )
-    STAGNATED = (
-        "the method no longer comes closer to a solution, wherever it starts anew: "
-        "choose --method optimistic or jacobi, or a larger --epsilon"
-    )
-    NO_BOUND = (
-        "no upper bound could be verified in double precision: "
-        "choose --method jacobi for an estimate without bounds"
-    )
+    MAX_ITERATIONS = "the iteration limit was reached before two iterations were close enough"
+    DIVERGED = "the iterates are no longer finite numbers"
+    BREAKDOWN = "the method broke down: a number to divide by became zero, again after starting anew"
+    STAGNATED = "the method no longer comes closer to a solution, wherever it starts anew"
+    NO_BOUND = "no upper bound could be verified in double precision"
     INTERRUPTED = "the iteration was ended before the bounds were close enough"
+
+    def __str__(self) -> str:
+        advice = self.advice()
+        return f"{self.value}: {advice}" if advice else str(self.value)
+
+    def advice(self) -> str:
+        """Return what to do about it; nothing where nothing is to be done."""
+        epsilon, method, certain = option("epsilon"), option("method"), ("optimistic", "jacobi")
+        found = {
+            Status.MAX_ITERATIONS: (
+                f"raise {option('max-iters')}, choose another {method}, or a larger {epsilon}"
+            ),
+            Status.DIVERGED: f"choose another {method} or a smaller {option('omega')}",
+            Status.BREAKDOWN: f"choose {option('method', *certain)}",
+            Status.STAGNATED: f"choose {option('method', *certain)}, or a larger {epsilon}",
+            Status.NO_BOUND: f"choose {option('method', 'jacobi')} for an estimate without bounds",
+        }
+        return found.get(self, "")
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from hybrid.solvers.host_recurrence import HostBiCGStab
 from hybrid.solvers.passes import NumPyPasses, Passes
 from hybrid.solvers.workspace import Pair, Steps, Workspace
 from mtbdd.memory import require_memory
+from mtbdd.wording import option
 
 _OPERANDS = 2
 """Of a method's vectors, those that it is called with: diagonal and right-hand side."""
@@ -41,7 +42,8 @@ class HostWorkspace(Workspace):
         require_memory(
             8 * max(vectors - _OPERANDS, 0) * size,
             f"a solution with {vectors} vectors of {size} elements",
-            "choose smaller constants, a method with fewer (--method jacobi or jor), or --backend gpu",
+            "choose smaller constants, a method with fewer "
+            f"({option('method', 'jacobi', 'jor')}), or {option('backend', 'gpu')}",
         )
 
     def vector(self, values: ArrayLike) -> Vector:

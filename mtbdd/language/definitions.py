@@ -17,6 +17,7 @@ from mtbdd.language.syntax import Expression, LabelReference, Literal, Name, Typ
 from mtbdd.language.text import short_text
 from mtbdd.language.types import TypeChecker
 from mtbdd.language.walk import expression_variables, walk
+from mtbdd.wording import constants_given
 
 Definition = Constant | Formula | Label
 
@@ -250,9 +251,9 @@ def _folded(expression: Expression, faults: FaultCollector, definitions: Definit
 def missing_message(missing: Sequence[Constant]) -> str:
     """Return the message for constants without a value: which, and how to give them."""
     names = listed([f"'{constant.name}' ({constant.type.value})" for constant in missing])
-    example = ",".join(f"{constant.name}=VALUE" for constant in missing[:20])
+    example = constants_given(constant.name for constant in missing[:20])
     one = len(missing) == 1
     return (
         f"{'constant' if one else 'constants'} without a value: {names}; give {'it' if one else 'them'} with "
-        f"--const {example}"
+        f"{example}"
     )

@@ -27,6 +27,7 @@ from mtbdd.language.syntax import ModelType
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.model import SymbolicModel
 from mtbdd.relation import Relation
+from mtbdd.wording import option
 
 _SMALLER = (
     0.9  # another variable order than the source's is kept if its matrix has at most this share of nodes
@@ -111,7 +112,7 @@ def _warnings(model: ExplicitModel, nodes: int) -> list[str]:
         return []
     why = "" if model.variables else ": it has no valuations, and only numbers tell states apart"
     size = f"{nodes} nodes for {model.n_entries} transitions"
-    return [f"{model.source}: {size}{why}; --engine explicit suits such a model better"]
+    return [f"{model.source}: {size}{why}; {option('engine', 'explicit')} suits such a model better"]
 
 
 @dataclass(frozen=True)

@@ -155,9 +155,9 @@ def test_formats_are_told_without_a_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "part"),
     [
-        ({"storage": "msr"}, "the engine is hybrid: choose --engine explicit"),
+        ({"storage": "msr"}, "the engine is hybrid: choose engine='explicit'"),
         ({"engine": "explicit", "storage": "msr"}, "does not exist on the cpu, which has csr"),
-        ({"engine": "explicit", "backend": "cpu", "storage": "sell"}, "or choose --backend gpu"),
+        ({"engine": "explicit", "backend": "cpu", "storage": "sell"}, "or choose backend='gpu'"),
         ({"engine": "explicit", "storage": "dense"}, "expected one of auto, msr, cmsr"),
     ],
 )

@@ -142,7 +142,7 @@ def test_a_value_too_close_to_its_bound_is_not_guessed(tmp_path, monkeypatch):
     answer = hybrid.check(load_text(tmp_path, DIE), "P>=1/6 [ F d=1 ]", throw=False)
     assert answer.value is None
     assert "P>=0.16666666666666666 is unknown at this precision" in answer.error
-    assert "choose a smaller --epsilon" in answer.error
+    assert "choose a smaller epsilon" in answer.error
     estimate = hybrid.check(load_text(tmp_path, DIE), "P>=1/6 [ F d=1 ]", method="jacobi", throw=False)
     assert "an estimate, without bounds" in estimate.error
     assert (

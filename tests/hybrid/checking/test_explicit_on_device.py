@@ -117,7 +117,7 @@ def test_a_device_without_room_is_refused_before_anything_is_allocated(tmp_path:
     model = load_text(tmp_path, GAMBLER)
     with (
         use_device(HostDevice(free=200)) as host,
-        pytest.raises(MemoryError, match="200 are free; use --engine hybrid"),
+        pytest.raises(MemoryError, match="200 are free; use engine='hybrid', backend='cpu'"),
     ):
         hybrid.check(model, "P=? [ F x=goal ]", **ON_DEVICE)
     assert not host.launches

@@ -250,7 +250,7 @@ def test_other_names_are_refused(name: Any) -> None:
 
 
 def test_the_explicit_engine_has_no_representation(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="choose --engine hybrid"):
+    with pytest.raises(OptionError, match="choose engine='hybrid'"):
         answer(tmp_path, "until", engine="explicit")
 
 

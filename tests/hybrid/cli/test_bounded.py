@@ -17,6 +17,7 @@ from hybrid.cli.bounded import run_bounded
 from hybrid.cli.console import Console
 from mtbdd.budget import Budget, BudgetError, check_budget, spending
 from mtbdd.language.limits import Limits, current
+from mtbdd.wording import on_command_line
 
 COUNTER = """dtmc
 module counter
@@ -94,7 +95,7 @@ def test_answers_found_are_kept_in_one_object_whoever_ends_the_command(looks, ca
             if looks:
                 check_budget()
 
-    with Console(quiet=True) as console:
+    with on_command_line(), Console(quiet=True) as console:
         assert run_bounded(endless, chosen, console) == 1
     told = capfd.readouterr()
     found = json.loads(told.out)

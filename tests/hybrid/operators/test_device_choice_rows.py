@@ -88,7 +88,7 @@ def test_rows_lie_on_the_device_as_written(device: Device, rng: np.random.Genera
 def test_a_device_without_room_is_refused() -> None:
     with (
         use_device(HostDevice(free=100)) as host,
-        pytest.raises(MemoryError, match="100 are free; use --engine hybrid"),
+        pytest.raises(MemoryError, match="100 are free; use engine='hybrid', backend='cpu'"),
     ):
         hybrid.check(build(SLOW_WAY), "Pmax=? [ F x=2 ]", **ON_DEVICE)
     assert not host.launches

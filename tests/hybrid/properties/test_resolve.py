@@ -160,7 +160,7 @@ def test_resolve_leaves_the_input_alone() -> None:
         (
             "const int k; P=? [ F x=k ]",
             "1:14",
-            "constant without a value: 'k' (int); give it with --const k=VALUE",
+            "constant without a value: 'k' (int); give it with constants={'k': VALUE}",
         ),
         # Types.
         ("P=? [ F x ]", "1:9", "the operand of 'F' must be a bool, got an int 'x'"),

@@ -102,5 +102,7 @@ def test_senseless_parameters_are_refused(make, message):
 
 
 def test_every_status_tells_what_to_do():
-    assert "--max-iters" in Status.MAX_ITERATIONS.value
-    assert "--omega" in Status.DIVERGED.value
+    assert "raise max_iterations" in str(Status.MAX_ITERATIONS)
+    assert "a smaller omega" in str(Status.DIVERGED)
+    assert str(Status.NO_BOUND).endswith("choose method='jacobi' for an estimate without bounds")
+    assert str(Status.CONVERGED) == Status.CONVERGED.value

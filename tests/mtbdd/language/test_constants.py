@@ -118,5 +118,6 @@ def test_missing_constants_are_named_together() -> None:
         resolve(syntax)
     (fault,) = caught.value.faults
     assert fault.message == (
-        "constants without a value: 'N' (int), 'p' (double); give them with --const N=VALUE,p=VALUE"
+        "constants without a value: 'N' (int), 'p' (double); "
+        "give them with constants={'N': VALUE, 'p': VALUE}"
     )

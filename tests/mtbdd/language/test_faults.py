@@ -304,7 +304,11 @@ SEMANTIC = [
         "1:28",
         "has an initial value beside init ... endinit",
     ),
-    (f"mdp const int N; {M}", "1:15", "constant without a value: 'N' (int); give it with --const N=VALUE"),
+    (
+        f"mdp const int N; {M}",
+        "1:15",
+        "constant without a value: 'N' (int); give it with constants={'N': VALUE}",
+    ),
     (f"mdp const double d=1/0; {M}", "1:20", "expected a divisor other than zero, got 1 / 0"),
     (f"mdp const int d=mod(3,0); {M}", "1:17", "expected a positive modulus, got mod(3, 0)"),
     (f"mdp const int d=pow(2,-1); {M}", "1:17", "expected an exponent of at least 0 for ints"),

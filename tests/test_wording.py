@@ -1,0 +1,159 @@
+"""Messages name options on the command line and arguments in the library, spelt in one place."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import hybrid
+from hybrid.__main__ import main
+from hybrid.solvers.base import Status
+from mtbdd.budget import Budget
+from mtbdd.wording import constants_given, either, on_command_line, option
+from tests.source_tree import PACKAGES, ROOT, source_files
+
+OPTION = re.compile(r"(?<![-\w%])--[a-z][a-z-]+")
+OPEN = "dtmc const int N; const double p; module m s:[0..N]; [] s<N -> p:(s'=s+1) + 1-p:true; endmodule"
+RUIN = "dtmc module m s:[0..4] init 2; [] s>0 & s<4 -> 1/2:(s'=s-1) + 1/2:(s'=s+1); endmodule"
+STUCK = "dtmc module m s:[0..1]; [] s=0 -> (s'=1); endmodule"
+
+
+def spelt_options(source: str) -> list[tuple[int, str]]:
+    """Texts with options in them, but for docstrings and the first text of `either`."""
+    tree, passed = ast.parse(source), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr):
+            passed.add(id(node.value))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "either":
+            passed |= {id(part) for part in ast.walk(node.args[0])}
+    return [
+        (node.lineno, node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in passed
+        if OPTION.search(node.value)
+    ]
+
+
+def test_no_message_below_the_command_line_spells_an_option() -> None:
+    faults, looked_at = [], 0
+    for path in (path for package in PACKAGES for path in source_files(package)):
+        name = path.relative_to(ROOT)
+        if name.parts[:2] == ("hybrid", "cli") or name == Path("hybrid/__main__.py"):
+            continue
+        looked_at += 1
+        faults += [f"{name}:{line} {text!r}" for line, text in spelt_options(path.read_text("utf-8"))]
+    assert looked_at > 300
+    assert not faults, "\n".join(faults)
+
+
+def test_what_the_search_finds() -> None:
+    assert spelt_options('x = f"give {n} with --const"') == [(1, " with --const")]
+    assert spelt_options('def f():\n    "of --const"\n    return either("--const", "constants")') == []
+
+
+def test_both_wordings() -> None:
+    def said() -> tuple[str, ...]:
+        return (
+            option("max-iters"),
+            option("method", "jacobi", "jor"),
+            constants_given(["N", "p"]),
+            constants_given(["N"], "1:10"),
+            either("there", "here"),
+        )
+
+    here = said()
+    with on_command_line():
+        there = said()
+    assert here == (
+        "max_iterations",
+        "method='jacobi' or 'jor'",
+        "constants={'N': VALUE, 'p': VALUE}",
+        "constants={'N': '1:10'}",
+        "here",
+    )
+    assert there == (
+        "--max-iters", "--method jacobi or jor", "--const N=VALUE,p=VALUE", "--const N=1:10", "there"
+    )  # fmt: skip
+    assert said() == here
+
+
+def spent() -> None:
+    Budget(1.0, None, -10.0).check()
+
+
+def too_much() -> None:
+    Budget(None, 1, 0.0).check()
+
+
+@pytest.mark.parametrize(
+    ("work", "here", "there"),
+    [
+        (
+            lambda: hybrid.parse(OPEN),
+            "give them with constants={'N': VALUE, 'p': VALUE}",
+            "give them with --const N=VALUE,p=VALUE",
+        ),
+        (
+            lambda: hybrid.check(hybrid.parse(STUCK), "const int k; P=? [ F<=k s=1 ]"),
+            "give it with constants={'k': VALUE}",
+            "give it with --const k=VALUE",
+        ),
+        (
+            lambda: hybrid.parse(STUCK, fix_deadlocks=False),
+            "build with fix_deadlocks=True",
+            "build without --no-fix-deadlocks",
+        ),
+        (spent, "give more with timeout", "give more with --timeout"),
+        (too_much, "give more with memory", "give more with --memory"),
+        (
+            lambda: hybrid.check(hybrid.parse(STUCK), "P=? [ F s=1 ]", storage="msr"),
+            "choose engine='explicit'",
+            "choose --engine explicit",
+        ),
+        (
+            lambda: hybrid.experiment("m.pm", "P=? [ F s=1 ]", {"N": "3:1"}),
+            "constants: expected N=FROM:TO",
+            "--const: expected N=FROM:TO",
+        ),
+    ],
+)
+def test_errors_speak_to_who_asked(work: Callable[[], object], here: str, there: str) -> None:
+    with pytest.raises(hybrid.HybridError) as in_library:
+        work()
+    assert here in str(in_library.value)
+    assert not OPTION.search(str(in_library.value))
+    with on_command_line(), pytest.raises(hybrid.HybridError) as on_line:
+        work()
+    assert there in str(on_line.value)
+
+
+@pytest.mark.parametrize("status", Status)
+def test_every_status_has_words_for_both(status: Status) -> None:
+    assert not OPTION.search(str(status))
+    with on_command_line():
+        assert OPTION.search(str(status)) or str(status) == status.value
+
+
+def test_the_command_line_says_options_and_leaves_none_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.pm").write_text(OPEN)
+    assert main(["check", str(tmp_path / "m.pm"), "P=? [ F s=N ]"]) == 2
+    assert "give them with --const N=VALUE,p=VALUE" in capsys.readouterr().err
+    with pytest.raises(hybrid.LanguageError, match=r"constants=\{'N': VALUE, 'p': VALUE\}"):
+        hybrid.load(tmp_path / "m.pm")
+
+
+def test_answers_that_give_up_say_options_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.pm").write_text(RUIN)
+    asked = ["P=? [ F s=4 ]", "--method", "jacobi", "--max-iters", "1", "--backend", "cpu"]
+    assert main(["check", str(tmp_path / "m.pm"), *asked]) == 1
+    assert "raise --max-iters, choose another --method" in capsys.readouterr().out
+    answer = hybrid.check(
+        hybrid.parse(RUIN), "P=? [ F s=4 ]", method="jacobi", max_iterations=1, backend="cpu", throw=False
+    )
+    assert "raise max_iterations, choose another method, or a larger epsilon" in str(answer.error)
