@@ -298,7 +298,7 @@ class _Builder:
         if totals is not None:
             pieces = {value: self.copied(states) & reachable for value, states in totals}
             totals = Partition(self.manager, pieces, totals.units)
-        return ChoicePart(part.action, self.copied(part.states) & reachable, None, totals)
+        return ChoicePart(part.action, self.copied(part.states) & reachable, None, totals, part.commands)
 
     def _exits(self, reachable: Node) -> SymbolicMatrix | list[Partition] | None:
         """Return what rows of a CTMC add up to, and those of a DTMC if that is 1 only roughly."""

@@ -27,6 +27,8 @@ from mtbdd.matrix import SymbolicMatrix
 from mtbdd.partition import Partition
 from mtbdd.relation import Relation
 
+_SHOWN = 4  # parts and commands that are told of many
+
 
 @dataclass(frozen=True)
 class ChoicePart:
@@ -43,17 +45,32 @@ class ChoicePart:
     totals : Partition or None
         What the probabilities add up to in some more states than these; None is 1 but for rounding. Those of
         an event are its exits.
+    origin : tuple of tuple of Command
+        `commands` of a part that has no event.
     """
 
     action: str | None
     states: Node
     event: Event | None
     totals: Partition | None = None
+    origin: tuple[tuple[Command, ...], ...] = ()
 
     @property
     def sums(self) -> Partition | None:
         """What the probabilities add up to in some more states than these; None is 1 but for rounding."""
         return self.totals if self.event is None else self.event.exits
+
+    @property
+    def commands(self) -> tuple[tuple[Command, ...], ...]:
+        """The commands of every module that takes part, of which one is enabled in a state; () if unknown."""
+        return self.origin if self.event is None else self.event.commands
+
+    def __repr__(self) -> str:
+        name = "without an action" if self.action is None else f"of the action '{self.action}'"
+        places = [f"{c.position.line}:{c.position.column}" for own in self.commands for c in own]
+        more = ", ..." if len(places) > _SHOWN else ""
+        told = f"commands at {', '.join(places[:_SHOWN])}{more}" if places else "of no known command"
+        return f"<ChoicePart {name}, {told}>"
 
 
 @dataclass(frozen=True)
@@ -75,6 +92,10 @@ class ChoiceLayer:
     matrix: SymbolicMatrix
     enabled: Node
     parts: tuple[ChoicePart, ...]
+
+    def __repr__(self) -> str:
+        more = ", ..." if len(self.parts) > _SHOWN else ""
+        return f"<ChoiceLayer of {len(self.parts)} parts: {', '.join(map(repr, self.parts[:_SHOWN]))}{more}>"
 
 
 def split_commands(

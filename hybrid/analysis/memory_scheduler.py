@@ -48,13 +48,15 @@ class MemoryScheduler(Scheduler):
     def write(self, path: str | Path) -> None:
         """Write what is chosen in every pair, as CSV, or as JSON if the name ends with ``.json``.
 
-        The table has the columns of `Scheduler.write` and two more: the memory, and the next one.
+        The table has the columns of `Scheduler.write` and two more: the memory, and the next one before the
+        command.
 
         Raises
         ------
         OSError
             The file cannot be written.
         """
+        texts, numbers = self.commands()
         with Path(path).open("w", newline="", encoding="utf-8") as lines:
             if Path(path).suffix == ".json":
                 lines.write("[")
@@ -65,16 +67,17 @@ class MemoryScheduler(Scheduler):
                         "action": action,
                         "layer": layer,
                         "next": then,
+                        "command": texts[numbers[place]],
                     }
                     lines.write(("," if place else "") + "\n" + json.dumps(record))
                 lines.write("\n]\n")
                 return
             writer = csv.writer(lines)
             names = [v.name for v in self.owner.encoding.shown]
-            writer.writerow([*names, "memory", "action", "layer", "next"])
-            for state, memory, action, layer, then in self._pairs():
+            writer.writerow([*names, "memory", "action", "layer", "next", "command"])
+            for place, (state, memory, action, layer, then) in enumerate(self._pairs()):
                 values = (str(value).lower() for value in state.values())
-                writer.writerow([*values, memory, action or "", layer, then])
+                writer.writerow([*values, memory, action or "", layer, then, texts[numbers[place]] or ""])
 
     def _pairs(self) -> Iterator[tuple[dict[str, bool | int], int, str | None, int, int]]:
         """Yield every pair in the order of its number."""

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.csr import CsrArrays
+from hybrid.analysis.chosen_commands import chosen_commands
 from hybrid.analysis.precomputation import prob0e
 from hybrid.core.lists import concatenated_ranges
 from hybrid.explicit.choice_rows import LayerRows, merge_layers
@@ -66,6 +67,13 @@ class Scheduler:
                 numbers[inside] = names.index(part.action)
         return tuple(names), numbers
 
+    def commands(self) -> tuple[tuple[str | None, ...], NDArray[np.int64]]:
+        """Return the commands of the text that are taken, and the place of each state's among them.
+
+        As `hybrid.analysis.chosen_commands.chosen_commands` does: None stands for what is not known.
+        """
+        return chosen_commands(self.model, self.layers)
+
     def chosen(self) -> list[Node]:
         """Return for every layer of the model the states that take its choice, as sets.
 
@@ -112,26 +120,30 @@ class Scheduler:
     def write(self, path: str | Path) -> None:
         """Write what is chosen in every state, as CSV, or as JSON if the name ends with ``.json``.
 
-        CSV: a table of the state's variables, its action (empty if unlabelled), and the layer.  JSON: an
-        array of objects with `state`, `action` (null if unlabelled) and `layer`.
+        CSV: a table of the state's variables, its action (empty if unlabelled), the layer, and the command:
+        line, column and guard, empty where the model does not know.  JSON: an array of objects with `state`,
+        `action` (null if unlabelled), `layer` and `command` (null if not known).
 
         Raises
         ------
         OSError
             The file cannot be written.
         """
+        texts, numbers = self.commands()
         with Path(path).open("w", newline="", encoding="utf-8") as lines:
             if Path(path).suffix == ".json":
                 lines.write("[")
                 for place, (state, action, layer) in enumerate(self.rows()):
-                    record = {"state": state, "action": action, "layer": layer}
+                    command = texts[numbers[place]]
+                    record = {"state": state, "action": action, "layer": layer, "command": command}
                     lines.write(("," if place else "") + "\n" + json.dumps(record))
                 lines.write("\n]\n")
                 return
             writer = csv.writer(lines)
-            writer.writerow([*(v.name for v in self.model.encoding.shown), "action", "layer"])
-            for state, action, layer in self.rows():
-                writer.writerow([*(str(value).lower() for value in state.values()), action or "", layer])
+            writer.writerow([*(v.name for v in self.model.encoding.shown), "action", "layer", "command"])
+            for place, (state, action, layer) in enumerate(self.rows()):
+                values = (str(value).lower() for value in state.values())
+                writer.writerow([*values, action or "", layer, texts[numbers[place]] or ""])
 
     def rows(self) -> Iterator[tuple[dict[str, bool | int], str | None, int]]:
         """Yield every state in the order of its number, with the action and the layer of its choice."""

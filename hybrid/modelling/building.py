@@ -121,10 +121,7 @@ def _built(
         labels[name] = translator.states(condition) & found
     rewards = given_rewards(written.rewards, translator, layers, found, is_mdp, divisors)
     graph = choice_relations(encoding, layers) if is_mdp and discount is None else None
-    layers = [
-        ChoiceLayer(x.matrix, x.enabled, tuple(ChoicePart(p.action, p.states, None) for p in x.parts))
-        for x in layers
-    ]
+    layers = [ChoiceLayer(x.matrix, x.enabled, tuple(_part(p) for p in x.parts)) for x in layers]
     exits = None
     if written.kind is ModelType.CTMC:
         exits = [*(e.exits.only(found) for e in events), Partition(manager, {1.0: deadlocks})]
@@ -148,6 +145,12 @@ def _built(
         started=started,
     )
     return Model.of(model)
+
+
+def _part(part: ChoicePart) -> ChoicePart:
+    """Return a part without its event, and its commands where no function has to tell them apart."""
+    alone = all(len(own) == 1 for own in part.commands)
+    return ChoicePart(part.action, part.states, None, origin=part.commands if alone else ())
 
 
 def _variables(written: Written, ends: bool) -> list[ResolvedVariable]:

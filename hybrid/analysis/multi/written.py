@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -33,8 +34,8 @@ class PointSchedulers:
         """Write what every scheduler chooses, as CSV, or as JSON if the name ends with ``.json``.
 
         CSV: the number of the point from 1, its share, the memory and the state's variables, the action
-        (empty if unlabelled), the layer.  JSON: an array of objects with `point`, `share`, and `choices`, an
-        array of objects with `state`, `action` and `layer`.
+        (empty if unlabelled), the layer, the command.  JSON: an array of objects with `point`, `share`, and
+        `choices`, an array of objects with `state`, `action`, `layer` and `command`.
 
         Raises
         ------
@@ -49,8 +50,8 @@ class PointSchedulers:
                         "point": number,
                         "share": None if share is None else float(share),
                         "choices": [
-                            {"state": state, "action": action, "layer": layer}
-                            for state, action, layer in scheduler.rows()
+                            {"state": state, "action": action, "layer": layer, "command": command}
+                            for state, action, layer, command in _rows(scheduler)
                         ],
                     }
                     for number, (scheduler, share) in numbered
@@ -59,13 +60,19 @@ class PointSchedulers:
                 return
             writer = csv.writer(lines)
             names = [v.name for v in self.schedulers[0].model.encoding.shown] if self.schedulers else []
-            writer.writerow(["point", "share", *names, "action", "layer"])
+            writer.writerow(["point", "share", *names, "action", "layer", "command"])
             for number, (scheduler, share) in numbered:
                 head = [number, "" if share is None else float(share)]
-                for state, action, layer in scheduler.rows():
-                    writer.writerow(
-                        [*head, *(str(value).lower() for value in state.values()), action or "", layer]
-                    )
+                for state, action, layer, command in _rows(scheduler):
+                    values = (str(value).lower() for value in state.values())
+                    writer.writerow([*head, *values, action or "", layer, command or ""])
+
+
+def _rows(scheduler: Scheduler) -> Iterator[tuple[dict[str, bool | int], str | None, int, str | None]]:
+    """Yield what `Scheduler.rows` does, and the command."""
+    texts, numbers = scheduler.commands()
+    for place, row in enumerate(scheduler.rows()):
+        yield *row, texts[numbers[place]]
 
 
 def point_schedulers(ends: Endings | None, found: Found) -> PointSchedulers:

@@ -157,7 +157,7 @@ def test_the_command_line_writes_it(tmp_path: Path) -> None:
     assert (
         main(["check", str(tmp_path / "middle.prism"), f"Pmax=? [ {BOTH} ]", "--scheduler", str(file)]) == 0
     )
-    assert file.read_text(encoding="utf-8").splitlines()[0] == "x,memory,action,layer,next"
+    assert file.read_text(encoding="utf-8").splitlines()[0] == "x,memory,action,layer,next,command"
 
 
 def test_an_automaton_of_a_file_has_one_too(tmp_path: Path) -> None:

@@ -166,14 +166,14 @@ def test_schedulers_are_written_with_memory_and_shares(gamble: SymbolicModel, tm
     made.write(tmp_path / "mix.csv")
     with (tmp_path / "mix.csv").open(newline="") as lines:
         rows = list(csv.DictReader(lines))
-    assert list(rows[0]) == ["point", "share", "automaton", "s", "action", "layer"]
+    assert list(rows[0]) == ["point", "share", "automaton", "s", "action", "layer", "command"]
     first = {row["point"]: row["action"] for row in rows if (row["automaton"], row["s"]) == ("0", "0")}
     assert set(first.values()) <= {"shy", "bold", "give"}
     assert "shy" in first.values()
     made.write(tmp_path / "mix.json")
     found = json.loads((tmp_path / "mix.json").read_text())
     assert [own["point"] for own in found] == list(range(1, len(made.schedulers) + 1))
-    assert {"state", "action", "layer"} == set(found[0]["choices"][0])
+    assert {"state", "action", "layer", "command"} == set(found[0]["choices"][0])
 
 
 # ------------------------------------------------------------------ examples
