@@ -9,7 +9,9 @@ import numpy as np
 
 from gpu_kernels.ragged import pointers
 from hybrid.exploration.explore import Explored, explore
+from hybrid.exploration.programs import UnsuitableError
 from hybrid.exploration.rewards import ListedStates, Numbers, Vector
+from hybrid.exploration.search import CompiledSearch
 from hybrid.interchange.compressing import compressed
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward, StateVariable
 from hybrid.simulation.rules import Rules
@@ -63,17 +65,30 @@ def build_explicitly(
 
 def listed_model(source: ResolvedModel, say: Callable[[str], None]) -> ExplicitModel:
     """Return a model written out."""
-    rules = Rules(source)
-    found = explore(rules, say)
+    return model_of(source, _explored(source, say))
+
+
+def _explored(source: ResolvedModel, say: Callable[[str], None]) -> Explored:
+    """Return the reachable states, found state by state, or by arrays what the machine does not take."""
+    try:
+        search = CompiledSearch(source)
+    except UnsuitableError:
+        return explore(Rules(source), say)
+    search.run(progress=say)
+    return search.result()
+
+
+def model_of(source: ResolvedModel, found: Explored) -> ExplicitModel:
+    """Return a model written out, from its states and transitions."""
     n = found.states.shape[1]
     initial = np.zeros(n, dtype=np.bool_)
     initial[found.initial] = True
     leaves = np.bincount(found.sources, minlength=n)
-    states = ListedStates(rules.variables, found.states, initial, leaves == 0)
+    states = ListedStates(found.variables, found.states, initial, leaves == 0)
     is_mdp = source.type is ModelType.MDP
-    keys = (found.choices, found.events, found.sources) if is_mdp else (found.targets, found.sources)
-    order = np.lexsort(keys)
+    order = _order(found, n, is_mdp)
     sources, events = found.sources[order], found.events[order]
+    actions, action_of = _actions(found)
     choice_starts = choice_actions = taken = None
     if is_mdp:
         choices = found.choices[order]
@@ -82,11 +97,11 @@ def listed_model(source: ResolvedModel, say: Callable[[str], None]) -> ExplicitM
         first = np.flatnonzero(new)
         row_starts = np.append(first, order.size).astype(np.int64)
         choice_starts = pointers(np, np.bincount(sources[first], minlength=n))
-        choice_actions = rules.action_of[events[first]].astype(np.int64) - 1
+        choice_actions = action_of[events[first]] - 1
         taken = _Taken(sources[first], choice_actions)
     else:
         row_starts = pointers(np, leaves)
-    variables = rules.variables
+    variables = found.variables
     values, units = found.weights[order], found.units
     if source.type is ModelType.DTMC:
         values, units = _shared(values, sources, n, units)
@@ -98,7 +113,7 @@ def listed_model(source: ResolvedModel, say: Callable[[str], None]) -> ExplicitM
         values=values,
         initial=initial,
         choice_starts=choice_starts,
-        actions=rules.actions[1:],
+        actions=actions[1:],
         choice_actions=choice_actions,
         variables=tuple(
             StateVariable(v.name, 0, 1, True) if v.is_bool else StateVariable(v.name, v.low, v.high)
@@ -110,10 +125,26 @@ def listed_model(source: ResolvedModel, say: Callable[[str], None]) -> ExplicitM
         labels={
             label.name: states.where(label.expression, f'the label "{label.name}"') for label in source.labels
         },
-        rewards=tuple(_reward(structure, states, rules, found, taken) for structure in source.rewards),
+        rewards=tuple(_reward(structure, states, found, taken) for structure in source.rewards),
         value_units=units,
         source=source.file,
     )
+
+
+def _order(found: Explored, n: int, is_mdp: bool) -> Ints:
+    """Return the places of the transitions by source, and by target or by choice."""
+    if is_mdp:
+        return np.lexsort((found.choices, found.events, found.sources))
+    if n < 1 << 31:
+        return np.argsort(found.sources * n + found.targets, kind="stable")
+    return np.lexsort((found.targets, found.sources))
+
+
+def _actions(found: Explored) -> tuple[tuple[str, ...], Ints]:
+    """Return the names of actions in order of appearance, the empty one first, and that of every event."""
+    names = tuple(dict.fromkeys(["", *(name or "" for name in found.actions)]))
+    place = {name: number for number, name in enumerate(names)}
+    return names, np.array([place[name or ""] for name in found.actions], dtype=np.int64)
 
 
 def _shared(values: Vector, sources: Ints, n: int, units: float) -> tuple[Vector, float]:
@@ -137,7 +168,7 @@ class _Taken:
 
 
 def _reward(
-    structure: RewardStructure, states: ListedStates, rules: Rules, found: Explored, taken: _Taken | None
+    structure: RewardStructure, states: ListedStates, found: Explored, taken: _Taken | None
 ) -> ExplicitReward:
     """Return a reward structure: what states earn, and what their choices do."""
     own = states.earned([item for item in structure.items if not item.is_transition])
@@ -149,7 +180,7 @@ def _reward(
     earned = None
     if by_action and taken is not None:
         earned = np.zeros(taken.owners.size)
-        for number, action in enumerate(rules.actions, start=-1):
+        for number, action in enumerate(_actions(found)[0], start=-1):
             held = taken.actions == number
             among = np.zeros(states.n, dtype=np.bool_)
             among[taken.owners[held]] = True
@@ -157,7 +188,7 @@ def _reward(
             units = max(units, states.units(structure, gained))
             earned[held] = gained.values[taken.owners[held]]
     elif by_action:
-        gained = _by_jumps(by_action, states, rules, found)
+        gained = _by_jumps(by_action, states, found)
         units = max(units, states.units(structure, gained))
         earned = gained.values
     return ExplicitReward(
@@ -168,16 +199,15 @@ def _reward(
     )
 
 
-def _by_jumps(
-    by_action: dict[str, list[RewardItem]], states: ListedStates, rules: Rules, found: Explored
-) -> Numbers:
+def _by_jumps(by_action: dict[str, list[RewardItem]], states: ListedStates, found: Explored) -> Numbers:
     """Return what a state of a chain earns when it is left, on average over its events."""
     n = states.n
     whole = np.bincount(found.sources, found.weights, minlength=n)
     most = float(np.bincount(found.sources, minlength=n).max(initial=1))
-    place = rules.action_of[found.events]
+    actions, action_of = _actions(found)
+    place = action_of[found.events]
     total = Numbers.zeros(n)
-    for number, action in enumerate(rules.actions):
+    for number, action in enumerate(actions):
         if action not in by_action:
             continue
         held = place == number

@@ -22,6 +22,14 @@ class StateCodes:
     ----------
     variables : Variables
 
+    Attributes
+    ----------
+    places : list of (int, int)
+        For every variable its word, and how many bits of it are below.
+    widths : list of int
+        Bits of every variable.
+    words : int
+
     Notes
     -----
     Up to 62 bits a code is an integer, beyond it is a string of bytes, eight for every further 62 bits.
@@ -29,23 +37,25 @@ class StateCodes:
 
     def __init__(self, variables: Variables) -> None:
         self._low = variables.low
-        widths = [(high - low).bit_length() for low, high in zip(variables.low, variables.high, strict=True)]
+        self.widths = [
+            (high - low).bit_length() for low, high in zip(variables.low, variables.high, strict=True)
+        ]
         # Every variable lies in one word; words are filled from the first variable on.
-        self._places: list[tuple[int, int]] = []
+        ends: list[tuple[int, int]] = []
         words: list[int] = [0]
-        for width in widths:
+        for width in self.widths:
             if words[-1] + width > _WORD:
                 words.append(0)
             words[-1] += width
-            self._places.append((len(words) - 1, words[-1]))
-        self._words = words
-        self._widths = widths
+            ends.append((len(words) - 1, words[-1]))
+        self.places = [(word, words[word] - end) for word, end in ends]
+        self.words = len(words)
 
     def of(self, states: Ints) -> Codes:
         """Return the codes of states, shape (count,), from a matrix of shape (variables, count)."""
-        words = [np.zeros(states.shape[1], dtype=np.int64) for _ in self._words]
-        for row, (word, end) in enumerate(self._places):
-            words[word] |= (states[row] - self._low[row]) << (self._words[word] - end)
+        words = [np.zeros(states.shape[1], dtype=np.int64) for _ in range(self.words)]
+        for row, (word, shift) in enumerate(self.places):
+            words[word] |= (states[row] - self._low[row]) << shift
         if len(words) == 1:
             return words[0]
         joined = np.ascontiguousarray(np.stack(words, axis=1).astype(">i8"))
@@ -53,14 +63,17 @@ class StateCodes:
 
     def states(self, codes: Codes) -> Ints:
         """Return the matrix of states of some codes, shape (variables, count), in C order."""
-        if len(self._words) == 1:
-            words = codes.reshape(1, -1)
-        else:
-            words = np.ascontiguousarray(codes).view(">i8").reshape(codes.size, -1).T.astype(np.int64)
-        found = np.empty((len(self._places), codes.size), dtype=np.int64)
-        for row, (word, end) in enumerate(self._places):
-            mask = (1 << self._widths[row]) - 1
-            found[row] = ((words[word] >> (self._words[word] - end)) & mask) + self._low[row]
+        if self.words == 1:
+            return self.unpacked(codes.reshape(1, -1))
+        return self.unpacked(
+            np.ascontiguousarray(codes).view(">i8").reshape(codes.size, -1).T.astype(np.int64)
+        )
+
+    def unpacked(self, words: Ints) -> Ints:
+        """Return the matrix of states whose codes are given as words, shape (words, count)."""
+        found = np.empty((len(self.places), words.shape[1]), dtype=np.int64)
+        for row, (word, shift) in enumerate(self.places):
+            found[row] = ((words[word] >> shift) & ((1 << self.widths[row]) - 1)) + self._low[row]
         return found
 
 

@@ -12,7 +12,7 @@ from hybrid.exploration.codes import Codes, KnownStates, StateCodes
 from hybrid.exploration.moves import Successors
 from hybrid.simulation.rules import Rules
 from hybrid.simulation.start import initial_columns
-from hybrid.simulation.variables import Ints
+from hybrid.simulation.variables import Ints, Variables
 from mtbdd.budget import check_budget
 from mtbdd.memory import require_memory
 
@@ -36,6 +36,9 @@ class Explored:
         The event of each entry, and in decision processes the choice among those of the event.
     units : float
         Bound on the relative error of every weight, in units of 2^-53.
+    variables : Variables
+    actions : tuple of (str or None)
+        Of every event.
     """
 
     states: Ints
@@ -46,6 +49,8 @@ class Explored:
     events: NDArray[np.int32]
     choices: NDArray[np.int32]
     units: float
+    variables: Variables
+    actions: tuple[str | None, ...]
 
 
 @dataclass
@@ -106,6 +111,8 @@ def explore(rules: Rules, progress: Callable[[str], None] | None = None) -> Expl
         events,
         choices,
         successors.units,
+        rules.variables,
+        tuple(event.action for event in rules.events),
     )
 
 

@@ -145,6 +145,15 @@ class _Of(Function):
         super().__init__(variables, variables.rows(names))
         self.expression = expression
 
+    def __call__(self, columns: Columns) -> Array:
+        """Return the function's values in some states; the columns keep them."""
+        found = columns.known.get(id(self))
+        if found is None:
+            value = self.over(columns.environment(self.variables, self.rows), (columns.count,))
+            # Kept together with the function, whose identity is nobody else's as long as it lives.
+            found = columns.known[id(self)] = self, value
+        return found[1]
+
     def missing(self, values: Mapping[str, Array], shape: tuple[int, ...]) -> Array | None:
         """Return where the expression has no value; None if it always has one."""
         if isinstance(self.condition, Literal) and self.condition.value is True:
@@ -245,6 +254,13 @@ class Where(Combined):
 
     The parts are the condition and the number.
     """
+
+    def __call__(self, columns: Columns) -> Array:
+        """Return the numbers in some states; none is worked out where the condition holds nowhere."""
+        codes = self.parts[0](columns)
+        if not (codes == TRUE).any():
+            return self.combine([codes, np.zeros(1)])
+        return self.combine([codes, self.parts[1](columns)])
 
     def combine(self, found: list[Array]) -> Array:
         """Return the numbers."""

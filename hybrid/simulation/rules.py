@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybrid.simulation.functions import (
+    TABLE,
     Combined,
     Function,
     NewValue,
@@ -92,6 +93,8 @@ class Rules:
     Parameters
     ----------
     model : ResolvedModel
+    entries : int
+        Combinations of values up to which a function is worked out for all of them at once.
 
     Attributes
     ----------
@@ -117,8 +120,8 @@ class Rules:
     Time: O(commands), with a table of some thousand entries for most expressions.
     """
 
-    def __init__(self, model: ResolvedModel) -> None:
-        self.model, self.type = model, model.type
+    def __init__(self, model: ResolvedModel, entries: int = TABLE) -> None:
+        self.model, self.type, self._entries = model, model.type, entries
         self.variables = Variables(model)
         together = synchronisations(model)
         known: dict[int, tuple[Component, Function]] = {}
@@ -128,7 +131,7 @@ class Rules:
                 if id(commands) not in known:
                     known[id(commands)] = self._component(commands)
             own = [known[id(commands)] for commands in s.parts]
-            rate = ProductOfRates(self.variables, [total for _, total in own]).compiled()
+            rate = ProductOfRates(self.variables, [total for _, total in own]).compiled(entries)
             events.append(SimulatedEvent(s.action, tuple(c for c, _ in own), rate))
         self.events = tuple(events)
         self.actions = tuple(dict.fromkeys(["", *(e.action or "" for e in events)]))
@@ -175,9 +178,12 @@ class Rules:
             totals.append(Where(v, [guard, total]))
             for number, update in enumerate(command.updates):
                 share = _Share(v, weights, number, is_chain)
-                weight = Where(v, [guard, share]).compiled()
+                weight = Where(v, [guard, share]).compiled(self._entries)
                 assigned = tuple(
-                    (v.place[a.variable], NewValue(v, v.place[a.variable], a.expression).compiled())
+                    (
+                        v.place[a.variable],
+                        NewValue(v, v.place[a.variable], a.expression).compiled(self._entries),
+                    )
                     for a in update.assignments
                 )
                 alternatives.append(Alternative(command, update, weight, assigned))

@@ -109,11 +109,17 @@ class Columns:
     states : ndarray of int64, shape (variables, paths)
     where : ndarray of int, optional
         Numbers of the columns; default all.
+
+    Attributes
+    ----------
+    known : dict
+        Functions and their values in these columns, by identity.
     """
 
     def __init__(self, states: Ints, where: Array | None = None) -> None:
         self._states, self._where = states, where
         self._rows: dict[int, Ints] = {}
+        self.known: dict[int, tuple[object, Array]] = {}
         self.count = states.shape[1] if where is None else where.size
 
     def __getitem__(self, row: int) -> Ints:

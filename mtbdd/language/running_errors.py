@@ -135,7 +135,10 @@ def _binary(e: Binary, a: Approximation, b: Approximation) -> Approximation:
             # Halves and doubles keep all digits, unless they underflow.
             exact |= (_is_power_of_two(x) | _is_power_of_two(y)) & (size >= 2.0**-1022)
             error = np.where(exact | (np.abs(x) == 1) | (np.abs(y) == 1), 0.0, error)
-        return Approximation(value, error * UP, doubt)
+        nothing = (x == 0) & (np.asarray(dx) == 0) | (y == 0) & (np.asarray(dy) == 0)
+        return Approximation(
+            value, np.where(nothing, 0.0, error * UP) if np.any(nothing) else error * UP, doubt
+        )
     left = np.abs(y) - dy
     error = np.where(left > 0, (dx + size * dy) / (left * (1 - UNIT)) + size * UNIT + LEAST, np.inf)
     if not np.any(dx) and not np.any(dy):
@@ -206,6 +209,10 @@ def _call(e: Call, parts: list[Approximation]) -> Approximation:
         # |d(x^y)| <= x^y (|y| dx/x + |ln x| dy), for small relative errors.
         relative = (np.abs(y) * dx / np.abs(x) + np.abs(np.log(np.abs(x))) * dy) * 1.01
         relative = np.where((x == 0) | ~(relative < 0.01), np.inf, relative)
+        if not np.any(dx) and not np.any(dy):
+            sure = (x == 1) | (y == 0) | ((x == 0) & (y > 0))
+            error = size * (relative + _LIBRARY_UNITS * UNIT) * UP + LEAST
+            return Approximation(value, np.where(sure, 0.0, error), doubt)
     else:
         left, right = np.log(x), np.log(y)
         relative = (dx / np.abs(x) / np.abs(left) + dy / np.abs(y) / np.abs(right)) * 1.01
