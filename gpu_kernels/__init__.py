@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gpu_kernels.formats import FORMATS, ExplicitMatrix
     from gpu_kernels.krylov import BiCGStabKernels
     from gpu_kernels.pairs import PairMatrix, PairTuning, run_pairs
+    from gpu_kernels.shadows import ShadowKernels
     from gpu_kernels.staging import Host, copied_to, made_for
     from gpu_kernels.steps import IterationState, Mode, Step, coded_step, finish_iteration, product_step
     from gpu_kernels.tiles import TileMatrix, Tuning, run_tiles
@@ -48,6 +49,7 @@ __all__ = [
     "PairMatrix",
     "PairTuning",
     "Place",
+    "ShadowKernels",
     "Step",
     "TileMatrix",
     "Tuning",
@@ -99,6 +101,7 @@ _HOMES = {
     "PairMatrix": "pairs",
     "PairTuning": "pairs",
     "Place": "device",
+    "ShadowKernels": "shadows",
     "Step": "steps",
     "TileMatrix": "tiles",
     "Tuning": "tiles",

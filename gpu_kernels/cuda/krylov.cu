@@ -6,9 +6,8 @@
 // stored: they are formed from the vector and its product where they are needed, which reads as much as storing them.
 // Between shorten_residual and move_iterate r is what van der Vorst calls s.
 //
-// Sums are the same every time: a thread adds what it meets, a warp its lanes' sums in pairs, a block its warps' sums,
-// and the block that is done last the sums of all blocks, always in the order of their numbers; it also draws the
-// conclusions, so that no launch is needed for numbers alone.
+// The block that is done last with a sum (grid_sums.cuh) also draws the conclusions, so that no launch is needed for
+// numbers alone.
 //
 // Once the recurrence has ended, status[0] is not 0, and all kernels but begin_recurrence leave everything as it is.
 //
@@ -21,9 +20,7 @@
 // Source: van der Vorst, SIAM J. Sci. Stat. Comput. 13, 1992; [CB12] §§3.2 and 5.2.
 
 #include "common.cuh"
-
-constexpr int THREADS = 256;
-constexpr int WARPS = THREADS / LANES;
+#include "grid_sums.cuh"
 
 constexpr double LARGEST = 1.7976931348623157e308;
 
@@ -39,9 +36,6 @@ constexpr int AT_R = 7;
 constexpr long long ARRIVED = 1;
 constexpr long long BROKEN = 2;
 
-// Where blocks leave their sums, a place for each block and sum, and how many have done so; the count is left at zero.
-#define MEETING volatile double *partials, unsigned *arrived
-
 __device__ inline bool is_finite(double value) { return fabs(value) <= LARGEST; }
 
 // Element i of A x, from that of x, from the product, and from x[anchor].
@@ -54,56 +48,6 @@ __device__ inline double image(double x, const double *product, const void *diag
 #else
     return x - __ldg(product + i) / Coded<DIAGONAL_BITS>::at(diagonal, table, i);
 #endif
-}
-
-__device__ inline INDEX first_row() { return static_cast<INDEX>(blockIdx.x) * THREADS + threadIdx.x; }
-__device__ inline INDEX row_stride() { return static_cast<INDEX>(gridDim.x) * THREADS; }
-
-// Add up the numbers of the threads of a block; thread 0 has the sums.
-template <int COUNT>
-__device__ void add_block(double (&sums)[COUNT]) {
-    BLOCK_SHARED double of_warps[COUNT * WARPS];
-#pragma unroll
-    for (int k = 0; k < COUNT; ++k) {
-        for (int distance = LANES / 2; distance > 0; distance /= 2) {
-            sums[k] += __shfl_xor_sync(ALL_LANES, sums[k], distance);
-        }
-        if (threadIdx.x % LANES == 0) of_warps[k * WARPS + threadIdx.x / LANES] = sums[k];
-    }
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        for (int k = 0; k < COUNT; ++k) {
-            sums[k] = 0.0;
-            for (int warp = 0; warp < WARPS; ++warp) sums[k] += of_warps[k * WARPS + warp];
-        }
-    }
-    __syncthreads();  // read before they are written again
-}
-
-// Add up the numbers of all threads; true in one thread, which has the sums, once all blocks have come so far.
-template <int COUNT>
-__device__ bool add_grid(double (&sums)[COUNT], MEETING) {
-    BLOCK_SHARED int is_last;
-    add_block(sums);
-    if (gridDim.x == 1) return threadIdx.x == 0;
-    if (threadIdx.x == 0) {
-        for (int k = 0; k < COUNT; ++k) partials[k * gridDim.x + blockIdx.x] = sums[k];
-        __threadfence();  // the sums are there before the block is counted
-        is_last = atomicAdd(arrived, 1u) == gridDim.x - 1;
-    }
-    __syncthreads();
-    if (!is_last) return false;
-    __threadfence();
-    for (int k = 0; k < COUNT; ++k) {
-        sums[k] = 0.0;
-        for (unsigned block = threadIdx.x; block < gridDim.x; block += THREADS) {
-            sums[k] += partials[k * gridDim.x + block];
-        }
-    }
-    add_block(sums);
-    if (threadIdx.x != 0) return false;
-    *arrived = 0;
-    return true;
 }
 
 // Begin from the residual of x; `r` is (M x + b) / diagonal before, and b / diagonal - A x afterwards.

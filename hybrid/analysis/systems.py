@@ -231,7 +231,7 @@ def solve_gain(
     found = method.solve(matrix, diagonal, rewards, slack, work.progress)
     work.synchronisations += found.synchronisations
     work.products += found.products
-    _note(work, method, matrix, found.iterations, found.seconds)
+    _note(work, method, matrix, found.iterations, found.seconds, found.more_vectors)
     if found.status not in (Status.CONVERGED, Status.INTERRUPTED):
         raise NotConvergedError(what, found.status, found.iterations, found.difference)
     return found.value, found.lower, found.upper
@@ -284,8 +284,10 @@ def _next_change(matrix: Matrix, diagonal: Vector, b: Vector | None, x: Vector) 
     return space.read(steps.changes)[1]
 
 
-def _note(work: Work, method: Method, matrix: Matrix, iterations: int, seconds: float) -> None:
+def _note(
+    work: Work, method: Method, matrix: Matrix, iterations: int, seconds: float, more_vectors: int = 0
+) -> None:
     """Add one run of a method's iterations to the account, with the vectors that it held."""
     rows = csr_of(matrix)
-    vectors = method.vectors + (0 if rows is None else rows.spare_vectors)
+    vectors = method.vectors + more_vectors + (0 if rows is None else rows.spare_vectors)
     work.note(method.name, matrix, iterations, seconds, 8 * vectors * matrix.shape[0])

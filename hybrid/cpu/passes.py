@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.core.operands import PIECE
+from hybrid.cpu.shadow_passes import CpuShadows
 from hybrid.cpu.threads import run_in_parts, thread_count
 
 Vector = NDArray[np.float64]
@@ -84,3 +85,7 @@ class CpuPasses:
                     work(*(vector[part] for vector in vectors))
 
         run_in_parts(vectors[0].size, some)
+
+    def shadows(self) -> CpuShadows:
+        """Return the passes of IDR(s)."""
+        return CpuShadows()

@@ -43,6 +43,8 @@ class DeviceBiCGStab:
     keeps one more.
     """
 
+    cost, patience = 2, 400
+
     def __init__(
         self,
         device: Device,
@@ -70,6 +72,7 @@ class DeviceBiCGStab:
             state = replace(IterationState.create(device), status=self._kernels.status)
             self._step = Step(Mode.JACOBI, diagonal, nothing, 1.0, state)
         self._replay: Callable[[], None] | None = None
+        self._begun = self._made = 0
         self._load()
 
     @property
@@ -83,6 +86,11 @@ class DeviceBiCGStab:
         return self._kernels.r
 
     @property
+    def products(self) -> int:
+        """Products that moved something."""
+        return self._begun + self.cost * self._made
+
+    @property
     def spare(self) -> Array:
         """A vector that is free between two calls."""
         return self._kernels.product_r
@@ -92,7 +100,12 @@ class DeviceBiCGStab:
         kernels = self._kernels
         self._run(self._fresh, kernels.x, kernels.r)
         kernels.begin()
+        self._begun += 1
         return self._space.read(kernels.numbers)[kernels.NORM]
+
+    def refresh(self) -> float:
+        """Begin anew: directions hold for the residual that they began with alone."""
+        return self.restart()
 
     def advance(self, most: int) -> Standing:
         """Make some iterations. Synchronises: a look.
@@ -109,7 +122,8 @@ class DeviceBiCGStab:
         for _ in range(single):
             self._queue(self._run)
         *numbers, ended, made = self._space.read(kernels.numbers, kernels.status)
-        return Standing(int(made), numbers[kernels.NORM], ended != _GOING, ended == _BROKEN)
+        self._made = int(made)
+        return Standing(self._made, numbers[kernels.NORM], ended != _GOING, ended == _BROKEN)
 
     def _load(self) -> None:
         """Launch everything once, which no recording can be the first to do; nothing has begun, or moves."""

@@ -17,6 +17,7 @@ from gpu_kernels import (
     Device,
     IterationState,
     Mode,
+    ShadowKernels,
     Step,
     add_scaled,
     compare_rows,
@@ -26,8 +27,10 @@ from gpu_kernels import (
 )
 from hybrid.core.arrays import Array, to_host
 from hybrid.gpu.krylov import DeviceBiCGStab
+from hybrid.gpu.shadow_passes import DeviceImages, DeviceShadows
 from hybrid.gpu.sweeps import RECORDED, DeviceSteps, Run
 from hybrid.solvers.base import Criterion, Vector
+from hybrid.solvers.idr import IDR
 from hybrid.solvers.workspace import Workspace
 from mtbdd.wording import option
 
@@ -171,6 +174,13 @@ class DeviceSystem:
         """Return BiCGStab's recurrence, whose launches are recorded."""
         space, operands = self._space, (self._diagonal, self._right)
         return DeviceBiCGStab(space.device, space, self._run, *operands, start, limit, orthogonal, anchor)
+
+    def idr(self, start: Array, limit: float, anchor: int | None = None, weights: Array | None = None) -> IDR:
+        """Return IDR(s)'s recurrence, whose numbers are read one by one."""
+        device = self._space.device
+        kernels = ShadowKernels(device, self._diagonal, anchor=anchor)
+        images = DeviceImages(device, self._run, kernels, self._diagonal, self._right)
+        return IDR(DeviceShadows(self._space, kernels), images, device.xp, start, limit, weights)
 
     def sharing(self, b: Array) -> DeviceSystem:
         """Return the system with another right-hand side, a vector on the device that is not copied."""

@@ -1,9 +1,10 @@
 """Iterative methods, one a file, and the choice among them."""
 
-from hybrid.solvers.average_reward import AverageReward, GainResult
+from hybrid.solvers.average_reward import AverageReward
 from hybrid.solvers.base import Criterion, MatrixOperator, Solution, Status
 from hybrid.solvers.bicgstab import BiCGStab
 from hybrid.solvers.bounded_solution import BoundedSolution
+from hybrid.solvers.gain_result import GainResult
 from hybrid.solvers.gauss_seidel import GaussSeidel
 from hybrid.solvers.interval import Interval
 from hybrid.solvers.jacobi import Jacobi

@@ -1,4 +1,4 @@
-"""Poisson's equation of an average by BiCGStab, and when that is worth its products.
+"""Poisson's equation of an average by IDR(s) or BiCGStab, and when that is worth its products.
 
 For rates M without diagonal between the states of one closed class, exit rates d and rewards r the average g
 and the bias h satisfy ``d * h = M h + r - g``.  The equation is singular: h is known up to a constant.  With
@@ -20,11 +20,10 @@ from hybrid.solvers.base import Clock, Criterion, Status
 from hybrid.solvers.recurrence import Recurrence
 from hybrid.solvers.workspace import Array, Workspace
 
-_LOOK = 5  # iterations between measurements of the bounds, where the host need not wait for a device
+_LOOK = 10  # products between measurements of the bounds, where the host need not wait for a device
 _RESTARTS = 20
 _HELPED = 0.9  # of the width may be left for a start to have helped
 _IN_VAIN = 2  # starts that do not help, one after the other, after which the method gives up
-_PLATEAU = 200  # iterations without closer bounds after which it starts anew
 
 _LONG = 300  # products left that are worth beginning: an iteration is two, and as much again for its vectors
 _SLOPE = 3  # measurements over which the pace is taken
@@ -86,7 +85,7 @@ class Reached:
 
 
 class AnchoredSolution:
-    """The bias by BiCGStab, with looks at the bounds that it gives.
+    """The bias by a Krylov method, with looks at the bounds that it gives.
 
     Parameters
     ----------
@@ -104,7 +103,7 @@ class AnchoredSolution:
 
     Notes
     -----
-    Six vectors, those of the recurrence. A look in ten products or more.
+    The vectors of the recurrence. A look in ten products or more.
     """
 
     def __init__(
@@ -118,14 +117,13 @@ class AnchoredSolution:
     ) -> None:
         self._space, self.recurrence, self._diagonal = space, recurrence, diagonal
         self._anchor, self._criterion, self._floor = anchor, criterion, floor
-        self._made, self._restarts = 0, 0
         self._width = math.inf
         self._exhausted = False
 
     @property
     def products(self) -> int:
-        """Products so far: two an iteration, and one a beginning."""
-        return 2 * self._made + self._restarts
+        """Products so far, those of beginnings included."""
+        return self.recurrence.products
 
     def run(self, before: int, most: float, clock: Clock) -> Reached:
         """Iterate and start anew until the bounds are close, or nothing helps.
@@ -141,8 +139,10 @@ class AnchoredSolution:
         best, in_vain, ended = math.inf, 0, Status.STAGNATED
         for _ in range(_RESTARTS + 1):
             # The recurrence drifts away from the residual it stands for: only a fresh one counts.
-            self.recurrence.restart()
-            self._restarts += 1
+            if ended is Status.CONVERGED:
+                self.recurrence.refresh()
+            else:
+                self.recurrence.restart()
             difference = self._measure()
             if difference <= self._criterion.epsilon or self._exhausted:
                 return Reached(Status.CONVERGED, difference, self.products)
@@ -155,35 +155,36 @@ class AnchoredSolution:
             ended = self._iterate(before, most, clock)
             if ended is Status.INTERRUPTED:
                 return Reached(ended, self._measure(), self.products)
+        # Close by the recurrence alone is not close.
+        ended = Status.STAGNATED if ended is Status.CONVERGED else ended
         return Reached(ended, difference, self.products)
 
     def _iterate(self, before: int, most: float, clock: Clock) -> Status:
-        """Iterate until the bounds are close or the recurrence ends; tell what to call it if that fails."""
-        smallest, found_at = math.inf, self._made
-        stride = max(_LOOK, self._space.stride)
+        """Iterate until the bounds seem close, which is to be seen, or the recurrence ends."""
+        recurrence, smallest, found_at = self.recurrence, math.inf, self.products
+        stride = max(_LOOK, 2 * self._space.stride) // recurrence.cost
         limit = min(most, self._criterion.max_iterations - before)
         while self.products < limit:
-            end = self._made + int(max(1, min(stride, (limit - self.products) // 2)))
-            while self._made < end:
-                standing = self.recurrence.advance(end - self._made)
-                self._made = standing.iterations
+            left = int(max(1, min(stride, (limit - self.products) // recurrence.cost)))
+            while left > 0:
+                made = self.products
+                standing = recurrence.advance(left)
+                left -= -(-(self.products - made) // recurrence.cost)
                 if standing.ended:
                     break
             difference = self._measure()
             if standing.ended:
                 return Status.BREAKDOWN if standing.broken else Status.STAGNATED
             # Half of it: what the recurrence tells is not what a fresh product will.
-            if (
-                difference <= 0.5 * self._criterion.epsilon
-                or self._exhausted
-                or not math.isfinite(difference)
-            ):
+            if difference <= 0.5 * self._criterion.epsilon or self._exhausted:
+                return Status.CONVERGED
+            if not math.isfinite(difference):
                 break
             if clock.tick(before + self.products, difference):
                 return Status.INTERRUPTED
             if difference < smallest:
-                smallest, found_at = difference, self._made
-            elif self._made - found_at >= _PLATEAU:
+                smallest, found_at = difference, self.products
+            elif self.products - found_at >= recurrence.patience:
                 break
         return Status.STAGNATED
 

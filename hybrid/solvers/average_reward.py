@@ -11,8 +11,8 @@ iterated: h for r, and w for the constant reward 1, whose increments tell how lo
 For any number g, h - g w belongs to r - g.  Once w's increments are nearly constant w is kept as it
 is, h - g w goes on alone, and what g lacks is taken out of h with w now and then.
 
-Where the widths of the bounds tell that many products are left, BiCGStab goes on from h
-(:mod:`hybrid.solvers.average_krylov`); where it fails, h does as before.
+Where the widths of the bounds tell that many products are left, IDR(s) goes on from h, or BiCGStab where
+there is no room for its vectors (:mod:`hybrid.solvers.average_krylov`); where it fails, h does as before.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ import numpy as np
 from hybrid.solvers.average_krylov import ORTHOGONAL, AnchoredSolution, Forecast
 from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector
 from hybrid.solvers.bounded_solution import underflow_of
+from hybrid.solvers.gain_result import GainResult
 from hybrid.solvers.host import workspace_of
+from hybrid.solvers.idr import IDR_VECTORS
 from hybrid.solvers.recurrence import Recurrence
 from hybrid.solvers.workspace import Array, Workspace
 
@@ -38,37 +40,9 @@ _CHECK_EVERY = (
     10  # even number of iterations between measurements of rho, which cost as much as a small product
 )
 _SETTLED = 1e-3  # relative spread of w's increments at which w is good enough
-
-
-@dataclass(frozen=True)
-class GainResult:
-    """An average between bounds.
-
-    Attributes
-    ----------
-    value, lower, upper : float
-    status : Status
-    iterations : int
-        Products.
-    seconds : float
-        Wall time of the iterations.
-    difference : float
-        Distance of the bounds, relative to the value unless the criterion is absolute.
-    synchronisations : int
-        How often the host waited for a device while iterating; 0 where there is none.
-    products : int
-        With the matrix, those of the bounds included.
-    """
-
-    value: float
-    lower: float
-    upper: float
-    status: Status
-    iterations: int
-    seconds: float
-    difference: float
-    synchronisations: int = 0
-    products: int = 0
+_OPERANDS = 2
+_LET_GO = 5  # vectors that the steps need and IDR(s) does not
+_MORE_VECTORS = IDR_VECTORS - _LET_GO
 
 
 @dataclass(frozen=True)
@@ -82,7 +56,7 @@ class AverageReward:
     omega : float
         Relaxation in (0, 1); below 1 so that chains with a period settle, too.
     krylov : {"auto", "always", "never"}
-        When BiCGStab takes over: where it is expected to be faster, at once, or not at all.
+        When IDR(s) takes over: where it is expected to be faster, at once, or not at all.
     """
 
     criterion: Criterion = Criterion()
@@ -114,8 +88,8 @@ class AverageReward:
 
         Notes
         -----
-        Seven vectors besides the operands, where the matrix has its workspace; a look in ten products or
-        more.
+        Seven vectors besides the operands, where the matrix has its workspace, and six more while IDR(s) is
+        at work; a look in ten products or more.
         If rounding keeps the bounds further apart than epsilon, they are returned as close as they come.
         """
         clock = Clock(progress, self.criterion.epsilon)
@@ -144,7 +118,9 @@ class AverageReward:
         lower, upper = max(lower, float(rewards.min())), min(upper, float(rewards.max()))
         width, middle = upper - lower, 0.5 * (lower + upper)
         difference, made = self._distance(width, middle), course.products
-        return GainResult(middle, lower, upper, status, made, seconds, difference, looks, made + 2)
+        return GainResult(
+            middle, lower, upper, status, made, seconds, difference, looks, made + 2, course.more_vectors
+        )
 
     def _iterate(self, course: _Course, anchor: int, floor: Floor, clock: Clock) -> Status:
         """Find a bias whose bounds are close, or as close as rounding lets them come."""
@@ -187,7 +163,7 @@ class AverageReward:
     def _solve_by_krylov(
         self, course: _Course, anchor: int, floor: Floor, difference: float, most: float, clock: Clock
     ) -> Status | None:
-        """Go on with BiCGStab; None if it fails, and then all is as it was, but for h if it came closer.
+        """Go on with a Krylov method; None if it fails, and then h is as it was, or closer.
 
         Parameters
         ----------
@@ -223,7 +199,7 @@ class _Course:
         self._system = space.system(diagonal, np.ones(rewards.size))
         self._h = space.xp.zeros(rewards.size)
         self._offset = space.xp.zeros(())
-        self.products = 0
+        self.products = self.more_vectors = 0
         self.begin()
 
     def begin(self) -> None:
@@ -244,7 +220,12 @@ class _Course:
         self._h += self._offset - float(self.space.read(self._h[anchor : anchor + 1])[0])
         system = self._system.sharing(self._rewards)
         # It ends by its bounds, and not by a norm.
-        return system.bicgstab(self._h, 0.0, ORTHOGONAL, anchor)
+        try:
+            self.space.reserve(_MORE_VECTORS + _OPERANDS, self._h.size)
+        except MemoryError:
+            return system.bicgstab(self._h, 0.0, ORTHOGONAL, anchor)
+        self.more_vectors = _MORE_VECTORS
+        return system.idr(self._h, 0.0, anchor)
 
     def take_bias(self, recurrence: Recurrence, closer: bool) -> None:
         """Take over the iterate as h if its bounds are closer, and vectors for measuring them."""

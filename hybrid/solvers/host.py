@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hybrid.solvers.base import Criterion, MatrixOperator, Vector, true_residual
-from hybrid.solvers.host_recurrence import HostBiCGStab
+from hybrid.solvers.host_recurrence import HostBiCGStab, HostImages
+from hybrid.solvers.idr import IDR
 from hybrid.solvers.passes import NumPyPasses, Passes
 from hybrid.solvers.workspace import Pair, Steps, Workspace
 from mtbdd.memory import require_memory
@@ -115,6 +116,13 @@ class HostSystem:
         """Return BiCGStab's recurrence."""
         operands = self._matrix.multiply, self._diagonal, self.relaxation()
         return HostBiCGStab(self._passes, *operands, start, limit, orthogonal, anchor)
+
+    def idr(
+        self, start: Vector, limit: float, anchor: int | None = None, weights: Vector | None = None
+    ) -> IDR:
+        """Return IDR(s)'s recurrence."""
+        images = HostImages(self._passes, self._matrix.multiply, self._diagonal, self.relaxation(), anchor)
+        return IDR(self._passes.shadows(), images, np, start, limit, weights)
 
     def sharing(self, b: Vector) -> HostSystem:
         """Return the system with another right-hand side."""

@@ -13,6 +13,63 @@ from hybrid.solvers.recurrence import Standing
 from hybrid.solvers.workspace import Steps
 
 
+class HostImages:
+    """What a recurrence multiplies with, ``A = I - M / diagonal``, see :mod:`hybrid.solvers.recurrence`.
+
+    Parameters
+    ----------
+    passes, multiply, diagonal, relaxation, anchor
+        As for `HostBiCGStab`.
+
+    Attributes
+    ----------
+    made : int
+        Products so far.
+    """
+
+    def __init__(
+        self,
+        passes: Passes,
+        multiply: Callable[[Vector, Vector], object],
+        diagonal: Vector,
+        relaxation: Steps,
+        anchor: int | None = None,
+    ) -> None:
+        self._passes, self._multiply, self._relaxation = passes, multiply, relaxation
+        self._diagonal, self._anchor = diagonal, anchor
+        self.made = 0
+
+    def residual(self, x: Vector, out: Vector) -> None:
+        """Write ``b / diagonal - A x`` to `out`."""
+        self._relaxation.sweep((x, out), 0, 1)
+        self.made += 1
+        at_anchor = self._at_anchor(x)
+
+        def finish(x: Vector, diagonal: Vector, out: Vector) -> None:
+            if at_anchor:
+                out -= at_anchor / diagonal
+            out -= x
+
+        self._passes.each(finish, x, self._diagonal, out)
+
+    def apply(self, x: Vector, out: Vector) -> None:
+        """Write ``A x`` to `out`."""
+        self._multiply(x, out)
+        self.made += 1
+        at_anchor = self._at_anchor(x)
+
+        def finish(x: Vector, diagonal: Vector, out: Vector) -> None:
+            if at_anchor:
+                out -= at_anchor
+            out /= diagonal
+            np.subtract(x, out, out=out)
+
+        self._passes.each(finish, x, self._diagonal, out)
+
+    def _at_anchor(self, x: Vector) -> float:
+        return 0.0 if self._anchor is None else float(x[self._anchor])
+
+
 class HostBiCGStab:
     """The recurrence of :mod:`hybrid.solvers.recurrence` for a matrix on the host.
 
@@ -32,6 +89,8 @@ class HostBiCGStab:
     Six vectors; an iteration allocates parts of vectors only. Time: two products and O(n).
     """
 
+    cost, patience = 2, 400
+
     def __init__(
         self,
         passes: Passes,
@@ -43,13 +102,18 @@ class HostBiCGStab:
         orthogonal: float,
         anchor: int | None = None,
     ) -> None:
-        self._passes, self._multiply, self._relaxation = passes, multiply, relaxation
-        self._diagonal, self._anchor = diagonal, anchor
+        self._passes = passes
+        self._images = HostImages(passes, multiply, diagonal, relaxation, anchor)
         self._limit, self._orthogonal = limit, orthogonal
         self.x = np.array(start, dtype=np.float64, order="C")
         self.r, self._shadow, self._p, self._v, self._t = (np.empty(start.size) for _ in range(5))
         self._rho = self._first = self._norm = math.inf
         self._iterations, self._ended, self._broken = 0, True, False
+
+    @property
+    def products(self) -> int:
+        """Products made."""
+        return self._images.made
 
     @property
     def spare(self) -> Vector:
@@ -59,17 +123,17 @@ class HostBiCGStab:
     def restart(self) -> float:
         """Begin with the residual of x, and return its norm."""
         r = self.r
-        self._relaxation.sweep((self.x, r), 0, 1)
-        if self._anchor is not None:
-            np.divide(self.x[self._anchor], self._diagonal, out=self._t)
-            r -= self._t
-        r -= self.x
+        self._images.residual(self.x, r)
         self._shadow[...] = r
         self._p[...] = r
         self._rho = self._passes.dot(r, r)
         self._norm = self._first = math.sqrt(self._rho)
         self._ended, self._broken = self._norm < self._limit, False
         return self._norm
+
+    def refresh(self) -> float:
+        """Begin anew: directions hold for the residual that they began with alone."""
+        return self.restart()
 
     def advance(self, most: int) -> Standing:
         """Make one iteration."""
@@ -80,7 +144,7 @@ class HostBiCGStab:
     def _iterate(self) -> None:
         x, r, p, v, t = self.x, self.r, self._p, self._v, self._t
         self._iterations += 1
-        self._apply(p, v)
+        self._images.apply(p, v)
         along = self._passes.dot(self._shadow, v)
         if along == 0.0 or not math.isfinite(along):
             self._ended = self._broken = True
@@ -91,7 +155,7 @@ class HostBiCGStab:
             r -= alpha * v
 
         self._passes.each(shorten, r, v)
-        self._apply(r, t)
+        self._images.apply(r, t)
         length = self._passes.dot(t, t)
         omega = self._passes.dot(t, r) / length if length > 0.0 else 0.0
 
@@ -122,16 +186,3 @@ class HostBiCGStab:
         """Tell whether nothing has broken down; a residual that is not a number passes no comparison."""
         means_something = abs(self._rho) > self._orthogonal * self._first * self._norm
         return omega != 0.0 and math.isfinite(self._norm) and means_something
-
-    def _apply(self, x: Vector, out: Vector) -> None:
-        """Write ``A x`` to `out`."""
-        self._multiply(x, out)
-        at_anchor = 0.0 if self._anchor is None else x[self._anchor]
-
-        def finish(x: Vector, diagonal: Vector, out: Vector) -> None:
-            if at_anchor:
-                out -= at_anchor
-            out /= diagonal
-            np.subtract(x, out, out=out)
-
-        self._passes.each(finish, x, self._diagonal, out)

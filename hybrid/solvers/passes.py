@@ -10,6 +10,7 @@ import numpy as np
 from hybrid.core.operands import PIECE
 from hybrid.solvers.base import Vector
 from hybrid.solvers.parts import PART, parts
+from hybrid.solvers.shadows import NumPyShadows, ShadowPasses
 
 
 class Passes(Protocol):
@@ -38,6 +39,9 @@ class Passes(Protocol):
 
     def each(self, work: Callable[..., object], *vectors: Vector) -> None:
         """Call `work` with the same part of every vector, for all parts; it writes elementwise, in place."""
+
+    def shadows(self) -> ShadowPasses:
+        """Return the passes of IDR(s)."""
 
 
 class NumPyPasses:
@@ -92,3 +96,7 @@ class NumPyPasses:
         """Call `work` with the same part of every vector, for all parts."""
         for part in parts(vectors[0].size):
             work(*(vector[part] for vector in vectors))
+
+    def shadows(self) -> NumPyShadows:
+        """Return the passes of IDR(s)."""
+        return NumPyShadows()

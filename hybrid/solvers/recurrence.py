@@ -1,7 +1,7 @@
-"""What BiCGStab asks of the place where its vectors lie: a recurrence that begins anew and that advances.
+"""What Krylov methods ask of the place where their vectors lie: a recurrence that begins anew and advances.
 
-The recurrence for ``A x = b / diagonal`` with ``A = I - M / diagonal``, r the residual, p the direction, and
-shadow the residual that it began with:
+There are two: :mod:`hybrid.solvers.idr`, and BiCGStab's for ``A x = b / diagonal`` with ``A = I - M /
+diagonal``, r the residual, p the direction, and shadow the residual that it began with:
 
     v = A p,  alpha = rho / (shadow . v),  r -= alpha v,
     t = A r,  omega = (t . r) / (t . t),   x += alpha p + omega r,  r -= omega t,
@@ -42,7 +42,22 @@ class Standing(NamedTuple):
 
 
 class Recurrence(Protocol):
-    """The recurrence for one system, with its vectors and numbers where the matrix is."""
+    """The recurrence for one system, with its vectors and numbers where the matrix is.
+
+    Attributes
+    ----------
+    cost : int
+        Products of an iteration.
+    patience : int
+        Products without any gain after which a residual falls no more.
+    """
+
+    cost: int
+    patience: int
+
+    @property
+    def products(self) -> int:
+        """Products made, those of beginnings included."""
 
     @property
     def x(self) -> Any:
@@ -58,6 +73,12 @@ class Recurrence(Protocol):
 
     def restart(self) -> float:
         """Begin with the residual of x, from a fresh product, and return its norm. A look."""
+
+    def refresh(self) -> float:
+        """Go on with the residual of x, from a fresh product, and return its norm; a look.
+
+        A recurrence that cannot do so begins anew.
+        """
 
     def advance(self, most: int) -> Standing:
         """Make some iterations, as many as the workspace makes between two looks but at most `most`; a look.

@@ -82,6 +82,19 @@ class System(Protocol):
             Number of an element s of x: solve ``diagonal * x = M x - x[s] + b`` instead.
         """
 
+    def idr(
+        self, start: Array, limit: float, anchor: int | None = None, weights: Array | None = None
+    ) -> Recurrence:
+        """Return the recurrence of IDR(s) from a copy of `start`; it has not begun yet.
+
+        Parameters
+        ----------
+        limit, anchor
+            As for `bicgstab`; the norm is that of the residual weighed.
+        weights : array, shape (n,), optional
+            In the workspace; what elements are multiplied with before they are measured.
+        """
+
     def sharing(self, b: Array) -> System:
         """Return the system with another right-hand side, a vector of the workspace.
 

@@ -70,6 +70,7 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
     "scan.cu": ({"VALUE_BITS": 16, "SCAN_THREADS": 256}, {"VALUE_BITS": 64, "SCAN_THREADS": 256}),
     "segments.cu": ({"VALUE_BITS": 8, "WARP": 32}, {"VALUE_BITS": 32, "WARP": 4}),
     "sell.cu": ({"VALUE_BITS": 16, "SORTED": 0}, {"VALUE_BITS": 64, "SORTED": 1}),
+    "shadows.cu": ({"DIAGONAL_BITS": 8, "ANCHORED": 0}, {"DIAGONAL_BITS": 64, "ANCHORED": 1}),
     "stream.cu": ({"VALUE_BITS": 8}, {"VALUE_BITS": 64}),
     "tiles.cu": (
         RECORDS | LAUNCH | STEP,

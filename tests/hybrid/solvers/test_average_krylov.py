@@ -1,4 +1,4 @@
-"""Averages by BiCGStab: bounds around exact values, when it is tried, what is left when it fails."""
+"""Averages by Krylov methods: bounds around exact values, when it is tried, what is left when it fails."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from gpu_kernels import Device
 from hybrid.operators.inject import inject
 from hybrid.solvers import AverageReward, Criterion
 from hybrid.solvers.average_krylov import AnchoredSolution, Forecast
-from hybrid.solvers.average_reward import GainResult
 from hybrid.solvers.base import Status
+from hybrid.solvers.gain_result import GainResult
+from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.host_recurrence import HostBiCGStab
+from hybrid.solvers.idr import IDR, IDR_VECTORS
+from hybrid.solvers.recurrence import Standing
 from hybrid.solvers.watch import Watch
 from tests.builders.linear_systems import Dense
 from tests.builders.matrices import from_dense
@@ -89,17 +92,21 @@ def test_quick_chains_are_left_to_value_iteration() -> None:
     assert found.lower <= 4.0 <= found.upper
 
 
-def test_what_fails_is_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("method", [IDR, HostBiCGStab])
+def test_what_fails_is_gone_on_with(
+    monkeypatch: pytest.MonkeyPatch, method: type[IDR] | type[HostBiCGStab]
+) -> None:
     rates, rewards = queue(60, 1.0, 1.1), np.arange(61.0)
     tried = []
+    if method is HostBiCGStab:
+        no_room(monkeypatch)
 
-    def breaks(self: HostBiCGStab) -> None:
-        tried.append(self._iterations)
-        self._iterations += 1
-        self._ended = self._broken = True
+    def breaks(self: IDR | HostBiCGStab, most: int) -> Standing:
+        tried.append(most)
         self.x *= 1e200
+        return Standing(1, math.inf, ended=True, broken=True)
 
-    monkeypatch.setattr(HostBiCGStab, "_iterate", breaks)
+    monkeypatch.setattr(method, "advance", breaks)
     found, plain = averaged(rates, rewards, "auto"), averaged(rates, rewards, "never")
     assert tried
     assert found.status is Status.CONVERGED
@@ -107,6 +114,49 @@ def test_what_fails_is_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.iterations < plain.iterations + 300
     value = exact(rates, rewards)
     assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
+
+
+def no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave room for the vectors that a method counts, and for no more."""
+    reserve, asked = HostWorkspace.reserve, []
+
+    def refuse(self: HostWorkspace, vectors: int, size: int) -> None:
+        asked.append(vectors)
+        if len(asked) % 2 == 0:
+            raise MemoryError
+        reserve(self, vectors, size)
+
+    monkeypatch.setattr(HostWorkspace, "reserve", refuse)
+
+
+def test_bicgstab_takes_over_where_there_is_no_room_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates, rewards = queue(60, 1.0, 1.1), np.arange(61.0)
+    roomy = averaged(rates, rewards, "always")
+    assert roomy.more_vectors == IDR_VECTORS - 5
+    no_room(monkeypatch)
+    narrow = averaged(rates, rewards, "always")
+    assert narrow.status is Status.CONVERGED
+    assert narrow.more_vectors == 0
+    value = exact(rates, rewards)
+    for found in (roomy, narrow):
+        assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
+
+
+def test_convective_chains_are_solved() -> None:
+    """Two queues in a row: BiCGStab breaks down, and residuals grow before they fall."""
+    size = 24
+    first, second = np.divmod(np.arange(size * size), size)
+    rates = np.zeros((size * size, size * size))
+    for into, out, rate in ((1, 0, 40.0), (-1, 1, 2.0), (0, -1, 4.0)):
+        to_first, to_second = first + into, second + out
+        there = (to_first >= 0) & (to_first < size) & (to_second >= 0) & (to_second < size)
+        rates[np.flatnonzero(there), (to_first * size + to_second)[there]] = rate
+    rewards = (first + second).astype(float)
+    found = averaged(rates, rewards, "always", Criterion(1e-9, max_iterations=2000))
+    assert found.status is Status.CONVERGED
+    value = exact(rates, rewards)
+    assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
+    assert found.upper - found.lower <= 2e-9 * value
 
 
 def test_the_limit_and_a_watch_end_it_with_bounds_that_hold() -> None:

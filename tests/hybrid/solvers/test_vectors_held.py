@@ -109,6 +109,16 @@ def test_averages(matrix: Any) -> None:
     assert held <= most(matrix, method)
 
 
+def test_averages_by_idr(matrix: Any) -> None:
+    diagonal, b = system(closed=True)
+    method = AverageReward(FEW, krylov="always")
+    found = method.solve(matrix, diagonal, b, 2.0**-50)
+    held = vectors_at_peak(lambda: method.solve(matrix, diagonal, b, 2.0**-50))
+    assert found.more_vectors > 0
+    # Parts of vectors as long as half of these, on several threads.
+    assert most(matrix, method) < held <= most(matrix, method) + found.more_vectors + 1.0
+
+
 def test_what_admission_counts_is_what_methods_hold() -> None:
     assert min(m.vectors for m in (*ESTIMATES, *ENCLOSING, AverageReward, Topological)) == LEAST_VECTORS
     assert max(m.vectors for m in (Optimistic, AverageReward, Topological)) == DEFAULT_VECTORS

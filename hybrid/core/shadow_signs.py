@@ -1,0 +1,32 @@
+"""The shadow vectors of IDR(s), which nobody stores.
+
+A shadow vector has the elements 1 and -1, weighed like the vectors it meets: which of them is told by a bit
+of a hash of the row's number.  So the same system takes the same course everywhere, and no vector is kept.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+DIRECTIONS = 4
+"""s: products between two steps of least residual, and shadow vectors."""
+
+SIGN_BITS = (5, 11, 17, 23)
+"""Bits of the hash that tell the signs of the shadow vectors."""
+
+FACTORS = 0x9E3779B1, 0x85EBCA6B, 0xC2B2AE35
+"""Odd numbers that the hash multiplies by, modulo 2^32."""
+
+
+def signs(begin: int, end: int) -> NDArray[np.float64]:
+    """Return the elements ``begin .. end`` of the shadow vectors, shape (s, end - begin)."""
+    hashed = np.arange(begin, end, dtype=np.uint64).astype(np.uint32)
+    first, second, third = (np.uint32(factor) for factor in FACTORS)
+    hashed *= first
+    hashed ^= hashed >> np.uint32(15)
+    hashed *= second
+    hashed ^= hashed >> np.uint32(13)
+    hashed *= third
+    bits = np.stack([(hashed >> np.uint32(bit)) & np.uint32(1) for bit in SIGN_BITS])
+    return 1.0 - 2.0 * bits

@@ -1,0 +1,90 @@
+"""Passes over the vectors of IDR(s) (:mod:`hybrid.solvers.idr`) on the host, in plain NumPy."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from hybrid.core.operands import PIECE
+from hybrid.core.shadow_signs import DIRECTIONS, signs
+from hybrid.solvers.base import Vector
+from hybrid.solvers.parts import parts
+
+
+class ShadowPasses(Protocol):
+    """What IDR(s) does with whole vectors besides products.
+
+    Directions and their images are held together: `u` and `g`, shape (s, n), float64.  `weights`, shape (n,),
+    are what the elements of a vector are multiplied with before it is measured; None stands for ones.
+    """
+
+    def shadow_sums(self, x: Vector, weights: Vector | None) -> Vector:
+        """Return the scalar products with the shadow vectors, and of x with itself, shape (s + 1,)."""
+
+    def aim(self, first: int, shares: Vector, omega: float, r: Vector, u: Vector, g: Vector) -> None:
+        """Write ``omega r + sum over j >= first of shares[j] (u[j] - omega g[j])`` to ``u[first]``."""
+
+    def settle(
+        self, last: int, shares: Vector, beta: float, u: Vector, g: Vector, r: Vector, x: Vector
+    ) -> None:
+        """Take ``shares[j]`` times the vectors j < last from number `last`, and move by beta times the rest.
+
+        That is ``x += beta u[last]`` and ``r -= beta g[last]``.
+        """
+
+    def step_sums(self, t: Vector, r: Vector, weights: Vector | None) -> Vector:
+        """Return the scalar products ``t . r``, ``t . t`` and ``r . r``, shape (3,)."""
+
+    def step(self, omega: float, t: Vector, r: Vector, x: Vector) -> None:
+        """Move by ``omega r``: ``x += omega r``, then ``r -= omega t``."""
+
+
+class NumPyShadows:
+    """See `ShadowPasses`; on one thread, part by part."""
+
+    def shadow_sums(self, x: Vector, weights: Vector | None) -> Vector:
+        """Return the scalar products."""
+        found = np.zeros(DIRECTIONS + 1)
+        for begin in range(0, x.size, PIECE):
+            piece = slice(begin, begin + PIECE)
+            part = x[piece] if weights is None else x[piece] * weights[piece]
+            found[:DIRECTIONS] += signs(begin, begin + part.size) @ part
+            found[DIRECTIONS] += part @ part
+        return found
+
+    def aim(self, first: int, shares: Vector, omega: float, r: Vector, u: Vector, g: Vector) -> None:
+        """Write the direction."""
+        for part in parts(r.size):
+            aimed = omega * r[part]
+            for j in range(first, DIRECTIONS):
+                aimed += shares[j] * (u[j, part] - omega * g[j, part])
+            u[first, part] = aimed
+
+    def settle(
+        self, last: int, shares: Vector, beta: float, u: Vector, g: Vector, r: Vector, x: Vector
+    ) -> None:
+        """Take the shares away, and move."""
+        for part in parts(r.size):
+            for j in range(last):
+                u[last, part] -= shares[j] * u[j, part]
+                g[last, part] -= shares[j] * g[j, part]
+            x[part] += beta * u[last, part]
+            r[part] -= beta * g[last, part]
+
+    def step_sums(self, t: Vector, r: Vector, weights: Vector | None) -> Vector:
+        """Return the scalar products."""
+        found = np.zeros(3)
+        for begin in range(0, r.size, PIECE):
+            piece = slice(begin, begin + PIECE)
+            image, part = t[piece], r[piece]
+            if weights is not None:
+                image, part = image * weights[piece], part * weights[piece]
+            found += image @ part, image @ image, part @ part
+        return found
+
+    def step(self, omega: float, t: Vector, r: Vector, x: Vector) -> None:
+        """Move."""
+        for part in parts(r.size):
+            x[part] += omega * r[part]
+            r[part] -= omega * t[part]
