@@ -94,6 +94,7 @@ def check_all(
     values: bool = False,
     witness: bool = False,
     automaton_tool: str = "auto",
+    exact: bool = False,
 ) -> list[Answer]:
     """Check all properties of a file or text, in order.
 
@@ -104,7 +105,7 @@ def check_all(
         Resolved properties, a path object to a properties file, or text.
     constants : mapping, optional
         Values of constants that the properties leave open.
-    engine, backend, level, method, omega, storage, representation, automaton_tool
+    engine, backend, level, method, omega, storage, representation, automaton_tool, exact
         See `hybrid.CheckOptions`.
     epsilon : float
         Iterations stop when two of them differ by less.
@@ -128,7 +129,7 @@ def check_all(
     """
     chosen = CheckOptions.of(
         engine, backend, level, method, omega, epsilon, absolute, max_iterations, storage, representation,
-        automaton_tool,
+        automaton_tool, exact,
     )  # fmt: skip
     if not isinstance(properties, Properties):
         parsed = (

@@ -6,6 +6,8 @@ import builtins
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -59,6 +61,8 @@ class Answer:
         Of `multi(...)`: the points, half-spaces and schedulers behind the answer.
     interrupted : bool
         Whether an iteration was ended before its time: `error` says by what; the bounds hold.
+    exact : Fraction or None
+        The answer as a rational number, where exact answers were asked for and it is one number.
     """
 
     name: str | None
@@ -78,6 +82,7 @@ class Answer:
     states: EveryState | None = field(default=None, repr=False, compare=False)
     interrupted: bool = False
     several: SeveralObjectives | None = field(default=None, repr=False, compare=False)
+    exact: Fraction | None = field(default=None, repr=False)
 
     @builtins.property
     def values(self) -> NDArray[Any]:
@@ -170,8 +175,16 @@ class Answer:
             "representation_memory_bytes": work.representation_bytes,
             **({"listing": json_listing(self.listing)} if shown else {}),
             **({"witness": self.witness.record()} if self.witness is not None else {}),
+            **({"exact": fraction_text(self.exact)} if self.exact is not None else {}),
             **({"multi": self.several.record()} if self.several is not None else {}),
         }
+
+
+def fraction_text(value: Fraction) -> str:
+    """Return a rational number with all its digits, however many: ``1/3``."""
+    # Python refuses to write integers of more than 4,300 digits, decimal numbers it writes.
+    numerator, denominator = Decimal(value.numerator), Decimal(value.denominator)
+    return f"{numerator}" if value.denominator == 1 else f"{numerator}/{denominator}"
 
 
 def json_listing(listing: Sequence[Any]) -> list[dict[str, Any]]:

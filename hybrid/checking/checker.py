@@ -24,13 +24,13 @@ from hybrid.checking.combine import compare
 from hybrid.checking.every_state import KEPT, EveryState
 from hybrid.checking.filters import Summary, summarise
 from hybrid.checking.formulas import FormulaChecker
+from hybrid.checking.refusing import refuse_options, told
 from hybrid.checking.schedulable import schedulable
 from hybrid.checking.scope import Scope
 from hybrid.errors import (
     HybridError,
     NotConvergedError,
     NotExactError,
-    OptionError,
     PropertyError,
     UnknownError,
     UnsupportedError,
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LOOSE = 1000.0  # times epsilon that bounds may be apart before exact answers are tried
-_FEW_WORDS = 40  # letters of a message that says nothing of use
 _FEW_STATES = 5000  # beyond, exact answers are not worth trying
 _FINE = 1e-12  # precision of the second attempt at a comparison that the first one left unknown
 
@@ -98,7 +97,7 @@ class Checker(FormulaChecker):
         witness: bool = False,
     ) -> None:
         super().__init__(model)
-        _check_storage(model, options)
+        refuse_options(model, options, scheduler)
         self.options = options
         self._progress = progress
         self._work = Work()
@@ -110,6 +109,10 @@ class Checker(FormulaChecker):
         self._scheduled: Expression | None = None
         self._scheduler: Scheduler | None = None
         self._several: SeveralObjectives | None = None
+        if options.exact:
+            from hybrid.exact.formulas import ExactFormulas
+
+            self._exact = ExactFormulas(model, self.states, asked=True)
 
     def answer(self, prop: Property) -> Answer:
         """Return the answer to a resolved property; faults of the property are part of the answer.
@@ -128,21 +131,26 @@ class Checker(FormulaChecker):
         start = time.perf_counter()
         self._work, self._unproven = Work(progress=self._progress), False
         self._scheduled = self._scheduler = self._whole = self._several = None
-        summary, failure, shown = None, None, None
+        summary, shown, exact = None, None, None
+        failure: HybridError | None = None
         try:
             if prop.error is not None:
                 raise prop.error
             if self._with_scheduler and not isinstance(prop.formula, MultiObjective):
                 self._scheduled = schedulable(prop.formula, self.model)
             summary = self._patient_summary(prop.formula)
+            if self._exact is not None and not isinstance(summary.value, bool):
+                exact = self._exact.answer(prop.formula)
             if self._with_witness and isinstance(prop.formula, Quantified):
                 shown = witness_of(self.model, prop.formula, self.states)
         except BudgetError:
             raise
+        except NotExactError as fault:
+            failure = NotExactError(f"{fault}; leave {option('exact')} out for a value between bounds")
         except HybridError as fault:
             failure = fault
         except MemoryError as fault:
-            raise _told(fault) from fault
+            raise told(fault) from fault
         except RecursionError:
             failure = PropertyError("expected a property nested less deeply; split it with labels")
         seconds = time.perf_counter() - start
@@ -165,7 +173,7 @@ class Checker(FormulaChecker):
             prop.name, prop.text, summary.value, *bounds, None, work, seconds, engine,
             () if summary.listing is None else summary.listing, self._scheduler, shown,
             summary.proven and not self._unproven, states=EveryState(self.model, whole, again),
-            several=self._several,
+            several=self._several, exact=exact,
         )  # fmt: skip
 
     def every_state(self, formula: Expression) -> StateValues | StateTruth:
@@ -192,7 +200,7 @@ class Checker(FormulaChecker):
             return self._summary(formula)
         except UnknownError:
             coarse = self.options
-            if coarse.bounding_method() is None or self._stopped() is not None:
+            if coarse.exact or coarse.bounding_method() is None or self._stopped() is not None:
                 raise
             from hybrid.exact.formulas import ExactFormulas  # most runs never need it
 
@@ -207,6 +215,8 @@ class Checker(FormulaChecker):
     def _summary(self, formula: Expression) -> Summary:
         """Return the answer's value: a filter's result, or the value in the initial states."""
         if isinstance(formula, MultiObjective):
+            if self.options.exact:
+                raise NotExactError("several objectives are not answered in rational numbers")
             from hybrid.checking.several import several_objectives
 
             summary, self._several = several_objectives(
@@ -251,6 +261,11 @@ class Checker(FormulaChecker):
 
     def _values(self, formula: Probability | SteadyState | Reward) -> StateValues:
         """Return the values of P, S or R, exact ones where iterations lead nowhere and the model is small."""
+        if self.options.exact:
+            assert self._exact is not None
+            found = self._exact.enclosures(formula)
+            self._work.method = "exact"
+            return found
         patient = self.options.method == "auto" and formula is not self._scheduled
         try:
             found = self._iterated(formula)
@@ -314,22 +329,3 @@ def _is_decided(summary: Summary | None) -> bool:
     if summary is None or summary.value is None or summary.lower is None or not summary.proven:
         return False
     return summary.lower == summary.upper and summary.listing is None
-
-
-def _check_storage(model: SymbolicModel, options: CheckOptions) -> None:
-    """Refuse a format of matrices for an MDP, whose choices are no matrix."""
-    if model.is_mdp and options.storage not in ("auto", "csr"):
-        raise OptionError(
-            f"storage {options.storage!r} holds the matrix of a chain; the choices of an MDP are written out "
-            "in one format, a row a choice: leave the storage out"
-        )
-
-
-def _told(fault: MemoryError) -> MemoryError:
-    """Return a memory fault that says what to do; libraries beneath us may say next to nothing."""
-    if len(str(fault)) > _FEW_WORDS:
-        return fault
-    return MemoryError(
-        f"memory could not be allocated ({fault or 'no detail was given'}): free some, choose another "
-        f"{option('backend')} or {option('level')}, or a smaller model"
-    )

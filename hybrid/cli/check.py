@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
-from hybrid.checking.answer import Answer
+from hybrid.checking.answer import Answer, fraction_text
 from hybrid.checking.checker import Checker
 from hybrid.checking.filters import LISTING
 from hybrid.cli.asked_properties import (
@@ -41,6 +42,9 @@ from mtbdd.model import SymbolicModel
 MAX_LISTED = 1000
 """States that a filter's listing has as text."""
 
+_SHORT = 60
+"""Characters of a rational number that text shows; longer ones stand in records."""
+
 _JOURNALLED = 100_000  # listed states up to which a check that is stopped later still tells them
 
 
@@ -60,9 +64,12 @@ def run(options: argparse.Namespace, console: Console) -> int:
         options.storage,
         options.representation,
         options.automaton_tool,
+        options.exact,
     )
     if options.json and options.json_lines:
         raise OptionError("--json prints one object and --json-lines one a property; give one of them")
+    if options.exact and options.certificate is not None:
+        raise OptionError("--exact needs no certificate: the answer is verified in integers; leave one out")
     refuse_overwriting(options)
     combinations = expand_ranges(options.const)
     several = len(combinations) > 1
@@ -233,7 +240,7 @@ def _text(answer: Answer) -> str:
     else:
         result = _result(answer)
     lines = [title, f"  result       {result}"]
-    if work.method is not None:
+    if work.method is not None and (work.iterations or work.method != "exact"):
         per = seconds_text(work.seconds / work.iterations if work.iterations else None)
         lines.append(f"  iterations   {work.iterations} in {seconds_text(work.seconds)}, {per} each")
     if work.backend is not None:
@@ -273,6 +280,17 @@ def _result(answer: Answer) -> str:
         return value
     if isinstance(answer.value, bool):
         return value
+    if answer.exact is not None and work.method is not None:
+        return f"{value}  (exactly {_fraction(answer.exact)})"
     if answer.lower == answer.upper:
         return f"{value}  (exact: decided on the graph alone)" if work.method is None else f"{value}  (exact)"
     return f"{value}  (between {value_text(answer.lower)} and {value_text(answer.upper)})"
+
+
+def _fraction(value: Fraction) -> str:
+    """Return a rational number, or how long it is if it is long."""
+    text = fraction_text(value)
+    if len(text) <= _SHORT:
+        return text
+    digits = len(text.partition("/")[2])
+    return f"a fraction whose denominator has {digits:,} digits: --json has it"

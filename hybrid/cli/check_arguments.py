@@ -48,6 +48,7 @@ def add_check(parser: argparse.ArgumentParser) -> None:
         "--witness", action="store_true", help="also show a path why E [ ] holds, or why A [ ] does not"
     )
     add_solution(parser)
+    parser.add_argument("--exact", action="store_true", help="answer in rational numbers, or not at all")
     add_automaton_tool(parser)
     add_check_pictures(parser)
     add_check_spellings(parser)

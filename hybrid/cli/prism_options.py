@@ -9,6 +9,7 @@ SAME: dict[str, str] = {
     "-epsilon, -e": "--epsilon",
     "-absolute, -abs": "--absolute",
     "-relative, -rel": "without --absolute",
+    "-exact": "--exact",
     "-maxiters": "--max-iters",
     "-omega": "--omega",
     "-power, -pow": "--method power",

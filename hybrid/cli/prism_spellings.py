@@ -18,6 +18,7 @@ def add_check_spellings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-epsilon", "-e", dest="epsilon", type=float, help=hidden)
     parser.add_argument("-absolute", "-abs", dest="absolute", action="store_true", help=hidden)
     parser.add_argument("-relative", "-rel", dest="absolute", action="store_false", help=hidden)
+    parser.add_argument("-exact", dest="exact", action="store_true", help=hidden)
     parser.add_argument("-maxiters", dest="max_iters", type=int, help=hidden)
     parser.add_argument("-omega", dest="omega", type=float, help=hidden)
     for names, method in (

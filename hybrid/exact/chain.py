@@ -1,4 +1,4 @@
-"""A small chain in rational numbers, and the exact answers of its state formulas' operators."""
+"""A chain in rational numbers, and the exact answers of its state formulas' operators."""
 
 from __future__ import annotations
 
@@ -9,27 +9,30 @@ from fractions import Fraction
 import numpy as np
 
 from hybrid.errors import NotExactError
-from hybrid.exact.elimination import Budget, solve_rationals
-from hybrid.exact.induction import WORK, BackwardInduction, Exact, finite
+from hybrid.exact.elimination import Budget
+from hybrid.exact.induction import BackwardInduction, Exact, finite
 from hybrid.exact.reading import ExactModel
+from hybrid.exact.systems import solve_systems
 from mtbdd.graph.prob01 import backward, bottom_components, prob0, prob1
 from mtbdd.language.syntax import ModelType
 from mtbdd.manager import Node
 from mtbdd.states import states_from
 
 MAX_UNKNOWN = 2000
-"""States whose values may have to be solved for."""
+"""States whose values may have to be solved for where operations are counted."""
 
 
 class ExactChain(BackwardInduction):
-    """A DTMC or CTMC of at most some thousand transitions.
+    """A DTMC or CTMC.
 
     Parameters
     ----------
     numbers : ExactModel
+    budget : Budget
+        Shared by all questions about the model.
     """
 
-    def __init__(self, numbers: ExactModel) -> None:
+    def __init__(self, numbers: ExactModel, budget: Budget) -> None:
         model = numbers.model
         self.continuous = model.type is ModelType.CTMC
         rates = [row for (row,) in numbers.choices]
@@ -38,7 +41,7 @@ class ExactChain(BackwardInduction):
         self.rows = [
             {j: rate / total for j, rate in row.items()} for row, total in zip(rates, self.exits, strict=True)
         ]
-        super().__init__(model, [[row] for row in self.rows], False, Budget(WORK))
+        super().__init__(model, [[row] for row in self.rows], False, budget)
 
     # ------------------------------------------------------------------ probabilities
 
@@ -83,6 +86,13 @@ class ExactChain(BackwardInduction):
         """Return the expected reward of the first steps, from every state of a DTMC."""
         gains = [[earned] for earned in self._visits(structure)]
         return self._repeat(self._nothing(), range(len(self.rows)), steps, gains)
+
+    def discounted_rewards(self, structure: int, discount: Fraction) -> list[Exact]:
+        """Return the expected reward in all time, that of the k-th step times a power of the discount."""
+        rows = [{j: discount * p for j, p in row.items()} for row in self.rows]
+        right = [[earned] for earned in self._visits(structure)]
+        self._grant(len(rows))
+        return [x for (x,) in solve_systems(rows, right, self._budget)]
 
     # ------------------------------------------------------------------ long run
 
@@ -151,11 +161,15 @@ class ExactChain(BackwardInduction):
         self, unknown: Sequence[int], right: Sequence[Sequence[Fraction]]
     ) -> list[list[Fraction]]:
         """Solve ``x = right + P x`` on some states, all others being worth nothing."""
-        if len(unknown) > MAX_UNKNOWN:
-            raise NotExactError(f"{len(unknown)} unknown states are too many for exact solution")
+        self._grant(len(unknown))
         place = {s: k for k, s in enumerate(unknown)}
         rows = [{place[j]: p for j, p in self.rows[i].items() if j in place} for i in unknown]
-        return solve_rationals(rows, right, self._budget)
+        return solve_systems(rows, right, self._budget)
+
+    def _grant(self, unknown: int) -> None:
+        """Refuse more unknown states than are granted where operations are counted."""
+        if self._budget.left is not None and unknown > MAX_UNKNOWN:
+            raise NotExactError(f"{unknown} unknown states are too many for exact solution")
 
     def _set(self, numbers: Sequence[int]) -> Node:
         """Return the set of some states by their numbers."""

@@ -13,13 +13,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hybrid.errors import NotExactError
+from mtbdd.budget import check_budget
+
+_LOOK_EVERY = 20_000
 
 
 @dataclass
 class Budget:
-    """Work that may still be done, in operations on numbers of up to 256 bits."""
+    """Work that may still be done, in operations on numbers of up to 256 bits; `left` None is without limit.
 
-    left: int
+    The time and the memory of the check (`mtbdd.budget`) are looked at on the way, with a limit or without.
+    """
+
+    left: int | None
+    looked: int = 0
 
     def spend(self, operations: int, size: Fraction) -> None:
         """Take operations on numbers as long as `size`.
@@ -28,8 +35,16 @@ class Budget:
         ------
         NotExactError
             None are left.
+        BudgetError
         """
-        self.left -= operations * (1 + (size.denominator.bit_length() >> 8))
+        cost = operations * (1 + (size.denominator.bit_length() >> 8))
+        self.looked += cost
+        if self.looked > _LOOK_EVERY:
+            self.looked = 0
+            check_budget()
+        if self.left is None:
+            return
+        self.left -= cost
         if self.left < 0:
             raise NotExactError("the exact solution takes more operations than it is granted")
 

@@ -14,10 +14,11 @@ from hybrid.analysis.path_formulas import is_ltl, until_form
 from hybrid.analysis.repeated import repeated_form, repeated_target
 from hybrid.errors import NotExactError
 from hybrid.exact.chain import ExactChain
+from hybrid.exact.comparing import between, calculate, compare_exactly
 from hybrid.exact.elimination import Budget
 from hybrid.exact.induction import WORK, Exact, finite
 from hybrid.exact.optima import ExactOptima
-from hybrid.exact.reading import ExactModel
+from hybrid.exact.reading import MAX_TRANSITIONS, ExactModel
 from hybrid.properties.path_operators import has_path
 from hybrid.properties.tree import (
     STATE_OPERATORS,
@@ -33,7 +34,7 @@ from hybrid.properties.tree import (
 )
 from hybrid.run.state_values import StateTruth, StateValues
 from mtbdd.language.errors import EvaluationError
-from mtbdd.language.rounded import doubles_around, from_real
+from mtbdd.language.rounded import doubles_around, from_real, real_of
 from mtbdd.language.syntax import Binary, Expression, Literal, Unary
 from mtbdd.language.walk import walk
 from mtbdd.manager import Node
@@ -57,14 +58,20 @@ class ExactFormulas:
     model : SymbolicModel
     states : callable
         Returns the states that satisfy a state formula.
+    asked : bool
+        Whether exact answers were asked for: models and work are then limited by time and memory alone.
     """
 
-    def __init__(self, model: SymbolicModel, states: Callable[[Expression], Node]) -> None:
+    def __init__(
+        self, model: SymbolicModel, states: Callable[[Expression], Node], asked: bool = False
+    ) -> None:
         self.model = model
         self._states = states
         self._model: ExactModel | None = None
         self._chain: ExactChain | None = None
-        self._budget = Budget(WORK)  # of a decision process
+        self._asked = asked
+        self._budget = Budget(None if asked else WORK)
+        self._known: dict[int, tuple[Expression, list[Exact]]] = {}
 
     def settle(
         self,
@@ -101,11 +108,11 @@ class ExactFormulas:
         if positions is not None:
             sides = [[side[i] for i in positions.tolist()] for side in sides]
         for exact, (_, found) in zip(sides, (left, right), strict=True):
-            if not all(_between(exact[i], float(found.lower[i]), float(found.upper[i])) for i in at):
+            if not all(between(exact[i], float(found.lower[i]), float(found.upper[i])) for i in at):
                 return truth
         values = truth.values.copy()
         for i in at:
-            values[i] = _compare(operator, sides[0][i], sides[1][i])
+            values[i] = compare_exactly(operator, sides[0][i], sides[1][i])
         return StateTruth(values, None, truth.unproven, "")
 
     def attained(self, formula: Filter, truth: StateTruth, positions: NDArray[np.int64] | None) -> StateTruth:
@@ -154,6 +161,31 @@ class ExactFormulas:
         ------
         NotExactError
         """
+        known = self._known.get(id(formula))
+        if known is None:
+            # The formula is kept, so that its identity stays its own.
+            known = self._known[id(formula)] = formula, self._values(formula)
+        return known[1]
+
+    def answer(self, formula: Expression) -> Fraction | None:
+        """Return a numeric property's exact answer; None where it is no single rational number.
+
+        Raises
+        ------
+        NotExactError
+        """
+        if isinstance(formula, Filter):
+            if formula.operator not in _REDUCTIONS:
+                return None
+            found = self.values(formula)[:1]
+        else:
+            values = self.values(formula)
+            found = [values[i] for i in np.flatnonzero(self.model.indicator(self.model.initial)).tolist()]
+        single = found[0] if len(set(found)) == 1 else None
+        return single if isinstance(single, Fraction) else None
+
+    def _values(self, formula: Expression) -> list[Exact]:
+        """Work out a formula's value in every state."""
         if isinstance(formula, Probability):
             return self._path(formula.path, self._maximises(formula))
         if isinstance(formula, SteadyState):
@@ -166,7 +198,7 @@ class ExactFormulas:
             return [-value for value in self.values(formula.operand)]
         if isinstance(formula, Binary) and formula.operator in ("+", "-", "*", "/"):
             pairs = zip(self.values(formula.left), self.values(formula.right), strict=True)
-            return [_calculate(formula.operator, a, b) for a, b in pairs]
+            return [calculate(formula.operator, a, b) for a, b in pairs]
         if isinstance(formula, Filter):
             return self._filter(formula)
         raise NotExactError(f"a {type(formula).__name__} is not evaluated exactly")
@@ -198,7 +230,7 @@ class ExactFormulas:
         if self.model.is_mdp:
             raise NotExactError("long-run values of decision processes are not solved exactly")
         if self._chain is None:
-            self._chain = ExactChain(self._numbers_of_model())
+            self._chain = ExactChain(self._numbers_of_model(), self._budget)
         return self._chain
 
     def _numbers_of_model(self) -> ExactModel:
@@ -209,7 +241,7 @@ class ExactFormulas:
         NotExactError
         """
         if self._model is None:
-            self._model = ExactModel(self.model)
+            self._model = ExactModel(self.model, None if self._asked else MAX_TRANSITIONS)
         return self._model
 
     def _numbers(self, maximise: bool) -> ExactChain | ExactOptima:
@@ -265,7 +297,10 @@ class ExactFormulas:
         if structure is None:
             raise NotExactError("the model has no reward structure")
         if formula.discount is not None:
-            raise NotExactError("discounted rewards are not solved exactly")
+            discount = real_of(formula.discount.value) if isinstance(formula.discount, Literal) else None
+            if not isinstance(discount, Fraction):
+                raise NotExactError("the discount is not known to be rational")
+            return numbers.discounted_rewards(structure, discount)
         if isinstance(target, LongRun):
             return self._chain_alone().long_run_rewards(structure)
         if is_reached_set(target):
@@ -285,28 +320,3 @@ def _steps(continuous: bool, time: Expression) -> int:
     if continuous or not isinstance(time, Literal):
         raise NotExactError("what happens up to a time is no rational number")
     return int(time.value)
-
-
-def _calculate(operator: str, a: Exact, b: Exact) -> Exact:
-    """Return ``a operator b`` for finite numbers."""
-    if not isinstance(a, Fraction) or not isinstance(b, Fraction):
-        raise NotExactError("infinite values are not calculated with exactly")
-    if operator == "+":
-        return a + b
-    if operator == "-":
-        return a - b
-    if operator == "*":
-        return a * b
-    if b == 0:
-        raise NotExactError("a division by zero has no exact value")
-    return a / b
-
-
-def _compare(operator: str, a: Exact, b: Exact) -> bool:
-    """Return ``a operator b``."""
-    return {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b, "=": a == b, "!=": a != b}[operator]
-
-
-def _between(value: Exact, lower: float, upper: float) -> bool:
-    """Whether an exact value lies between bounds."""
-    return lower <= value <= upper

@@ -18,7 +18,10 @@ from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 
 WORK = 1_000_000
-"""Operations granted to one model."""
+"""Operations granted to one model where exact answers were not asked for."""
+
+_MOST_STEPS = 10**9
+"""Operations of steps that are begun where they are not counted: more would not end."""
 
 Exact = Fraction | float
 """A rational number, or infinity."""
@@ -95,7 +98,8 @@ class BackwardInduction:
         each = sum(1 + len(row) for i in states for row in self.choices[i])
         for made in range(steps):
             # What settles at all does so in as many steps as there are states.
-            if made > len(self.choices) and (steps - made) * each > self._budget.left:
+            left = _MOST_STEPS if self._budget.left is None else self._budget.left
+            if made > len(self.choices) and (steps - made) * each > left:
                 raise NotExactError(f"{steps} steps, each of which changes something, are too many")
             new = self._step(x, states, gains)
             if all(x[i] == value for i, value in new.items()):

@@ -1,4 +1,4 @@
-"""A small decision process in rational numbers, and the exact optima of its operators.
+"""A decision process in rational numbers, and the exact optima of its operators.
 
 Where the answer is known beforehand, and in which end components a scheduler could stay for nothing, is
 found on the graph as for bounds (`hybrid.analysis.until`, `hybrid.analysis.choice_rewards`).  Such
@@ -78,6 +78,20 @@ class ExactOptima(BackwardInduction):
         gains = self._gains(structure)
         return self._repeat(self._nothing(), range(len(self.choices)), steps, gains)
 
+    def discounted_rewards(self, structure: int, discount: Fraction) -> list[Exact]:
+        """Return the optimal reward in all time, that of the k-th step times a power of the discount."""
+        gains = self._gains(structure)
+        if self._budget.left is not None and len(self.choices) > MAX_UNKNOWN:
+            raise NotExactError(f"{len(self.choices)} unknown states are too many for exact solution")
+        options = [
+            [
+                Option(gain, {j: discount * p for j, p in row.items()})
+                for gain, row in zip(own, rows, strict=True)
+            ]
+            for own, rows in zip(gains, self.choices, strict=True)
+        ]
+        return list(solve_optima(options, self.maximise, self._budget))
+
     # ------------------------------------------------------------------ parts
 
     def _outside(self, infinite: Node) -> list[Exact]:
@@ -123,7 +137,7 @@ class ExactOptima(BackwardInduction):
             if state not in place:
                 place[state] = count
                 count += 1
-        if count > MAX_UNKNOWN:
+        if self._budget.left is not None and count > MAX_UNKNOWN:
             raise NotExactError(f"{count} unknown states are too many for exact solution")
         options: list[list[Option]] = [[] for _ in range(count)]
         may = [self.model.indicator(states) for states in kept]

@@ -9,18 +9,22 @@ The first policy is found in doubles, so that rational numbers have little or no
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid.errors import NotExactError
-from hybrid.exact.elimination import Budget, solve_rationals
+from hybrid.exact.elimination import Budget
+from hybrid.exact.systems import solve_systems
 
 MAX_UNKNOWN = 1000
-"""States whose optimal values may have to be solved for."""
+"""States whose optimal values may have to be solved for where operations are counted."""
 
+_DENSE = 500  # states up to which the system of a policy is a dense matrix
 _TRIES = 100  # policies tried in doubles: a poor first policy costs time, never the answer
 _GAIN = 1e-9  # relative; less is rounding
 
@@ -69,12 +73,12 @@ def solve_optima(options: Sequence[Sequence[Option]], maximise: bool, budget: Bu
     """
     if not options:
         return []
-    if len(options) > MAX_UNKNOWN:
+    if budget.left is not None and len(options) > MAX_UNKNOWN:
         raise NotExactError(f"{len(options)} unknown states are too many for exact solution")
     policy = _approximate(options, _leaving(options), maximise)
     while True:
         own = [of[k] for of, k in zip(options, policy, strict=True)]
-        solved = solve_rationals([o.row for o in own], [[o.gain] for o in own], budget)
+        solved = solve_systems([o.row for o in own], [[o.gain] for o in own], budget)
         values = [x[0] for x in solved]
         changed = False
         for i, of in enumerate(options):
@@ -115,6 +119,32 @@ def _leaving(options: Sequence[Sequence[Option]]) -> Policy:
     return policy
 
 
+def _solution(
+    size: int,
+    row: NDArray[np.int64],
+    column: NDArray[np.int64],
+    weight: NDArray[np.float64],
+    gains: NDArray[np.float64],
+) -> NDArray[np.float64] | None:
+    """Solve the system of one policy in doubles; None if they see none that is unique."""
+    if size > _DENSE:
+        from scipy.sparse import csc_array, eye_array
+        from scipy.sparse.linalg import MatrixRankWarning, spsolve
+
+        system = eye_array(size, format="csc") - csc_array((weight, (row, column)), shape=(size, size))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MatrixRankWarning)
+            found: NDArray[np.float64] = np.asarray(spsolve(system, gains), np.float64)
+        return found if bool(np.isfinite(found).all()) else None
+    dense = np.eye(size)
+    np.subtract.at(dense, (row, column), weight)
+    try:
+        solved: NDArray[np.float64] = np.linalg.solve(dense, gains).astype(np.float64)
+        return solved
+    except np.linalg.LinAlgError:
+        return None
+
+
 def _approximate(options: Sequence[Sequence[Option]], policy: Policy, maximise: bool) -> Policy:
     """Return a proper policy that policy iteration in doubles comes to from a proper one."""
     size = len(options)
@@ -132,11 +162,8 @@ def _approximate(options: Sequence[Sequence[Option]], policy: Policy, maximise: 
         where = np.full(len(every), -1)
         where[current] = np.arange(size)
         mine = where[number] >= 0
-        system = np.eye(size)
-        np.subtract.at(system, (where[number[mine]], column[mine]), weight[mine])
-        try:
-            x = np.linalg.solve(system, gains[current])
-        except np.linalg.LinAlgError:
+        x = _solution(size, where[number[mine]], column[mine], weight[mine], gains[current])
+        if x is None:
             break
         with np.errstate(over="ignore", invalid="ignore"):
             worth = sign * (gains + np.bincount(number, weight * x[column], len(every)))

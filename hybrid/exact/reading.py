@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hybrid.errors import NotExactError
 from hybrid.exact.given_rows import given_gains, given_rows
+from mtbdd.budget import check_budget
 from mtbdd.events import Event
 from mtbdd.language.enclosing import enclose
 from mtbdd.language.errors import EvaluationError
@@ -30,6 +31,8 @@ from mtbdd.model import SymbolicModel
 MAX_TRANSITIONS = 20_000
 """Transitions of a model that is read in rational numbers."""
 
+_LOOK_EVERY = 1000  # states between looks at the time and the memory that are left
+
 Row = dict[int, Fraction]
 Mask = NDArray[np.bool_]
 
@@ -40,6 +43,8 @@ class ExactModel:
     Parameters
     ----------
     model : SymbolicModel
+    most : int, optional
+        Transitions that the model may have; None: as many as there is time and memory for.
 
     Attributes
     ----------
@@ -54,15 +59,15 @@ class ExactModel:
     Raises
     ------
     NotExactError
-        The model has more than 20,000 transitions, or a number that is not known to be rational.
+        The model has more than `most` transitions, or a number that is not known to be rational.
 
     Notes
     -----
     Time: O(states × commands) in NumPy, and some microseconds for every transition.
     """
 
-    def __init__(self, model: SymbolicModel) -> None:
-        if model.n_transitions > MAX_TRANSITIONS:
+    def __init__(self, model: SymbolicModel, most: int | None = MAX_TRANSITIONS) -> None:
+        if most is not None and model.n_transitions > most:
             raise NotExactError(f"{model.n_transitions} transitions are too many for exact solution")
         self.model = model
         size = model.n_states
@@ -98,7 +103,9 @@ class ExactModel:
                     for i in states:
                         rows[i] = {i: Fraction(1)}
                     continue
-                for i in states:
+                for place, i in enumerate(states):
+                    if place % _LOOK_EVERY == 0:
+                        check_budget()
                     row = rows.setdefault(i, {})
                     total = Fraction(0)
                     for j, weight in self._moves(part.event, i):

@@ -36,6 +36,7 @@ class SolutionKeywords(TypedDict, total=False):
     storage: StorageName
     representation: Representation
     automaton_tool: str
+    exact: bool
 
 
 class KeptKeywords(SolutionKeywords, total=False):

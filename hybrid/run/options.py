@@ -60,6 +60,8 @@ class CheckOptions:
     automaton_tool : str
         Where automata of LTL come from: "own", "spot", a command, or "auto", see
         `hybrid.automata.choosing.choose_automaton`.
+    exact : bool
+        Answer in rational numbers, or not at all; engine, backend and precision have no part in it then.
     criterion : Criterion
         When iterations stop: `epsilon` bounds the distance of the bounds for methods that give them, and
         the difference of two iterates for the others.
@@ -79,6 +81,7 @@ class CheckOptions:
     storage: StorageName = "auto"
     representation: Representation = "row-types"
     automaton_tool: str = "auto"
+    exact: bool = False
 
     def __post_init__(self) -> None:
         """Check the names."""
@@ -96,6 +99,10 @@ class CheckOptions:
         choose_backend(self.backend)
         if self.automaton_tool not in AUTOMATON_TOOLS:
             command_words(self.automaton_tool)
+        if self.exact and self.method != "auto":
+            raise OptionError(
+                f"exact answers have a method of their own: leave {option('exact')} or {option('method')} out"
+            )
         if self.engine == "explicit" and self.backend == "reference":
             raise OptionError(
                 "the explicit engine runs on the cpu or on the gpu, not on reference; choose one"
@@ -133,6 +140,7 @@ class CheckOptions:
         storage: StorageName = "auto",
         representation: Representation = "row-types",
         automaton_tool: str = "auto",
+        exact: bool = False,
     ) -> CheckOptions:
         """Return options from plain values; every senseless one is an `OptionError`.
 
@@ -141,7 +149,9 @@ class CheckOptions:
         if omega is not None and method == "auto":
             method = "jor"
         criterion = Criterion(epsilon, absolute, max_iterations)
-        return cls(engine, backend, level, method, omega, criterion, storage, representation, automaton_tool)
+        return cls(
+            engine, backend, level, method, omega, criterion, storage, representation, automaton_tool, exact
+        )
 
     def bounding_method(self) -> Interval | Optimistic | None:
         """Return the method with bounds for linear systems; None if one without bounds was chosen."""

@@ -185,6 +185,7 @@ def test_properties_are_listed_without_a_model(walk: str, capsys: pytest.Capture
         ("-abs", "absolute", True),
         ("--absolute -relative", "absolute", False),
         ("-maxiters 7", "max_iters", 7),
+        ("-exact", "exact", True),
         ("-jor -omega 0.8", "omega", 0.8),
         ("-jor", "method", "jor"),
         ("-gaussseidel", "method", "gauss-seidel"),
