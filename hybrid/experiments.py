@@ -13,6 +13,7 @@ from typing import Any, Unpack
 
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
+from hybrid.core.notebook import block, paragraph, rows_table
 from hybrid.errors import HybridError, OptionError
 from hybrid.loading import load
 from hybrid.properties import load_properties, parse_properties, resolve_properties
@@ -28,6 +29,8 @@ MOST_RUNS = 100_000
 _MOST_DIGITS = 400  # a double has fewer in front of the point and behind it
 _LOADING = frozenset(LoadKeywords.__annotations__)
 _KEPT = ("scheduler", "values")
+_ROWS_SHOWN = 20
+_OPTIONAL, _UNSHOWN = ("lower", "upper", "error"), ("states", "seconds")
 
 Value = bool | int | float
 
@@ -38,6 +41,38 @@ class ExperimentTable(list[dict[str, Any]]):
     A record has the constants by name, then `property`, `value`, `lower`, `upper`, `kind`, `error`, `states`
     and `seconds`.  A run that could not be answered has an `error` and no `value`.
     """
+
+    def __repr__(self) -> str:
+        header, rows, more = self._shown(_ROWS_SHOWN)
+        cells = [header, *([_plain(cell) for cell in row] for row in rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [
+            "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells if row
+        ]
+        rest = [f"... and {more:,} more"] if more else []
+        return "\n".join([self._title(), *lines, *rest])
+
+    def _repr_html_(self) -> str:
+        header, rows, more = self._shown(_ROWS_SHOWN)
+        table = rows_table(header, [[_plain(cell) for cell in row] for row in rows], more) if rows else ""
+        return block("experiment", paragraph(self._title()), table)
+
+    def _title(self) -> str:
+        texts = list(dict.fromkeys(str(record["property"]) for record in self if "property" in record))
+        about = f" of {texts[0]}" if len(texts) == 1 else f" of {len(texts)} properties" if texts else ""
+        return f"<ExperimentTable, {len(self):,} records{about}>"
+
+    def _shown(self, most: int) -> tuple[list[str], list[list[Any]], int]:
+        """Return a header, the first rows, and how many more there are.
+
+        The property is left out if it is always the same, and bounds and errors where there are none.
+        """
+        names = list(dict.fromkeys(name for record in self for name in record))
+        several = len({str(record.get("property")) for record in self}) > 1
+        empty = {name for name in _OPTIONAL if all(record.get(name) is None for record in self)}
+        header = [n for n in names if n not in empty and n not in _UNSHOWN and (several or n != "property")]
+        rows = [[record.get(name) for name in header] for record in self[:most]]
+        return header, rows, len(self) - len(rows)
 
     def to_pandas(self) -> Any:
         """Return the table as a `pandas.DataFrame`.
@@ -85,6 +120,13 @@ class ExperimentTable(list[dict[str, Any]]):
             writer = csv.DictWriter(lines, names)
             writer.writeheader()
             writer.writerows(self)
+
+
+def _plain(cell: Any) -> str:
+    """Return a cell as text, all digits of numbers kept."""
+    if cell is None:
+        return ""
+    return str(cell).lower() if isinstance(cell, bool) else str(cell).partition("\n")[0]
 
 
 def experiment(

@@ -5,11 +5,9 @@ A scheduler of the pairs of a model's states and memories that forgets everythin
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,45 +42,33 @@ class MemoryScheduler(Scheduler):
     owner: SymbolicModel
     memory: NDArray[np.int64]
     following: NDArray[np.int64]
+    columns: ClassVar[tuple[str, ...]] = ("memory", "action", "layer", "next", "command")
 
-    def write(self, path: str | Path) -> None:
-        """Write what is chosen in every pair, as CSV, or as JSON if the name ends with ``.json``.
-
-        The table has the columns of `Scheduler.write` and two more: the memory, and the next one before the
-        command.
-
-        Raises
-        ------
-        OSError
-            The file cannot be written.
-        """
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield a record a pair: as `Scheduler.records`, and the `memory` and the `next` one."""
         texts, numbers = self.commands()
-        with Path(path).open("w", newline="", encoding="utf-8") as lines:
-            if Path(path).suffix == ".json":
-                lines.write("[")
-                for place, (state, memory, action, layer, then) in enumerate(self._pairs()):
-                    record = {
-                        "state": state,
-                        "memory": memory,
-                        "action": action,
-                        "layer": layer,
-                        "next": then,
-                        "command": texts[numbers[place]],
-                    }
-                    lines.write(("," if place else "") + "\n" + json.dumps(record))
-                lines.write("\n]\n")
-                return
-            writer = csv.writer(lines)
-            names = [v.name for v in self.owner.encoding.shown]
-            writer.writerow([*names, "memory", "action", "layer", "next", "command"])
-            for place, (state, memory, action, layer, then) in enumerate(self._pairs()):
-                values = (str(value).lower() for value in state.values())
-                writer.writerow([*values, memory, action or "", layer, then, texts[numbers[place]] or ""])
+        for place, (state, memory, action, layer, then) in enumerate(self._pairs()):
+            yield {
+                "state": state,
+                "memory": memory,
+                "action": action,
+                "layer": layer,
+                "next": then,
+                "command": texts[numbers[place]],
+            }
+
+    def variables(self) -> list[str]:
+        """Return the names of the state's variables."""
+        return [v.name for v in self.owner.encoding.shown]
+
+    def __repr__(self) -> str:
+        pairs = f"{self.size:,} pairs of a state and one of {np.unique(self.memory).size:,} memories"
+        return f"<MemoryScheduler of {pairs}{self._taken()}>"
 
     def _pairs(self) -> Iterator[tuple[dict[str, bool | int], int, str | None, int, int]]:
         """Yield every pair in the order of its number."""
         names, actions = self.actions()
-        shown = [v.name for v in self.owner.encoding.shown]
+        shown = self.variables()
         for begin in range(0, self.model.n_states, _PART):
             numbers = np.arange(begin, min(begin + _PART, self.model.n_states))
             places = numbers if self.model.numbering is None else self.model.numbering[numbers]

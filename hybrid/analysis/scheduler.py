@@ -8,16 +8,15 @@ out.  Where the graph alone decided, they follow the sets that it decided by.
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.csr import CsrArrays
+from hybrid.analysis.choice_table import MOST_TOLD, ChoiceTable
 from hybrid.analysis.chosen_commands import chosen_commands
 from hybrid.analysis.precomputation import prob0e
 from hybrid.core.lists import concatenated_ranges
@@ -33,10 +32,11 @@ from mtbdd.state_order import for_diagram, for_users
 from mtbdd.states import StateIndex, states_from
 
 _PART = 1 << 14  # states written together
+_ACTIONS = 6  # that are told of many
 
 
 @dataclass(frozen=True, eq=False)
-class Scheduler:
+class Scheduler(ChoiceTable):
     """One choice for every reachable state of an MDP.
 
     Attributes
@@ -44,10 +44,16 @@ class Scheduler:
     model : SymbolicModel
     layers : ndarray, shape (n_states,), uint16
         The layer of the model whose choice each state takes, by number of the state.
+
+    Notes
+    -----
+    As a table: the state's variables, its action (None if unlabelled), the layer, and the command in the
+    text, with line, column and guard (None where the model does not know).
     """
 
     model: SymbolicModel
     layers: NDArray[np.uint16]
+    columns: ClassVar[tuple[str, ...]] = ("action", "layer", "command")
 
     def actions(self) -> tuple[tuple[str | None, ...], NDArray[np.int64]]:
         """Return the actions that occur, and the place of each state's among them, shape (n_states,).
@@ -117,33 +123,20 @@ class Scheduler:
         found = CsrArrays((n, n), rows.offsets, rows.columns, rows.values)
         return found if self.model.numbering is None else renumbered(found, self.model.numbering)
 
-    def write(self, path: str | Path) -> None:
-        """Write what is chosen in every state, as CSV, or as JSON if the name ends with ``.json``.
-
-        CSV: a table of the state's variables, its action (empty if unlabelled), the layer, and the command:
-        line, column and guard, empty where the model does not know.  JSON: an array of objects with `state`,
-        `action` (null if unlabelled), `layer` and `command` (null if not known).
-
-        Raises
-        ------
-        OSError
-            The file cannot be written.
-        """
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield a record a state: `state`, `action` and `command`, None where there is none, and `layer`."""
         texts, numbers = self.commands()
-        with Path(path).open("w", newline="", encoding="utf-8") as lines:
-            if Path(path).suffix == ".json":
-                lines.write("[")
-                for place, (state, action, layer) in enumerate(self.rows()):
-                    command = texts[numbers[place]]
-                    record = {"state": state, "action": action, "layer": layer, "command": command}
-                    lines.write(("," if place else "") + "\n" + json.dumps(record))
-                lines.write("\n]\n")
-                return
-            writer = csv.writer(lines)
-            writer.writerow([*(v.name for v in self.model.encoding.shown), "action", "layer", "command"])
-            for place, (state, action, layer) in enumerate(self.rows()):
-                values = (str(value).lower() for value in state.values())
-                writer.writerow([*values, action or "", layer, texts[numbers[place]] or ""])
+        for place, (state, action, layer) in enumerate(self.rows()):
+            yield {"state": state, "action": action, "layer": layer, "command": texts[numbers[place]]}
+
+    def variables(self) -> list[str]:
+        """Return the names of the state's variables."""
+        return [v.name for v in self.model.encoding.shown]
+
+    @property
+    def size(self) -> int:
+        """Number of states, of one with memory of pairs."""
+        return self.model.n_states
 
     def rows(self) -> Iterator[tuple[dict[str, bool | int], str | None, int]]:
         """Yield every state in the order of its number, with the action and the layer of its choice."""
@@ -155,6 +148,23 @@ class Scheduler:
             chosen = zip(actions[numbers].tolist(), self.layers[numbers].tolist(), strict=True)
             for state, (action, layer) in zip(model.describe(places), chosen, strict=True):
                 yield state, names[action], layer
+
+    def __repr__(self) -> str:
+        return f"<Scheduler of {self.size:,} states{self._taken()}>"
+
+    def _taken(self) -> str:
+        """Return how many states take which action, unless that takes long."""
+        if self.size > MOST_TOLD:
+            return ""
+        names, numbers = self.actions()
+        counts = np.bincount(numbers, minlength=len(names)).tolist()
+        most = sorted(zip(counts, names, strict=True), key=lambda pair: -pair[0])[:_ACTIONS]
+        told = [f"{'no action' if name is None else name} in {count:,}" for count, name in most]
+        taken = (self.model.layers[layer] for layer in np.unique(self.layers).tolist())
+        knows = any(part.commands for layer in taken for part in layer.parts)
+        more = ", ..." if len(names) > _ACTIONS else ""
+        unknown = "" if knows else "; the model does not know its commands"
+        return f": {', '.join(told)}{more}{unknown}"
 
 
 class SchedulerMaker:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hybrid.checking.every_state import EveryState
 from hybrid.checking.listing import Listing
+from hybrid.core.notebook import block, facts_table, rows_table
 from hybrid.errors import HybridError, UnsupportedError
 from hybrid.run.work import Work
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from hybrid.analysis.quantified import Witness
     from hybrid.analysis.scheduler import Scheduler
     from hybrid.checking.several import SeveralObjectives
+
+
+_LISTED = 10  # states of a listing that a notebook shows
+_LONGEST_REASON = 300
 
 
 @dataclass(frozen=True)
@@ -147,6 +152,38 @@ class Answer:
         tight = self.value is not None and self.lower == self.upper
         return "exact" if tight or method == "exact" else "certified"
 
+    def __repr__(self) -> str:
+        what = self.property if self.name is None else f"{self.name}: {self.property}"
+        return f"<Answer {_shortened(what)}: {self._result()}>"
+
+    def _repr_html_(self) -> str:
+        work, facts = self.statistics, [] if self.name is None else [("name", self.name)]
+        facts += [("property", self.property), ("result", self._result())]
+        if work.method is not None:
+            facts.append(("method", f"{work.method}, {work.iterations:,} iterations"))
+        if work.backend is not None:
+            facts.append(("backend", f"{work.backend}: {work.backend_reason}"))
+            form = f" at level {work.level}" if work.level is not None else f" as {work.storage}"
+            facts.append(("matrix", f"{work.representation_bytes:,} B{form}, engine {self.engine}"))
+        facts.append(("seconds", f"{self.seconds:.3g}"))
+        shown = [] if self.error is not None else self.listing[:_LISTED]
+        listing = rows_table(("state", "value"), shown, len(self.listing) - len(shown)) if shown else ""
+        return block("answer", facts_table(facts), listing)
+
+    def _result(self) -> str:
+        """Return the value and what is promised of it, or why there is none."""
+        if self.error is not None:
+            reason = _shortened(self.error.partition("\n")[0], _LONGEST_REASON)
+            if self.interrupted and self.lower is not None:
+                return f"{reason}; between {self.lower!r} and {self.upper!r} so far"
+            return f"not answered: {reason}"
+        if self.several is not None and self.several.is_curve:
+            return f"a curve, {self.kind}"
+        found = f"[{self.lower!r}, {self.upper!r}]" if self.value is None else repr(self.value)
+        if self.kind != "certified" or self.value is None or isinstance(self.value, bool):
+            return f"{found}, {self.kind}"
+        return f"{found}, certified between {self.lower!r} and {self.upper!r}"
+
     def record(self, listing: bool = True) -> dict[str, Any]:
         """Return the answer as plain JSON values; with `listing` the states that a filter lists, too."""
         work = self.statistics
@@ -185,6 +222,10 @@ def fraction_text(value: Fraction) -> str:
     # Python refuses to write integers of more than 4,300 digits, decimal numbers it writes.
     numerator, denominator = Decimal(value.numerator), Decimal(value.denominator)
     return f"{numerator}" if value.denominator == 1 else f"{numerator}/{denominator}"
+
+
+def _shortened(text: str, longest: int = 120) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def json_listing(listing: Sequence[Any]) -> list[dict[str, Any]]:

@@ -36,6 +36,11 @@ class SeveralObjectives:
     found: MultiFound
     schedulers: PointSchedulers | None
 
+    def __repr__(self) -> str:
+        search, texts = self.found.found.search, [o.text for o in self.found.objectives]
+        points = 0 if search is None else len(search.points)
+        return f"<SeveralObjectives {', '.join(texts)}: {points} points>"
+
     @property
     def is_curve(self) -> bool:
         """Whether several values were asked for."""

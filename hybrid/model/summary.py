@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import html
-import math
 from typing import TYPE_CHECKING
 
+from hybrid.core.notebook import block, facts_table, facts_text, memory_picture
 from hybrid.levels.curve import level_curve
 from hybrid.levels.layers import layer_curve
 from hybrid.levels.table import LevelTable
@@ -16,12 +15,11 @@ if TYPE_CHECKING:
 
 _MOST_NODES = 200_000  # beyond, the curve takes longer than a glance
 _MOST_VARIABLES = 12  # beyond, the others are counted
-_WIDTH, _HEIGHT, _MARGIN = 260, 90, 6
 
 
 def text_of(model: SymbolicModel) -> str:
     """Return a model's type, sizes and variables as a block of text."""
-    return "\n".join(f"{name:<12} {value}" for name, value in _facts(model))
+    return facts_text(_facts(model))
 
 
 def html_of(model: SymbolicModel) -> str:
@@ -29,12 +27,7 @@ def html_of(model: SymbolicModel) -> str:
 
     All text of the model is escaped.  Large diagrams have no picture.
     """
-    rows = "".join(
-        f'<tr><th style="text-align:left">{html.escape(name)}</th>'
-        f'<td style="text-align:left">{html.escape(value)}</td></tr>'
-        for name, value in _facts(model)
-    )
-    return f'<div class="hybrid-model"><table>{rows}</table>{_picture(model)}</div>'
+    return block("model", facts_table(_facts(model)), _picture(model))
 
 
 def _facts(model: SymbolicModel) -> list[tuple[str, str]]:
@@ -76,26 +69,4 @@ def _picture(model: SymbolicModel) -> str:
     if not matrices[0].n_levels or sum(sum(matrix.nodes) for matrix in matrices) > _MOST_NODES:
         return ""
     curve: LevelTable = layer_curve(matrices) if model.is_mdp else level_curve(matrices[0])
-    sizes = [candidate.bytes_worst_case for candidate in curve.levels]
-    heights = [math.log10(max(size, 1)) for size in sizes]
-    low, span = min(heights), max(max(heights) - min(heights), 1e-9)
-    steps = max(len(sizes) - 1, 1)
-
-    def place(level: int) -> tuple[float, float]:
-        x = _MARGIN + level * (_WIDTH - 2 * _MARGIN) / steps
-        y = _HEIGHT - _MARGIN - (heights[level] - low) * (_HEIGHT - 2 * _MARGIN) / span
-        return round(x, 1), round(y, 1)
-
-    points = " ".join("{},{}".format(*place(level)) for level in range(len(sizes)))
-    least = curve.min_memory
-    x, y = place(least)
-    title = (
-        f"memory of {len(sizes)} injection levels, {min(sizes):,} to {max(sizes):,} bytes at worst; "
-        f"least at level {least}"
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}" role="img">'
-        f"<title>{html.escape(title)}</title>"
-        f'<polyline points="{points}" fill="none" stroke="currentColor" stroke-width="1.5"/>'
-        f'<circle cx="{x}" cy="{y}" r="3" fill="#c33"/></svg>'
-    )
+    return memory_picture([candidate.bytes_worst_case for candidate in curve.levels], curve.min_memory)

@@ -14,6 +14,7 @@ from hybrid.backends import Backend, Product
 from hybrid.backends.base import MatrixTable
 from hybrid.core.foreign import lies_on_device, on_host, through_host
 from hybrid.core.linear_protocol import TransposedProtocol
+from hybrid.core.notebook import block, facts_table, memory_picture
 from hybrid.core.operands import aligned_empty, as_columns, as_vector, check_out
 from hybrid.core.option_types import Representation
 from hybrid.injection.injected import InjectedMatrix, inject_level
@@ -121,6 +122,18 @@ class HybridMatrix(TransposedProtocol):
             f"<HybridMatrix {self.shape[0]} x {self.shape[1]}, {self.nnz} non-zeros, level {self.level}, "
             f"backend {self.backend}>"
         )
+
+    def _repr_html_(self) -> str:
+        facts = [
+            ("shape", f"{self.shape[0]:,} x {self.shape[1]:,}"),
+            ("non-zeros", f"{self.nnz:,}"),
+            ("MTBDD", f"{sum(self.symbolic.nodes):,} nodes, {len(self.symbolic.terminals):,} terminals"),
+            ("level", f"{self.level}: {self.level_reason}"),
+            ("backend", f"{self.backend}: {self.backend_reason}"),
+            ("held as", self.representation),
+        ]
+        sizes = [candidate.bytes_worst_case for candidate in self.curve.levels]
+        return block("matrix", facts_table(facts), memory_picture(sizes, self.level))
 
     @cached_property
     def injected(self) -> InjectedMatrix:

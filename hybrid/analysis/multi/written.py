@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -30,6 +29,9 @@ class PointSchedulers:
     schedulers: tuple[Scheduler, ...]
     shares: tuple[Fraction | None, ...]
 
+    def __repr__(self) -> str:
+        return f"<PointSchedulers of {len(self.schedulers)} points>"
+
     def write(self, path: str | Path) -> None:
         """Write what every scheduler chooses, as CSV, or as JSON if the name ends with ``.json``.
 
@@ -49,30 +51,18 @@ class PointSchedulers:
                     {
                         "point": number,
                         "share": None if share is None else float(share),
-                        "choices": [
-                            {"state": state, "action": action, "layer": layer, "command": command}
-                            for state, action, layer, command in _rows(scheduler)
-                        ],
+                        "choices": list(scheduler.records()),
                     }
                     for number, (scheduler, share) in numbered
                 ]
                 json.dump(found, lines)
                 return
             writer = csv.writer(lines)
-            names = [v.name for v in self.schedulers[0].model.encoding.shown] if self.schedulers else []
-            writer.writerow(["point", "share", *names, "action", "layer", "command"])
+            names = self.schedulers[0].variables() if self.schedulers else []
+            writer.writerow(["point", "share", *names, *Scheduler.columns])
             for number, (scheduler, share) in numbered:
                 head = [number, "" if share is None else float(share)]
-                for state, action, layer, command in _rows(scheduler):
-                    values = (str(value).lower() for value in state.values())
-                    writer.writerow([*head, *values, action or "", layer, command or ""])
-
-
-def _rows(scheduler: Scheduler) -> Iterator[tuple[dict[str, bool | int], str | None, int, str | None]]:
-    """Yield what `Scheduler.rows` does, and the command."""
-    texts, numbers = scheduler.commands()
-    for place, row in enumerate(scheduler.rows()):
-        yield *row, texts[numbers[place]]
+                writer.writerows([*head, *cells] for cells in scheduler.cells())
 
 
 def point_schedulers(ends: Endings | None, found: Found) -> PointSchedulers:
