@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from hybrid.core.notebook import block, paragraph, rows_table
+from hybrid.run.state_files import check_suffix
+
+SUFFIXES = (".csv", ".json")
+"""Of files that schedulers are written to."""
 
 MOST_TOLD = 1_000_000
 """Rows beyond which a glance at the table takes too long: their number is told, and no more."""
@@ -48,14 +52,16 @@ class ChoiceTable(ABC):
         Parameters
         ----------
         path : str or Path
-            ``.json``: an array of records.  Other names, CSV: a column a variable, then `columns`, empty for
-            None.
+            ``.csv``: a column a variable, then `columns`, empty for None.  ``.json``: an array of records.
 
         Raises
         ------
+        OptionError
+            The name has another suffix.
         OSError
             The file cannot be written.
         """
+        check_suffix(path, "path", SUFFIXES)
         with Path(path).open("w", newline="", encoding="utf-8") as lines:
             if Path(path).suffix == ".json":
                 lines.write("[")

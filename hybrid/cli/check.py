@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from hybrid.analysis.choice_table import SUFFIXES as SCHEDULER_SUFFIXES
 from hybrid.checking.answer import Answer, fraction_text
 from hybrid.checking.checker import Checker
 from hybrid.checking.filters import LISTING
@@ -73,8 +74,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
     refuse_overwriting(options)
     combinations = expand_ranges(options.const)
     several = len(combinations) > 1
-    if options.scheduler is not None and several:
-        raise OptionError("--scheduler writes the scheduler of one run; give constants without ranges")
+    if options.scheduler is not None:
+        check_suffix(options.scheduler, "--scheduler", SCHEDULER_SUFFIXES)
+        if several:
+            raise OptionError("--scheduler writes the scheduler of one run; give constants without ranges")
     if options.values is not None:
         check_suffix(options.values, "--values")
         if several:

@@ -34,9 +34,9 @@ def add_check(parser: argparse.ArgumentParser) -> None:
     )
     files.add_argument(
         "--scheduler",
-        metavar="FILE",
-        help="also write a scheduler of an MDP that attains the answer, as CSV, or as JSON if FILE ends with "
-        ".json: of every state the action of its choice, empty where the command has no label, the layer, "
+        metavar="FILE.csv|.json",
+        help="also write a scheduler of an MDP that attains the answer, as a table or as JSON: "
+        "of every state the action of its choice, empty where the command has no label, the layer, "
         "and the command in the text with its guard, which tell such choices apart",
     )
     files.add_argument(

@@ -96,7 +96,7 @@ class CheckPictures:
             try:
                 with file.told():
                     draw(file.temporary)
-                file.publish()
+                file.publish(self._console)
             except OptionError as error:
                 self._console.error(str(error))
                 status = 2

@@ -186,6 +186,11 @@ class Console:
         if self._line is not None or self._is_plain:
             self._say(f"note: {text}\n")
 
+    def wrote(self, path: str) -> None:
+        """Tell that a file was written."""
+        if not self.quiet:
+            self._say(f"wrote {path}\n")
+
     def error(self, text: str) -> None:
         """Print an error."""
         self._say(f"error: {text}\n")

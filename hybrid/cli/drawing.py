@@ -74,7 +74,7 @@ def _draw(file: OutputFile, picture: Callable[[], GraphPicture], console: Consol
     console.progress("drawing")
     with file.told():
         draw_graph(picture(), file.temporary)
-    file.publish()
+    file.publish(console)
 
 
 def _title(model: SymbolicModel) -> str:

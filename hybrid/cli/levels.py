@@ -60,7 +60,7 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
                 from hybrid.explorer.plots import plot_level_curves
 
                 plot_level_curves([report], plot.temporary, f"{model.source.file}  {options.const}")
-        plot.publish()
+        plot.publish(console)
     record = model_record(model)
     if options.json:
         parts = {} if plan is None else {"parts": plan.record()}

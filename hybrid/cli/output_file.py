@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
+from hybrid.cli.console import Console
 from hybrid.errors import OptionError
 
 
@@ -69,8 +70,13 @@ class OutputFile:
         """The file itself, without symbolic links."""
         return self._target
 
-    def publish(self) -> None:
+    def publish(self, console: Console | None = None) -> None:
         """Let the temporary file, closed by its writer, take the place of what is there; once.
+
+        Parameters
+        ----------
+        console : Console, optional
+            Is told that the file was written, unless it is a device or a pipe.
 
         Raises
         ------
@@ -88,6 +94,8 @@ class OutputFile:
                     # A file mounted by itself, or a folder that takes no new files.
                     shutil.copyfile(self.temporary, self._target)
                     self.temporary.unlink(missing_ok=True)
+            if console is not None:
+                console.wrote(self._path)
         self._is_open = False
 
     def discard(self) -> None:

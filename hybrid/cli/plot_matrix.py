@@ -80,7 +80,7 @@ def _run(options: argparse.Namespace, console: Console, output: OutputFile | Non
         title = f"{model.source.file}  {options.const}".strip()
         with output.told():
             plot_structures(grids, output.temporary, title, model.transitions.shape)
-        output.publish()
+        output.publish(console)
     record = model_record(model)
     if options.json:
         found = {name: None if m is None else m.record() for name, m in measures.items()}

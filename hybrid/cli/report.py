@@ -104,7 +104,7 @@ class Report:
         if isinstance(error, KeyboardInterrupt) or (error is not None and received is not None):
             self._stopped(received.word if received is not None else "interrupted")
         if self._table is not None:
-            self._table.close(complete=False)
+            self._end_table(complete=False)
         for file in (self._scheduler, self._values):
             if file is not None:
                 file.discard()
@@ -185,7 +185,7 @@ class Report:
         """End the report, and return the exit status."""
         if self._table is not None:
             try:
-                self._table.close(complete=True)
+                self._end_table(complete=True)
             except OptionError as error:
                 self._spoilt(error)
         self._print_json()
@@ -195,12 +195,17 @@ class Report:
             return 1
         return int(any(result["error"] is not None for run in self._runs for result in run["results"]))
 
+    def _end_table(self, complete: bool) -> None:
+        """End the table, which may be ended already, and tell of it if it has rows."""
+        if self._table is not None and self._table.close(complete):
+            self._console.wrote(self._options.csv)
+
     def _publish(self, file: OutputFile, write: Callable[[Path], None]) -> None:
         """Write a file and let it take its place; what fails is told, and hides no answer."""
         try:
             with file.told():
                 write(file.temporary)
-            file.publish()
+            file.publish(self._console)
         except HybridError as error:
             self._spoilt(error)
 

@@ -55,6 +55,7 @@ class Table:
         self.variables: Sequence[str] = ()
         self._file = OutputFile(path, "--csv")
         self._rows: io.FileIO | None = None
+        self._is_closed = False
 
     def add(self, constants: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> None:
         """Write a row for every result, given as the records of answers.
@@ -77,8 +78,17 @@ class Table:
             if not rows:
                 self._append([])
 
-    def close(self, complete: bool) -> None:
-        """End the table; a complete one without answers has the names of the columns."""
+    def close(self, complete: bool) -> bool:
+        """End the table, once; a complete one without answers has the names of the columns.
+
+        Returns
+        -------
+        bool
+            Whether a file was written now, which is no device and no pipe.
+        """
+        if self._is_closed:
+            return False
+        self._is_closed = True
         try:
             if self._rows is None and complete:
                 self.add({}, [])
@@ -86,6 +96,7 @@ class Table:
             if self._rows is not None:
                 self._rows.close()
             self._file.discard()
+        return self._rows is not None and self._file.temporary != self._file.target
 
     @property
     def _variables(self) -> Sequence[str]:

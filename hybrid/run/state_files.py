@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +21,16 @@ _COLUMNS = ("value", "lower", "upper")
 _PART = 1 << 18  # states held as arrays of their own
 
 
-def check_suffix(path: str | Path, option: str) -> None:
+def check_suffix(path: str | Path, option: str, suffixes: Sequence[str] = SUFFIXES) -> None:
     """Refuse a file whose name does not say what it shall hold.
 
     Raises
     ------
     OptionError
-        It ends neither with .csv nor with .npz.
+        It ends with none of the suffixes, by default .csv and .npz.
     """
-    if Path(path).suffix not in SUFFIXES:
-        raise OptionError(f"{option}: expected a file that ends with .csv or .npz, got {path}")
+    if Path(path).suffix not in suffixes:
+        raise OptionError(f"{option}: expected a file that ends with {' or '.join(suffixes)}, got {path}")
 
 
 def write_state_values(path: str | Path, model: SymbolicModel, found: StateValues | StateTruth) -> None:

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from hybrid.analysis.choice_table import SUFFIXES
 from hybrid.analysis.multi.endings import Endings
 from hybrid.analysis.multi.queries import Found
 from hybrid.analysis.scheduler import Scheduler
 from hybrid.errors import UnsupportedError
+from hybrid.run.state_files import check_suffix
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +35,7 @@ class PointSchedulers:
         return f"<PointSchedulers of {len(self.schedulers)} points>"
 
     def write(self, path: str | Path) -> None:
-        """Write what every scheduler chooses, as CSV, or as JSON if the name ends with ``.json``.
+        """Write what every scheduler chooses, to a file that ends with ``.csv`` or ``.json``.
 
         CSV: the number of the point from 1, its share, the memory and the state's variables, the action
         (empty if unlabelled), the layer, the command.  JSON: an array of objects with `point`, `share`, and
@@ -41,9 +43,12 @@ class PointSchedulers:
 
         Raises
         ------
+        OptionError
+            The name has another suffix.
         OSError
             The file cannot be written.
         """
+        check_suffix(path, "path", SUFFIXES)
         numbered = enumerate(zip(self.schedulers, self.shares, strict=True), start=1)
         with Path(path).open("w", newline="", encoding="utf-8") as lines:
             if Path(path).suffix == ".json":

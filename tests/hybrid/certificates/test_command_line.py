@@ -130,7 +130,7 @@ def test_what_has_no_certificate_is_refused_before_any_work(
     ("options", "message"),
     [
         (["--method", "jacobi"], "gives no bounds"),
-        (["--scheduler", "x"], "--scheduler"),
+        (["--scheduler", "x.csv"], "--certificate and --scheduler"),
         (["--const", "x=1:3"], "ranges"),
     ],
 )

@@ -536,7 +536,7 @@ def test_ranges_run_all_combinations(capsys, die, tmp_path):
     status, record, err = run_json(
         capsys, "check", die, str(props), "--const", "k=1:2,n=1:2:5", "--csv", str(table)
     )
-    assert (status, err) == (0, "")
+    assert (status, err) == (0, f"wrote {table}\n")
     assert [r["constants"] for r in record] == [{"k": k, "n": n} for k in (1, 2) for n in (1, 3, 5)]
     assert [r["results"][0]["value"] for r in record] == pytest.approx([0, 1 / 8, 5 / 32] * 2)
     lines = table.read_text().splitlines()

@@ -206,9 +206,10 @@ def test_files_are_tried_before_the_model_is_read(tmp_path: Path, capsys: pytest
         (["levels", "nothing.pm"], "--plot"),
         (["plot-matrix", "nothing.pm"], "--output"),
     ):
-        assert main([*command, option, f"{missing}.png"]) == 2
+        file = f"{missing}.csv" if option == "--scheduler" else f"{missing}.png"
+        assert main([*command, option, file]) == 2
         assert capsys.readouterr().err == (
-            f"error: {option}: cannot write {missing}.png: No such file or directory\n"
+            f"error: {option}: cannot write {file}: No such file or directory\n"
         )
 
 
