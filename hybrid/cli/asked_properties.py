@@ -15,11 +15,14 @@ from hybrid.cli.console import Console
 from hybrid.cli.excerpts import Excerpts
 from hybrid.errors import OptionError
 from hybrid.properties import Properties, load_properties, parse_properties, resolve_properties
+from hybrid.properties.resolve import with_repeated_names
 from mtbdd.language.errors import Fault, LanguageError, listed, suggestion
 from mtbdd.language.model_syntax import ResolvedModel
 from mtbdd.language.sources import StandardInput, near_file
 
-_FILE_SUFFIXES = (".props", ".pctl", ".csl", ".prop")
+PROPERTY_SUFFIXES = (".props", ".pctl", ".csl", ".prop")
+"""How names of files of properties end."""
+
 _FILE_LIKE = re.compile(r"[\w.~-]*[A-Za-z_~-][\w.~-]*\.[A-Za-z]\w*")
 """A name with a suffix: no property, for names in properties have no dots, and numbers no letters but e."""
 
@@ -51,8 +54,13 @@ def read_properties(options: argparse.Namespace) -> Properties | None:
     if text is None:
         if options.chosen or options.list:
             option = "--list lists" if options.list else "--property and --prop choose from"
-            raise OptionError(f"{option} the properties of a file, but none is given behind the model")
+            swapped = f"; the model comes first: hybrid {options.command} MODEL {options.model}"
+            hint = swapped if str(options.model).endswith(PROPERTY_SUFFIXES) else ""
+            raise OptionError(f"{option} the properties of a file, but none is given behind the model{hint}")
         return None
+    if str(options.model).endswith(PROPERTY_SUFFIXES) and not text.endswith(PROPERTY_SUFFIXES):
+        if options.property_text is None and _is_file(text):
+            raise OptionError(f"the model comes first: hybrid {options.command} {text} {options.model}")
     if options.property_text is None and _is_file(text):
         found = load_properties(text, keep_faults=True)
     else:
@@ -86,7 +94,7 @@ def selected_properties(properties: Properties, options: argparse.Namespace) -> 
             known = f"--property: expected {_span(0, count)} (--prop counts from 1)"
         else:
             known = f"--prop: expected {_span(1, count)}"
-        named = f", or a name of {listed(names)}" if names else ""
+        named = f", or a name of {listed(list(dict.fromkeys(names)))}" if names else ""
         got, near = (key + 1, "") if isinstance(key, int) else (f"'{key}'", suggestion(key, names))
         raise OptionError(f"{known}{named}, got {got}{near}")
     return properties.select(keys)
@@ -115,23 +123,41 @@ def resolved_asked(
     text = options.property
     if resolved.file == "<property>" and options.property_text is None and _BARE.fullmatch(text):
         # A misspelt name of a file without a suffix, perhaps.
-        hint = f"; there is no file {text} either{near_file(text)}"
-        told = (replace(p, error=_with_hint(p.error, hint)) for p in resolved.properties)
+        hint = _named_beside(text, options) or f"; there is no file {text} either{near_file(text)}"
+        told = (
+            p if p.error is None else replace(p, error=with_hint(p.error, hint)) for p in resolved.properties
+        )
         resolved = replace(resolved, properties=tuple(told))
     return selected_properties(resolved, options)
 
 
-def _with_hint(error: LanguageError | None, hint: str) -> LanguageError | None:
-    if error is None:
-        return None
+def _named_beside(name: str, options: argparse.Namespace) -> str:
+    """Return a hint where a file of properties of the model's name has a property of this name."""
+    if isinstance(options.model, StandardInput):
+        return ""
+    for suffix in PROPERTY_SUFFIXES:
+        path = Path(options.model).with_suffix(suffix)
+        try:
+            found = load_properties(path, keep_faults=True) if path.is_file() else None
+        except (LanguageError, OSError):
+            continue
+        if found is not None and name in (p.name for p in found.properties):
+            call = f"hybrid {options.command} {options.model} {path} --prop {name}"
+            return f"; {path} has a property of this name: {call}"
+    return ""
+
+
+def with_hint(error: LanguageError, hint: str) -> LanguageError:
+    """Return an error whose first fault says what else may be meant."""
     first, *others = error.faults
     return LanguageError([Fault(first.position, first.message + hint), *others])
 
 
 def list_properties(options: argparse.Namespace, console: Console) -> int:
     """Print name, place and text of the properties that are asked for; return the exit status."""
-    everything = read_properties(options)
-    assert everything is not None  # asked for a list, `read_properties` wants some
+    found = read_properties(options)
+    assert found is not None  # asked for a list, `read_properties` wants some
+    everything = with_repeated_names(found)
     places = {id(p): number for number, p in enumerate(everything.properties, start=1)}
     chosen = selected_properties(everything, options).properties
     faulty = any(p.error is not None for p in chosen)
@@ -149,7 +175,8 @@ def list_properties(options: argparse.Namespace, console: Console) -> int:
     width, excerpts = len(str(len(places))), Excerpts(options)
     for p in chosen:
         name = f'"{p.name}": ' if p.name else ""
-        console.print(f"{places[id(p)]:>{width}}  {name}{p.text}")
+        fault = "" if p.error is None else "  (fault)"
+        console.print(f"{places[id(p)]:>{width}}  {name}{p.text}{fault}")
         if p.error is not None:
             for line in str(p.error).splitlines():
                 console.error(excerpts.added(line))
@@ -162,7 +189,7 @@ def _error(error: LanguageError | None) -> str | None:
 
 def _is_file(text: str) -> bool:
     """Return whether a text is the name of a file, which need not exist."""
-    if isinstance(text, StandardInput) or text.endswith(_FILE_SUFFIXES):
+    if isinstance(text, StandardInput) or text.endswith(PROPERTY_SUFFIXES):
         return True
     if "\n" in text or not text.strip():
         return False

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from hybrid.cli.asked_properties import PROPERTY_SUFFIXES, with_hint
 from hybrid.cli.console import Console
 from hybrid.loading import load
 from hybrid.model import Model
-from mtbdd.language import parse_constants
+from mtbdd.language import LanguageError, parse_constants
 
 
 def built_model(
@@ -35,7 +36,24 @@ def built_model(
         console.enter("build")
         console.progress(text)
 
-    model = load(
+    try:
+        model = _loaded(options, constants, told)
+    except LanguageError as error:
+        if not str(options.model).endswith(PROPERTY_SUFFIXES):
+            raise
+        command = options.command if hasattr(options, "property") else "check"
+        hint = f"files of properties stand behind the model: hybrid {command} MODEL {options.model}"
+        raise with_hint(error, f"; {hint}") from None
+    for warning in model.warnings:
+        console.warn(warning)
+    return model
+
+
+def _loaded(
+    options: argparse.Namespace, constants: Mapping[str, Any] | None, told: Callable[[str], None]
+) -> Model:
+    """Read and build the model."""
+    return load(
         options.model,
         parse_constants(options.const) if constants is None else constants,
         fix_deadlocks=not options.no_fix_deadlocks,
@@ -49,6 +67,3 @@ def built_model(
         state_rewards=options.state_rewards,
         transition_rewards=options.transition_rewards,
     )
-    for warning in model.warnings:
-        console.warn(warning)
-    return model

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from hybrid.properties.tree import Path, TimeBound
-from mtbdd.language.errors import Fault
+from mtbdd.language.errors import Fault, SyntaxFaultError
 from mtbdd.language.expression_parser import FUNCTIONS, PRECEDENCE
 from mtbdd.language.parser import DeclarationParser
 from mtbdd.language.syntax import Expression
@@ -15,6 +16,8 @@ COMPARISONS = frozenset(("<", "<=", ">", ">="))
 ADDITIVE = PRECEDENCE["+"]
 PATH_UNARY = frozenset("XFG")
 PATH_BINARY = frozenset("UWR")
+_WRITTEN_TOGETHER = re.compile("[XFG]{2,}")
+_SHORT = 40  # characters of what a message repeats
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 Result = TypeVar("Result")
@@ -96,15 +99,38 @@ class PathParser(DeclarationParser):
         return self._path_formula() if self.paths else self.expression()
 
     def may_call(self, name: str) -> bool:
-        """Return whether a bracket after this name opens its arguments: not in `F<=T (x=1)`."""
-        return self.calls or name in FUNCTIONS
+        """Return whether a bracket after this name opens its arguments: not in `F<=T (x=1)`, `GF (x=1)`."""
+        return (self.calls and not _WRITTEN_TOGETHER.fullmatch(name)) or name in FUNCTIONS
 
-    def _refusepath(self) -> None:
+    def fail_expected(self, expected: str, advice: str = "") -> NoReturn:
+        """Raise a syntax fault; of `GF a` tell that operators stand apart."""
+        before, token = self.tokens[max(self.index - 1, 0)], self.tokens[self.index]
+        begins = token[:1].isalnum() or token[:1] in ("_", '"', "(") or token == "!"
+        if begins and _WRITTEN_TOGETHER.fullmatch(before):
+            self.fail(f"unknown operator '{before}'; write {' '.join(before)}", self.index - 1)
+        super().fail_expected(expected, advice)
+
+    def _refusepath(self) -> NoReturn:
         token = self.tokens[self.index]
+        got = f"expected a state formula, got the path operator '{token}'"
+        nested = self._read_ahead() if self.paths and token in PATH_UNARY else ""
+        if nested:
+            self.fail(f"{got}; write ({nested}), in brackets beside other operators (which makes it LTL)")
         self.fail(
-            f"expected a state formula, got the path operator '{token}'; path formulas stand inside "
-            "P=? [ ... ], and in brackets beside other operators (which makes them LTL)"
+            f"{got}; path formulas stand inside P=? [ ... ], and in brackets beside other operators (which "
+            "makes them LTL)"
         )
+
+    def _read_ahead(self) -> str:
+        """Return the text of the path formula that begins here, if it is short, and stay here."""
+        first, depth = self.index, self._depth
+        try:
+            self._path_unary()
+            text = self.source(first, self.index)
+        except SyntaxFaultError:
+            text = ""
+        self.index, self._depth = first, depth
+        return text if len(text) <= _SHORT else ""
 
     # ------------------------------------------------------------------ paths
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,8 @@ from mtbdd.language.order import dependency_order
 from mtbdd.language.syntax import Expression, LabelReference, ModelType, Position, Type
 from mtbdd.language.types import TypeChecker, type_of_value
 from mtbdd.language.walk import expression_variables, walk
+
+_Declared = list[tuple[str, str, Position]]  # names, kinds, places
 
 
 def resolve_properties(
@@ -64,6 +66,34 @@ def resolve_properties(
     except RecursionError:
         message = "expected properties nested less deeply; split them with labels and formulas"
         raise LanguageError([Fault(Position(properties.file, 1, 1), message)]) from None
+
+
+def repeated_names(properties: Properties) -> FaultCollector:
+    """Return the faults of names of labels and properties that are taken in their file already."""
+    own_labels, named = _labels_and_names(properties)
+    faults = FaultCollector()
+    report_repeated([*own_labels, *named], faults)
+    return faults
+
+
+def with_repeated_names(properties: Properties) -> Properties:
+    """Return properties, those whose name is taken in their file with that among their faults."""
+    faults = {fault.position: fault for fault in repeated_names(properties)}
+    told = tuple(_with_fault(p, faults.get(p.position)) for p in properties.properties)
+    return replace(properties, properties=told)
+
+
+def _labels_and_names(properties: Properties) -> tuple[_Declared, _Declared]:
+    """Return the labels and the properties with names, as `report_repeated` takes them."""
+    labels = [(label.name, "label", label.position) for label in properties.labels]
+    return labels, [(p.name, "property", p.position) for p in properties.properties if p.name is not None]
+
+
+def _with_fault(item: Property, fault: Fault | None) -> Property:
+    """Return a property with one fault more, if there is one."""
+    if fault is None:
+        return item
+    return replace(item, error=LanguageError([fault, *(item.error.faults if item.error else ())]))
 
 
 @dataclass
@@ -122,10 +152,8 @@ class _Resolver:
         _report_clashes(known, own, model.file, faults)
         known_labels = [(label.name, "label", label.position) for label in model.labels]
         known_labels += [(name, "built-in label", model_place) for name in BUILT_IN_LABELS]
-        own_labels = [(label.name, "label", label.position) for label in properties.labels]
-        named = [(p.name, "property", p.position) for p in properties.properties if p.name is not None]
-        labelled = FaultCollector()
-        report_repeated([*own_labels, *named], labelled)
+        own_labels, named = _labels_and_names(properties)
+        labelled = repeated_names(properties)
         # A property may be named like a label of the model, as in published files: formulas mean the label.
         own_labels += [entry for entry in named if entry[0] in BUILT_IN_LABELS]
         _report_clashes(known_labels, own_labels, model.file, labelled)
@@ -148,7 +176,7 @@ class _Resolver:
 
     def _properties(self) -> list[_Outcome]:
         """Resolve the properties, each after those that it mentions."""
-        items = [self._with_name_fault(p) for p in self.properties.properties]
+        items = [_with_fault(p, self.misnamed.get(p.position)) for p in self.properties.properties]
         well_named = {p.name for p in items if p.name is not None and p.position not in self.misnamed}
         named = well_named - {label.name for label in self.model.labels}
         keys = [
@@ -180,13 +208,6 @@ class _Resolver:
             )
             outcomes.setdefault(key, _Outcome(item, faults=below))
         return [outcomes[key] for key in keys]
-
-    def _with_name_fault(self, item: Property) -> Property:
-        """Return a property with what is wrong with its name among its faults."""
-        fault = self.misnamed.get(item.position)
-        if fault is None:
-            return item
-        return replace(item, error=LanguageError([fault, *(item.error.faults if item.error else ())]))
 
     def _property(
         self,
@@ -259,8 +280,8 @@ def _model_definitions(model: ResolvedModel) -> Definitions:
 
 
 def _report_clashes(
-    known: Iterable[tuple[str, str, Position]],
-    own: list[tuple[str, str, Position]],
+    known: _Declared,
+    own: _Declared,
     file: str,
     faults: FaultCollector,
 ) -> None:

@@ -53,3 +53,62 @@ def test_a_file_that_may_not_be_looked_at_is_told_as_one(die, capsys, monkeypatc
 def test_an_empty_property_is_no_folder(die, capsys, text):
     assert main(["check", die, text]) == 2
     assert "<property>:1:1: expected a property" in capsys.readouterr().err
+
+
+TWICE = '"a": P=? [ F s=7 ];\n"a": P=? [ G s=7 ];\n"b": P=? [ G s= ];\n"c": S=? [ s=7 ];\n'
+
+
+@pytest.fixture
+def twice(die, monkeypatch):
+    folder = Path(die).parent
+    monkeypatch.chdir(folder)
+    (folder / "die.props").write_text(TWICE)
+    return "die.props"
+
+
+def test_lists_mark_what_cannot_be_asked(twice, capsys):
+    assert main(["check", "die.pm", twice, "--list"]) == 1
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [
+        '1  "a": P=? [ F s=7 ]',
+        '2  "a": P=? [ G s=7 ]  (fault)',
+        '3  "b": P=? [ G s= ]  (fault)',
+        '4  "c": S=? [ s=7 ]',
+    ]
+    assert "die.props:2:6: property 'a' is declared a second time, first as property at 1:6" in err
+    assert "die.props:3:17: expected an expression, got ']'" in err
+    assert main(["check", "die.pm", twice, "--list", "--json"]) == 1
+    records = json.loads(capsys.readouterr().out)["properties"]
+    assert [record["error"] is None for record in records] == [True, False, False, True]
+    assert records[1]["error"].startswith("die.props:2:6: property 'a' is declared a second time")
+
+
+def test_lists_and_checks_find_the_same_faults(twice, capsys):
+    assert main(["check", "die.pm", twice, "--list", "--json"]) == 1
+    listed = [record["error"] for record in json.loads(capsys.readouterr().out)["properties"]]
+    assert main(["check", "die.pm", twice, "--json", "--quiet"]) == 1
+    assert [result["error"] for result in json.loads(capsys.readouterr().out)["results"]] == listed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["check", "die.props", "--list"], "the model comes first: hybrid check MODEL die.props"),
+        (["check", "die.props"], "stand behind the model: hybrid check MODEL die.props"),
+        (["levels", "die.props"], "stand behind the model: hybrid check MODEL die.props"),
+        (["check", "die.props", "die.pm"], "the model comes first: hybrid check die.pm die.props"),
+        (["simulate", "die.props", "die.pm"], "the model comes first: hybrid simulate die.pm die.props"),
+        (["check", "die.pm", "die.props", "--prop", "d"], "a name of a, b, c, got 'd'"),
+    ],
+)
+def test_files_that_changed_places(twice, capsys, arguments, told):
+    assert main(arguments) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_name_of_a_property_in_the_file_beside_the_model(twice, capsys):
+    assert main(["check", "die.pm", "c", "--quiet"]) == 1
+    told = capsys.readouterr().out
+    assert "die.props has a property of this name: hybrid check die.pm die.props --prop c" in told
+    assert main(["check", "die.pm", "nothing", "--quiet"]) == 1
+    assert "there is no file nothing either" in capsys.readouterr().out
