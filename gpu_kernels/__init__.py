@@ -8,9 +8,13 @@ when first used, so that a run on the CPU does not load them.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+
+# Help reads names of formats, and does without `typing`, which takes long to import.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from gpu_kernels._launch import check_vector, index_bits, index_type
     from gpu_kernels._loader import seconds_loading
     from gpu_kernels.availability import is_available, unavailable_reason

@@ -66,7 +66,7 @@ def load(
     memory : int, optional
         Bytes of resident memory of the process beyond which it is given up.
     limits : Limits, optional
-        What the text may ask for, see docs/limits.md.
+        What the text may ask for.
     type : {"dtmc", "ctmc", "mdp"}, optional
         Of a model given as ``.tra`` or ``.pexp``, where the file does not tell it.
     states, labels : path-like, optional

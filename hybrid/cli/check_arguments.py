@@ -9,6 +9,7 @@ from hybrid.cli.common_arguments import add_matrix, add_model
 from hybrid.cli.picture_arguments import add_check_pictures
 from hybrid.cli.prism_spellings import add_check_spellings
 from hybrid.cli.property_arguments import add_properties
+from hybrid.core.storages import HOST_STORAGES, STORAGES
 
 _METHODS = ("auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic")
 
@@ -67,8 +68,8 @@ def add_solution(parser: argparse.ArgumentParser) -> None:
         "--storage",
         default="auto",
         metavar="NAME",
-        help="format of the explicit engine's matrix: with --backend gpu auto, msr, cmsr, msr-wl, cmsr-hwl, "
-        "msr-scan, sell, cusparse and the others of docs/explicit.md; on the cpu csr alone (default auto)",
+        help=f"format of the explicit engine's matrix: on the cpu {', '.join(HOST_STORAGES)} alone; with "
+        f"--backend gpu {', '.join(STORAGES)} (default auto)",
     )
     add_matrix(solution)
     solution.add_argument(

@@ -17,6 +17,15 @@ _MARK = "\0"
 _WORD = re.compile(r"-[A-Za-z][\w-]+")
 
 
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps what is laid out as it is, and names with hyphens in one piece."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        from textwrap import wrap
+
+        return wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+
 class CommandParser(argparse.ArgumentParser):
     """A parser that takes options before, between and behind positions.
 
@@ -30,7 +39,7 @@ class CommandParser(argparse.ArgumentParser):
     """
 
     def __init__(self, *, examples: Sequence[tuple[str, str]] = (), **options: Any) -> None:
-        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        options.setdefault("formatter_class", _HelpFormatter)
         if examples:
             lines = [f"  {command}\n      {what}" for what, command in examples]
             before = f"{options['epilog']}\n\n" if options.get("epilog") else ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from mtbdd.language.limit_defaults import DEFAULT_LIMITS
+
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -22,7 +24,8 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a limit on what texts may ask for, see docs/limits.md; may be repeated",
+        help="a limit on what texts may ask for; may be repeated; by default "
+        + ", ".join(f"{name}={value}" for name, value in DEFAULT_LIMITS.items()),
     )
 
 

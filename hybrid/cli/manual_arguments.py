@@ -15,9 +15,7 @@ def add_completion(parser: argparse.ArgumentParser) -> None:
 
 def add_man(parser: argparse.ArgumentParser) -> None:
     """Add the options of `hybrid man`."""
-    parser.add_argument(
-        "--markdown", action="store_true", help="as Markdown, the page docs/command_line.md, not as roff"
-    )
+    parser.add_argument("--markdown", action="store_true", help="as Markdown, not as roff")
 
 
 def add_help(parser: argparse.ArgumentParser, commands: Sequence[str]) -> None:

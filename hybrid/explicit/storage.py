@@ -22,12 +22,6 @@ from hybrid.core.arrays import Array
 from hybrid.explicit.extract import ExplicitSizes
 from hybrid.solvers.base import DEFAULT_VECTORS
 
-STORAGES = ("auto", *FORMATS)
-"""Names of storage on a device."""
-
-HOST_STORAGES = ("csr",)
-"""Names of storage on the host: compressed sparse rows, which SciPy multiplies."""
-
 _LONG_ROW = 256
 """Entries of a row beyond which one thread keeps all others waiting."""
 

@@ -15,6 +15,7 @@ from hybrid.core.option_types import (
     StorageName,
 )
 from hybrid.core.representations import check_representation
+from hybrid.core.storages import HOST_STORAGES, STORAGES
 from hybrid.errors import OptionError
 from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power
 from hybrid.solvers.gauss_seidel import GaussSeidel
@@ -200,8 +201,6 @@ class CheckOptions:
         """Refuse a format that the engine or the backend does not have."""
         if self.storage == "auto":
             return
-        from hybrid.explicit.storage import HOST_STORAGES, STORAGES
-
         if self.storage not in (*STORAGES, *HOST_STORAGES):
             raise OptionError(
                 f"storage {self.storage!r} is not offered: expected one of {', '.join(STORAGES)} on the gpu, "

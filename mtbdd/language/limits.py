@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 
+from mtbdd.language.limit_defaults import DEFAULT_LIMITS
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -46,17 +48,17 @@ class Limits:
         Pairs of values, or of sets, that are put together while a model's commands are translated.
     """
 
-    source_bytes: int = 1 << 24
-    tokens: int = 250_000
-    variables: int = 20_000
-    bits: int = 2_000
-    commands: int = 20_000
-    nodes: int = 250_000
-    faults: int = 100
-    values: int = 1 << 17
-    combinations: int = 100_000
-    table_steps: int = 1 << 32
-    pair_steps: int = 1 << 20
+    source_bytes: int = DEFAULT_LIMITS["source_bytes"]
+    tokens: int = DEFAULT_LIMITS["tokens"]
+    variables: int = DEFAULT_LIMITS["variables"]
+    bits: int = DEFAULT_LIMITS["bits"]
+    commands: int = DEFAULT_LIMITS["commands"]
+    nodes: int = DEFAULT_LIMITS["nodes"]
+    faults: int = DEFAULT_LIMITS["faults"]
+    values: int = DEFAULT_LIMITS["values"]
+    combinations: int = DEFAULT_LIMITS["combinations"]
+    table_steps: int = DEFAULT_LIMITS["table_steps"]
+    pair_steps: int = DEFAULT_LIMITS["pair_steps"]
 
     def __post_init__(self) -> None:
         """Check that every limit is a positive number."""
@@ -73,9 +75,8 @@ class Limits:
         ValueError
             There is no limit of that name, or the value is not positive.
         """
-        known = [field.name for field in fields(self)]
-        if name not in known:
-            raise ValueError(f"unknown limit {name!r}: expected one of {', '.join(known)}")
+        if name not in DEFAULT_LIMITS:
+            raise ValueError(f"unknown limit {name!r}: expected one of {', '.join(DEFAULT_LIMITS)}")
         return replace(self, **{name: value})
 
 

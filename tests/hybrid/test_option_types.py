@@ -16,8 +16,8 @@ from gpu_kernels.formats import FORMATS
 from hybrid.backends import BACKENDS
 from hybrid.core import option_types
 from hybrid.core.representations import REPRESENTATIONS
+from hybrid.core.storages import HOST_STORAGES
 from hybrid.experiments import experiment
-from hybrid.explicit.storage import HOST_STORAGES
 from hybrid.run.options import ENGINES, METHODS
 from mtbdd.language.syntax import ModelType
 from tests.source_tree import ROOT

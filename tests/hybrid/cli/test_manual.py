@@ -6,15 +6,20 @@ import os
 import shlex
 import shutil
 import subprocess
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from gpu_kernels import FORMATS
+from gpu_kernels.format_names import FORMAT_NAMES
 from hybrid.__main__ import main
 from hybrid.cli.arguments import COMMANDS, FIRST_STEPS
 from hybrid.cli.completion import completion
 from hybrid.cli.manual import manual_markdown, manual_roff
 from hybrid.cli.manual_arguments import SHELLS
+from mtbdd.language.limit_defaults import DEFAULT_LIMITS
+from mtbdd.language.limits import Limits
 from tests.source_tree import ROOT
 
 EXAMPLES = [
@@ -63,6 +68,28 @@ def test_every_command_has_help_with_examples(capsys: pytest.CaptureFixture[str]
         out = capsys.readouterr().out
         assert out.startswith(f"usage: hybrid {name}")
         assert ("examples:" in out) == bool(COMMANDS[name].examples)
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "200"])
+def test_help_names_every_limit_and_storage_and_no_page(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    with pytest.raises(SystemExit):
+        main(["check", "--help"])
+    words = {word.strip(",") for word in capsys.readouterr().out.split()}
+    assert {f"{field.name}={field.default}" for field in fields(Limits)} <= words
+    assert {"csr", "auto", *FORMATS} <= words
+    # A wheel has no docs.
+    assert not any(".md" in word for word in words) and ".md" not in manual_roff()
+
+
+def test_limits_and_formats_are_what_help_names() -> None:
+    assert {field.name: field.default for field in fields(Limits)} == DEFAULT_LIMITS
+    assert tuple(FORMATS) == FORMAT_NAMES
+    page = (ROOT / "docs/limits.md").read_text(encoding="utf-8")
+    for name, value in DEFAULT_LIMITS.items():
+        assert f"| `{name}` | {value:,} |" in page
 
 
 def test_the_page_is_what_the_parser_tells() -> None:

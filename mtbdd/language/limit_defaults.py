@@ -1,0 +1,18 @@
+"""The limits by name, and their values unless others are given; help shows them and loads nothing else."""
+
+from __future__ import annotations
+
+DEFAULT_LIMITS = {
+    "source_bytes": 1 << 24,
+    "tokens": 250_000,
+    "variables": 20_000,
+    "bits": 2_000,
+    "commands": 20_000,
+    "nodes": 250_000,
+    "faults": 100,
+    "values": 1 << 17,
+    "combinations": 100_000,
+    "table_steps": 1 << 32,
+    "pair_steps": 1 << 20,
+}
+"""What `mtbdd.language.limits.Limits` says of each is its meaning."""
