@@ -116,7 +116,7 @@ class Console:
         """Tell which of several runs begins, and what its constants were given as."""
         self._runs = number, count
         if self._line is not None:
-            self._line.run = f"{number}/{count}"
+            self._line.begin_run(f"{number}/{count}")
         self.progress(f"run {number} of {count}: {given}")
 
     def ended(self, reason: str) -> None:

@@ -11,8 +11,10 @@ from hybrid.cli.screen import Screen
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
-_WIDE = 70  # columns from which stages that are done are named
+_ROOM = 16  # columns of a bar or a message beside which stages that are done are named
+_LEAST = 6  # columns of a bar or a message beside which they are ticked at all
 _MARGIN = 4  # columns kept free: the terminal writes ^C behind the line
 _ERASE = "\r\x1b[2K"
 _BAR = 24  # columns of a bar at most
@@ -56,26 +58,27 @@ class ProgressLine:
             del self._done[self._done.index(stage) :]
         self._stage = stage
 
+    def begin_run(self, which: str) -> None:
+        """Note that another of several runs begins, which no stage has been done of."""
+        self.run, self._stage = which, ""
+        self._done.clear()
+
     def show(self, text: str, snapshot: Snapshot | None = None) -> None:
-        """Rewrite the line."""
+        """Rewrite the line; where it is too narrow, the message is cut before anything else is."""
         from rich.table import Table
         from rich.text import Text
 
         width = self._screen.width - _MARGIN
-        seconds = f"{time.perf_counter() - self._start:.1f} s"
-        cells: list[RenderableType] = [Text(seconds, style="dim")]
-        if self.run:
-            cells.append(Text(self.run))
-        if self._done:
-            named = width >= _WIDE - _MARGIN
-            ticks = " ".join(f"✓ {name}" for name in self._done) if named else "✓" * len(self._done)
-            cells.append(Text(ticks, style="green"))
-        if self._stage:
-            cells.append(Text(self._stage, style="bold"))
+        message = Text(" ".join(text.split("\n", 1)[0].split()))
+        has_bar = snapshot is not None and snapshot.share is not None
+        cells: list[RenderableType] = []
+        cells += self._head(width, _ROOM if has_bar else min(message.cell_len, _ROOM))
+        room = width - sum(cell.cell_len + 1 for cell in cells if isinstance(cell, Text))
         if snapshot is not None and snapshot.share is not None:
-            cells += self._bar(snapshot, width, sum(len(str(cell)) + 1 for cell in cells))
-        elif text:
-            cells.append(Text(text.splitlines()[0]))
+            cells += self._bar(snapshot, snapshot.share, room)
+        elif message and room >= min(message.cell_len, _LEAST):
+            message.truncate(room, overflow="ellipsis")
+            cells.append(message)
         line = Table.grid(padding=(0, 1, 0, 0))
         for _ in cells:
             line.add_column(no_wrap=True, overflow="ellipsis")
@@ -89,22 +92,51 @@ class ProgressLine:
             self._is_shown = False
             self._write(_ERASE)
 
-    def _bar(self, snapshot: Snapshot, width: int, taken: int) -> list[RenderableType]:
+    def _head(self, width: int, wanted: int) -> list[Text]:
+        """Return seconds, run and stages, as far as there is room.
+
+        Parameters
+        ----------
+        width : int
+            Columns of the line.
+        wanted : int
+            Columns for what follows, in favour of which stages that are done lose their names.
+        """
+        from rich.text import Text
+
+        seconds = f"{time.perf_counter() - self._start:.1f} s"
+        named = " ".join(f"✓ {name}" for name in self._done)
+        shown: dict[int, Text] = {}
+        for place, text, style, kept in (
+            (0, seconds, "dim", 0),
+            (1, self.run, "", 0),
+            (3, self._stage, "bold", 0),
+            (2, named, "green", wanted),
+            (2, "✓" * len(self._done), "green", min(wanted, _LEAST)),
+        ):
+            cell = Text(text, style=style)
+            if text and place not in shown and cell.cell_len + 1 + kept <= width:
+                shown[place] = cell
+                width -= cell.cell_len + 1
+        return [cell for _, cell in sorted(shown.items())]
+
+    def _bar(self, snapshot: Snapshot, share: float, room: int) -> list[RenderableType]:
         """Return a bar with its share, and the time left, as far as there is room."""
         from rich.progress_bar import ProgressBar
         from rich.text import Text
 
         from hybrid.cli.advance import duration
 
-        share = snapshot.share or 0.0
         told = [f"{100 * share:3.0f} %"]
         if snapshot.left is not None:
             told.append(f"{duration(snapshot.left)} left")
-        while len(told) > 1 and width - taken - sum(len(part) + 1 for part in told) < 8:
+
+        def beside() -> int:
+            return room - sum(len(part) + 1 for part in told) - 1
+
+        while told and beside() < (8 if len(told) > 1 else -1):
             told.pop()
-        room = width - taken - sum(len(part) + 1 for part in told) - 1
         bar: list[RenderableType] = []
-        if room >= 4:
-            wide = min(room, _BAR)
-            bar.append(ProgressBar(1.0, share, wide, style="dim", complete_style="green"))
+        if told and beside() >= 4:
+            bar.append(ProgressBar(1.0, share, min(beside(), _BAR), style="dim", complete_style="green"))
         return [*bar, *(Text(part) for part in told)]

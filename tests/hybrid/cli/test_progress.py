@@ -12,12 +12,16 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
-from hybrid.cli.advance import Advance, duration
+from hybrid.cli.advance import Advance, Snapshot, duration
 from hybrid.cli.progress_line import ProgressLine
+from hybrid.cli.screen import LEAST_WIDTH
 from tests.source_tree import ROOT
 
 pytest.importorskip("rich", reason="progress on terminals is drawn with rich, which is not installed")
@@ -47,14 +51,14 @@ def walk(tmp_path: Path) -> str:
     return str(path)
 
 
-def on_terminal(walk: str, prop: str, columns: int, **environment: str) -> tuple[str, int]:
+def on_terminal(walk: str, prop: str, columns: int, *more: str, **environment: str) -> tuple[str, int]:
     """Run a check on a terminal until bars are shown, press Ctrl-C; return what was written and status."""
     surroundings = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "COLORTERM")}
     surroundings |= {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **environment}
     terminal, own = pty.openpty()
     fcntl.ioctl(own, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
-        [sys.executable, "-c", IN_FRONT, "check", walk, prop, "--backend", "reference"],
+        [sys.executable, "-c", IN_FRONT, "check", walk, prop, "--backend", "reference", *more],
         stdin=own, stdout=own, stderr=own, env=surroundings, start_new_session=True,
     )  # fmt: skip
     os.close(own)
@@ -149,14 +153,90 @@ def test_nothing_of_rich_is_loaded_where_there_is_no_terminal(
     assert not [name for name in loaded if name.split(".")[0] == "rich" or name == "hybrid.cli.run_table"]
 
 
-def test_a_line_says_which_run_it_is() -> None:
+@contextmanager
+def terminal_of(columns: int) -> Iterator[TextIO]:
+    """A stream to a terminal of a width, which nobody reads."""
+    other, own = pty.openpty()
+    fcntl.ioctl(own, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with open(own, "w", encoding="utf-8") as stream:
+        yield stream
+    os.close(other)
+
+
+LONG = "chain with 21,345,567 states: reaching, round 12 of the search, 3,456 nodes in the set"
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 120])
+def test_a_message_is_cut_before_seconds_run_and_stages(columns: int) -> None:
+    written: list[str] = []
+    with terminal_of(columns) as stream:
+        line = ProgressLine(stream, written.append)
+        line.begin_run("10/12")
+        for stage in ("build", "level", "set-up"):
+            line.enter(stage)
+        line.show(LONG)
+        line.enter("iterate")
+        line.show("iteration 7", Snapshot(7, 0.5, 0.3, 200.0))
+        line.show("iteration 7", Snapshot(7, 0.5, None, None))
+    shown = [plain(text).removeprefix("\r\x1b[2K") for text in written]
+    assert all(len(text) < columns for text in shown)
+    ticks = "✓ build ✓ level" if columns >= 60 else "✓✓"
+    message, bar, count = shown
+    found = re.fullmatch(rf"\d+\.\d s 10/12 {ticks} set-up (.*)", message)
+    assert found and len(found[1]) >= 10
+    assert found[1] == LONG or found[1].endswith("…") and LONG.startswith(found[1][:-1])
+    assert found[1] == LONG or len(message) == columns - 4  # as much of it as there is room for
+    assert re.fullmatch(r"\d+\.\d s 10/12 [✓ a-z-]+ iterate .*30 %.*", bar)
+    assert count.endswith(" iterate iteration 7")
+
+
+@pytest.mark.parametrize("columns", [1, 12, 20, 30])
+def test_a_narrow_line_keeps_the_seconds(columns: int) -> None:
+    written: list[str] = []
+    with terminal_of(columns) as stream:
+        line = ProgressLine(stream, written.append)
+        line.begin_run("10/12")
+        line.enter("build")
+        line.enter("iterate")
+        line.show(LONG)
+        line.show(LONG, Snapshot(7, 0.5, 0.3, 200.0))
+    for text in map(plain, written):
+        assert re.match(r"\r\x1b\[2K\d+\.\d s( 10/12|$)", text)
+        assert len(text.removeprefix("\r\x1b[2K")) < max(columns, LEAST_WIDTH)
+
+
+def test_a_line_says_which_run_it_is_and_begins_its_stages_anew() -> None:
     written: list[str] = []
     line = ProgressLine(sys.stderr, written.append)
+    line.enter("parse")
     line.enter("build")
     line.show("reaching")
-    line.run = "2/7"
+    line.begin_run("2/7")
+    line.enter("build")
     line.show("reaching")
-    assert ["2/7 build" in plain(text) for text in written] == [False, True]
+    line.enter("iterate")
+    line.begin_run("3/7")
+    line.show("run 3 of 7")
+    first, second, third = (plain(text) for text in written)
+    assert "✓ parse build reaching" in first
+    assert " s 2/7 build reaching" in second
+    assert third.endswith(" s 3/7 run 3 of 7")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [40, 80])
+def test_every_line_of_an_experiment_tells_its_run(tmp_path: Path, columns: int) -> None:
+    slow = tmp_path / "slow.pm"
+    slow.write_text(WALK.replace("20000", "N").replace("19900", "N-100").replace("dtmc", "dtmc const int N;"))
+    text, status = on_terminal(str(slow), "P=? [ F s=N ]", columns, "--const", "N=19000:500:20000")
+    assert status == 130
+    pictures = [plain(part.split("\r")[0]) for part in text.split(ERASE)[1:]]
+    told = [p for p in pictures if re.match(r"\d+\.\d s", p)]
+    assert any("iterate" in p for p in told)
+    begun = False
+    for picture in told:
+        begun |= "1/3" in picture
+        assert not begun or re.match(r"\d+\.\d s [123]/3 ", picture), picture
 
 
 def test_the_way_of_steps_and_of_widths() -> None:
