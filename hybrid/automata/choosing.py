@@ -21,6 +21,7 @@ from hybrid.automata.hoa_reading import parse_hoa
 from hybrid.automata.programs import command_words, program_output, program_text
 from hybrid.automata.reduction import component_fates, reduced
 from hybrid.automata.translation import translate
+from hybrid.core.installing import install_command
 from hybrid.errors import InterchangeError, OptionError, UnsupportedError
 
 _log = logging.getLogger(__name__)
@@ -86,7 +87,7 @@ def choose_automaton(
         return ChosenAutomaton(translate(store, formula, propositions), "own", True)
     if tool == "spot" and not has_spot():
         raise OptionError(
-            "automaton tool spot: expected the package spottl, got none; install it with pip install spottl"
+            f"automaton tool spot: expected the package spottl, got none; run: {install_command('spottl')}"
         )
     if tool == "auto":
         own = translate(store, formula, propositions)

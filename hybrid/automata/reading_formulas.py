@@ -7,7 +7,7 @@ from hybrid.automata.choosing import choose_automaton
 from hybrid.automata.formulas import Formula, FormulaStore
 from hybrid.automata.from_properties import from_path
 from hybrid.errors import PropertyError
-from hybrid.properties.parser import parse_path
+from hybrid.properties.lone_path import parse_path
 from hybrid.properties.tree import STATE_OPERATORS
 from mtbdd.language.syntax import Binary, Expression, LabelReference, Literal, Name, Unary
 from mtbdd.language.text import to_text

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import re
 
 from mtbdd.language.limit_defaults import DEFAULT_LIMITS
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_DURATIONS = {"": 1, "s": 1, "m": 60, "h": 3600}
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+_WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
+_SHOWN = 60  # characters of a value that are shown where it is refused
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
     """Add the options to a command."""
     parser.add_argument(
-        "--timeout", type=_seconds, metavar="S", help="end after S seconds, with the answers found so far"
+        "--timeout",
+        type=_seconds,
+        metavar="S",
+        help="end after S seconds, with the answers found so far; s, m (minutes) or h may follow",
     )
     parser.add_argument(
         "--memory", type=_bytes, metavar="BYTES", help="end beyond so much memory; K, M, G, T may follow"
@@ -30,35 +38,40 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
+    seconds = _measured(text, _DURATIONS)
     if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got {text!r}")
+        raise argparse.ArgumentTypeError(
+            f"expected a positive number of seconds, or one like 90s, 5m or 1.5h, got {text[:_SHOWN]!r}"
+        )
     return seconds
 
 
 def _bytes(text: str) -> int:
-    number, unit = (text[:-1], text[-1:].upper()) if text[-1:].upper() in ("K", "M", "G", "T") else (text, "")
-    try:
-        size = float(number) * _UNITS[unit]
-    except ValueError:
-        size = 0.0
+    size = _measured(text.upper(), _UNITS)
     if not 1 <= size < 2.0**63:
         raise argparse.ArgumentTypeError(
-            f"expected a positive number of bytes, like 4G or 500M, got {text!r}"
+            f"expected a positive number of bytes, like 4G or 500M, got {text[:_SHOWN]!r}"
         )
     return int(size)
+
+
+def _measured(text: str, units: dict[str, int]) -> float:
+    """Return a number times the unit behind it; 0 where it is none."""
+    unit = text[-1:] if text[-1:] in units else ""
+    number = text.removesuffix(unit)
+    return float(number) * units[unit] if _NUMBER.fullmatch(number) else 0.0
 
 
 def _limit(text: str) -> tuple[str, int]:
     from mtbdd.language.limits import Limits  # help is shown without
 
-    name, sign, value = text.partition("=")
+    name, _, value = text.partition("=")
+    if not _WHOLE.fullmatch(value):
+        raise argparse.ArgumentTypeError(
+            f"expected NAME=VALUE, the value a whole number of at most 18 digits, got {text[:_SHOWN]!r}"
+        )
     try:
         Limits().changed(name, int(value))
     except ValueError as error:
-        message = str(error) if sign and value.lstrip("-").isdigit() else f"expected NAME=VALUE, got {text!r}"
-        raise argparse.ArgumentTypeError(message) from None
+        raise argparse.ArgumentTypeError(str(error)) from None
     return name, int(value)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from hybrid.core.installing import install_command
 from hybrid.errors import OptionError
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#332288", "#1b1f24")
@@ -71,7 +72,9 @@ def new_figure(width: float, height: float, panels: int = 1) -> tuple[Any, list[
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise OptionError("plots need matplotlib, which is not installed; install the extra 'plot'") from None
+        raise OptionError(
+            f"plots need matplotlib, which is not installed; run: {install_command('matplotlib')}"
+        ) from None
     with styled():
         figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
         FigureCanvasAgg(figure)

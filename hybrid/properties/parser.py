@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import NoReturn
 
 from hybrid.properties.path_parser import ADDITIVE, COMPARISONS, PATH_BINARY, PATH_UNARY, PathParser
 from hybrid.properties.tree import (
@@ -37,16 +38,24 @@ class PropertyParser(PathParser):
             name = self.quoted_name("a property's name")
             self.index += 1
         first, position = self.index, self.position()
+        if self.peek() == ":":  # before X, F and others are taken for operators
+            self.index += 1
+            self._refuse_name(self.tokens[first])
         self.refusals = []
         formula = self.expression()
-        if self.at(":") and self.index == first + 1:
-            self.fail_expected("a property", f'put the name in double quotes, "{self.tokens[first]}": ...')
+        if self.at(":"):
+            self._refuse_name("name")
         if self.tokens[self.index] in PATH_BINARY - {"R"}:
             self._refusepath()
         text = self.source(first, self.index)
         self.take(";")
         error = LanguageError(self.refusals) if self.refusals else None
         return Property(name, formula, text, position, error)
+
+    def _refuse_name(self, name: str) -> NoReturn:
+        """Refuse the colon behind what seems to be a property's name."""
+        shown = name if name.isidentifier() else "name"
+        self.fail_expected("a property", f'put the name in double quotes, "{shown}": ...')
 
     # ------------------------------------------------------------------ operators
 
@@ -317,31 +326,3 @@ class PropertyParser(PathParser):
         states = self.state() if self.take(",") else None
         self.expect(")", "or ',' in a filter", advice)
         return Filter(position, operator, operand, states)
-
-
-def parse_path(text: str, file: str = "<formula>") -> Expression:
-    """Read a path formula.
-
-    Parameters
-    ----------
-    text : str
-    file : str
-        Name of the text, for positions.
-
-    Returns
-    -------
-    Expression
-        Names are not looked up, types are not checked.
-
-    Raises
-    ------
-    LanguageError
-        The text is no path formula, or uses what is not supported.
-    """
-    parser = PropertyParser(text, file)
-    found = parser.run(parser.path)
-    if not parser.at(""):
-        parser.fail_expected("the end of the formula")
-    if parser.refusals:
-        raise LanguageError(parser.refusals)
-    return found

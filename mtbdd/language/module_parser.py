@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mtbdd.language.errors import SyntaxFaultError
 from mtbdd.language.expression_parser import ExpressionParser
 from mtbdd.language.limits import current
 from mtbdd.language.model_syntax import Assignment, Command, Module, Update, Variable
@@ -139,8 +140,7 @@ class ModuleParser(ExpressionParser):
                 self.fail("interval probabilities are not supported; write one number before ':'")
             if self.at(";"):
                 self.fail_expected("an update after '->'", "write true for an update that changes nothing")
-            weight = self.expression()
-            self.expect(":", "after an update's weight", "write weight : (variable' = value) & ...")
+            weight = self._weight()
         if self._at_true():
             self.index += 1
             return Update(weight, (), position)
@@ -148,6 +148,24 @@ class ModuleParser(ExpressionParser):
         while self.take("&"):
             assignments.append(self._assignment())
         return Update(weight, tuple(assignments), position)
+
+    def _weight(self) -> Expression:
+        """Read `weight :`; what looks like an assignment and is no weight lacks its apostrophe."""
+        first = self.index
+        is_bare = self.at("(") and self.peek().isidentifier() and self.peek(2) == "="
+        try:
+            weight = self.expression()
+            self.expect(":", "after an update's weight", "write weight : (variable' = value) & ...")
+        except SyntaxFaultError:
+            if (
+                is_bare
+                and self.tokens[self.index] in (";", "'")
+                and "?" not in self.tokens[first : self.index]
+            ):
+                self.index = first
+                self._assignment()
+            raise
+        return weight
 
     def _at_true(self) -> bool:
         """Return whether `true` comes as an update, not as the beginning of a weight."""
@@ -163,8 +181,10 @@ class ModuleParser(ExpressionParser):
         self.expect("(", "before an assignment", advice)
         position = self.position()
         name = self.name("a variable's name in an assignment")
-        self.expect("'", f"after '{name}' in an assignment", advice)
-        self.expect("=", f"after '{name}'' in an assignment", advice)
+        if not self.take("'"):
+            self.fail_expected(f"an apostrophe after {name}, as in ({name}' = ...)")
+        if not self.take("="):
+            self.fail_expected(f"'=' after {name}' in an assignment", advice)
         value = self.expression()
         self.expect(")", "after an assignment", advice)
         return Assignment(name, value, position)

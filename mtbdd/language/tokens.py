@@ -106,6 +106,8 @@ class TokenReader:
             return "the end of the text"
         if token == '"':
             return 'a quote (") that is not closed on its line'
+        if token == "'":
+            return "an apostrophe (')"
         if len(token) == 1 and token not in _SINGLE and not token.isascii():
             return f"the character {token!r} (U+{ord(token):04X}), which has no meaning here"
         if len(token) == 1 and token not in _SINGLE and not (token.isalnum() or token == "_"):

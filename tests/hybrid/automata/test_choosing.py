@@ -156,7 +156,7 @@ def test_beyond_our_own_limits_the_answer_is_an_estimate(
 def test_spot_is_asked_for_by_name_alone_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "_PACKAGE", "no-such-distribution-of-automata")
     assert automaton_of("G (F a => b)", "auto").n_states == automaton_of("G (F a => b)").n_states
-    with pytest.raises(OptionError, match="expected the package spottl, got none; install it with"):
+    with pytest.raises(OptionError, match="got none; run: .* -m pip install spottl"):
         automaton_of("F a", "spot")
 
 

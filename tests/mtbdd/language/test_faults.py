@@ -41,9 +41,22 @@ SYNTAX = [
     (
         "mdp module m x:[0..1]; [] x=0 -> x'=1; endmodule",
         "1:35",
-        "expected ':' after an update's weight, got '''",
+        "expected ':' after an update's weight, got an apostrophe (')",
     ),
-    ("mdp module m x:[0..1]; [] x=0 -> (x=1); endmodule", "1:39", "expected ':' after an update's weight"),
+    (
+        "mdp module m x:[0..1]; [] x=0 -> (x=1); endmodule",
+        "1:36",
+        "expected an apostrophe after x, as in (x' = ...), got '='",
+    ),
+    (
+        "mdp module m x:[0..1]; [] x=0 -> 1 : (x=1); endmodule",
+        "1:40",
+        "expected an apostrophe after x, as in",
+    ),
+    ("mdp module m x:[0..1]; [] x=0 -> (x=1) & (x'=1); endmodule", "1:36", "expected an apostrophe after x"),
+    ("mdp module m x:[0..1]; [] x=0 -> (x'=1) & (x=1); endmodule", "1:45", "expected an apostrophe after x"),
+    ("mdp module m x:[0..1]; [] x=0 -> (x=1?0.5:0.5); endmodule", "1:47", "expected ':' after an update's"),
+    ("mdp module m x:[0..1]; [] x=0 -> (x' 1); endmodule", "1:38", "expected '=' after x' in an assignment"),
     ("mdp module m x:[0..1]; [] x=0 -> ; endmodule", "1:34", "expected an update after '->', got ';'"),
     ("mdp module m x:[0..1]; [] x=0 -> (x'=1), (x'=0); endmodule", "1:40", "expected ';' after a command"),
     (
