@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hybrid.backends.base import Backend, MatrixTable, Product
+from hybrid.core.units import bytes_text, seconds_text
 from hybrid.errors import OptionError
 from hybrid.levels.policy import LevelChoice, choose_level
 from hybrid.levels.table import LevelTable
@@ -94,7 +95,8 @@ def select_level(
         if holding.nbytes <= memory_budget:
             reason = (
                 f"level {level} is predicted to be the fastest of those built within {memory_budget} bytes: "
-                f"{holding.nbytes} bytes, {seconds * 1e3:.3g} ms a product on the {backend.name} backend"
+                f"{bytes_text(holding.nbytes)}, {seconds_text(seconds)} a product on the {backend.name} "
+                "backend"
             )
             return LevelChoice(level, reason), holding
     return _smallest(parts, table, backend, memory_budget)
@@ -112,7 +114,7 @@ def _smallest(
             f"memory_budget: no level fits {budget} bytes; of {count} levels built, level {found.level} "
             f"needs least, {size} bytes"
         )
-    reason = f"level {found.level} needs the least memory, {size} bytes, of {count} levels built"
+    reason = f"level {found.level} needs the least memory, {bytes_text(size)}, of {count} levels built"
     return LevelChoice(found.level, reason), found.built
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hybrid.core.units import bytes_text, seconds_text
 from hybrid.explorer.tables import levels_of
 from hybrid.levels.curve import base_memory_bytes
 from hybrid.levels.policy import choose_level
@@ -123,14 +124,18 @@ def report_levels(
     reason = chosen.reason
     if measured:
         fastest = min(measured, key=lambda k: (measured[k], k))
-        reason = f"level {fastest} was measured to be the fastest, {measured[fastest]:.3g} s a product"
+        reason = (
+            f"level {fastest} was measured to be the fastest, {seconds_text(measured[fastest])} a product"
+        )
     else:
         fastest = choose_level(curve, "min-time", backend).level
     weighed = dict(held or {})
     if weighed:
         smallest = min(weighed, key=lambda k: (weighed[k], list(weighed).index(k)))
         if policy == "min-memory":
-            reason = f"level {smallest} needs the least memory, {weighed[smallest]} bytes, of those weighed"
+            reason = (
+                f"level {smallest} needs the least memory, {bytes_text(weighed[smallest])}, of those weighed"
+            )
     else:
         smallest = choose_level(curve, "min-memory", backend).level
     return LevelReport(label, curve, base_memory_bytes(size), smallest, fastest, reason, measured, weighed)

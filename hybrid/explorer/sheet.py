@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid.backends import Backend
 from hybrid.core.option_types import BackendName
 from hybrid.core.representations import REPRESENTATIONS
+from hybrid.core.units import bytes_text, seconds_text
 from hybrid.errors import OptionError
 from hybrid.explorer.blocks import BlockPicture, block_picture
 from hybrid.explorer.measure import measure_levels
@@ -173,7 +174,8 @@ def _least_memory(table: LevelTable, backend: str, held: dict[int, int]) -> Reco
         many = "the one level" if len(held) == 1 else f"the {len(held)} levels"
         return {
             "level": level,
-            "reason": f"level {level} takes the fewest bytes of {many} built to weigh them, {held[level]:,}",
+            "reason": f"level {level} takes the fewest bytes of {many} built to weigh them, "
+            f"{bytes_text(held[level])}",
         }
     return _chosen(table, "min-memory", backend)
 
@@ -185,7 +187,7 @@ def _least_time(table: LevelTable, backend: str, seconds: dict[int, float]) -> R
         return {
             "level": level,
             "reason": f"level {level} was measured to be the fastest of {len(seconds)} levels, "
-            f"{seconds[level] * 1e3:.3g} ms a product",
+            f"{seconds_text(seconds[level])} a product",
         }
     return _chosen(table, "min-time", backend)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hybrid.core.units import bytes_text, counted, seconds_text
 from hybrid.errors import OptionError
 from hybrid.levels.table import CandidateLevel, LevelTable
 
@@ -70,10 +71,12 @@ def choose_level(
         if not usable:
             raise OptionError(_unusable(allowed[0].level, backend))
         best = min(usable, key=lambda c: (curve.bytes_predicted(c.level, backend), c.level))
+        instances = counted(best.instances_worst_case, "instance")
+        size = bytes_text(curve.bytes_predicted(best.level, backend))
         return LevelChoice(
             best.level,
-            f"level {best.level} needs the least memory, {curve.bytes_predicted(best.level, backend)} bytes"
-            f" for {best.nodes} submatrices and at most {best.instances_worst_case} instances{within}",
+            f"level {best.level} needs the least memory, {size}"
+            f" for {counted(best.nodes, 'submatrix', 'submatrices')} and at most {instances}{within}",
         )
     if policy not in LEVEL_POLICIES:
         raise OptionError(f"level: expected a number or one of {', '.join(LEVEL_POLICIES)}, got {policy!r}")
@@ -94,7 +97,7 @@ def choose_level(
     return LevelChoice(
         best.level,
         f"level {best.level} has the least predicted time on the {backend} backend: {parts}"
-        f"{seconds * 1e3:.3g} ms a product{where}{within}",
+        f"{seconds_text(seconds)} a product{where}{within}",
     )
 
 

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 from gpu_kernels import Device
 from hybrid.core.arrays import Array
+from hybrid.core.units import seconds_text
 from hybrid.gpu.build import build_product
 from hybrid.gpu.cost import rank_levels
 from hybrid.gpu.product import GpuProduct
@@ -145,7 +146,7 @@ def probe_levels(
     seconds, level, product = fastest.best
     reason = (
         f"level {level} was measured to be the fastest of the levels {', '.join(map(str, fastest.timed))} on "
-        f"{device.name}, {seconds * 1e3:.3g} ms a product"
+        f"{device.name}, {seconds_text(seconds)} a product"
     )
     return LevelChoice(level, reason), product
 

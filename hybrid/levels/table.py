@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+from hybrid.core.units import counted
 from hybrid.levels.weighing import Weight
 
 _REFERENCE_ENTRY_SECONDS = 12e-9
@@ -135,6 +136,6 @@ class LevelTable(ABC):
 
     def describe(self, candidate: CandidateLevel, backend: str) -> str:
         """Return what a level consists of on a backend, in words that end before the time of a product."""
-        if backend == "reference":
+        if backend == "reference" or candidate.row_types is None or candidate.groups is None:
             return ""
-        return f"{candidate.row_types} row types and {candidate.groups} groups, "
+        return f"{counted(candidate.row_types, 'row type')} and {counted(candidate.groups, 'group')}, "

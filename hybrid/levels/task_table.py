@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from hybrid.core.units import counted
 from hybrid.errors import OptionError
 from hybrid.levels.curve import candidate_levels
 from hybrid.levels.table import CandidateLevel, LevelTable
@@ -76,7 +77,8 @@ class TaskTable(LevelTable):
 
     def describe(self, candidate: CandidateLevel, backend: str) -> str:
         """See `LevelTable.describe`."""
-        return f"{candidate.nodes} submatrices and at most {candidate.instances_worst_case} instances, "
+        instances = counted(candidate.instances_worst_case, "instance")
+        return f"{counted(candidate.nodes, 'submatrix', 'submatrices')} and at most {instances}, "
 
     def _seconds(self, c: CandidateLevel, costs: _Costs) -> float:
         # Of floor(n / 256) + 2 instances in the worst case, a path has one less as a rule.

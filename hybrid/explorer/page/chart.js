@@ -1,6 +1,8 @@
 // A chart over the levels: curves on a logarithmic axis, marks, and a cursor that follows the pointer.
 
 const MARGIN = { left: 62, right: 14, top: 10, bottom: 34 };
+const MARK = 16; // a mark is a little less wide
+const BESIDE = 22; // from mark to mark, with a point of a curve between them
 const DASHES = { solid: "", dotted: "1.5 4", dashed: "7 4" };
 
 class LevelChart {
@@ -33,7 +35,7 @@ class LevelChart {
     this.count = Math.max(1, ...curves.map((curve) => curve.values.length));
     this.key.replaceChildren(
       ...this.curves.map((curve) => this.entry(curve)),
-      ...this.marks.map((mark) => this.entry(mark)),
+      ...this.marks.map((mark) => this.entry({ ...mark, name: `${mark.name} at ${mark.level}` })),
     );
     this.draw();
   }
@@ -80,7 +82,7 @@ class LevelChart {
       ...this.curves.flatMap((curve) => this.line(curve)),
       this.cursor,
       ...this.dots.map(([, dot]) => dot),
-      ...this.marks.map((mark) => this.mark(mark)),
+      ...this.places().map(([mark, x, y]) => this.mark(mark, x, y)),
     );
     this.move(Math.min(this.level, this.count - 1));
   }
@@ -142,7 +144,19 @@ class LevelChart {
       : drawn("circle", { cx: x, cy: y, r: side, class: `f-${curve.colour}` });
   }
 
-  mark(mark, x = this.x(mark.level), y = this.y(mark.value)) {
+  /** Where the marks stand: side by side where one would cover the other. */
+  places() {
+    const found = this.marks.map((mark) => [mark, this.x(mark.level), this.y(mark.value)]);
+    if (found.length < 2) return found;
+    const [first, second] = found.sort((one, other) => one[1] - other[1]);
+    if (second[1] - first[1] < MARK && Math.abs(second[2] - first[2]) < MARK) {
+      const middle = Math.min((first[1] + second[1]) / 2, this.width - (BESIDE + MARK) / 2);
+      [first[1], second[1]] = [middle - BESIDE / 2, middle + BESIDE / 2];
+    }
+    return found;
+  }
+
+  mark(mark, x, y) {
     const tip = mark.up ? `M0 -8 L7 5 L-7 5 Z` : `M0 8 L7 -5 L-7 -5 Z`;
     return drawn("path", { d: tip, class: `mark f-${mark.colour}`, transform: `translate(${x} ${y})` });
   }

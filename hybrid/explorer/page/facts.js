@@ -24,6 +24,10 @@ function sourceText(sheet) {
   return `${sheet.file}${constants ? ` with ${constants}` : ""}. Times and bytes are those of the backend ${sheet.backend}, ${where}.${form}${order}`;
 }
 
+/** Whether products were timed; if not, tables have no column for it. */
+const wasMeasured = (sheet) =>
+  sheet.representations.some((one) => one.measured.some((time) => time !== null));
+
 /** Counts of a level, then bytes and times of both representations. */
 function factsOf(sheet, level) {
   const own = sheet.levels;
@@ -37,20 +41,21 @@ function factsOf(sheet, level) {
   const grouped =
     types.row_types[level] === null
       ? "There are too many row types to list."
-      : `${countText(types.row_types[level])} row types in ${countText(types.groups[level])} groups.`;
+      : `${countedText(types.row_types[level], "row type")} in ${countedText(types.groups[level], "group")}.`;
+  const isMeasured = wasMeasured(sheet);
   const lines = sheet.representations.map((one) =>
     row("td", [
       one.title,
       bytesText(one.bytes[level]),
       bytesText(one.held[level]),
       secondsText(one.predicted[level]),
-      secondsText(one.measured[level]),
+      ...(isMeasured ? [secondsText(one.measured[level])] : []),
     ]),
   );
   const costs = element(
     "table",
     {},
-    row("th", ["held as", "bytes", "built", "predicted", "measured"]),
+    row("th", ["held as", "bytes", "built", "predicted", ...(isMeasured ? ["measured"] : [])]),
     ...lines,
   );
   return [counts, costs, element("p", { class: "note" }, grouped)];
@@ -77,6 +82,7 @@ function verdictOf(representation, level) {
 /** All levels; a row is chosen by a click. */
 function fillTable(table, sheet, choose) {
   const [types, tasks] = sheet.representations;
+  const times = wasMeasured(sheet) ? ["predicted", "measured"] : ["predicted"];
   const head = row("th", [
     "level",
     "nodes",
@@ -86,10 +92,7 @@ function fillTable(table, sheet, choose) {
     "tasks ≤",
     "row types",
     "built",
-    "row types, predicted",
-    "measured",
-    "tasks, predicted",
-    "measured",
+    ...["row types", "tasks"].flatMap((name) => times.map((time) => `${name}, ${time}`)),
   ]);
   const lines = sheet.levels.nodes.map((nodes, level) => {
     const own = sheet.levels;
@@ -102,10 +105,7 @@ function fillTable(table, sheet, choose) {
       bytesText(tasks.bytes[level]),
       bytesText(types.bytes[level]),
       bytesText(types.held[level]),
-      secondsText(types.predicted[level]),
-      secondsText(types.measured[level]),
-      secondsText(tasks.predicted[level]),
-      secondsText(tasks.measured[level]),
+      ...[types, tasks].flatMap((one) => times.map((time) => secondsText(one[time][level]))),
     ]);
     line.addEventListener("click", () => choose(level));
     return line;

@@ -24,6 +24,9 @@ function countText(count) {
   return count < 1e15 ? count.toLocaleString("en-US") : count.toExponential(3).replace("e+", " × 10^");
 }
 
+/** A number of things. */
+const countedText = (count, name) => `${countText(count)} ${name}${count === 1 ? "" : "s"}`;
+
 /** A number with three digits and a unit. */
 function scaled(value, units) {
   if (value === null || value === undefined) return "–";

@@ -10,6 +10,7 @@ import pytest
 from gpu_kernels import Device
 from hybrid.backends import CpuBackend, GpuBackend, ReferenceBackend
 from hybrid.backends.base import Backend
+from hybrid.core.units import bytes_text
 from hybrid.errors import OptionError
 from hybrid.levels.curve import level_curve
 from hybrid.levels.layers import layer_curve
@@ -53,7 +54,7 @@ def test_no_other_level_takes_less_memory(matrix: OffsetMTBDD, backend: Backend)
     assert len(set(sizes.values())) > 5
     operator = inject(matrix, "min-memory", backend)
     assert operator.nbytes == sizes[operator.level] == min(sizes.values())
-    assert f"needs the least memory, {operator.nbytes} bytes" in operator.level_reason
+    assert f"needs the least memory, {bytes_text(operator.nbytes)}" in operator.level_reason
 
 
 def test_no_other_level_takes_less_memory_on_a_device(device: Device, matrix: OffsetMTBDD) -> None:

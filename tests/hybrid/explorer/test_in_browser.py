@@ -75,6 +75,66 @@ def test_clicks_choose_sizes_representations_and_levels(browser: Browser, pages:
     assert browser.evaluate("document.querySelector('#table tr[aria-current] td').textContent") == "7"
 
 
+def test_marks_of_one_level_stand_side_by_side(browser: Browser, pages: Path) -> None:
+    marks = (
+        "['memory', 'time'].map(place => [...document.querySelectorAll(`#${place} > svg path.mark`)]"
+        ".map(e => e.getBoundingClientRect()).map(r => [r.left, r.right, r.top, r.bottom]))"
+    )
+    same = 0
+    for width in (1200, 390):
+        browser.open(pages / "kanban.html", width, 900)
+        for size in (1, 2, 3):
+            browser.click(f"#sizes button:nth-child({size})")
+            for number in (1, 2):
+                browser.click(f"#representations button:nth-child({number})")
+                own = browser.evaluate(f"{DATA}[{size - 1}].representations[{number - 1}]")
+                same += own["min_memory"]["level"] == own["min_time"]["level"]
+                for first, second in browser.evaluate(marks):
+                    left, right = sorted((first, second))
+                    apart = right[0] - left[1], max(right[2], left[2]) - min(right[3], left[3])
+                    assert max(apart) > 0, (width, size, number)
+                    assert 0 <= left[0] and right[1] <= width
+                assert f"min-time at {own['min_time']['level']}" in browser.evaluate(
+                    "document.querySelector('#memory .key').textContent"
+                )
+    assert same >= 4  # there was something to shift
+
+
+def test_times_have_a_column_where_they_were_measured_and_fit_a_telephone(
+    browser: Browser, pages: Path
+) -> None:
+    heads = "[...document.querySelectorAll('#facts table:nth-of-type(2) th')].map(e => e.textContent)"
+    wide = (
+        "[...document.querySelectorAll('#table th')].filter(e => e.textContent.includes('measured')).length"
+    )
+    for page, expected in (("kanban.html", 0), ("coin.html", 1)):
+        browser.open(pages / page, 390, 800)
+        assert browser.evaluate(heads).count("measured") == expected
+        assert browser.evaluate(wide) == 2 * expected
+        for place in ("facts", "legend", "level-panel"):
+            own = f"document.getElementById('{place}')"
+            assert browser.evaluate(f"{own}.scrollWidth <= {own}.clientWidth"), (page, place)
+
+
+def test_reasons_have_the_units_of_the_tables(browser: Browser, pages: Path) -> None:
+    browser.open(pages / "kanban.html")
+    row = "#facts table:nth-of-type(2) tr:nth-child(%d) td"
+    cells = f"[...document.querySelectorAll('{row}')].map(e => e.textContent)"
+    reason = "document.getElementById('verdict').textContent"
+    for size in (1, 2, 3):
+        browser.click(f"#sizes button:nth-child({size})")
+        for number in (1, 2):
+            browser.click(f"#representations button:nth-child({number})")
+            browser.click("#to-time")
+            predicted = browser.evaluate(cells % (number + 1))[3]
+            assert f" {predicted} a product" in browser.evaluate(reason)
+            browser.click("#to-memory")
+            counted, built = browser.evaluate(cells % (number + 1))[1:3]
+            told = browser.evaluate(reason)
+            assert f", {built if number == 1 else counted}" in told
+            assert "1 submatrices" not in told and "1 row types" not in told
+
+
 def test_the_pointer_on_a_curve_chooses_the_level(browser: Browser, pages: Path) -> None:
     browser.open(pages / "kanban.html")
     browser.click("#sizes button:nth-child(3)")

@@ -257,7 +257,7 @@ def test_short_products_are_timed_without_the_host(monkeypatch: pytest.MonkeyPat
     assert found is not None
     assert found[0].level == levels[-2]
     assert len(short.recordings) == len(levels)
-    assert "0.04 ms a product" in found[0].reason
+    assert "40 µs a product" in found[0].reason
     long = TimingDevice(2e-4, [])
     with use_device(long):
         assert probe_levels(long, curve) is not None
