@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _MARK = "\0"
 
 _WORD = re.compile(r"-[A-Za-z][\w-]+")
+_LONG_WORD = re.compile(r"--[A-Za-z][\w-]*")
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -73,10 +74,16 @@ class CommandParser(argparse.ArgumentParser):
         return found, []
 
     def _refuse_unknown(self, given: Sequence[str]) -> None:
-        """Refuse words with one dash that are no option here; argparse would read `-sim` as `-s im`."""
+        """Refuse words with dashes that are no option here.
+
+        argparse would read `-sim` as `-s im`; what stands behind an unknown `--name` is a position for it in
+        some versions of Python.
+        """
         options = self._option_string_actions
         for text in given:
             name = text.partition("=")[0]
+            if _LONG_WORD.fullmatch(name) and not any(option.startswith(name) for option in options):
+                self._refuse([text])
             if not _WORD.fullmatch(name) or any(option.startswith(name) for option in options):
                 continue
             glued = options.get(name[:2])  # -oFILE

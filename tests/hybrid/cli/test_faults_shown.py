@@ -144,8 +144,9 @@ def test_misspelt_commands_and_values_are_told_with_the_nearest(
 
 
 def test_misspelt_options_are_told_with_the_nearest(walk: str, capsys: pytest.CaptureFixture[str]) -> None:
-    told = refused(capsys, "check", walk, "--metod", "jor")
-    assert "unrecognized arguments: --metod jor; did you mean '--method'?" in told
+    for given in (["--metod", "jor"], ["--metod=jor"]):
+        told = refused(capsys, "check", walk, *given)
+        assert f"unrecognized arguments: {given[0]}; did you mean '--method'?" in told
     assert "write answers with --csv" in refused(capsys, "check", walk, "-exportresults", "x.csv")
     # Neither `-s im` nor `-e xporttrans`, though there are `-s` and `-e`.
     for option in ("-sim", "-exporttrans"):
