@@ -14,6 +14,8 @@ import pytest
 from hypothesis.database import DirectoryBasedExampleDatabase
 
 import gpu_kernels
+from mtbdd.package import VARIABLE
+from tests.builders.diagram_packages import HAS_CUDD
 from tests.exploring import multiply_examples
 from tests.gpu_kernels.devices import device
 
@@ -23,6 +25,10 @@ __all__ = ["device"]
 os.environ["MPLBACKEND"] = "Agg"
 # Workers of pytest-xdist share the cores, and threads of BLAS that wait for one another there only burn time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Where dd has no CUDD this is meant: commands have nothing to warn of.
+if not HAS_CUDD:
+    os.environ.setdefault(VARIABLE, "autoref")
 
 # Compilation and a shared machine make single examples slow: no deadline, and a blob to replay a failure.
 # Every run draws the same: the seed below, no kept examples, no other defaults where a variable `CI` is set.

@@ -18,6 +18,7 @@ from mtbdd.manager import Manager
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.partition import Partition
 from tests.builders.dense import dense_matrix, dense_vector, symbolic_matrix, symbolic_vector
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 
 Array = NDArray[np.float64]
 
@@ -47,7 +48,7 @@ def matrices() -> st.SearchStrategy[Array]:
     return arrays(1 << BITS, 1 << BITS)
 
 
-MANAGERS = {package: Manager(BITS, package) for package in ("cudd", "autoref")}
+MANAGERS = {package: Manager(BITS, package) for package in DIAGRAM_PACKAGES}
 
 POINTWISE: list[tuple[Callable[..., SymbolicMatrix], Callable[..., Any]]] = [
     (arithmetic.add, np.add),
@@ -72,14 +73,14 @@ def test_pointwise_operations_are_those_of_arrays(package: str, a: Array, b: Arr
 
 @given(a=matrices(), b=arrays(1 << BITS, 1 << BITS, palette=(1.0, -2.0, 0.5)))
 def test_quotients(a: Array, b: Array) -> None:
-    manager = MANAGERS["cudd"]
+    manager = MANAGERS[FASTEST]
     found = arithmetic.divide(symbolic_matrix(manager, a), symbolic_matrix(manager, b))
     assert np.array_equal(dense_matrix(found), a / b)
 
 
 @given(a=matrices(), chosen=st.lists(st.booleans(), min_size=2 * BITS, max_size=2 * BITS))
 def test_folds_over_bits_are_those_over_axes(a: Array, chosen: list[bool]) -> None:
-    manager = MANAGERS["cudd"]
+    manager = MANAGERS[FASTEST]
     names = manager.rows + manager.columns
     axes = tuple(i for i, c in enumerate(chosen) if c)
     bits = [names[i] for i in reversed(axes)]
@@ -96,7 +97,7 @@ def test_folds_over_bits_are_those_over_axes(a: Array, chosen: list[bool]) -> No
 
 @given(a=matrices(), bits=st.dictionaries(st.integers(0, 2 * BITS - 1), st.booleans()))
 def test_restriction_fixes_bits(a: Array, bits: dict[int, bool]) -> None:
-    manager = MANAGERS["cudd"]
+    manager = MANAGERS[FASTEST]
     names = manager.rows + manager.columns
     cells = a.reshape((2,) * (2 * BITS))
     for axis, value in bits.items():
@@ -117,7 +118,7 @@ def test_products_of_matrices_and_vectors(package: str, a: Array, b: Array, v: A
 
 @given(a=matrices(), factor=st.sampled_from((0.0, 1.0, -2.0, 0.375, 3.0)))
 def test_scaled(a: Array, factor: float) -> None:
-    manager = MANAGERS["cudd"]
+    manager = MANAGERS[FASTEST]
     found = arithmetic.scaled(symbolic_matrix(manager, a), factor)
     assert np.array_equal(dense_matrix(found), a * factor)
     assert found.units == (0.0 if factor in (0.0, 1.0, -2.0) else 1.0)
@@ -125,7 +126,7 @@ def test_scaled(a: Array, factor: float) -> None:
 
 def test_units_bound_the_error_of_one_sign(rng: np.random.Generator) -> None:
     """Sums and products of thirds differ from the rational ones by no more units than are told."""
-    manager = MANAGERS["cudd"]
+    manager = MANAGERS[FASTEST]
     numbers = rng.integers(1, 100, (8, 8)) / 7.0
     vector = rng.integers(1, 100, 8) / 11.0
     found = products.matrix_vector(symbolic_matrix(manager, numbers), symbolic_vector(manager, vector))
@@ -138,7 +139,7 @@ def test_units_bound_the_error_of_one_sign(rng: np.random.Generator) -> None:
 
 
 def test_units_of_both_signs_are_infinite() -> None:
-    manager = MANAGERS["cudd"]
+    manager = MANAGERS[FASTEST]
     positive = symbolic_vector(manager, np.arange(1.0, 9.0))
     negative = arithmetic.scaled(positive, -1.0)
     assert arithmetic.add(positive, positive).units == 1.0
@@ -150,7 +151,7 @@ def test_units_of_both_signs_are_infinite() -> None:
 
 
 def test_products_that_vanish_stay_above_zero() -> None:
-    manager = MANAGERS["cudd"]
+    manager = MANAGERS[FASTEST]
     small = symbolic_vector(manager, np.full(8, 1e-200))
     assert dense_vector(arithmetic.multiply(small, small)).tolist() == [2.0**-1074] * 8
     assert (
@@ -160,7 +161,7 @@ def test_products_that_vanish_stay_above_zero() -> None:
 
 
 def test_faults_of_operands() -> None:
-    manager, other = MANAGERS["cudd"], Manager(BITS, "cudd")
+    manager, other = MANAGERS[FASTEST], Manager(BITS, FASTEST)
     ones = symbolic_vector(manager, np.ones(8))
     with pytest.raises(ValueError, match="one manager"):
         arithmetic.add(ones, symbolic_vector(other, np.ones(8)))
@@ -187,7 +188,7 @@ def test_faults_of_operands() -> None:
 
 def test_a_large_matrix_is_summed_without_its_entries() -> None:
     """2^80 entries: one value on the diagonal, another one elsewhere."""
-    manager = Manager(40, "cudd")
+    manager = Manager(40, FASTEST)
     stay = manager.equal_bits(range(40))
     matrix = SymbolicMatrix.from_partition(Partition(manager, {0.25: stay, 0.5: manager.true & ~stay}))
     sums = arithmetic.sum_over(matrix, manager.columns)
@@ -196,7 +197,7 @@ def test_a_large_matrix_is_summed_without_its_entries() -> None:
 
 
 def test_values_a_rounding_apart_are_united() -> None:
-    manager = MANAGERS["cudd"]
+    manager = MANAGERS[FASTEST]
     near = 0.1 + np.arange(8) * np.spacing(0.1) * np.array([0, 1, 0, 0, 0, 0, 0, 1])
     dense = np.where(np.arange(8) == 4, 0.0, near)
     found = arithmetic.united(symbolic_vector(manager, dense))

@@ -10,11 +10,10 @@ import pytest
 from mtbdd.faults import BuildError
 from mtbdd.rewards import action_rewards, reward_rates
 from mtbdd.states import index_states
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.matrices import to_dense
 from tests.builders.models import build, build_mdp, members, state_set
 from tests.oracles.comparing import assert_same_mdp
-
-PACKAGES = ("cudd", "autoref")
 
 OVERLAPPING = """
     mdp module m x : [0..3];
@@ -56,7 +55,7 @@ COUNTS = {
 }
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize("name", TEXTS)
 def test_mdp_equals_explicit(name: str, package: str) -> None:
     assert_same_mdp(*build_mdp(TEXTS[name], package))
@@ -127,7 +126,7 @@ def test_mdp_has_no_single_matrix() -> None:
     assert model.layer_transitions(2) is model.layer_transitions(2)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_layer_submatrices_and_self_loops(package: str, rng: np.random.Generator) -> None:
     model, mdp = build_mdp(COMBINED, package)
     for number in range(len(model.layers)):
@@ -139,7 +138,7 @@ def test_layer_submatrices_and_self_loops(package: str, rng: np.random.Generator
         assert np.array_equal(found, dense[np.ix_(some, others)])
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize("name", TEXTS)
 def test_choice_relations_are_the_layers(name: str, package: str, rng: np.random.Generator) -> None:
     """Together the relations lead where the choices lead, each from every state at most once."""

@@ -11,6 +11,7 @@ from mtbdd.encoding import Encoding
 from mtbdd.expressions import ExpressionTranslator
 from mtbdd.language import parse_model, resolve
 from mtbdd.manager import Manager
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 
 
 def members(manager, names, node):
@@ -24,7 +25,7 @@ def members(manager, names, node):
     return found
 
 
-@pytest.mark.parametrize("package", ["cudd", "autoref"])
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize("size", [0, 1, 3, 20, 64])
 def test_union_of_codes_holds_exactly_the_codes(package, size, rng):
     manager = Manager(3, package)
@@ -60,7 +61,7 @@ endmodule
 """
 
 
-@pytest.mark.parametrize("package", ["cudd", "autoref"])
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_assignments_are_the_same_relation_either_way(package, monkeypatch):
     source = resolve(parse_model(MODEL))
     encoding = Encoding(source.variables, package)

@@ -11,11 +11,10 @@ from mtbdd.composition import synchronisations
 from mtbdd.faults import BuildError
 from mtbdd.language import parse_model, resolve
 from mtbdd.language.limits import Limits, limited
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.matrices import to_dense
 from tests.builders.models import build, build_both
 from tests.oracles.comparing import assert_same_model
-
-PACKAGES = ("cudd", "autoref")
 
 # Every command is told from the others by its rate.
 MODULES = """ctmc
@@ -68,7 +67,7 @@ def test_systems_say_who_acts_together(system: str, expected: dict[str | None, l
     assert weights(f"{MODULES} system {system} endsystem") == expected
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize("system", [s for s, _ in SYSTEMS])
 def test_systems_equal_the_explicit_model(system: str, package: str) -> None:
     assert_same_model(*build_both(f"{MODULES} system {system} endsystem", package))

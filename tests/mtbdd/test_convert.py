@@ -11,10 +11,9 @@ from mtbdd.manager import Manager
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.partition import Partition, from_table
 from mtbdd.states import StateIndex, index_states
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.matrices import from_dense, to_dense
 from tests.builders.models import node_set
-
-PACKAGES = ("cudd", "autoref")
 
 
 class Case:
@@ -42,7 +41,7 @@ class Case:
         return self.matrix.only(inside)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize("n_bits", [1, 3, 4])
 @pytest.mark.parametrize("density", [0.0, 0.1, 0.6, 1.0])
 def test_offset_label_equals_dense(
@@ -63,7 +62,7 @@ def test_offset_label_equals_dense(
 
 def test_offset_label_of_all_codes_is_canonical(rng: np.random.Generator) -> None:
     """As many nodes on every level as distinct non-zero submatrices: what building bottom-up gives."""
-    case = Case(rng, 4, "cudd", 0.3)
+    case = Case(rng, 4, FASTEST, 0.3)
     codes = np.arange(16)
     labelled = offset_label(case.matrix, case.index(codes.tolist()), case.index(codes.tolist()))
     expected = from_dense(case.dense, codes, codes, 4)
@@ -78,7 +77,7 @@ def test_equal_nodes_of_offset_label_differ_in_states_without_entries(
 ) -> None:
     """United bottom-up, its nodes are the distinct submatrices; with some seeds there were a few more."""
     rng = rng if seed is None else np.random.default_rng(seed)
-    case = Case(rng, 4, "cudd", 0.3)
+    case = Case(rng, 4, FASTEST, 0.3)
     codes = np.flatnonzero(rng.random(16) < 0.7)
     labelled = offset_label(case.cut(codes.tolist(), codes.tolist()), *[case.index(codes.tolist())] * 2)
     expected = from_dense(case.dense[np.ix_(codes, codes)], codes, codes, 4)
@@ -93,7 +92,7 @@ def test_equal_nodes_of_offset_label_differ_in_states_without_entries(
         assert sorted(distinct[2].tolist()) == sorted(expected.levels[k].offset.tolist())
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_offset_label_of_one_state(package: str) -> None:
     manager = Manager(3, package)
     entry = manager.cube(manager.rows, 5) & manager.cube(manager.columns, 5)
@@ -107,7 +106,7 @@ def test_offset_label_of_one_state(package: str) -> None:
     assert zero.nodes == (0,) * 7 and zero.shape == (1, 1)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_offset_label_without_bits(package: str) -> None:
     manager = Manager(0, package)
     index = index_states(manager, manager.true)
@@ -120,7 +119,7 @@ def test_offset_label_without_bits(package: str) -> None:
 
 @pytest.mark.parametrize("side", ["rows", "columns", "neither"])
 def test_offset_label_refuses_entries_outside(side: str, rng: np.random.Generator) -> None:
-    case = Case(rng, 3, "cudd", 1.0)
+    case = Case(rng, 3, FASTEST, 1.0)
     everything = list(range(8))
     row, column = (int(place[0]) for place in np.nonzero(case.dense))
     keep_rows = [c for c in everything if c != row] if side == "rows" else everything
@@ -133,7 +132,7 @@ def test_offset_label_refuses_entries_outside(side: str, rng: np.random.Generato
 
 def test_offset_label_rows_without_entries_keep_their_numbers() -> None:
     """Empty rows first, in the middle and last still count."""
-    manager = Manager(3, "cudd")
+    manager = Manager(3, FASTEST)
     entries = (manager.cube(manager.rows, 2) & manager.cube(manager.columns, 7)) | (
         manager.cube(manager.rows, 5) & manager.cube(manager.columns, 0)
     )
@@ -146,7 +145,7 @@ def test_offset_label_rows_without_entries_keep_their_numbers() -> None:
 
 def test_the_number_of_entries_is_exact_beyond_floats_and_refuses_overflow() -> None:
     def ones(n_bits: int, entries: str) -> int:
-        manager = Manager(n_bits, "cudd")
+        manager = Manager(n_bits, FASTEST)
         node = manager.equal_bits(range(n_bits)) if entries == "diagonal" else manager.true
         index = index_states(manager, manager.true)
         found = offset_label(SymbolicMatrix.from_partition(Partition(manager, {1.0: node})), index, index)

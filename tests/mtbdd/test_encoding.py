@@ -10,9 +10,9 @@ import pytest
 from mtbdd.encoding import Encoding
 from mtbdd.language.model_syntax import ResolvedVariable
 from mtbdd.language.syntax import Position
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.models import node_set
 
-PACKAGES = ("cudd", "autoref")
 HERE = Position("test", 1, 1)
 
 # A bool, an offset range that is no power of two, a single value, one below zero.
@@ -24,7 +24,7 @@ VARIABLES = [
 ]
 
 
-@pytest.fixture(params=PACKAGES)
+@pytest.fixture(params=DIAGRAM_PACKAGES)
 def encoding(request: pytest.FixtureRequest) -> Encoding:
     return Encoding(VARIABLES, request.param)
 
@@ -88,7 +88,7 @@ def test_encoding_grid_has_an_axis_a_variable(encoding: Encoding) -> None:
     assert grid["low"].reshape(-1).tolist() == [-2, -1, 0, 0]
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_encoding_of_nothing(package: str) -> None:
     empty = Encoding([], package)
     assert empty.n_bits == 0

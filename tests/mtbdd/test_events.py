@@ -14,8 +14,7 @@ from mtbdd.matrix import SymbolicMatrix
 from mtbdd.partition import Partition
 from mtbdd.states import index_states
 from mtbdd.vectors import expand
-
-PACKAGES = ("cudd", "autoref")
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 
 # Five and three values: assignments of the bits beyond them are no states.
 TEXT = """ctmc
@@ -32,7 +31,7 @@ def events_of(text: str, package: str) -> tuple[Encoding, list[Event]]:
     return encoding, translate_events(source, ExpressionTranslator(encoding))
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_events_come_in_order_and_touch_what_they_assign(package: str) -> None:
     _, events = events_of(TEXT, package)
     assert [e.action for e in events] == [None, None, None, "a", "c"]
@@ -40,7 +39,7 @@ def test_events_come_in_order_and_touch_what_they_assign(package: str) -> None:
     assert len(events[1].rates) == 0  # its guard is never true
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_events_stay_among_valid_assignments(package: str) -> None:
     encoding, events = events_of(TEXT, package)
     manager = encoding.manager
@@ -56,7 +55,7 @@ def test_events_stay_among_valid_assignments(package: str) -> None:
         assert back & ~encoding.valid == manager.false
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_events_count_choices_and_add_up_rates(package: str) -> None:
     encoding, events = events_of(TEXT, package)
     index = index_states(encoding.manager, encoding.valid)
@@ -101,7 +100,7 @@ def test_total_weight_of_many_updates_is_shallow() -> None:
         assert isinstance(weight.position, Position)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_guards_without_a_value_are_suspect(package: str) -> None:
     text = """ctmc module m x : [0..3];
         [] mod(5, x) = 1 -> 1:(x'=0); [] x>0 & mod(5, x) = 1 -> 1:(x'=0); [] pow(2, x-2) > 1 -> 1:(x'=1);

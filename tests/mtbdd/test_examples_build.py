@@ -12,6 +12,7 @@ import pytest
 from mtbdd.build import build_model
 from mtbdd.language import load_model, parse_model, resolve
 from mtbdd.language.model_syntax import ResolvedModel
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.oracles.comparing import assert_same_mdp, assert_same_model
 from tests.oracles.mdps import explore_mdp
 from tests.oracles.models import explore
@@ -93,7 +94,7 @@ def test_example_mdps_have_known_sizes(
     assert len(model.layers) == layers
 
 
-@pytest.mark.parametrize("package", ["cudd", "autoref"])
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize(
     ("name", "constants"), [("coin", {"K": 1}), ("jobs", {"N": 4}), ("relay", {"H": 3, "M": 2})]
 )
@@ -103,16 +104,16 @@ def test_example_mdps_equal_explicit(name: str, constants: dict[str, Any], packa
 
 
 SMALL: list[tuple[str, int | None, dict[str, Any], str]] = [
-    ("kanban", None, {"t": 1}, "cudd"),
-    ("tandem", None, {"c": 7}, "cudd"),
+    ("kanban", None, {"t": 1}, FASTEST),
+    ("tandem", None, {"c": 7}, FASTEST),
     ("tandem", None, {"c": 3}, "autoref"),
-    ("fms", None, {"n": 1}, "cudd"),
-    ("cluster", None, {"N": 2}, "cudd"),
-    ("polling", 3, {}, "cudd"),
+    ("fms", None, {"n": 1}, FASTEST),
+    ("cluster", None, {"N": 2}, FASTEST),
+    ("polling", 3, {}, FASTEST),
     ("polling", 3, {}, "autoref"),
-    ("herman", 5, {}, "cudd"),
+    ("herman", 5, {}, FASTEST),
     ("herman", 3, {}, "autoref"),
-    ("brp", None, {"N": 4, "MAX": 2}, "cudd"),
+    ("brp", None, {"N": 4, "MAX": 2}, FASTEST),
 ]
 
 

@@ -15,9 +15,8 @@ from mtbdd.expressions import ExpressionTranslator
 from mtbdd.language import EvaluationError, parse_model, resolve
 from mtbdd.language.model_syntax import ResolvedModel
 from mtbdd.language.syntax import Expression
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.oracles.expressions import evaluate_exactly
-
-PACKAGES = ("cudd", "autoref")
 
 HEAD = "dtmc module m b : bool; c : bool; x : [0..4]; y : [-2..1]; z : [2..2]; endmodule\n"
 
@@ -114,7 +113,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_expressions_numbers_equal_their_values(package: str, way: str) -> None:
     for text in NUMBERS:
         source, expression = formula(text)
@@ -131,7 +130,7 @@ def test_expressions_numbers_equal_their_values(package: str, way: str) -> None:
             assert len(found) == 1 and math.isclose(found[0], expected, rel_tol=1e-14), (text, values)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_expressions_conditions_equal_their_values(package: str, way: str) -> None:
     for text in CONDITIONS:
         source, expression = condition(text)
@@ -200,7 +199,7 @@ def test_evaluate_exactly_knows_fractions() -> None:
     assert evaluate_exactly(expression, {"x": 2}) == Fraction(1, 5) + Fraction(1, 3)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_undefined_where_a_function_has_no_value(package: str) -> None:
     source, expression = formula("x > 0 & mod(4, x) = 1 | pow(2, y) > 0")
     encoding = Encoding(source.variables, package)
@@ -222,7 +221,7 @@ def test_missing_values_are_reported_with_a_state() -> None:
 
 
 @pytest.mark.parametrize("limit", [0, 20])
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_built_in_labels_are_sets_in_any_expression(
     package: str, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,12 +7,11 @@ from itertools import product
 import pytest
 
 from mtbdd.manager import Manager
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.models import node_set
 
-PACKAGES = ("cudd", "autoref")
 
-
-@pytest.fixture(params=PACKAGES)
+@pytest.fixture(params=DIAGRAM_PACKAGES)
 def manager(request: pytest.FixtureRequest) -> Manager:
     return Manager(3, request.param)
 
@@ -86,7 +85,7 @@ def test_manager_size_counts_nodes(manager: Manager) -> None:
 
 
 def test_manager_without_bits(recwarn: pytest.WarningsRecorder) -> None:
-    for package in PACKAGES:
+    for package in DIAGRAM_PACKAGES:
         empty = Manager(0, package)
         assert (empty.rows, empty.columns, empty.index_level) == ((), (), 0)
         assert empty.equal_bits([]) == empty.true

@@ -13,10 +13,9 @@ from mtbdd.manager import Manager
 from mtbdd.matrix import SymbolicMatrix, merge_close
 from mtbdd.nodes import FALSE, TRUE, NodeTable, read_nodes
 from mtbdd.partition import Partition, from_table
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST, needs_cudd
 from tests.builders.models import node_set
 from tests.oracles.models import mtbdd_size
-
-PACKAGES = ("cudd", "autoref")
 
 
 def interleaved(dense: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -49,7 +48,7 @@ def entries(matrix: SymbolicMatrix) -> NDArray[np.float64]:
     return dense
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_matrix_every_function_of_two_bits(package: str) -> None:
     manager = Manager(1, package)
     for values in product((0.0, 0.5, 1.0), repeat=4):
@@ -61,7 +60,7 @@ def test_matrix_every_function_of_two_bits(package: str) -> None:
         assert np.array_equal(entries(SymbolicMatrix(manager, matrix.support(), np.ones(1))), dense != 0)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize("n_values", [1, 2, 3, 5, 17])
 def test_matrix_round_trip_and_nodes_random(package: str, n_values: int, rng: np.random.Generator) -> None:
     manager = Manager(3, package)
@@ -75,7 +74,7 @@ def test_matrix_round_trip_and_nodes_random(package: str, n_values: int, rng: np
 
 def test_matrix_complement_edges_are_two_nodes() -> None:
     """A submatrix and its complement share one BDD node, yet are two MTBDD nodes."""
-    manager = Manager(2, "cudd")
+    manager = Manager(2, FASTEST)
     block = np.array([[1.0, 0.0], [0.0, 1.0]])
     dense = np.block([[block, 1.0 - block], [1.0 - block, block]])
     matrix = symbolic(manager, dense)
@@ -87,12 +86,12 @@ def test_matrix_kronecker_product_shares_blocks(rng: np.random.Generator) -> Non
     left = rng.choice([0.0, 0.5, 2.0], (2, 2))
     right = rng.choice([0.0, 0.5, 2.0], (4, 4))
     dense = np.kron(left, right)
-    matrix = symbolic(Manager(3, "cudd"), dense)
+    matrix = symbolic(Manager(3, FASTEST), dense)
     assert np.array_equal(entries(matrix), dense)
     assert matrix.mtbdd_nodes() == mtbdd_size(dense)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_matrix_zero_has_one_terminal(package: str) -> None:
     manager = Manager(2, package)
     zero = SymbolicMatrix.from_partition(Partition(manager, {0.0: manager.true}))
@@ -103,7 +102,7 @@ def test_matrix_zero_has_one_terminal(package: str) -> None:
 
 
 def test_matrix_only_cuts_entries(rng: np.random.Generator) -> None:
-    manager = Manager(2, "cudd")
+    manager = Manager(2, FASTEST)
     dense = rng.choice([0.0, 0.25, 3.0], (4, 4))
     matrix = symbolic(manager, dense)
     cut = matrix.only(node_set(manager, manager.rows, [0, 3]) & node_set(manager, manager.columns, [1, 2, 3]))
@@ -113,7 +112,7 @@ def test_matrix_only_cuts_entries(rng: np.random.Generator) -> None:
 
 
 def test_matrix_from_disjoint_adds_parts(rng: np.random.Generator) -> None:
-    manager = Manager(2, "cudd")
+    manager = Manager(2, FASTEST)
     dense = rng.choice([0.0, 0.25, 3.0, -1.0], (4, 4))
     half = symbolic(manager, np.where(np.arange(4)[:, None] < 2, dense, 0.0))
     names = [n for pair in zip(manager.rows, manager.columns, strict=True) for n in pair]
@@ -127,13 +126,13 @@ def test_matrix_from_disjoint_adds_parts(rng: np.random.Generator) -> None:
 
 
 def test_matrix_refuses_not_a_number() -> None:
-    manager = Manager(1, "cudd")
+    manager = Manager(1, FASTEST)
     with pytest.raises(ValueError, match="NaN"):
         SymbolicMatrix.from_partition(Partition(manager, {float("nan"): manager.true}))
 
 
 def test_matrix_unites_values_a_rounding_error_apart() -> None:
-    manager = Manager(1, "cudd")
+    manager = Manager(1, FASTEST)
     pieces = {0.1 + 0.2: manager.bdd.var(manager.rows[0]), 0.3: ~manager.bdd.var(manager.rows[0])}
     matrix = SymbolicMatrix.from_partition(Partition(manager, pieces))
     assert matrix.terminals.tolist() == [0.3]
@@ -199,14 +198,15 @@ def shape(table: NodeTable) -> object:
     return number(table.root), tuple(unique)
 
 
+@needs_cudd
 @pytest.mark.parametrize("n_values", [1, 3, 9])
 def test_nodes_cudd_dump_equals_autoref_walk(n_values: int, rng: np.random.Generator) -> None:
     dense = rng.integers(0, n_values + 1, (8, 8)) / 4.0
-    read = [symbolic(Manager(3, package), dense).table() for package in PACKAGES]
+    read = [symbolic(Manager(3, package), dense).table() for package in DIAGRAM_PACKAGES]
     assert shape(read[0]) == shape(read[1])
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_nodes_constants_and_single_bits(package: str) -> None:
     manager = Manager(2, package)
     assert read_nodes(manager, manager.true).root == TRUE
@@ -221,7 +221,7 @@ def test_nodes_constants_and_single_bits(package: str) -> None:
             assert low[0] == high[0] == table.root
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_nodes_cofactors_decide_membership(package: str, rng: np.random.Generator) -> None:
     manager = Manager(4, package)
     inside = rng.choice(16, size=7, replace=False).tolist()

@@ -11,13 +11,12 @@ from mtbdd.build import build_model
 from mtbdd.faults import BuildError
 from mtbdd.language import LanguageError
 from mtbdd.states import index_states
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.matrices import to_dense
 from tests.builders.models import build, build_both, members, state_set
 from tests.oracles.comparing import assert_same_model
 from tests.oracles.expressions import OracleFaultError
 from tests.oracles.models import explore
-
-PACKAGES = ("cudd", "autoref")
 
 MODELS = {
     "no variables": "dtmc module m [] true -> 1:true; endmodule",
@@ -81,7 +80,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize("name", MODELS)
 def test_model_equals_explicit(name: str, package: str) -> None:
     model, explicit = build_both(MODELS[name], package)
@@ -118,7 +117,7 @@ def test_model_is_the_same_when_events_are_grouped(name: str, monkeypatch: pytes
     assert_same_model(*build_both(MODELS[name]))
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize("name", ["state-dependent", "several initial states", "synchronised"])
 def test_model_submatrices_equal_dense(name: str, package: str, rng: np.random.Generator) -> None:
     model, explicit = build_both(MODELS[name], package)
@@ -176,7 +175,7 @@ def test_model_deadlock_is_warned_of_by_name() -> None:
     assert build(MODELS["state-dependent"]).warnings == ()
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_model_deadlock_is_refused_when_asked(package: str) -> None:
     with pytest.raises(BuildError, match=r"2 states have no outgoing transition, for example \(x=1\)"):
         build(MODELS["deadlocks"], package, fix_deadlocks=False)
@@ -235,7 +234,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize("name", REFUSED)
 def test_model_refuses(name: str, package: str) -> None:
     kind, commands, message = REFUSED[name]
@@ -283,7 +282,7 @@ HARMLESS = {
 }
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize("name", HARMLESS)
 def test_model_accepts_faults_that_cannot_happen(name: str, package: str) -> None:
     other = "module n c : bool; [a] c -> 1:(c'=false); endmodule"
@@ -297,7 +296,7 @@ def test_model_takes_rounded_probabilities() -> None:
     assert model.n_transitions == 9
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_model_refuses_no_initial_state(package: str) -> None:
     with pytest.raises(BuildError, match="no state satisfies init") as caught:
         build("ctmc module m x : [0..4]; [] true -> 1:(x'=0); endmodule\ninit x > 3 & x < 2 endinit", package)
@@ -307,7 +306,7 @@ def test_model_refuses_no_initial_state(package: str) -> None:
         build("ctmc module m x : [0..4]; [] true -> 1:(x'=0); endmodule init !(x <= 4) endinit", package)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_model_refuses_infinite_products(package: str) -> None:
     text = """ctmc module m x : bool; [a] {} -> 1e200:(x'=!x); [] !x -> 1:true; endmodule
         module n y : bool; [a] true -> 1e200:(y'=!y); endmodule"""

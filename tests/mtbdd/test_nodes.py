@@ -10,6 +10,7 @@ import pytest
 from mtbdd import nodes
 from mtbdd.manager import Manager
 from mtbdd.nodes import FALSE, TRUE, read_nodes
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.models import node_set
 
 
@@ -23,7 +24,7 @@ def test_nodes_evaluate_like_the_diagram(
         whole = nodes.dump_nodes
         end = b".end\n" if way == "cut after a line" else b"\n.end\n"
         monkeypatch.setattr(nodes, "dump_nodes", lambda bdd, u: whole(bdd, u).rsplit(end, 1)[0])
-    manager = Manager(5, "autoref" if way == "walk" else "cudd")
+    manager = Manager(5, "autoref" if way == "walk" else FASTEST)
     for share in (0.0, 0.1, 0.5, 0.9, 1.0):
         numbers = np.flatnonzero(rng.random(32) < share).tolist()
         table = read_nodes(manager, node_set(manager, manager.rows, numbers))
@@ -34,7 +35,7 @@ def test_nodes_evaluate_like_the_diagram(
             assert ref[0] == (TRUE if number in numbers else FALSE)
 
 
-@pytest.mark.parametrize("package", ["cudd", "autoref"])
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_simplified_diagrams_agree_where_they_must(package: str, rng: np.random.Generator) -> None:
     manager = Manager(5, package)
     for _ in range(20):

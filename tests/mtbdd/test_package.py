@@ -80,6 +80,7 @@ def test_without_cudd_auto_is_autoref_and_says_so(
 
 def test_the_command_line_answers_without_cudd(tmp_path: Path) -> None:
     examples = ROOT / "examples"
+    surroundings = {**os.environ, "PYTHONPATH": str(ROOT), package.VARIABLE: ""}
     for model, properties, constants in (("kanban", "kanban", "t=1"), ("coin", "coin", "K=2")):
         command = [
             "check",
@@ -91,7 +92,7 @@ def test_the_command_line_answers_without_cudd(tmp_path: Path) -> None:
         slow, fast = (
             subprocess.run(
                 [sys.executable, *start, *command],
-                cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+                cwd=tmp_path, env=surroundings, capture_output=True, text=True,
                 stdin=subprocess.DEVNULL, timeout=300, check=False,
             )
             for start in (["-c", WITHOUT_CUDD], ["-m", "hybrid"])

@@ -11,12 +11,12 @@ import pytest
 from mtbdd.manager import Manager, Node
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.partition import Partition, canonical, from_table
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.models import node_set
 
 VALUES = (0.0, 0.5, 1.0)
 Table = tuple[float, ...]
 TABLES: list[Table] = list(product(VALUES, repeat=4))
-PACKAGES = ("cudd", "autoref")
 
 
 class Algebra:
@@ -41,7 +41,7 @@ class Algebra:
         return Partition(self.manager, self.pieces(table, with_zero))
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize("zeros", [(False, False), (True, False), (False, True), (True, True)])
 def test_partition_plus_and_times_equal_tables(package: str, zeros: tuple[bool, bool]) -> None:
     algebra = Algebra(package)
@@ -61,14 +61,14 @@ FUNCTIONS: list[Callable[[float, float], float]] = [min, max, lambda a, b: a - b
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=["min", "max", "minus", "at least"])
 def test_partition_combine_equals_tables(function: Callable[[float, float], float]) -> None:
-    algebra = Algebra("cudd")
+    algebra = Algebra(FASTEST)
     full = [algebra.partition(t, True) for t in TABLES]
     for i, j in product(range(len(TABLES)), repeat=2):
         expected = tuple(function(a, b) for a, b in zip(TABLES[i], TABLES[j], strict=True))
         assert full[i].combine(full[j], function).pieces == algebra.pieces(expected, True)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_partition_single_operations_equal_tables(package: str) -> None:
     algebra = Algebra(package)
     for table in TABLES:
@@ -83,7 +83,7 @@ def test_partition_single_operations_equal_tables(package: str) -> None:
             assert partition.only(states).nonzero().pieces == algebra.pieces(cut)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_partition_from_table_equals_tables(package: str) -> None:
     algebra = Algebra(package)
     everything = np.ones(4, dtype=np.bool_)
@@ -98,7 +98,7 @@ def test_partition_from_table_equals_tables(package: str) -> None:
             assert made.pieces == {v: s for v, s in expected.items() if s != algebra.manager.false}
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_partition_matrix_is_canonical(package: str) -> None:
     """Equal functions give the same node, whatever order their pieces come in; different ones never."""
     algebra = Algebra(package)
@@ -116,7 +116,7 @@ def test_partition_matrix_is_canonical(package: str) -> None:
 
 
 def test_from_table_wide_equals_cubes(rng: np.random.Generator) -> None:
-    manager = Manager(4, "cudd")
+    manager = Manager(4, FASTEST)
     names = (*manager.rows[:3], *manager.columns[2:4], manager.rows[3])
     names = tuple(sorted(names, key=lambda n: int(n[1:])))
     table = rng.choice([-1.5, 0.0, 2.0, 7.0], size=1 << len(names))
@@ -129,7 +129,7 @@ def test_from_table_wide_equals_cubes(rng: np.random.Generator) -> None:
 
 
 def test_from_table_unites_not_a_number_and_keeps_infinity() -> None:
-    manager = Manager(1, "cudd")
+    manager = Manager(1, FASTEST)
     names = (manager.rows[0], manager.columns[0])
     table = np.array([np.nan, np.inf, np.nan, 1.0])
     made = from_table(manager, names, table, np.ones(4, dtype=np.bool_))
@@ -140,14 +140,14 @@ def test_from_table_unites_not_a_number_and_keeps_infinity() -> None:
 
 
 def test_from_table_without_names_is_a_constant() -> None:
-    manager = Manager(1, "cudd")
+    manager = Manager(1, FASTEST)
     made = from_table(manager, (), np.array([3]), np.ones(1, dtype=np.bool_))
     assert made.pieces == {3: manager.true}
     assert from_table(manager, (), np.array([3]), np.zeros(1, dtype=np.bool_)).pieces == {}
 
 
 def test_from_table_gives_python_scalars() -> None:
-    manager = Manager(1, "cudd")
+    manager = Manager(1, FASTEST)
     for table, kind in (
         (np.array([True, False]), bool),
         (np.array([1, 2]), int),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from mtbdd.build import build_model
 from mtbdd.graph.prob01 import prob0a, prob0e, prob1a, prob1e
 from mtbdd.language import parse_model, resolve
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.models import members, state_set
 from tests.builders.random_mdps import SPLITS, flat
 from tests.oracles import mdps as mdp_oracles
@@ -49,7 +50,7 @@ def composed(draw: Draw) -> str:
 
 
 @SETTINGS
-@given(text=st.one_of(flat(), composed()), package=st.sampled_from(("cudd", "autoref")))
+@given(text=st.one_of(flat(), composed()), package=st.sampled_from(DIAGRAM_PACKAGES))
 def test_random_mdps_equal_explicit(text: str, package: str) -> None:
     source = resolve(parse_model(text))
     model = build_model(source, package=package)

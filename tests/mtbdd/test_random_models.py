@@ -14,6 +14,7 @@ from mtbdd.graph.prob01 import bottom_components, prob0, prob1
 from mtbdd.language import LanguageError, parse_model, resolve
 from mtbdd.model import SymbolicModel
 from mtbdd.states import index_states
+from tests.builders.diagram_packages import FASTEST
 from tests.builders.matrices import to_dense
 from tests.builders.models import members, state_set
 from tests.oracles import chains as oracles
@@ -185,7 +186,7 @@ COMMON = {"suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_l
 @settings(max_examples=120, **COMMON)
 @given(models())
 def test_symbolic_model_equals_explicit(text: str) -> None:
-    both = build_or_refuse(text, "cudd")
+    both = build_or_refuse(text, FASTEST)
     if both is not None:
         assert_same_model(*both)
 
@@ -210,7 +211,7 @@ def test_symbolic_model_equals_explicit_with_other_paths(text: str) -> None:
         patch.setattr("mtbdd.rewards._SYMBOLIC_BITS", -1)
         patch.setattr("mtbdd.vectors._SYMBOLIC_PRODUCT", 0)
         patch.setattr("mtbdd.amounts._SYMBOLIC_PRODUCT", 0)
-        both = build_or_refuse(text, "cudd")
+        both = build_or_refuse(text, FASTEST)
         if both is not None:
             assert_same_model(*both)
 
@@ -218,7 +219,7 @@ def test_symbolic_model_equals_explicit_with_other_paths(text: str) -> None:
 @settings(max_examples=40, **COMMON)
 @given(models(), st.data())
 def test_symbolic_graphs_and_submatrices_equal_explicit(text: str, data: st.DataObject) -> None:
-    both = build_or_refuse(text, "cudd")
+    both = build_or_refuse(text, FASTEST)
     if both is None:
         return
     model, explicit = both

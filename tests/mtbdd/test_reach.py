@@ -13,10 +13,10 @@ from mtbdd.language.syntax import Position
 from mtbdd.manager import Node
 from mtbdd.reach import fixpoint
 from mtbdd.relation import Relation
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.models import node_set
 from tests.oracles.chains import backward_states, forward_states
 
-PACKAGES = ("cudd", "autoref")
 BITS = (2, 1, 2)  # widths of the three variables
 SIZE = 1 << sum(BITS)
 
@@ -75,7 +75,7 @@ def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     return str(request.param)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_fixpoint_equals_search(package: str, mode: str, rng: np.random.Generator) -> None:
     for n_events, share in ((1, 0.9), (3, 0.1), (5, 0.05), (4, 0.3)):
         events = Events.random(rng, package, n_events, share)
@@ -85,7 +85,7 @@ def test_fixpoint_equals_search(package: str, mode: str, rng: np.random.Generato
         assert fixpoint(*arguments, Relation.before) == events.set(backward_states(events.chain, start))
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_fixpoint_stays_inside(package: str, mode: str, rng: np.random.Generator) -> None:
     for n_events, share in ((2, 0.5), (4, 0.2), (5, 0.1)):
         events = Events.random(rng, package, n_events, share)
@@ -111,7 +111,7 @@ def test_fixpoint_stays_inside(package: str, mode: str, rng: np.random.Generator
         assert nowhere == events.set(start)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_fixpoint_inside_a_closed_set_drops_the_rest(package: str, rng: np.random.Generator) -> None:
     events = Events.random(rng, package, 4, 0.1)
     closed = forward_states(events.chain, [3, 17])
@@ -122,7 +122,7 @@ def test_fixpoint_inside_a_closed_set_drops_the_rest(package: str, rng: np.rando
     assert found == events.set(backward_states(events.chain, target, closed))
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_close_is_the_transitive_closure(package: str, rng: np.random.Generator) -> None:
     for share in (0.2, 0.5):
         events = Events.random(rng, package, 1, share)
@@ -137,7 +137,7 @@ def test_close_is_the_transitive_closure(package: str, rng: np.random.Generator)
 
 
 def test_close_gives_up_beyond_its_limit() -> None:
-    encoding = Encoding([variable("x", 31)], "cudd")
+    encoding = Encoding([variable("x", 31)], FASTEST)
     manager = encoding.manager
     relation = manager.false
     for value in range(31):
@@ -151,7 +151,7 @@ def test_close_gives_up_beyond_its_limit() -> None:
 
 def test_fixpoint_counts_rounds_and_closures_save_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """A counter takes one round a value without closures, two rounds (the last finds nothing) with them."""
-    encoding = Encoding([variable("x", 31)], "cudd")
+    encoding = Encoding([variable("x", 31)], FASTEST)
     manager = encoding.manager
     relation = manager.false
     for value in range(31):
@@ -175,6 +175,6 @@ def test_fixpoint_counts_rounds_and_closures_save_them(monkeypatch: pytest.Monke
 
 
 def test_fixpoint_without_transitions_is_its_start() -> None:
-    encoding = Encoding([variable("x", 3)], "cudd")
+    encoding = Encoding([variable("x", 3)], FASTEST)
     start = encoding.manager.cube(encoding.manager.rows, 2)
     assert fixpoint(encoding.manager, start, [], Relation.after) == start

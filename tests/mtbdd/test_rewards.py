@@ -8,10 +8,9 @@ import pytest
 from mtbdd.faults import BuildError
 from mtbdd.rewards import expression_values, reward_rates
 from mtbdd.states import index_states
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.models import build, build_both, state_set
 from tests.oracles.expressions import evaluate_exactly
-
-PACKAGES = ("cudd", "autoref")
 
 CTMC = """
     ctmc module m x : [1..5]; b : bool;
@@ -32,7 +31,7 @@ DTMC = """
     rewards "moves" [a] true : x+1; [] true : 1; [c] y>0 : 0.1; endrewards"""
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize("text", [CTMC, DTMC], ids=["ctmc", "dtmc"])
 @pytest.mark.parametrize("symbolic_bits", [-1, 3, 12])
 def test_rewards_equal_explicit(
@@ -87,7 +86,7 @@ def test_rewards_refuse_infinity_where_it_counts(
     assert np.isfinite(reward_rates(guarded, 0, guarded.index)).all()
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_expression_values_equal_exact_ones(package: str) -> None:
     text = CTMC + " formula f = x*y + (b ? 0.5 : 2); formula g = 3; formula h = b ? x : y; formula k = -y;"
     model, explicit = build_both(text, package)

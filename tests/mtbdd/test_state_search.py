@@ -15,14 +15,13 @@ from mtbdd.reachable import reachable_states
 from mtbdd.relation import Relation
 from mtbdd.state_search import StateSearch, can_list
 from mtbdd.states import index_states
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.models import build_both, node_set
 
 pytest.importorskip("numba")
 
-PACKAGES = ("cudd", "autoref")
 
-
-def encode(ranges: list[tuple[int, int]], package: str = "cudd") -> Encoding:
+def encode(ranges: list[tuple[int, int]], package: str = FASTEST) -> Encoding:
     """Return the encoding of variables v0, v1, ... with the given ranges."""
     place = Position("test", 1, 1)
     variables = [ResolvedVariable(f"v{i}", a, b, a, False, None, place) for i, (a, b) in enumerate(ranges)]
@@ -58,7 +57,7 @@ def all_states(encoding: Encoding, transitions: list[Relation], start: Node) -> 
         found = more
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize("ranges", [[(0, 3), (0, 1), (0, 3)], [(1, 5), (0, 2), (0, 0), (-1, 1)]])
 def test_states_are_those_that_plain_rounds_find(
     package: str, ranges: list[tuple[int, int]], rng: np.random.Generator
@@ -221,7 +220,7 @@ endmodule
 """
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_states_of_a_model_are_those_explored_from_its_text(package: str) -> None:
     model, explicit = build_both(MODEL, package)
     found = StateSearch(model.encoding, model.initial, model.relations)

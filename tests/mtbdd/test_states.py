@@ -14,9 +14,8 @@ from mtbdd.partition import Partition, from_table
 from mtbdd.path_counts import MAX_COUNT
 from mtbdd.states import StateIndex, index_states
 from mtbdd.vectors import expand, expand_sum
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.models import node_set
-
-PACKAGES = ("cudd", "autoref")
 
 
 def random_codes(rng: np.random.Generator, n_bits: int, share: float) -> list[int]:
@@ -31,7 +30,7 @@ def bits(code: int, n_bits: int) -> list[bool]:
     return [bool(code >> k & 1) for k in reversed(range(n_bits))]
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize("n_bits", [1, 2, 5, 7])
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
 def test_index_numbers_states_in_order(
@@ -50,7 +49,7 @@ def test_index_numbers_states_in_order(
             index.number(bits(code, n_bits))
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_index_of_nothing_and_of_everything(package: str) -> None:
     manager = Manager(3, package)
     nothing = index_states(manager, manager.false)
@@ -70,7 +69,7 @@ def test_index_nodes_are_minimal(rng: np.random.Generator) -> None:
     """Every level has one node for every distinct non-empty subset below it."""
     n_bits = 6
     codes = set(random_codes(rng, n_bits, 0.6))
-    index = index_of(Manager(n_bits, "cudd"), sorted(codes))
+    index = index_of(Manager(n_bits, FASTEST), sorted(codes))
     for level in range(n_bits + 1):
         width = 1 << (n_bits - level)
         below = {
@@ -81,17 +80,17 @@ def test_index_nodes_are_minimal(rng: np.random.Generator) -> None:
 
 
 def test_index_counts_up_to_the_limit_and_refuses_more() -> None:
-    manager = Manager(61, "cudd")
+    manager = Manager(61, FASTEST)
     assert index_states(manager, manager.true).size == 2**61 <= MAX_COUNT
     for n_bits in (62, 63, 64, 65, 130):
-        manager = Manager(n_bits, "cudd")
+        manager = Manager(n_bits, FASTEST)
         with pytest.raises(OverflowError, match="2\\^62"):
             index_states(manager, manager.true)
 
 
 def test_index_of_a_large_set_decodes(rng: np.random.Generator) -> None:
     """2^40 + 1 states: every assignment under a zero first bit, and the last one under a one."""
-    manager = Manager(41, "cudd")
+    manager = Manager(41, FASTEST)
     first = manager.bdd.var(manager.rows[0])
     index = index_states(manager, ~first | manager.cube(manager.rows, 2**41 - 1))
     assert index.size == 2**40 + 1
@@ -109,7 +108,7 @@ def function_over(manager: Manager, table: NDArray[np.float64]) -> tuple[Symboli
     return SymbolicMatrix.from_partition(from_table(manager, manager.rows, table, mask)), table
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize("n_values", [1, 2, 5, 60])
 def test_expand_equals_table(package: str, n_values: int, rng: np.random.Generator) -> None:
     manager = Manager(6, package)
@@ -129,7 +128,7 @@ def test_expand_copies_repeated_blocks(
     if shared:
         monkeypatch.setattr("mtbdd.expansion._SHARED_BYTES", 1)
     n_bits = 16
-    manager = Manager(n_bits, "cudd")
+    manager = Manager(n_bits, FASTEST)
     pattern = rng.integers(0, 4, 1 << low_bits) / 3.0
     mask = np.ones(pattern.size, dtype=np.bool_)
     names = manager.rows[n_bits - low_bits :]
@@ -144,7 +143,7 @@ def test_expand_copies_repeated_blocks(
 
 
 def test_expand_values_keeps_the_type(rng: np.random.Generator) -> None:
-    manager = Manager(5, "cudd")
+    manager = Manager(5, FASTEST)
     codes, chosen = random_codes(rng, 5, 0.7), random_codes(rng, 5, 0.4)
     index = index_of(manager, codes)
     table = read_nodes(manager, node_set(manager, manager.rows, chosen))
@@ -157,7 +156,7 @@ def test_expand_values_keeps_the_type(rng: np.random.Generator) -> None:
 
 
 def test_expand_without_bits() -> None:
-    manager = Manager(0, "cudd")
+    manager = Manager(0, FASTEST)
     index = index_states(manager, manager.true)
     assert expand(SymbolicMatrix.from_partition(Partition(manager, {2.5: manager.true})), index).tolist() == [
         2.5
@@ -170,7 +169,7 @@ def test_expand_sum_equals_tables(
     symbolic_product: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mtbdd.vectors._SYMBOLIC_PRODUCT", symbolic_product)
-    manager = Manager(5, "cudd")
+    manager = Manager(5, FASTEST)
     codes = random_codes(rng, 5, 0.7)
     index = index_of(manager, codes)
     mask = np.ones(32, dtype=np.bool_)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from itertools import product
 from typing import Any
 
 import dd.autoref
-import dd.cudd
 import numpy as np
 import pytest
 
@@ -14,13 +14,13 @@ from mtbdd import transfer
 from mtbdd.manager import Manager
 from mtbdd.transfer import is_manager, is_node, read_diagram, to_dd, transferred
 from tests.builders.dense import dense_matrix, symbolic_matrix, symbolic_vector
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST, MANAGERS, needs_cudd
 
-KINDS = {"cudd": dd.cudd.BDD, "autoref": dd.autoref.BDD}
 NAMES = ["a", "b c", "it's", "x.0", "e"]
 
 
 def manager_of(kind: str, names: list[str], rng: np.random.Generator) -> Any:
-    bdd = KINDS[kind]()
+    bdd = MANAGERS[kind]()
     bdd.configure(reordering=False)
     bdd.declare(*rng.permutation(np.array([*names, "unused"], dtype=object)).tolist())
     return bdd
@@ -41,7 +41,7 @@ def truth_of(bdd: Any, names: list[str], node: Any) -> list[bool]:
     return found
 
 
-@pytest.mark.parametrize(("source", "target"), list(product(KINDS, KINDS)))
+@pytest.mark.parametrize(("source", "target"), list(product(MANAGERS, MANAGERS)))
 def test_functions_keep_their_values(source: str, target: str, rng: np.random.Generator) -> None:
     for share in (0.0, 0.05, 0.3, 0.5, 0.9, 1.0) * 3:
         bdd, other = manager_of(source, NAMES, rng), manager_of(target, list("PQRST"), rng)
@@ -50,6 +50,7 @@ def test_functions_keep_their_values(source: str, target: str, rng: np.random.Ge
         assert truth_of(other, list("PQRST"), moved) == truth.tolist()
 
 
+@needs_cudd
 @pytest.mark.parametrize("torn", ["name", "cut"])
 def test_functions_are_walked_where_the_dump_is_no_use(
     torn: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
@@ -64,11 +65,12 @@ def test_functions_are_walked_where_the_dump_is_no_use(
         assert truth_of(other, list("PQR"), moved) == truth.tolist()
 
 
+@needs_cudd
 def test_dumps_are_read_as_the_diagram_is_walked(rng: np.random.Generator) -> None:
     """Both ways give the same levels, whatever the names and the order after reordering."""
     bdd = manager_of("cudd", NAMES, rng)
     node = function(bdd, NAMES, rng.random(32) < 0.4)
-    dd.cudd.reorder(bdd, {name: i for i, name in enumerate(["unused", *reversed(NAMES)])})
+    import_module("dd.cudd").reorder(bdd, {name: i for i, name in enumerate(["unused", *reversed(NAMES)])})
     dumped, walked = read_diagram(bdd, node), transfer.walk_nodes(bdd, node)
     assert sorted(dumped.level.tolist()) == sorted(walked.level.tolist())
     other = manager_of("cudd", list("PQRST"), rng)
@@ -76,8 +78,8 @@ def test_dumps_are_read_as_the_diagram_is_walked(rng: np.random.Generator) -> No
     assert truth_of(other, list("PQRST"), moved) == truth_of(bdd, NAMES, node)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("package", ["cudd", "autoref"])
+@pytest.mark.parametrize("kind", MANAGERS)
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_matrices_become_sets_of_a_caller(kind: str, package: str, rng: np.random.Generator) -> None:
     manager = Manager(2, package)
     rows, columns = ["r 1", "r 0"], ["c1", "c0"]
@@ -94,7 +96,7 @@ def test_matrices_become_sets_of_a_caller(kind: str, package: str, rng: np.rando
 
 
 def test_vectors_need_no_columns(rng: np.random.Generator) -> None:
-    manager = Manager(2, "cudd")
+    manager = Manager(2, FASTEST)
     bdd = manager_of("autoref", ["p", "q"], rng)
     parts = to_dd(symbolic_vector(manager, np.array([0.0, 1.0, 1.0, 5.0])), bdd, ["p", "q"], [])
     assert [value for value, _ in parts] == [1.0, 5.0]
@@ -104,9 +106,9 @@ def test_vectors_need_no_columns(rng: np.random.Generator) -> None:
 
 
 def test_faults_of_callers() -> None:
-    manager = Manager(1, "cudd")
+    manager = Manager(1, FASTEST)
     matrix = symbolic_matrix(manager, np.eye(2))
-    bdd = dd.cudd.BDD()
+    bdd = MANAGERS[FASTEST]()
     bdd.declare("x", "y", "z")
     with pytest.raises(ValueError, match="expected a manager of"):
         to_dd(matrix, object(), ["x"], ["y"])
@@ -118,7 +120,7 @@ def test_faults_of_callers() -> None:
         to_dd(matrix, bdd, ["x"], ["w"])
     with pytest.raises(ValueError, match="depends on 'z'"):
         transferred(bdd, bdd.var("z"), manager.bdd, {"x": "b0"})
-    other = dd.cudd.BDD()
+    other = MANAGERS[FASTEST]()
     other.declare("x")
     assert is_manager(bdd) and not is_manager(manager)
     assert is_node(bdd, bdd.true)
@@ -128,7 +130,7 @@ def test_faults_of_callers() -> None:
 
 def test_round_trip_of_a_matrix(rng: np.random.Generator) -> None:
     """Ours, a caller's of the other back end and another order, ours again: the same diagram."""
-    manager = Manager(3, "cudd")
+    manager = Manager(3, FASTEST)
     matrix = symbolic_matrix(manager, rng.choice([0.0, 1.0, 2.0], (8, 8)))
     rows, columns = ["r0", "r1", "r2"], ["c0", "c1", "c2"]
     bdd = manager_of("autoref", rows + columns, rng)

@@ -14,6 +14,7 @@ from hybrid.run.options import CheckOptions
 from mtbdd.automaton_product import automaton_product
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.matrices import to_dense
 from tests.builders.models import build
 
@@ -43,7 +44,7 @@ def propositions(model: SymbolicModel, automaton: DeterministicAutomaton) -> lis
     return [model.states(labels[name]) for name in automaton.propositions]
 
 
-@pytest.mark.parametrize("package", ["cudd", "autoref"])
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize("text", [CHAIN, PROCESS, RACE], ids=["dtmc", "mdp", "ctmc"])
 @pytest.mark.parametrize("formula", FORMULAS)
 @pytest.mark.parametrize("below", [False, True], ids=["above", "below"])

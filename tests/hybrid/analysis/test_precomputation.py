@@ -26,6 +26,7 @@ from mtbdd.language import parse_model, resolve
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import states_from
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.matrices import to_dense
 from tests.builders.models import build, members, state_set
 from tests.builders.random_mdps import flat
@@ -107,7 +108,7 @@ def test_lists_and_searches_on_sets_agree(text: str, rng: np.random.Generator) -
 @given(text=flat(), data=st.data())
 def test_random_mdps_equal_all_schedulers(text: str, data: st.DataObject) -> None:
     source = resolve(parse_model(text))
-    package = data.draw(st.sampled_from(("cudd", "autoref")))
+    package = data.draw(st.sampled_from(DIAGRAM_PACKAGES))
     model, mdp = build_model(source, package=package), mdp_oracles.explore_mdp(source)
     drawn = st.frozensets(st.sampled_from(range(model.n_states)))
     for _ in range(3):

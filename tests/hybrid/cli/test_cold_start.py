@@ -36,7 +36,9 @@ def test_import_loads_no_other_package() -> None:
 def test_help_loads_no_other_package(arguments: str) -> None:
     found = loaded(f"from hybrid.__main__ import main; main({arguments.split()})")
     assert "argparse" in found
-    assert not found & (HEAVY | NOT_YET)
+    # From Python 3.14 on colours of help take `dataclasses`, and these take more.
+    own = loaded("import argparse; argparse.ArgumentParser().format_help()")
+    assert not found & (HEAVY | NOT_YET - own)
 
 
 def test_an_answer_loads_neither_linear_algebra_nor_networkx(tmp_path: Path) -> None:

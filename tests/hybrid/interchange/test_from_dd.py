@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import dd.autoref
-import dd.cudd
 import numpy as np
 import pytest
 
@@ -15,6 +13,7 @@ from hybrid.interchange import InterchangeError
 from hybrid.interchange.diagrams.from_dd import from_dd
 from mtbdd.model import SymbolicModel
 from tests.builders.dense import dense_matrix
+from tests.builders.diagram_packages import FASTEST, MANAGERS
 
 N = 3
 ROWS, COLUMNS = ["x0", "x1", "x2"], ["y0", "y1", "y2"]
@@ -88,7 +87,7 @@ def reach_probability(matrix: np.ndarray, goal: np.ndarray) -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize("kind", [dd.cudd.BDD, dd.autoref.BDD], ids=["cudd", "autoref"])
+@pytest.mark.parametrize("kind", MANAGERS.values(), ids=MANAGERS)
 def test_random_chains_have_the_values_of_dense_algebra(kind: Any, rng: np.random.Generator) -> None:
     for _ in range(250):
         dense = random_chain(rng)
@@ -117,7 +116,7 @@ def test_random_chains_have_the_values_of_dense_algebra(kind: Any, rng: np.rando
 
 def small(**changes: Any) -> SymbolicModel:
     """A coin that is thrown until it shows heads; the initial state is tails."""
-    bdd = dd.cudd.BDD()
+    bdd = MANAGERS[FASTEST]()
     bdd.declare("next", "free", "heads")
     x, y = bdd.var("heads"), bdd.var("next")
     given: dict[str, Any] = {
@@ -202,7 +201,7 @@ def test_states_without_a_transition_get_a_loop_or_are_refused() -> None:
 
 def test_a_billion_states_are_read_as_diagrams() -> None:
     """Thirty bits, each of which is set at last: no list of states or transitions is made."""
-    bdd = dd.cudd.BDD()
+    bdd = MANAGERS[FASTEST]()
     rows, columns = [f"r{i}" for i in range(30)], [f"c{i}" for i in range(30)]
     bdd.declare(*(name for pair in zip(rows, columns, strict=True) for name in pair))
     flips = bdd.false
@@ -239,7 +238,7 @@ HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
     "initial of columns": ({"initial": lambda b: b.var("next")}, "initial: .*'next'"),
     "no initial": ({"initial": lambda b: b.false}, "initial: .* got the empty set"),
     "another manager": (
-        {"initial": lambda b: dd.cudd.BDD().true},
+        {"initial": lambda b: MANAGERS[FASTEST]().true},
         "initial: expected a function of the given",
     ),
     "no node": ({"initial": 3}, "initial: expected a function of the given manager, got int"),

@@ -13,6 +13,7 @@ import hybrid
 from hybrid.interchange.diagrams.from_dd import from_dd
 from hybrid.interchange.symbolic.file import write_symbolic
 from mtbdd.rewards import reward_rates, state_rewards
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.models import build
 from tests.builders.symbolic_files import CTMC, DTMC, MDP, round_trip
 from tests.source_tree import ROOT
@@ -31,7 +32,7 @@ QUESTIONS = {
 
 
 @pytest.mark.parametrize("text", [CTMC, MDP, DTMC], ids=["ctmc", "mdp", "dtmc"])
-@pytest.mark.parametrize("package", ["cudd", "autoref"])
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_a_model_comes_back(text: str, package: str, tmp_path: Path) -> None:
     model = build(text, package)
     again = round_trip(model, tmp_path, package)

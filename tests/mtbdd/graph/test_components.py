@@ -25,12 +25,13 @@ from mtbdd.graph.trimming import ChoicePeeling
 from mtbdd.manager import Manager, Node
 from mtbdd.relation import Relation
 from mtbdd.states import index_states
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.models import build, members, node_set
 from tests.oracles import graphs as oracles
 from tests.oracles.graphs import Mdp
 
 SETTINGS = settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
-PACKAGES = st.sampled_from(("cudd", "cudd", "autoref"))
+PACKAGES = st.sampled_from((FASTEST, *DIAGRAM_PACKAGES))
 MDPS = st.one_of(oracles.random_mdps(), oracles.cyclic_mdps())
 
 # A path, rings in a row, a ring that a coin leaves, rings held together by choices that leave, borders.
@@ -81,9 +82,9 @@ def test_definition_and_networkx_agree(name: str) -> None:
 
 @SETTINGS
 @given(mdp=MDPS, package=PACKAGES)
-@example(mdp=PLANTED["path"], package="cudd")
-@example(mdp=PLANTED["rings"], package="cudd")
-@example(mdp=PLANTED["one state"], package="cudd")
+@example(mdp=PLANTED["path"], package=FASTEST)
+@example(mdp=PLANTED["rings"], package=FASTEST)
+@example(mdp=PLANTED["one state"], package=FASTEST)
 def test_strong_components_equal_their_definition(mdp: Mdp, package: str) -> None:
     manager, relations, states = oracles.relations_of(mdp, package)
     expected = oracles.strong_components_by_definition(mdp)
@@ -111,9 +112,9 @@ def test_strong_components_of_a_part_leave_the_rest_out(mdp: Mdp, data: st.DataO
 
 @SETTINGS
 @given(mdp=MDPS, package=PACKAGES, data=st.data())
-@example(mdp=PLANTED["leaking ring"], package="cudd", data=None)
-@example(mdp=PLANTED["nested"], package="cudd", data=None)
-@example(mdp=PLANTED["no choice"], package="cudd", data=None)
+@example(mdp=PLANTED["leaking ring"], package=FASTEST, data=None)
+@example(mdp=PLANTED["nested"], package=FASTEST, data=None)
+@example(mdp=PLANTED["no choice"], package=FASTEST, data=None)
 def test_end_components_equal_their_definition(mdp: Mdp, package: str, data: st.DataObject | None) -> None:
     manager, relations, states = oracles.relations_of(mdp, package)
     if data is not None and data.draw(st.booleans()):
@@ -215,7 +216,7 @@ def test_trimming_takes_a_path_away_from_its_end_and_leaves_the_ring(
     assert numbers(manager, trim(Relation.whole(manager, moving), states)) == {0, 1, 2, 3}
 
 
-@pytest.mark.parametrize("package", ["cudd", "autoref"])
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 def test_drawn_states_are_members_and_reach_all(package: str, rng: np.random.Generator) -> None:
     manager = Manager(4, package)
     chosen = {0, 3, 5, 6, 12, 15}

@@ -11,11 +11,10 @@ import pytest
 from mtbdd.graph.prob01 import absorbing_states, backward, bottom_components, forward, prob0, prob1
 from mtbdd.model import SymbolicModel
 from mtbdd.reach import fixpoint
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.models import build, build_both, members, state_set
 from tests.oracles import chains as oracles
 from tests.oracles.models import ExplicitModel
-
-PACKAGES = ("cudd", "autoref")
 
 MODELS = {
     # A tree of choices with absorbing ends, some of them cycles.
@@ -39,7 +38,7 @@ MODELS = {
 }
 
 
-@pytest.fixture(params=[(name, package) for name in MODELS for package in PACKAGES], ids="-".join)
+@pytest.fixture(params=[(name, package) for name in MODELS for package in DIAGRAM_PACKAGES], ids="-".join)
 def pair(request: pytest.FixtureRequest) -> tuple[SymbolicModel, ExplicitModel]:
     name, package = request.param
     return build_both(MODELS[name], package)

@@ -14,6 +14,7 @@ from mtbdd.graph.regions import trim
 from mtbdd.manager import Manager, Node
 from mtbdd.model import SymbolicModel
 from mtbdd.relation import Relation
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.models import build, members, node_set
 from tests.oracles import graphs as oracles
 from tests.oracles.graphs import Mdp
@@ -55,7 +56,7 @@ def parts_of(draw: st.DrawFn, n_bits: int) -> tuple[tuple[int, ...], ...]:
 
 
 @SETTINGS
-@given(mdp=MDPS, data=st.data(), package=st.sampled_from(("cudd", "autoref")))
+@given(mdp=MDPS, data=st.data(), package=st.sampled_from(DIAGRAM_PACKAGES))
 def test_components_do_not_depend_on_parts(mdp: Mdp, data: st.DataObject, package: str) -> None:
     manager, relations, states = oracles.relations_of(mdp, package)
     parts = data.draw(parts_of(manager.n_bits)) if manager.n_bits else ()
