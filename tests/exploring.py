@@ -1,12 +1,24 @@
-"""More examples of every random test than its own settings ask for; see `make nightly`."""
+"""How many cases random tests draw: fewer in `make test`, more than their own settings in `make nightly`."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import hypothesis
 
-__all__ = ["multiply_examples"]
+__all__ = ["multiply_examples", "rounds"]
+
+_SHARE = 3
+
+
+def rounds(count: int) -> int:
+    """Return how many of so many random cases a loop draws: a third, and all where a seed is asked for.
+
+    So `make test`, whose cases are always the same, draws the first third of those of its seed; `make seeds`
+    and `make nightly` draw all.
+    """
+    return count if os.environ.get("HYBRID_TEST_SEED") else -(-count // _SHARE)
 
 
 def multiply_examples(function: Any, times: int) -> None:

@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.exploring import multiply_examples
+from tests.exploring import multiply_examples, rounds
 from tests.source_tree import ROOT
+
+
+def test_loops_draw_a_share_unless_a_seed_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HYBRID_TEST_SEED", raising=False)
+    assert [rounds(count) for count in (1, 8, 30)] == [1, 3, 10]
+    monkeypatch.setenv("HYBRID_TEST_SEED", "4")
+    assert [rounds(count) for count in (1, 8, 30)] == [1, 8, 30]
 
 
 def test_tests_with_settings_of_their_own_draw_more_too() -> None:

@@ -8,7 +8,7 @@ from tests.attack.cases import draw_case, run_case
 from tests.attack.open_faults import OPEN_CASES
 
 SEED = 20261122
-CASES = 300
+CASES = 150
 GROUP = 10
 
 

@@ -12,6 +12,7 @@ import hybrid
 from hybrid.automata.reading_formulas import automaton_of
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
+from tests.exploring import rounds
 from tests.oracles.cosafe import cosafe_rewards, random_cosafe, with_constants
 from tests.oracles.lasso_words import tree_text
 from tests.oracles.optima import assert_encloses, checked
@@ -20,7 +21,7 @@ from tests.oracles.optima import assert_encloses, checked
 @pytest.mark.parametrize("kind", ["dtmc", "ctmc", "mdp"])
 def test_random_models_and_formulas(kind: str, rng: np.random.Generator) -> None:
     asked = finite = 0
-    for _ in range(30):
+    for _ in range(rounds(30)):
         labelled = random_labelled(rng, kind)
         earned = [Fraction(int(r), 2) for r in rng.integers(0, 5, size=labelled.n_states)]
         moved = [Fraction(int(r), 4) for r in rng.integers(0, 4, size=3)]
@@ -42,7 +43,7 @@ def test_random_models_and_formulas(kind: str, rng: np.random.Generator) -> None
             found = checked(model, f"{operator} [ {tree_text(tree, LABELS)} ]", backend="cpu")
             assert_encloses(found, values)
             finite += any(0 < v < math.inf for v in values)
-    assert asked >= 10 and finite >= 5
+    assert asked >= 3 and finite >= 2
 
 
 WALK = """

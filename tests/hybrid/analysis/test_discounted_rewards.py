@@ -17,6 +17,7 @@ from mtbdd.language import LanguageError
 from mtbdd.language.rounded import from_text
 from tests.builders.labelled import LabelledModel, random_labelled
 from tests.builders.models import build
+from tests.exploring import rounds
 from tests.oracles.chains import solve_exactly
 from tests.oracles.optima import assert_encloses, checked
 
@@ -45,7 +46,7 @@ def discounted(
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("kind", ["dtmc", "mdp"])
 def test_random_models(kind: str, options: dict[str, object], rng: np.random.Generator) -> None:
-    for number in range(12):
+    for number in range(rounds(18)):
         labelled = random_labelled(rng, kind)
         d = Fraction(("0.9", "0.5", "0.99", "0.1")[number % 4])
         lowest = -3 if kind == "dtmc" and number % 3 == 0 else 0

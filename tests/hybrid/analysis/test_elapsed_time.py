@@ -18,6 +18,7 @@ from mtbdd.language.model_syntax import ELAPSED
 from mtbdd.rewards import action_rewards, state_rewards
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
+from tests.exploring import rounds
 from tests.oracles.cosafe import cosafe_rewards, random_cosafe, with_constants
 from tests.oracles.lasso_words import Tree, tree_text
 from tests.oracles.optima import assert_encloses, checked
@@ -28,7 +29,7 @@ REWARDS = 'rewards "other" true : 7; [c0] true : 3; endrewards'
 @pytest.mark.parametrize("kind", ["dtmc", "ctmc", "mdp"])
 def test_random_models(kind: str, rng: np.random.Generator) -> None:
     asked = finite = 0
-    for number in range(30):
+    for number in range(rounds(30)):
         labelled = random_labelled(rng, kind)
         tree: Tree = ("F", ("p", 0)) if number % 2 else random_cosafe(rng, int(rng.integers(2, 7)))
         if kind == "ctmc" and "'in'" in repr(tree):
@@ -46,7 +47,7 @@ def test_random_models(kind: str, rng: np.random.Generator) -> None:
             found = checked(model, f"{operator} [ {tree_text(tree, LABELS)} ]", backend="cpu")
             assert_encloses(found, values)
             finite += any(0 < v < math.inf for v in values)
-    assert asked >= 10 and finite >= 5
+    assert asked >= 3 and finite >= 2
 
 
 WALK = """

@@ -14,6 +14,7 @@ from hybrid.automata.reading_formulas import automaton_of
 from mtbdd.language import LanguageError
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
+from tests.exploring import rounds
 from tests.oracles.lasso_words import random_tree, tree_text
 from tests.oracles.optima import checked
 
@@ -39,7 +40,7 @@ def until(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("kind", ["dtmc", "mdp"])
 def test_a_file_says_what_its_formula_says(kind: str, tmp_path: Path, rng: np.random.Generator) -> None:
-    for number in range(15):
+    for number in range(rounds(15)):
         labelled = random_labelled(rng, kind)
         tree = random_tree(rng, int(rng.integers(3, 9)), 3)
         automaton = automaton_of(tree_text(tree, LABELS))

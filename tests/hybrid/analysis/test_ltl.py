@@ -11,6 +11,7 @@ from scipy.sparse import csr_matrix
 import hybrid
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
+from tests.exploring import rounds
 from tests.logic.values import value_case
 from tests.oracles.lasso_words import random_tree, tree_text
 from tests.oracles.ltl import chain_probabilities
@@ -23,7 +24,7 @@ def test_random_models_and_formulas(kind: str, rng: np.random.Generator) -> None
     seed = int(rng.integers(1 << 31))
     cases = [
         case
-        for number in range(20 if kind == "mdp" else 40)
+        for number in range(rounds(20 if kind == "mdp" else 40))
         for case in value_case(seed, number, kind, False)
     ]
     assert not [case.difference for case in cases if case.difference is not None]
@@ -40,7 +41,7 @@ def test_random_models_and_formulas_against_storm(kind: str, rng: np.random.Gene
 
 def test_schedulers_without_memory_lie_between_the_optima(rng: np.random.Generator) -> None:
     """By an oracle that knows no automata."""
-    for _ in range(25):
+    for _ in range(rounds(25)):
         labelled = random_labelled(rng, "mdp")
         tree = random_tree(rng, int(rng.integers(3, 11)), 3)
         model, text = build(labelled.text()), tree_text(tree, LABELS)

@@ -16,6 +16,7 @@ from hybrid.__main__ import main
 from hybrid.automata.hoa_writing import hoa_text
 from hybrid.automata.reading_formulas import automaton_of
 from tests.builders.labelled import LABELS, LabelledModel, random_labelled
+from tests.exploring import rounds
 from tests.logic.values import expected_values
 from tests.oracles.cosafe import random_cosafe
 from tests.oracles.lasso_words import Tree, random_tree, tree_text, without_windows
@@ -48,7 +49,7 @@ def assert_attained(labelled: LabelledModel, tree: Tree) -> None:
 
 
 def test_random_formulas(rng: np.random.Generator) -> None:
-    for number in range(15):
+    for number in range(rounds(15)):
         tree = random_tree(rng, int(rng.integers(3, 8)), 3, windows=number % 3 == 0)
         assert_attained(random_labelled(rng, "mdp"), tree)
 
@@ -61,7 +62,7 @@ def test_what_is_met_again_and_again_and_windows(tree: Tree, rng: np.random.Gene
 
 def test_random_rewards(rng: np.random.Generator) -> None:
     finite = 0
-    for _ in range(15):
+    for _ in range(rounds(15)):
         labelled = random_labelled(rng, "mdp")
         most = max(map(len, labelled.choices))
         items = [f"s={s} : {int(rng.integers(0, 4))};" for s in range(labelled.n_states)]
@@ -76,7 +77,7 @@ def test_random_rewards(rng: np.random.Generator) -> None:
             found = hybrid.check(chain, f'R{{"r"}}=? [ {text} ]', backend="cpu", values=True)
             np.testing.assert_allclose(found.values[chain.labels["init"]], answer.values, rtol=1e-6)
             finite += any(0 < v < math.inf for v in answer.values)
-    assert finite >= 6
+    assert finite >= 2
 
 
 # To meet a and b again and again the choice in the middle has to change.

@@ -11,6 +11,7 @@ import pytest
 import hybrid
 from hybrid.checking.answer import Answer
 from tests.builders.models import build
+from tests.exploring import rounds
 from tests.oracles.several import OccupationProgram, SmallMdp, random_small_mdp, small_mdp_text
 
 CLOSE = 1e-6
@@ -62,6 +63,8 @@ SHAPES = [(2, 0, False), (1, 1, False), (0, 2, False), (2, 1, True), (1, 2, True
 def test_bounds_and_values(rng: np.random.Generator, n_targets: int, n_rewards: int, counted: bool) -> None:
     answered = 0
     for _ in range(8):
+        if answered == rounds(8):
+            break
         asked = _Asked(rng, n_targets, n_rewards, counted)
         others = list(range(1, len(asked.maximise)))
         plain = asked.check(", ".join([asked.text(0), *(asked.text(i) for i in others)]))
@@ -105,7 +108,7 @@ def test_bounds_and_values(rng: np.random.Generator, n_targets: int, n_rewards: 
 
 @pytest.mark.parametrize(("n_targets", "n_rewards", "counted"), SHAPES)
 def test_curves(rng: np.random.Generator, n_targets: int, n_rewards: int, counted: bool) -> None:
-    for _ in range(8):
+    for _ in range(rounds(8)):
         asked = _Asked(rng, n_targets, n_rewards, counted)
         count = len(asked.maximise)
         found = asked.check(", ".join(asked.text(i) for i in range(count)))

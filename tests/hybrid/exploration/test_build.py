@@ -15,6 +15,7 @@ from mtbdd.language.syntax import ModelType
 from tests.attack.cases import draw_case
 from tests.builders.chain_texts import DIE, GAMBLER, QUEUE, SPLIT
 from tests.builders.mdp_texts import COINS, ROOMS, SLOW_WAY, WAITING_ROOM
+from tests.exploring import rounds
 from tests.source_tree import ROOT
 
 EXAMPLES = {
@@ -108,7 +109,7 @@ def test_small_models_are_the_same(text: str) -> None:
 
 def test_random_models_are_the_same(rng: np.random.Generator) -> None:
     seed = int(rng.integers(1 << 32))
-    for number in range(60):
+    for number in range(rounds(60)):
         text = draw_case(seed, number).spec.text()
         try:
             listed = hybrid.parse(text, build="explicit")

@@ -14,6 +14,7 @@ from hybrid.interchange.diagrams.from_dd import from_dd
 from mtbdd.model import SymbolicModel
 from tests.builders.dense import dense_matrix
 from tests.builders.diagram_packages import FASTEST, MANAGERS
+from tests.exploring import rounds
 
 N = 3
 ROWS, COLUMNS = ["x0", "x1", "x2"], ["y0", "y1", "y2"]
@@ -89,7 +90,7 @@ def reach_probability(matrix: np.ndarray, goal: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", MANAGERS.values(), ids=MANAGERS)
 def test_random_chains_have_the_values_of_dense_algebra(kind: Any, rng: np.random.Generator) -> None:
-    for _ in range(250):
+    for _ in range(rounds(250)):
         dense = random_chain(rng)
         bdd = new_manager(kind, rng)
         start = int(rng.integers(0, 1 << N))
