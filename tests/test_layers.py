@@ -8,7 +8,15 @@ import sys
 
 import pytest
 
-from tests.source_tree import PACKAGES, ROOT, imported_names, imports_of_modules, source_files
+from tests.source_tree import (
+    PACKAGES,
+    ROOT,
+    import_statements,
+    imported_names,
+    imports_of_modules,
+    names_imported_by,
+    source_files,
+)
 
 # What a package must never import, not even inside a function.
 FORBIDDEN = {
@@ -26,7 +34,7 @@ def test_layers_no_forbidden_import(package: str) -> None:
     faults = [
         f"{path.relative_to(ROOT)}:{line} imports {name}"
         for path in source_files(package)
-        for name, line in imported_names(path.read_text(encoding="utf-8"))
+        for name, line in names_imported_by(path)
         if name.split(".")[0] in FORBIDDEN[package]
     ]
     assert not faults, "\n".join(faults)
@@ -139,7 +147,7 @@ def test_layers_rooms_import_each_other_one_way(package: str) -> None:
 def test_layers_imports_are_absolute_and_explicit(package: str) -> None:
     faults = []
     for path in source_files(package):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in import_statements(path):
             if isinstance(node, ast.ImportFrom) and (
                 node.level > 0 or any(alias.name == "*" for alias in node.names)
             ):
@@ -217,7 +225,7 @@ def test_no_test_module_is_imported_by_another_module() -> None:
     """What several need stands in `tests/builders`, `tests/oracles` or a module of helpers."""
     faults = []
     for path in (*source_files("tests"), *source_files("benchmarks")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in import_statements(path):
             whole = [a.name for a in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
             if isinstance(node, ast.ImportFrom):
                 whole = [f"{node.module}.{name}" for name in whole]

@@ -25,7 +25,7 @@ PLAIN: dict[str, Any] = {
     "method": "auto",
     "epsilon": 1e-8,
     "absolute": False,
-    "max_iterations": 5000,
+    "max_iterations": 1000,
 }
 ENGINES = ("hybrid", "explicit", "reference")
 METHODS = ("auto", "optimistic", "interval")
