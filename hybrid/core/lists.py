@@ -16,6 +16,9 @@ from hybrid.core.arrays import scramble
 
 Int64Array = NDArray[np.int64]
 
+_FEW_ITEMS = 64
+"""Up to so many lists and items, a dictionary numbers lists sooner than arrays are hashed."""
+
 _SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)
 
 
@@ -72,6 +75,8 @@ def distinct_lists(
     n = len(ptr) - 1
     if n == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    if n + int(ptr[-1]) - int(ptr[0]) <= _FEW_ITEMS:
+        return _distinct_few(ptr, columns)
     lengths = np.diff(ptr).astype(np.int64)
     positions = positions_in_lists(ptr)
     for seed in _SEEDS:
@@ -90,6 +95,22 @@ def distinct_lists(
             number[order] = np.arange(len(order))
             return first[order], number[inverse]
     raise RuntimeError("four 64-bit hashes of the lists collided in a row; the input looks adversarial")
+
+
+def _distinct_few(
+    ptr: NDArray[np.integer], columns: Sequence[NDArray[np.integer]]
+) -> tuple[Int64Array, Int64Array]:
+    ends = ptr.tolist()
+    items = list(zip(*(column[ends[0] : ends[-1]].tolist() for column in columns), strict=True))
+    number: dict[tuple[tuple[int, ...], ...], int] = {}
+    first, inverse = [], []
+    for i in range(len(ends) - 1):
+        own = tuple(items[ends[i] - ends[0] : ends[i + 1] - ends[0]])
+        found = number.setdefault(own, len(number))
+        if found == len(first):
+            first.append(i)
+        inverse.append(found)
+    return np.array(first, np.int64), np.array(inverse, np.int64)
 
 
 def _hash_lists(

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mtbdd import offset
 from mtbdd.offset import OffsetMTBDD, distinct_rows, zero_matrix
 from tests.builders.matrices import from_dense, random_codes, random_sparse, to_dense
 
@@ -101,6 +102,19 @@ def test_validation_finds_planted_faults() -> None:
             fault.validate()
 
 
+def test_few_tuples_are_numbered_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(54)
+    for size in range(1, 40):
+        columns = [rng.integers(-3, 3, size).astype(kind) for kind in (np.int8, np.int64, np.int32)]
+        few = distinct_rows(columns)
+        with monkeypatch.context() as patched:
+            patched.setattr(offset, "_FEW_TUPLES", 0)
+            many = distinct_rows(columns)
+        for found, expected in zip(few, many, strict=True):
+            assert found.dtype == expected.dtype == np.int64
+            np.testing.assert_array_equal(found, expected)
+
+
 def test_distinct_rows_numbers_tuples() -> None:
     rng = np.random.default_rng(55)
     columns = [rng.integers(-3, 3, 500), rng.integers(0, 2, 500), rng.integers(-1, 4, 500)]
@@ -122,8 +136,9 @@ def test_distinct_rows_of_wide_values() -> None:
     assert len(distinct_rows([np.zeros(0, np.int64)])[0]) == 0
 
 
-def test_packed_keys_are_distinct_below_2_to_the_63() -> None:
+def test_packed_keys_are_distinct_below_2_to_the_63(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys that wrapped around would make different tuples one."""
+    monkeypatch.setattr(offset, "_FEW_TUPLES", 0)
     cases = [
         # 2^38 times the width 2^26 is 2^64, and so is 2^24 times 2^40.
         ([0, 2**38, 2**40 - 1], [0, 0, 2**26 - 1]),

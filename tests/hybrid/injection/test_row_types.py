@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -110,6 +112,7 @@ def test_lists_whose_hashes_collide_are_told_apart(monkeypatch: pytest.MonkeyPat
             return np.zeros(len(lengths), np.uint64)
         return hashes(ptr, lengths, positions, columns, seed)
 
+    monkeypatch.setattr(lists, "_FEW_ITEMS", 0)
     monkeypatch.setattr(lists, "_hash_lists", colliding)
     first, inverse = distinct_lists(np.array([0, 1, 2, 3]), (np.array([5, 6, 5]),))
     assert (first.tolist(), inverse.tolist()) == ([0, 1], [0, 1, 0])
@@ -134,13 +137,18 @@ def test_shared_values_are_within_four_units_in_the_last_place(seed: int, size: 
             assert np.all(np.abs(shared - own) <= 4 * np.spacing(np.abs(own)))
 
 
-@given(st.lists(st.lists(st.integers(-2, 2), max_size=4), max_size=30))
-def test_distinct_lists_numbers_lists_by_first_occurrence(lists: list[list[int]]) -> None:
-    ptr = pointers(np, np.array([len(part) for part in lists], np.int64))
-    items = np.array([i for part in lists for i in part], np.int64)
-    first, inverse = distinct_lists(ptr, (items,))
-    assert [lists[first[number]] for number in inverse] == lists
-    assert len({tuple(part) for part in lists}) == len(first)
+@pytest.mark.parametrize("few", [0, 10**6], ids=["hashed", "few"])
+@given(parts=st.lists(st.lists(st.integers(-2, 2), max_size=4), max_size=30), shift=st.integers(0, 3))
+def test_distinct_lists_numbers_lists_by_first_occurrence(
+    few: int, parts: list[list[int]], shift: int
+) -> None:
+    ptr = pointers(np, np.array([len(part) for part in parts], np.int64)) + shift
+    items = np.array([7] * shift + [i for part in parts for i in part], np.int64)
+    with mock.patch.object(lists, "_FEW_ITEMS", few):
+        first, inverse = distinct_lists(ptr, (items, -items))
+    assert first.dtype == inverse.dtype == np.int64
+    assert [parts[first[number]] for number in inverse] == parts
+    assert len({tuple(part) for part in parts}) == len(first)
     assert np.all(np.diff(first) > 0)
 
 
