@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -48,6 +48,8 @@ def matrices() -> st.SearchStrategy[Array]:
     return arrays(1 << BITS, 1 << BITS)
 
 
+FEW = settings(max_examples=40)  # of matrices of 64 entries each, by several operations
+
 MANAGERS = {package: Manager(BITS, package) for package in DIAGRAM_PACKAGES}
 
 POINTWISE: list[tuple[Callable[..., SymbolicMatrix], Callable[..., Any]]] = [
@@ -59,6 +61,7 @@ POINTWISE: list[tuple[Callable[..., SymbolicMatrix], Callable[..., Any]]] = [
 
 
 @pytest.mark.parametrize("package", MANAGERS)
+@FEW
 @given(a=matrices(), b=matrices())
 def test_pointwise_operations_are_those_of_arrays(package: str, a: Array, b: Array) -> None:
     manager = MANAGERS[package]
@@ -78,6 +81,7 @@ def test_quotients(a: Array, b: Array) -> None:
     assert np.array_equal(dense_matrix(found), a / b)
 
 
+@FEW
 @given(a=matrices(), chosen=st.lists(st.booleans(), min_size=2 * BITS, max_size=2 * BITS))
 def test_folds_over_bits_are_those_over_axes(a: Array, chosen: list[bool]) -> None:
     manager = MANAGERS[FASTEST]
@@ -107,6 +111,7 @@ def test_restriction_fixes_bits(a: Array, bits: dict[int, bool]) -> None:
 
 
 @pytest.mark.parametrize("package", MANAGERS)
+@FEW
 @given(a=matrices(), b=matrices(), v=arrays(1 << BITS))
 def test_products_of_matrices_and_vectors(package: str, a: Array, b: Array, v: Array) -> None:
     manager = MANAGERS[package]

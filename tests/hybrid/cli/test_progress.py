@@ -37,9 +37,9 @@ ERASE = "\r\x1b[2K"
 WALK = """
 dtmc
 module walk
-  s : [0..20000] init 19900;
-  [] s>0 & s<20000 -> 0.5 : (s'=s+1) + 0.5 : (s'=s-1);
-  [] s=0 | s=20000 -> true;
+  s : [0..5000] init 4975;
+  [] s>0 & s<5000 -> 0.5 : (s'=s+1) + 0.5 : (s'=s-1);
+  [] s=0 | s=5000 -> true;
 endmodule
 """
 
@@ -90,7 +90,7 @@ def plain(text: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", [100, 80, 40])
 def test_a_bar_fits_and_leaves_nothing(walk: str, columns: int) -> None:
-    text, status = on_terminal(walk, "P=? [ F s=20000 ]", columns)
+    text, status = on_terminal(walk, "P=? [ F s=5000 ]", columns)
     assert status == 130
     pictures = [plain(part.split("\r")[0]) for part in text.split(ERASE)[1:]]
     bars = [p for p in pictures if "━" in p and "%" in p]
@@ -108,14 +108,14 @@ def test_a_bar_fits_and_leaves_nothing(walk: str, columns: int) -> None:
 
 @pytest.mark.slow
 def test_known_steps_have_a_share_and_no_colours_are_shown_where_none_are_wanted(walk: str) -> None:
-    text, _ = on_terminal(walk, "P=? [ F<=10000000 s=20000 ]", 80, NO_COLOR="1")
+    text, _ = on_terminal(walk, "P=? [ F<=10000000 s=5000 ]", 80, NO_COLOR="1")
     assert "iterate" in text and "%" in text
     assert not re.search(r"\x1b\[[0-9;]*3[0-7]", text)
 
 
 @pytest.mark.slow
 def test_a_dumb_terminal_has_no_line(walk: str) -> None:
-    text, status = on_terminal(walk, "P=? [ F s=20000 ]", 80, TERM="dumb")
+    text, status = on_terminal(walk, "P=? [ F s=5000 ]", 80, TERM="dumb")
     assert status == 130
     assert "\x1b" not in text
     assert "iterate" not in text
