@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import secrets
@@ -82,6 +83,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="only tests that draw random numbers: the others do not know the seed",
     )
+
+
+def pytest_collection() -> None:
+    # Collecting makes objects that stay: no garbage to look for meanwhile, nor among them later.
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
