@@ -76,7 +76,9 @@ def bottom_components(chain: Chain) -> list[set[int]]:
 
 
 def solve_exactly(matrix: Sequence[Sequence[Fraction]], right: Sequence[Fraction]) -> list[Fraction]:
-    """Return the solution of a regular linear system, by Gauss-Jordan elimination on fractions.
+    """Return the solution of a regular linear system.
+
+    By Bareiss' elimination of integers, whose divisions leave no rest: fractions would be cancelled anew.
 
     Raises
     ------
@@ -84,19 +86,33 @@ def solve_exactly(matrix: Sequence[Sequence[Fraction]], right: Sequence[Fraction
         The matrix is singular.
     """
     size = len(right)
-    rows = [[Fraction(x) for x in row] + [Fraction(b)] for row, b in zip(matrix, right, strict=True)]
+    rows = [_integers([*row, b]) for row, b in zip(matrix, right, strict=True)]
+    before = 1
     for column in range(size):
         pivot = next((r for r in range(column, size) if rows[r][column] != 0), None)
         if pivot is None:
             raise ZeroDivisionError("the matrix is singular")
         rows[column], rows[pivot] = rows[pivot], rows[column]
-        scale = rows[column][column]
-        rows[column] = [x / scale for x in rows[column]]
-        for r in range(size):
-            factor = rows[r][column]
-            if r != column and factor != 0:
-                rows[r] = [x - factor * y for x, y in zip(rows[r], rows[column], strict=True)]
-    return [row[size] for row in rows]
+        own = rows[column]
+        scale = own[column]
+        for r in range(column + 1, size):
+            row = rows[r]
+            factor = row[column]
+            row[column:] = [
+                (scale * x - factor * y) // before for x, y in zip(row[column:], own[column:], strict=True)
+            ]
+        before = scale
+    found = [Fraction(0)] * size
+    for r in reversed(range(size)):
+        known = sum((rows[r][k] * found[k] for k in range(r + 1, size) if rows[r][k]), Fraction(0))
+        found[r] = (rows[r][size] - known) / rows[r][r]
+    return found
+
+
+def _integers(row: Sequence[Fraction]) -> list[int]:
+    """The numbers of a row times their common denominator."""
+    common = math.lcm(*(Fraction(x).denominator for x in row))
+    return [int(Fraction(x) * common) for x in row]
 
 
 def _normalised(chain: Chain) -> list[dict[int, Fraction]]:
