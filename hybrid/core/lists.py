@@ -103,7 +103,8 @@ def _distinct_few(
     ends = ptr.tolist()
     items = list(zip(*(column[ends[0] : ends[-1]].tolist() for column in columns), strict=True))
     number: dict[tuple[tuple[int, ...], ...], int] = {}
-    first, inverse = [], []
+    first: list[int] = []
+    inverse: list[int] = []
     for i in range(len(ends) - 1):
         own = tuple(items[ends[i] - ends[0] : ends[i + 1] - ends[0]])
         found = number.setdefault(own, len(number))
