@@ -165,7 +165,7 @@ def solve_linear(
 
     def enclose(right: Vector) -> BoundedSolution:
         found = method.solve(matrix, diagonal, right, slack, upper_bound, work.progress)
-        _note(work, method, matrix, found.iterations, found.seconds)
+        _note(work, method, matrix, found.iterations, found.seconds, found.more_vectors)
         work.accept(what, found)
         return found
 

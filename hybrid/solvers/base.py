@@ -116,6 +116,8 @@ class Solution:
         How often the host waited for a device while iterating; 0 where there is none.
     products : int
         With the matrix, that of the residual included; of choices, sweeps over all of them.
+    more_vectors : int
+        Held at once besides those that the method counts, where another one took over.
     """
 
     values: Vector
@@ -126,6 +128,7 @@ class Solution:
     residual: float
     synchronisations: int = field(default=0, kw_only=True)
     products: int = field(default=0, kw_only=True)
+    more_vectors: int = field(default=0, kw_only=True)
 
     @property
     def seconds_per_iteration(self) -> float | None:

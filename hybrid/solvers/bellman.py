@@ -29,11 +29,14 @@ class Outcome:
     iterations : int
     difference : float
         The last difference compared with epsilon.
+    more_vectors : int
+        Held at once besides those that the method counts.
     """
 
     status: Status = Status.MAX_ITERATIONS
     iterations: int = 0
     difference: float = float("inf")
+    more_vectors: int = 0
 
 
 class Guess(Protocol):
@@ -73,6 +76,30 @@ class Guess(Protocol):
 
     def spare(self) -> Pair:
         """Return two vectors that are free from now on."""
+
+
+class Leap(Protocol):
+    """Finds both bounds at once from an iterate; see :class:`hybrid.solvers.krylov_bounds.KrylovBounds`."""
+
+    width: float
+    more_vectors: int
+
+    def budget(self, made: int, difference: float) -> float:
+        """Return the products that a try is worth now."""
+
+    def solve(
+        self,
+        x: Array,
+        y: Array,
+        total: Array,
+        spare: Array,
+        made: int,
+        positive: Array | None,
+        most: float,
+        limit: int,
+        clock: Clock,
+    ) -> int:
+        """Try; return the products made."""
 
 
 class BellmanOperator(ABC):
@@ -139,6 +166,17 @@ class BellmanOperator(ABC):
     def guess(self, criterion: Criterion) -> Guess:
         """Return what finds upper bounds close to iterates from below."""
 
+    def leap(self, criterion: Criterion, always: bool) -> Leap | None:
+        """Return what takes over where many steps are left; None where there is nothing.
+
+        Parameters
+        ----------
+        criterion : Criterion
+        always : bool
+            Whether it takes over as soon as it can.
+        """
+        return None
+
     def reserve(self, vectors: int) -> None:
         """Ask for the room that a method with so many vectors takes; see `Workspace.reserve`."""
         self.space.reserve(vectors, self.size)
@@ -201,5 +239,5 @@ class BellmanOperator(ABC):
             values = 0.5 * (low + high)
         return BoundedSolution(
             values, outcome.status, outcome.iterations, seconds, outcome.difference, residual, low, high,
-            synchronisations=looks, products=self.products,
+            synchronisations=looks, products=self.products, more_vectors=outcome.more_vectors,
         )  # fmt: skip

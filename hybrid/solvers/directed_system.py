@@ -8,8 +8,9 @@ from hybrid.solvers.base import Criterion, MatrixOperator, Vector
 from hybrid.solvers.bellman import BellmanOperator
 from hybrid.solvers.bounded_solution import NEGLIGIBLE, least_closure, underflow_of
 from hybrid.solvers.host import workspace_of
+from hybrid.solvers.krylov_bounds import KrylovBounds
 from hybrid.solvers.sum_guess import SumGuess
-from hybrid.solvers.workspace import Array, Steps
+from hybrid.solvers.workspace import Array, Steps, System
 
 _PART = 1 << 20  # elements compared together: bounds the temporary memory
 
@@ -36,6 +37,16 @@ class DirectedSystem(BellmanOperator):
         self._system = space.system(diagonal, b)
         self._down = self._system.relaxation(factor=1.0 + slack)
         self._up = self._system.relaxation(factor=1.0 - slack)
+
+    @property
+    def system(self) -> System:
+        """The equation, not rounded in any direction."""
+        return self._system
+
+    @property
+    def diagonal(self) -> Vector:
+        """Its diagonal, on the host."""
+        return self._diagonal
 
     @property
     def down(self) -> Steps:
@@ -68,6 +79,10 @@ class DirectedSystem(BellmanOperator):
     def residual(self, x: Array, scratch: Array) -> float:
         """See `BellmanOperator.residual`: the greatest ``|M x + b - diagonal * x|``."""
         return self.space.read(self._system.residual(x, scratch))[0]
+
+    def leap(self, criterion: Criterion, always: bool) -> KrylovBounds:
+        """See `BellmanOperator.leap`."""
+        return KrylovBounds(self, self, criterion, always)
 
     def guess(self, criterion: Criterion) -> SumGuess:
         """See `BellmanOperator.guess`."""

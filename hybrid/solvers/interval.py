@@ -76,7 +76,7 @@ class Interval:
             outcome, spare = Outcome(Status.NO_BOUND), (operator.zeros(), operator.zeros())
             return operator.enclosure(outcome, clock, operator.zeros(), None, spare)
         if upper_bound is None:
-            coarse = Optimistic(replace(self.criterion, epsilon=_COARSE, absolute=False))
+            coarse = Optimistic(replace(self.criterion, epsilon=_COARSE, absolute=False), krylov="never")
             found = coarse.bracket(operator, clock)
             if found.upper is None:
                 return operator.enclosure(found.outcome, clock, found.lower, None, found.spare)

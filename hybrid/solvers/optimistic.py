@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector
-from hybrid.solvers.bellman import BellmanOperator, Guess, Outcome
+from hybrid.solvers.bellman import BellmanOperator, Guess, Leap, Outcome
 from hybrid.solvers.bounded_solution import ENCLOSING_VECTORS, TINY, BoundedSolution, width_of
 from hybrid.solvers.check_interval import CheckInterval
 from hybrid.solvers.directed_system import DirectedSystem
@@ -59,9 +59,12 @@ class Optimistic:
     ----------
     criterion : Criterion
         Here `epsilon` bounds the distance of the bounds, relative to the value unless `absolute`.
+    krylov : {"auto", "always", "never"}
+        When IDR(s) takes over, on a chain: where it is expected to be faster, at once, or not at all.
     """
 
     criterion: Criterion = Criterion()
+    krylov: Literal["auto", "always", "never"] = "auto"
     name = "optimistic"
     vectors: ClassVar[int] = ENCLOSING_VECTORS
 
@@ -80,9 +83,10 @@ class Optimistic:
 
         Notes
         -----
-        Six vectors besides the operands, where the matrix has its workspace, and three more where some
-        value is near the smallest doubles.  Status `NO_BOUND` if the iterates stand still and no guess
-        passes, which takes chains of some 10^13 steps, or if values are lost to underflow.
+        Six vectors besides the operands, where the matrix has its workspace, three more where some value is
+        near the smallest doubles, and thirteen more while IDR(s) is at work.  Status `NO_BOUND` if the
+        iterates stand still and no guess passes, which takes chains of some 10^13 steps, or if values are
+        lost to underflow.
         """
         clock = Clock(progress, self.criterion.epsilon)
         return self._bounds(DirectedSystem(matrix, diagonal, b, slack, self.vectors), upper_bound, clock)
@@ -116,7 +120,8 @@ class Optimistic:
         if not math.isfinite(operator.negligible):
             outcome.status = Status.NO_BOUND
             return Bracket(outcome, pair[0], None, guess.spare())
-        climb = _Climb(self.criterion, operator, pair, guess, outcome, clock)
+        leap = None if self.krylov == "never" else operator.leap(self.criterion, self.krylov == "always")
+        climb = _Climb(self.criterion, operator, pair, guess, outcome, clock, leap)
         lower, upper = climb.run(operator.down)
         steps, lost = outcome.iterations, climb.lost
         if lost and climb.positive is not None:
@@ -126,6 +131,7 @@ class Optimistic:
             for vector in pair:
                 vector[...] = 0.0
             guess.restart()
+            climb.leap = None
             _, upper = climb.run(operator.raised(climb.positive))
         spare = guess.spare()
         if lost and upper is not None and not self._close(operator, lower, upper, spare[0]):
@@ -156,6 +162,8 @@ class _Climb:
     outcome : Outcome
         Of all runs.
     clock : Clock
+    leap : Leap, optional
+        What may take over from the first run.
 
     Attributes
     ----------
@@ -174,7 +182,9 @@ class _Climb:
         guess: Guess,
         outcome: Outcome,
         clock: Clock,
+        leap: Leap | None = None,
     ) -> None:
+        self.leap = leap
         self.criterion, self._operator, self._pair = criterion, operator, pair
         self._guess, self._outcome, self._clock = guess, outcome, clock
         self.positive: Array | None = None
@@ -220,12 +230,42 @@ class _Climb:
                     outcome.status = Status.NO_BOUND
                     break
                 target = min(wanted, 0.5 * target)
+            elif self._leaps(made):
+                return pair[made % 2], pair[1 - made % 2]
             pace.look(made, outcome.difference, target)
             if self._clock.tick(outcome.iterations, outcome.difference):
                 outcome.status = Status.INTERRUPTED
                 x, y = pair[made % 2], pair[1 - made % 2]
                 return x, y if self._ends_above(x, y, made) else None
         return pair[made % 2], None
+
+    def _leaps(self, made: int) -> bool:
+        """Whether both bounds are found at once: the lower in the place of the iterate, the upper beside."""
+        leap, outcome, total = self.leap, self._outcome, self._guess.total
+        if leap is None or total is None:
+            return False
+        most = leap.budget(made, outcome.difference)
+        x, y = self._pair[made % 2], self._pair[1 - made % 2]
+        if most <= 0.0 or not self._is_clear(x):
+            return False
+        limit = self.criterion.max_iterations - outcome.iterations
+        spare = self._guess.spare()[1]
+        outcome.iterations += leap.solve(x, y, total, spare, made, self.positive, most, limit, self._clock)
+        outcome.more_vectors = max(outcome.more_vectors, leap.more_vectors)
+        if not math.isfinite(leap.width):
+            return False
+        outcome.status, outcome.difference = Status.CONVERGED, leap.width
+        return True
+
+    def _is_clear(self, x: Array) -> bool:
+        """Whether no positive value is next to underflow."""
+        operator, xp = self._operator, self._operator.space.xp
+        if not operator.is_near_underflow(x):
+            return True
+        if self.positive is None:
+            self.positive = operator.positive()
+        least = xp.where(self.positive > 0.0, x, np.inf).min()
+        return bool(operator.space.read(least)[0] > operator.floor)
 
     def _ends_above(self, x: Array, y: Array, made: int) -> bool:
         """Whether a few guesses leave an upper bound in y, for an iteration that is ended here.
@@ -238,12 +278,5 @@ class _Climb:
 
     def _is_lost(self, x: Array) -> bool:
         """Whether a positive value is so near to underflow that no guess can be verified."""
-        operator, xp = self._operator, self._operator.space.xp
-        self.lost = False
-        if not operator.is_near_underflow(x):
-            return False
-        if self.positive is None:
-            self.positive = operator.positive()
-        least = xp.where(self.positive > 0.0, x, np.inf).min()
-        self.lost = bool(operator.space.read(least)[0] <= operator.floor)
+        self.lost = not self._is_clear(x)
         return self.lost

@@ -161,7 +161,7 @@ class Topological:
         operands = (csr.indptr, csr.indices, csr.data, b, low, high, underflow, TINY, most, lower, upper)
         substitute_csr(found.single[:0], *operands)  # compiled before the clock starts
         clock = Clock(progress, self.criterion.epsilon)
-        entries = 0  # of parts, each as often as it was multiplied
+        entries = more_vectors = 0  # entries of parts, each as often as it was multiplied
         status, iterations = Status.CONVERGED, int(found.single.size > 0)
         # A level may take two solutions, each with an error of its own.
         share = 0.45 / max(found.depth, 1)
@@ -188,6 +188,7 @@ class Topological:
             delta = float((1.0 - np.divide(below, above, out=np.ones_like(above), where=above > 0)).max())
             solved = inner.solve(part, diagonal[rows], above, slack, upper_bound, progress)
             iterations += solved.iterations
+            more_vectors = max(more_vectors, solved.more_vectors)
             entries += solved.products * part.csr.nnz
             status, upper[rows] = solved.status, np.minimum(solved.upper, most)
             if status is Status.INTERRUPTED:
@@ -223,8 +224,9 @@ class Topological:
         # Single rows and what flows into components together make one product; the residual another one.
         products = 2 + -(-entries // max(csr.nnz, 1))
         return BoundedSolution(
-            values, status, iterations, seconds, difference, residual, lower, upper, products=products
-        )
+            values, status, iterations, seconds, difference, residual, lower, upper, products=products,
+            more_vectors=more_vectors,
+        )  # fmt: skip
 
     def _covers(self, delta: float, upper: Vector, inner: float) -> bool:
         """Whether taking a share `delta` off a solution costs no more than solving once more would."""

@@ -1,0 +1,302 @@
+"""Bounds around the guess of a Krylov method, for ``x = f(x)`` with ``f(x) = A x + b`` and A, b not negative.
+
+Let x be an iterate from below.  IDR(s) (:mod:`hybrid.solvers.idr`) finds w with ``(1 - s) x <= w - A w``, s
+below one half, which takes few products, for w is known to half a digit only; and z with ``|b + A z - z| <=
+eta x``.  Then z + c w goes down in a step, and z - c w goes up, for c above ``eta / (1 - s)``.  One step of
+each, with rounding directed, tells whether that is so; nothing is believed of w and z.
+
+Above is Park induction.  Below: let T be the rows in which l is above the iterate, and ``l <= f(l)`` in
+these.  Then e, the positive part of ``l - x*``, satisfies ``e <= A e``: in T because ``l - x* <= A (l -
+x*)``, and elsewhere e is zero.  Where every state is left for good the powers of A vanish, so that e is zero.
+
+Scalar products are weighed with 1 / x, so that residuals become small beside x in every row: values that are
+far apart have the same digits.  Where z has left the shape of x, z takes the place of x, and w is found anew.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import numpy as np
+
+from hybrid.solvers.average_krylov import Forecast
+from hybrid.solvers.base import Clock, Criterion, Vector
+from hybrid.solvers.bellman import BellmanOperator
+from hybrid.solvers.bounded_solution import width_of
+from hybrid.solvers.idr import IDR_VECTORS
+from hybrid.solvers.krylov_run import follow
+from hybrid.solvers.recurrence import Recurrence
+from hybrid.solvers.workspace import Array, System
+
+MORE_VECTORS = IDR_VECTORS + 2
+"""Vectors held besides those of the iteration: the recurrence's, the diagonal in the workspace, a shape."""
+
+_OPERANDS = 2
+_LOOK = 10  # steps between two looks at the pace
+_LEAST = 60  # products that w may take at least, and as many as steps were made
+_SETTLED = 0.5  # relative change of a step beyond which the iterate has not the solution's shape
+_LOOSE = 0.5  # share of its right-hand side by which w may be off
+_SHAPES = 3  # the iterate's, and those that z has where the iterate's are far from it
+_OUTGROWN = 2.0  # times the shape that z may be
+_AGAIN = 8  # times the steps of a vain try after which the next one is made
+_GUESSES = 5  # tries with a doubled c
+_ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the residual is off by
+
+
+class Affine(Protocol):
+    """The equation as a Krylov method sees it; see :class:`hybrid.solvers.directed_system.DirectedSystem`."""
+
+    @property
+    def system(self) -> System:
+        """``diagonal * x = M x + b``, not rounded in any direction."""
+
+    @property
+    def diagonal(self) -> Vector:
+        """Its diagonal, on the host."""
+
+
+class KrylovBounds:
+    """Finds both bounds at once, where the pace of an iteration tells that many of its steps are left.
+
+    Parameters
+    ----------
+    operator : BellmanOperator
+    equation : Affine
+        Of the same system.
+    criterion : Criterion
+    always : bool
+        Whether to begin as soon as that is possible.
+
+    Attributes
+    ----------
+    width : float
+        Distance of the bounds that were found.
+    more_vectors : int
+        Held at once besides those of the iteration.
+    """
+
+    def __init__(
+        self, operator: BellmanOperator, equation: Affine, criterion: Criterion, always: bool
+    ) -> None:
+        self._operator, self._equation, self._criterion = operator, equation, criterion
+        self._always = always
+        self._forecast = Forecast(criterion.epsilon)
+        self._looked, self._not_before = 0, 0
+        self._reach = self._stretch = math.inf
+        self.width, self.more_vectors = math.inf, 0
+
+    def budget(self, made: int, difference: float) -> float:
+        """Return the products that a try is worth after so many steps, 0 if none.
+
+        Parameters
+        ----------
+        made : int
+            Steps of the iteration.
+        difference : float
+            Greatest relative change of the last one.
+        """
+        if made - self._looked < _LOOK or not difference < _SETTLED:
+            return 0.0
+        self._looked = made
+        left = self._forecast.left(made, difference)
+        if made < self._not_before:
+            return 0.0
+        if self._always:
+            return math.inf
+        return left if self._forecast.is_long(left) else 0.0
+
+    def solve(
+        self,
+        x: Array,
+        y: Array,
+        total: Array,
+        spare: Array,
+        made: int,
+        positive: Array | None,
+        most: float,
+        limit: int,
+        clock: Clock,
+    ) -> int:
+        """Try to find bounds; return the products made.
+
+        Parameters
+        ----------
+        x : array, shape (n,)
+            An iterate from below, zero only where the solution is.  The lower bound if the try succeeds, and
+            else as it was.
+        y, spare : array, shape (n,)
+            Overwritten; `y` becomes the upper bound.
+        total : array, shape (n,)
+            Sum of all iterates before x.
+        made : int
+            How many.
+        positive : array, shape (n,), or None
+            See :meth:`hybrid.solvers.bellman.Guess.verified`.
+        most : float
+            Products after which it gives up.
+        limit : int
+            Products that may be made in any case.
+        clock : Clock
+
+        Notes
+        -----
+        It has succeeded if `width` is finite.  A look in ten products or more.
+        """
+        operator, self.width = self._operator, math.inf
+        self._not_before = _AGAIN * made
+        try:
+            operator.space.reserve(MORE_VECTORS + _OPERANDS, operator.size)
+        except MemoryError:
+            return 0
+        self.more_vectors = MORE_VECTORS
+        before = operator.products
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            operator.space.xp.multiply(total, -1.0, out=spare)
+            operator.space.add_scaled(float(made), x, spare)
+            operator.space.xp.maximum(spare, 0.0, out=spare)
+            self._enclose(x, y, spare, positive, min(most, limit), float(max(made, _LEAST)), clock)
+        return operator.products - before
+
+    def _enclose(
+        self,
+        x: Array,
+        y: Array,
+        w: Array,
+        positive: Array | None,
+        most: float,
+        soon: float,
+        clock: Clock,
+    ) -> None:
+        """Find w and z, and verify bounds around it; `width` is finite if they are.
+
+        Parameters
+        ----------
+        w : array, shape (n,)
+            Where w begins: the sum of ``x - x_j`` over all iterates before; its image is x but for a change.
+        soon : float
+            Products that the first w may take: how long it takes tells what z will.
+        """
+        operator, xp = self._operator, self._operator.space.xp
+        begun, shape = operator.products, x
+        for turn in range(_SHAPES):
+            xp.divide(1.0, shape, out=y)
+            xp.copyto(y, 0.0, where=shape == 0.0)
+            left = most - (operator.products - begun)
+            loose = self._spread(shape, y, w, left if turn else min(left, soon), clock)
+            if loose is None:
+                return
+            recurrence = self._equation.system.idr(shape, 0.0, None, y)
+            eta = self._approach(recurrence, y, w, loose, most - (operator.products - begun), clock)
+            if eta is None:
+                return
+            # Rounding errors are those of z, and large beside a shape that z has outgrown.
+            if self._width(eta, loose) <= self._criterion.epsilon or self._stretch <= _OUTGROWN:
+                self._accept(recurrence, x, y, w, eta, loose, positive)
+                return
+            shape = xp.maximum(recurrence.x, x)
+            del recurrence
+
+    def _spread(self, shape: Array, y: Array, w: Array, most: float, clock: Clock) -> float | None:
+        """Leave w with about the image `shape` in its place; return by which share of it that is off at most.
+
+        Returns
+        -------
+        float or None
+            None if that cannot be done.
+        """
+        space, xp = self._operator.space, self._operator.space.xp
+        recurrence = self._equation.system.sharing(w).idr(w, 0.0, None, y)
+        # The start has been copied, and its vector is that of the right-hand side.
+        xp.multiply(space.operand(self._equation.diagonal), shape, out=w)
+
+        def share() -> float:
+            xp.multiply(recurrence.r, y, out=recurrence.spare)
+            return space.read(space.extremes(recurrence.spare)[1])[0]
+
+        found = follow(self._operator, recurrence, share, lambda now: now <= _LOOSE, most, clock)
+        if found is None:
+            return None
+        w[...] = recurrence.x
+        (least,) = space.read(space.extremes(w)[0])
+        return max(found, 0.0) if least >= 0.0 else None
+
+    def _approach(
+        self, recurrence: Recurrence, y: Array, w: Array, loose: float, most: float, clock: Clock
+    ) -> float | None:
+        """Iterate until z is close enough, or as close as rounding lets it come; return eta."""
+        criterion, space, xp = self._criterion, self._operator.space, self._operator.space.xp
+
+        def share() -> float:
+            """Return eta; keep how far w leads, and how far z is above the shape."""
+            spare = recurrence.spare
+            reach = width_of(criterion, w, recurrence.x, xp)
+            xp.multiply(recurrence.x, y, out=spare)
+            self._reach, self._stretch = space.read(reach, space.extremes(spare)[1])
+            xp.multiply(recurrence.r, y, out=spare)
+            return max(map(abs, space.read(*space.extremes(spare))))
+
+        def close(eta: float) -> bool:
+            return eta <= self._noise() or self._width(eta, loose) <= criterion.epsilon
+
+        return follow(self._operator, recurrence, share, close, most, clock)
+
+    def _accept(
+        self,
+        recurrence: Recurrence,
+        x: Array,
+        y: Array,
+        w: Array,
+        eta: float,
+        loose: float,
+        positive: Array | None,
+    ) -> None:
+        """Verify bounds around z, and take them if they are close, or as close as rounding lets them come."""
+        exhausted = eta <= self._noise()
+        c = (eta + self._noise()) / (1.0 - loose)
+        for _ in range(_GUESSES):
+            width = self._verified(recurrence, x, y, w, c, positive)
+            if width is not None:
+                if width <= self._criterion.epsilon or exhausted:
+                    x[...] = recurrence.r
+                    self.width = width
+                return
+            c *= 2.0
+
+    def _width(self, eta: float, loose: float) -> float:
+        """Return how far bounds are apart for a residual."""
+        return 2.0 * self._reach * (eta + self._noise()) / (1.0 - loose)
+
+    def _noise(self) -> float:
+        """Return the residual, beside the shape, that rounding alone may make."""
+        return _ROUNDING * self._operator.slack * max(self._stretch, 1.0)
+
+    def _verified(
+        self, recurrence: Recurrence, x: Array, y: Array, w: Array, c: float, positive: Array | None
+    ) -> float | None:
+        """Verify the bounds z + c w, then left in y, and z - c w, in the recurrence's residual.
+
+        Returns
+        -------
+        float or None
+            Their distance; None if they do not hold.
+        """
+        operator, z, bound, out = self._operator, recurrence.x, recurrence.r, recurrence.spare
+        space, xp = operator.space, operator.space.xp
+        xp.multiply(w, c, out=bound)
+        bound += z
+        xp.maximum(bound, x, out=bound)
+        if not operator.verifies(bound, x, y, positive):
+            return None
+        xp.multiply(w, -c, out=bound)
+        bound += z
+        xp.maximum(bound, x, out=bound)
+        operator.down.sweep((bound, out), 0, 1)
+        operator.products += 1
+        out -= operator.underflow
+        (holds,) = space.read(((out >= bound) | (bound <= x)).all())
+        if not holds:
+            return None
+        xp.subtract(y, bound, out=out)
+        (width, least) = space.read(width_of(self._criterion, out, y, xp), out.min())
+        return width if math.isfinite(width) and least >= 0.0 else None

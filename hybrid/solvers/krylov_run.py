@@ -1,0 +1,66 @@
+"""A recurrence followed until it has arrived by a measure of its user's, or leads nowhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from hybrid.solvers.base import Clock
+from hybrid.solvers.bellman import BellmanOperator
+from hybrid.solvers.recurrence import Recurrence
+
+_LOOK = 10  # products between two looks
+_HELPED = 0.9  # of the measure may be left for a beginning to have helped
+
+
+def follow(
+    operator: BellmanOperator,
+    recurrence: Recurrence,
+    measure: Callable[[], float],
+    close: Callable[[float], bool],
+    most: float,
+    clock: Clock,
+) -> float | None:
+    """Iterate until a measure of a fresh residual is close; None if it does not become so.
+
+    Parameters
+    ----------
+    operator : BellmanOperator
+        Whose products are counted.
+    recurrence : Recurrence
+        Not begun.
+    measure : callable
+        A look at the recurrence.
+    close : callable
+        Of what was measured.
+    most : float
+        Products after which it gives up.
+    """
+    before = math.inf
+    counted, stride = 0, max(_LOOK, 2 * operator.space.stride) // recurrence.cost
+    recurrence.restart()
+    best, found_at, fresh = math.inf, 0, True
+    while True:
+        operator.products += recurrence.products - counted
+        counted = recurrence.products
+        now = measure()
+        if not math.isfinite(now):
+            return None
+        if close(now):
+            if fresh:
+                return now
+            recurrence.refresh()
+            fresh = True
+            continue
+        if now < best:
+            best, found_at = now, counted
+        stale = counted - found_at >= recurrence.patience
+        if counted >= most or stale or clock.tick(operator.products, now):
+            return None
+        standing = recurrence.advance(stride)
+        fresh = False
+        if standing.ended:
+            if best > _HELPED * before or not math.isfinite(recurrence.restart()):
+                operator.products += recurrence.products - counted
+                return None
+            before = best

@@ -1,0 +1,283 @@
+"""Bounds around the guess of a Krylov method: exact values, when it is tried, what is left when it fails."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from gpu_kernels import Device
+from hybrid.operators.inject import inject
+from hybrid.solvers import Criterion, Optimistic, Status
+from hybrid.solvers.base import Clock
+from hybrid.solvers.bounded_solution import UNIT, BoundedSolution
+from hybrid.solvers.directed_system import DirectedSystem
+from hybrid.solvers.host import HostWorkspace
+from hybrid.solvers.idr import IDR
+from hybrid.solvers.krylov_bounds import MORE_VECTORS, KrylovBounds
+from hybrid.solvers.recurrence import Standing
+from tests.builders.linear_systems import Dense, exact_solution, linear_system
+from tests.builders.matrices import from_dense
+from tests.builders.stopping import StopAfter
+
+SLACK = 64 * UNIT
+Krylov = Literal["auto", "always", "never"]
+
+
+def walk(size: int, forth: float, back: float, leaving: float = 0.0) -> tuple[Any, Any, Any]:
+    """A walk whose last row leads to the target, and every row with a little rate elsewhere."""
+    dense = np.diag(np.full(size - 1, forth), 1) + np.diag(np.full(size - 1, back), -1)
+    b = np.zeros(size)
+    b[-1] = forth
+    return dense, dense.sum(axis=1) + b + leaving, b
+
+
+def found_by(
+    system: tuple[Any, Any, Any],
+    krylov: Krylov,
+    criterion: Criterion | None = None,
+    progress: Any = None,
+) -> BoundedSolution:
+    dense, diagonal, b = system
+    method = Optimistic(criterion or Criterion(), krylov=krylov)
+    return method.solve(Dense(dense), diagonal, b, SLACK, None, progress)
+
+
+def holds(system: tuple[Any, Any, Any], found: BoundedSolution) -> None:
+    """Assert that exact values lie between the bounds."""
+    between(exact_solution(*system), found)
+
+
+def between(exact: list[Fraction], found: BoundedSolution) -> None:
+    for low, x, high in zip(found.lower.tolist(), exact, found.upper.tolist(), strict=True):
+        assert 0 <= Fraction(low) <= x <= (Fraction(high) if high < np.inf else x)
+
+
+@pytest.mark.parametrize("epsilon", [1e-2, 1e-8, 1e-14])
+@pytest.mark.parametrize("absolute", [False, True])
+def test_bounds_hold_on_random_systems(rng: np.random.Generator, epsilon: float, absolute: bool) -> None:
+    tried = 0
+    for _ in range(12):
+        dense, diagonal, b = linear_system(rng, int(rng.integers(1, 25)))
+        diagonal = dense.sum(axis=1) * (1.0 + 10.0 ** -rng.uniform(1, 5)) + 2.0**-20
+        b *= rng.random(b.size) < 0.4
+        system = dense, diagonal, b
+        found = found_by(system, "always", Criterion(epsilon, absolute, 20_000))
+        tried += found.more_vectors > 0
+        holds(system, found)
+        assert found.status in (Status.CONVERGED, Status.NO_BOUND)
+    assert tried > 2 or epsilon > 1e-3
+
+
+@pytest.mark.parametrize("krylov", ["auto", "always"])
+@pytest.mark.parametrize(
+    "system",
+    [walk(40, 0.5, 0.5), walk(18, 0.45, 0.55), walk(60, 1.0, 0.9, 1e-5)],
+    ids=["fair", "back", "leaky"],
+)
+def test_slow_chains_take_few_products(krylov: Krylov, system: tuple[Any, Any, Any]) -> None:
+    plain, quick = found_by(system, "never"), found_by(system, krylov)
+    assert plain.status is quick.status is Status.CONVERGED
+    assert quick.products < plain.products / 5
+    assert quick.more_vectors == MORE_VECTORS and plain.more_vectors == 0
+    for found in (plain, quick):
+        holds(system, found)
+        assert (found.upper - found.lower <= 1e-8 * found.upper).all()
+
+
+def test_products_are_those_that_were_made() -> None:
+    made = []
+
+    class Counting(Dense):
+        def multiply(self, x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+            made.append(1)
+            return super().multiply(x, out)
+
+    dense, diagonal, b = walk(30, 0.5, 0.5)
+    found = Optimistic(krylov="always").solve(Counting(dense), diagonal, b, SLACK, None)
+    assert found.more_vectors > 0
+    assert found.products == len(made) > found.iterations
+
+
+def test_quick_chains_are_left_to_iteration(rng: np.random.Generator) -> None:
+    system = linear_system(rng)
+    plain, found = found_by(system, "never"), found_by(system, "auto")
+    assert found.more_vectors == 0
+    assert found.products == plain.products
+    assert found.upper.tolist() == plain.upper.tolist()
+
+
+def breaks(self: IDR, most: int) -> Standing:
+    """Break down at once."""
+    self.x *= 1e200
+    return Standing(1, np.inf, ended=True, broken=True)
+
+
+def stagnates(self: IDR, most: int) -> Standing:
+    """Make products, and nothing of them."""
+    self._images.apply(self.x, self._t)
+    return Standing(1, 1.0, ended=False, broken=False)
+
+
+def is_lost(self: IDR, most: int) -> Standing:
+    """Come to something that is no number."""
+    self.x[0] = self.r[0] = np.nan
+    return Standing(1, np.nan, ended=False, broken=False)
+
+
+@pytest.mark.parametrize("fails", [breaks, stagnates, is_lost])
+@pytest.mark.parametrize("krylov", ["auto", "always"])
+def test_nothing_is_lost_where_it_fails(monkeypatch: pytest.MonkeyPatch, krylov: Krylov, fails: Any) -> None:
+    system = walk(25, 0.5, 0.5)
+    plain = found_by(system, "never")
+    monkeypatch.setattr(IDR, "advance", fails)
+    found = found_by(system, krylov)
+    assert found.more_vectors == MORE_VECTORS
+    assert found.status is Status.CONVERGED
+    holds(system, found)
+    # The iterate and the sum of those before it are as they were.
+    assert found.lower.tolist() == plain.lower.tolist()
+    assert found.upper.tolist() == plain.upper.tolist()
+    assert plain.products < found.products < 1.5 * plain.products
+
+
+def test_wrong_guesses_pass_no_verification(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the recurrence claims to have found, bounds are verified."""
+    system = walk(25, 0.5, 0.5)
+    lies = []
+
+    for factor in (1.0 + 1e-6, 1.0 - 1e-6, 2.0, 0.0, -1.0):
+
+        def lie(self: IDR, factor: float = factor) -> float:
+            lies.append(factor)
+            self.x *= factor
+            self.r *= 1e-30
+            return 0.0
+
+        with monkeypatch.context() as patch:
+            patch.setattr(IDR, "refresh", lie)
+            found = found_by(system, "always")
+        assert found.status is Status.CONVERGED
+        holds(system, found)
+    assert len(lies) >= 5
+
+
+def test_either_bound_is_refused_where_it_does_not_hold() -> None:
+    dense, diagonal, b = walk(12, 0.5, 0.5)
+    exact = np.array([float(x) for x in exact_solution(dense, diagonal, b)])
+    a = dense / diagonal[:, None]
+    w = np.linalg.solve(np.eye(12) - a, exact)
+    operator = DirectedSystem(Dense(dense), diagonal, b, SLACK, 8)
+    bounds = KrylovBounds(operator, operator, Criterion(), always=True)
+
+    def verified(z: np.ndarray, c: float) -> tuple[float | None, np.ndarray, np.ndarray]:
+        x, y = 0.25 * exact, np.zeros(12)
+        recurrence = operator.system.idr(z, 0.0)
+        width = bounds._verified(recurrence, x, y, w, c, None)
+        return width, recurrence.r, y
+
+    width, lower, upper = verified(exact, 1e-9)
+    assert width is not None
+    assert (lower < exact).all() and (exact < upper).all()
+    assert width == pytest.approx(float(((upper - lower) / upper).max()))
+    # Neither bound has room for the rounding of a step.
+    assert verified(exact, 1e-17)[0] is None
+    # The upper one is below the solution, or the lower one above.
+    assert verified(exact * (1.0 - 1e-6), 1e-9)[0] is None
+    assert verified(exact * (1.0 + 1e-6), 1e-9)[0] is None
+    # A lower bound that is above the solution in one row alone.
+    for row in range(12):
+        bump = exact.copy()
+        bump[row] *= 1.0 + 1e-7
+        assert verified(bump, 1e-9)[0] is None
+    assert verified(np.full(12, np.nan), 1e-9)[0] is None
+    assert verified(exact, np.inf)[0] is None
+
+
+def test_rows_of_no_value_stay_at_zero() -> None:
+    dense, diagonal, b = walk(20, 0.5, 0.5)
+    apart = np.zeros((24, 24))
+    apart[:20, :20] = dense
+    apart[20:23, 21:24] = np.eye(3) * 0.5
+    apart[3, 22] = 0.25
+    diagonal, b = np.append(diagonal, np.ones(4)), np.append(b, np.zeros(4))
+    diagonal[3] += 0.25
+    found = found_by((apart, diagonal, b), "always")
+    assert found.more_vectors > 0 and found.status is Status.CONVERGED
+    assert found.lower[20:].tolist() == found.upper[20:].tolist() == [0.0] * 4
+    holds((apart, diagonal, b), found)
+
+
+def test_values_far_apart_have_the_same_digits() -> None:
+    system = walk(60, 0.05, 0.95, 0.1)
+    found = found_by(system, "always")
+    assert found.more_vectors > 0
+    holds(system, found)
+    assert found.upper[0] < 1e-60
+    assert (found.upper - found.lower <= 1e-8 * found.upper).all()
+
+
+def test_it_is_not_tried_next_to_underflow() -> None:
+    dense, diagonal, b = np.diag([1e-200, 1e-200], 1), np.ones(3), np.array([0.0, 0.0, 0.5])
+    found = found_by((dense, diagonal, b), "always")
+    assert found.more_vectors == 0
+    assert found.lower[0] == 0.0
+
+
+def test_it_is_not_tried_where_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    system, reserve = walk(25, 0.5, 0.5), HostWorkspace.reserve
+
+    def refuse(self: HostWorkspace, vectors: int, size: int) -> None:
+        if vectors > Optimistic.vectors:
+            raise MemoryError
+        reserve(self, vectors, size)
+
+    monkeypatch.setattr(HostWorkspace, "reserve", refuse)
+    plain, found = found_by(system, "never"), found_by(system, "auto")
+    assert found.more_vectors == 0
+    assert (found.products, found.status) == (plain.products, Status.CONVERGED)
+
+
+def test_it_ends_where_it_is_told_to() -> None:
+    system = walk(60, 0.5, 0.5)
+    exact, met = exact_solution(*system), set()
+    for count in (20, 40, 70, 100, 130, 100_000):
+        found = found_by(system, "always", progress=StopAfter(count))
+        met.add(found.status)
+        between(exact, found)
+    assert met == {Status.INTERRUPTED, Status.CONVERGED}
+    for limit in (15, 60, 100):
+        found = found_by(system, "always", Criterion(max_iterations=limit))
+        assert found.status is Status.MAX_ITERATIONS
+        assert found.iterations <= limit + 30
+        between(exact, found)
+
+
+def test_a_device_finds_the_same(device: Device) -> None:
+    dense, diagonal, b = walk(64, 0.5, 0.5, 1e-6)
+    for representation in ("row-types", "tasks"):
+        matrix = inject(from_dense(dense), backend="gpu", representation=representation)
+        for krylov in ("always", "auto"):
+            found = Optimistic(krylov=krylov).solve(matrix, diagonal, b, SLACK, None)  # type: ignore[arg-type]
+            assert found.status is Status.CONVERGED and found.more_vectors == MORE_VECTORS
+            holds((dense, diagonal, b), found)
+            assert (found.upper - found.lower <= 1e-8 * found.upper).all()
+
+
+def test_a_try_in_vain_is_not_repeated_soon() -> None:
+    dense, diagonal, b = walk(9, 0.5, 0.5)
+    operator = DirectedSystem(Dense(dense), diagonal, b, SLACK, 8)
+    bounds = KrylovBounds(operator, operator, Criterion(), always=False)
+    # Slow from the fourth look on; not while rows become positive.
+    assert [bounds.budget(made, 1.0) for made in (10, 20, 30, 40)] == [0.0] * 4
+    assert [bounds.budget(made, 0.01) for made in (50, 55, 60, 70)] == [0.0] * 4
+    assert bounds.budget(80, 0.0099) > 300.0
+    x = np.full(9, 0.1)
+    made = bounds.solve(x, x * 0, x * 0, x * 0, 80, None, 10.0, 0, Clock(None))
+    assert made > 0 and not np.isfinite(bounds.width)
+    assert x.tolist() == [0.1] * 9
+    differences = {made: 0.0098 - made * 1e-6 for made in range(90, 700, 10)}
+    due = [made for made, difference in differences.items() if bounds.budget(made, difference) > 0.0]
+    assert due[0] == 640
