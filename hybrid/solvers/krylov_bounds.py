@@ -40,6 +40,7 @@ _LOOSE = 0.5  # share of its right-hand side by which w may be off
 _SHAPES = 3  # the iterate's, and those that z has where the iterate's are far from it
 _OUTGROWN = 2.0  # times the shape that z may be
 _AGAIN = 8  # times the steps of a vain try after which the next one is made
+_WIDEST = 1e-3  # distance that bounds may have where rounding keeps them from being closer
 _GUESSES = 5  # tries with a doubled c
 _ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the residual is off by
 
@@ -257,7 +258,7 @@ class KrylovBounds:
         for _ in range(_GUESSES):
             width = self._verified(recurrence, x, y, w, c, positive)
             if width is not None:
-                if width <= self._criterion.epsilon or exhausted:
+                if width <= (max(_WIDEST, self._criterion.epsilon) if exhausted else self._criterion.epsilon):
                     x[...] = recurrence.r
                     self.width = width
                 return

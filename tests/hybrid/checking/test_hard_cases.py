@@ -66,7 +66,7 @@ def test_slow_chains_are_compared_exactly(tmp_path):
 
 
 def test_only_the_automatic_method_turns_to_exact_solution(tmp_path):
-    model = load_text(tmp_path, RETURNING, constants={"n": 30})
+    model = load_text(tmp_path, RETURNING, constants={"n": 60})
     for method in ("interval", "optimistic"):
         answer = hybrid.check(model, "P=? [ F x=0 ]", method=method, max_iterations=500, throw=False)
         assert answer.value is None
@@ -76,10 +76,19 @@ def test_only_the_automatic_method_turns_to_exact_solution(tmp_path):
 def test_large_chains_say_that_they_did_not_converge(tmp_path, monkeypatch):
     monkeypatch.setattr("hybrid.exact.chain.MAX_UNKNOWN", 10)
     answer = hybrid.check(
-        load_text(tmp_path, RETURNING, constants={"n": 30}), "P=? [ F x=0 ]", max_iterations=500, throw=False
+        load_text(tmp_path, RETURNING, constants={"n": 60}), "P=? [ F x=0 ]", max_iterations=500, throw=False
     )
     assert answer.value is None
     assert "iteration limit" in answer.error
+
+
+def test_large_chains_of_many_steps_have_bounds_as_close_as_doubles_allow(tmp_path, monkeypatch):
+    monkeypatch.setattr("hybrid.exact.chain.MAX_UNKNOWN", 10)
+    # 2^30 steps on average, of which 10^8 could be made in a minute.
+    model = load_text(tmp_path, RETURNING, constants={"n": 30})
+    answer = hybrid.check(model, "P=? [ F x=0 ]", max_iterations=500)
+    assert answer.lower <= 0.7 <= answer.upper
+    assert 1e-8 < answer.upper - answer.lower < 1e-3
 
 
 def test_values_larger_than_doubles_are_not_converged(tmp_path):
