@@ -34,12 +34,13 @@ MORE_VECTORS = IDR_VECTORS + 2
 
 _OPERANDS = 2
 _LOOK = 10  # steps between two looks at the pace
-_LEAST = 60  # products that w may take at least, and as many as steps were made
+_LEAST = 40  # products that the first w may take at least
 _SETTLED = 0.5  # relative change of a step beyond which the iterate has not the solution's shape
 _LOOSE = 0.5  # share of its right-hand side by which w may be off
 _SHAPES = 3  # the iterate's, and those that z has where the iterate's are far from it
 _OUTGROWN = 2.0  # times the shape that z may be
-_AGAIN = 8  # times the steps of a vain try after which the next one is made
+_SHARE = 0.125  # of the steps made that the first w may take
+_AGAIN = 4  # times the steps of a vain try after which the next one is made
 _WIDEST = 1e-3  # distance that bounds may have where rounding keeps them from being closer
 _GUESSES = 5  # tries with a doubled c
 _ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the residual is off by
@@ -156,7 +157,7 @@ class KrylovBounds:
             operator.space.xp.multiply(total, -1.0, out=spare)
             operator.space.add_scaled(float(made), x, spare)
             operator.space.xp.maximum(spare, 0.0, out=spare)
-            self._enclose(x, y, spare, positive, min(most, limit), float(max(made, _LEAST)), clock)
+            self._enclose(x, y, spare, positive, min(most, limit), max(_SHARE * made, _LEAST), clock)
         return operator.products - before
 
     def _enclose(
