@@ -170,7 +170,7 @@ class CheckOptions:
         """
         self._refuse_for_averages()
         if self.method == "bicgstab":
-            return AverageReward(self.criterion, krylov="always")
+            return AverageReward(self.criterion, krylov="always", recurrence="bicgstab")
         return AverageReward(self.criterion) if self.method in _ENCLOSING else None
 
     def matrix_backend(self) -> Backend:

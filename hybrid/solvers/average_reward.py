@@ -57,11 +57,14 @@ class AverageReward:
         Relaxation in (0, 1); below 1 so that chains with a period settle, too.
     krylov : {"auto", "always", "never"}
         When IDR(s) takes over: where it is expected to be faster, at once, or not at all.
+    recurrence : {"idr", "bicgstab"}
+        Which method that is.
     """
 
     criterion: Criterion = Criterion()
     omega: float = 0.9
     krylov: Literal["auto", "always", "never"] = "auto"
+    recurrence: Literal["idr", "bicgstab"] = "idr"
     name = "gain"
     vectors: ClassVar[int] = 9  # six, diagonal and rewards, and the diagonal of the steps
 
@@ -172,7 +175,7 @@ class AverageReward:
         most : float
             Products after which it gives up.
         """
-        recurrence = course.anchored(anchor)
+        recurrence = course.anchored(anchor, self.recurrence == "bicgstab")
         solution = AnchoredSolution(course.space, recurrence, course.diagonal, anchor, self.criterion, floor)
         reached = solution.run(course.products, most, clock)
         course.products += reached.products
@@ -214,18 +217,26 @@ class _Course:
         self._paces: tuple[Array, Array] | None = None
         self.settled = False
 
-    def anchored(self, anchor: int) -> Recurrence:
-        """Return the recurrence for h with h[anchor] the average, from where h is; all but h is let go."""
+    def anchored(self, anchor: int, by_bicgstab: bool = False) -> Recurrence:
+        """Return the recurrence for h with h[anchor] the average, from where h is; all but h is let go.
+
+        It is IDR(s)'s unless there is no room for its vectors, or BiCGStab's is asked for.
+        """
         del self._w, self._spare, self._moved, self._paced, self._right, self._pacing, self._moving
         self._h += self._offset - float(self.space.read(self._h[anchor : anchor + 1])[0])
         system = self._system.sharing(self._rewards)
         # It ends by its bounds, and not by a norm.
-        try:
-            self.space.reserve(_MORE_VECTORS + _OPERANDS, self._h.size)
-        except MemoryError:
+        if by_bicgstab or not self._has_room():
             return system.bicgstab(self._h, 0.0, ORTHOGONAL, anchor)
         self.more_vectors = _MORE_VECTORS
         return system.idr(self._h, 0.0, anchor)
+
+    def _has_room(self) -> bool:
+        try:
+            self.space.reserve(_MORE_VECTORS + _OPERANDS, self._h.size)
+        except MemoryError:
+            return False
+        return True
 
     def take_bias(self, recurrence: Recurrence, closer: bool) -> None:
         """Take over the iterate as h if its bounds are closer, and vectors for measuring them."""

@@ -10,6 +10,7 @@ import pytest
 
 from gpu_kernels import Device
 from hybrid.operators.inject import inject
+from hybrid.run.options import CheckOptions
 from hybrid.solvers import AverageReward, Criterion
 from hybrid.solvers.average_krylov import AnchoredSolution, Forecast
 from hybrid.solvers.base import Status
@@ -140,6 +141,24 @@ def test_bicgstab_takes_over_where_there_is_no_room_for_more(monkeypatch: pytest
     value = exact(rates, rewards)
     for found in (roomy, narrow):
         assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
+
+
+def test_bicgstab_is_what_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = []
+    begin = HostBiCGStab.restart
+
+    def restart(self: HostBiCGStab) -> float:
+        begun.append(1)
+        return begin(self)
+
+    monkeypatch.setattr(HostBiCGStab, "restart", restart)
+    method = CheckOptions.of(method="bicgstab").average_reward()
+    assert method is not None
+    rates, rewards = queue(60, 1.0, 1.1), np.arange(61.0)
+    found = method.solve(Dense(rates), rates.sum(axis=1), rewards, SLACK)
+    assert begun and found.more_vectors == 0
+    value = exact(rates, rewards)
+    assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
 
 
 def test_convective_chains_are_solved() -> None:
