@@ -26,7 +26,7 @@ def load(
     fix_deadlocks: bool = True,
     package: PackageName = "auto",
     order: OrderName = "auto",
-    build: BuildName = "symbolic",
+    build: BuildName = "auto",
     ignore_unknown: bool = False,
     progress: Callable[[str], None] | None = None,
     timeout: float | None = None,
@@ -54,9 +54,10 @@ def load(
     order : {"auto", "model", "reversed", "force"}
         Variable order: the text's, as PRISM has it, that turned round by modules, or a heuristic's that draws
         related variables together; ``auto`` is the text's unless another is far smaller.
-    build : {"symbolic", "explicit"}
+    build : {"auto", "symbolic", "explicit"}
         Of a text: make diagrams of its commands, or list its reachable states and compress the list, which is
-        quicker for models of up to some million states without structure.
+        quicker for models of up to some million states without structure; ``auto`` makes diagrams unless the
+        commands are costly and the states few.
     ignore_unknown : bool
         Pass over constants that the model does not declare (they may belong to properties).
     progress : callable, optional
@@ -91,9 +92,9 @@ def load(
         The time or the memory is spent.
     """
     found = format_of(path)
-    if found is not None and build != "symbolic":
+    if found is not None and build == "explicit":
         raise OptionError(
-            f"build: expected 'symbolic' for {path}, which is written out already; got {build!r}"
+            f"build: expected 'auto' or 'symbolic' for {path}, which is written out already; got {build!r}"
         )
     beside = neighbours(found, type, states, labels, state_rewards, transition_rewards)
     if found is not None:
@@ -112,7 +113,7 @@ def parse(
     fix_deadlocks: bool = True,
     package: PackageName = "auto",
     order: OrderName = "auto",
-    build: BuildName = "symbolic",
+    build: BuildName = "auto",
     ignore_unknown: bool = False,
     progress: Callable[[str], None] | None = None,
     timeout: float | None = None,
@@ -180,14 +181,15 @@ def _build(
     limits: Limits | None,
 ) -> Model:
     """Read and build a model within its limits."""
-    if build not in ("symbolic", "explicit"):
-        raise OptionError(f"build: expected 'symbolic' or 'explicit', got {build!r}")
+    if build not in ("auto", "symbolic", "explicit"):
+        raise OptionError(f"build: expected 'auto', 'symbolic' or 'explicit', got {build!r}")
     budget = Budget.of(timeout, memory) if timeout is not None or memory is not None else None
     with limited(limits), spending(budget):
         resolved = resolve(read(), constants, ignore_unknown=ignore_unknown)
+        made = build_model
         if build == "explicit":
             from hybrid.exploration import build_explicitly as made
-        else:
-            made = build_model
+        elif build == "auto":
+            from hybrid.exploration import build_automatically as made
         found = made(resolved, fix_deadlocks=fix_deadlocks, package=package, order=order, progress=progress)
     return Model.of(found)

@@ -2,11 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
 from mtbdd.budget import check_budget
 from mtbdd.faults import BuildError
 from mtbdd.language.errors import Fault
 from mtbdd.language.limits import Limits, current
 from mtbdd.language.syntax import Position
+
+_ENTRY, _PAIR, _VALUE, _UPDATE = 0.01, 16.0, 50.0, 400.0
+"""Microseconds, as a rule, that an entry of a table takes, a pair, a value told apart, an update."""
+
+_watch: ContextVar[Callable[[float], None] | None] = ContextVar("watch", default=None)
+
+
+class EffortError(BuildError):
+    """The limits do not suffice for a model's commands as diagrams."""
+
+
+@contextmanager
+def watched(watch: Callable[[float], None]) -> Iterator[None]:
+    """Tell `watch`, in a block, what work is about to be done: microseconds by counts, not by a clock.
+
+    What it raises ends the work.
+    """
+    token = _watch.set(watch)
+    try:
+        yield
+    finally:
+        _watch.reset(token)
+
+
+def _tell(microseconds: float) -> None:
+    """Tell whoever watches."""
+    watch = _watch.get()
+    if watch is not None:
+        watch(microseconds)
 
 
 class Effort:
@@ -37,6 +70,7 @@ class Effort:
         self._tables += steps
         if self._tables > self.limits.table_steps:
             self._refuse(position, self._tables, "table_steps", "entries of tables")
+        _tell(_ENTRY * steps)
 
     def pairs(self, count: int, position: Position) -> None:
         """Count pairs of values or of sets that are put together.
@@ -49,6 +83,11 @@ class Effort:
         self._pairs += count
         if self._pairs > self.limits.pair_steps:
             self._refuse(position, self._pairs, "pair_steps", "pairs of values")
+        _tell(_PAIR * count)
+
+    def updates(self, count: int) -> None:
+        """Count the updates of a command."""
+        _tell(_UPDATE * count)
 
     def values(self, count: int, position: Position) -> None:
         """Refuse an expression or a variable that takes too many values.
@@ -64,7 +103,8 @@ class Effort:
                 "give the variable a smaller range, compare it with constants only, or raise the limit "
                 "'values'"
             )
-            raise BuildError([Fault(position, message)])
+            raise EffortError([Fault(position, message)])
+        _tell(_VALUE * count)
 
     @staticmethod
     def _refuse(position: Position, count: int, name: str, what: str) -> None:
@@ -72,4 +112,4 @@ class Effort:
             f"expected a model whose commands are worked out in fewer steps, got {count} {what} up to here; "
             f"give variables smaller ranges, split wide expressions, or raise the limit '{name}'"
         )
-        raise BuildError([Fault(position, message)])
+        raise EffortError([Fault(position, message)])

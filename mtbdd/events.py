@@ -155,6 +155,7 @@ def component(commands: Sequence[Command], translator: ExpressionTranslator) -> 
     potential_errors: list[Suspect] = []
     for command in commands:
         check_budget()
+        translator.effort.updates(len(command.updates))
         missing = translator.undefined(command.guard) & encoding.valid
         if missing != manager.false:
             message = f"the guard of a command has no value ({NO_VALUE})"

@@ -89,9 +89,12 @@ class GivenParts:
         The graph in parts, each with at most one choice of every state, of one layer.
     numbering : ndarray of int64, shape (n_states,), or None
         The index of the k-th state of the source; None if the source numbers them as the diagram does.
+    is_listed : bool
+        The states of a text were listed.
     """
 
     exits: SymbolicMatrix | tuple[Partition, ...]
     rewards: tuple[GivenReward, ...]
     relations: tuple[Relation, ...]
     numbering: NDArray[np.int64] | None = None
+    is_listed: bool = False

@@ -101,6 +101,20 @@ class Manager:
         size = len(names)
         return self.bdd.cube({name: bool(number >> (size - 1 - i) & 1) for i, name in enumerate(names)})
 
+    def cubes(self, names: Sequence[str], count: int) -> list[Node]:
+        """Return the cubes of the numbers from 0 up to below `count`, as `cube` does.
+
+        Notes
+        -----
+        Time: about two package calls a cube, where `cube` takes one for every name.
+        """
+        found = [self.true]
+        for place, name in enumerate(reversed(names)):
+            bit = self.bdd.var(name)
+            high = min(len(found), max(0, count - (1 << place)))
+            found = [~bit & node for node in found] + [bit & node for node in found[:high]]
+        return found[:count]
+
     # ------------------------------------------------------------------ operations
 
     def disjunction(self, nodes: Iterable[Node]) -> Node:

@@ -78,7 +78,7 @@ class SymbolicMatrix:
         representative = merge_close(found) if unite else {v: v for v in found}
         values = sorted({v for v in representative.values() if v != 0})
         bits = manager.index_bits(max(len(values) - 1, 0).bit_length())
-        cubes = {v: manager.cube(bits, k) for k, v in enumerate(values)}
+        cubes = dict(zip(values, manager.cubes(bits, len(values)), strict=True))
         nodes = []
         for part, entries in parts:
             pieces: dict[float, list[Node]] = {}

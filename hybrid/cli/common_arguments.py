@@ -61,10 +61,11 @@ def add_model(parser: argparse.ArgumentParser, constants: str = "", nargs: str |
     )
     parser.add_argument(
         "--build",
-        default="symbolic",
-        choices=("symbolic", "explicit"),
-        help="make diagrams of the text's commands (default), or list its states and compress the list: "
-        "quicker for models of up to some million states without structure",
+        default="auto",
+        choices=("auto", "symbolic", "explicit"),
+        help="make diagrams of the text's commands, or list its states and compress the list: quicker for "
+        "models of up to some million states without structure; auto (default) makes diagrams unless the "
+        "commands are costly and the states few",
     )
     beside = parser.add_argument_group(
         "files that belong to a model given as .tra", "found beside it by name"

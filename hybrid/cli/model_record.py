@@ -19,11 +19,19 @@ def model_record(model: SymbolicModel) -> dict[str, Any]:
         "states": found.states,
         "transitions": found.transitions,
         "choices": found.choices,
+        "build": _build(model),
         "build_seconds": found.seconds,
         "mtbdd_nodes": found.mtbdd_nodes,
         "terminals": found.terminals,
         "peak_rss_mb": peak_rss_mb(),
     }
+
+
+def _build(model: SymbolicModel) -> str | None:
+    """Return how a text was built; None for what is no text."""
+    if model.given is None:
+        return "symbolic"
+    return "explicit" if model.given.is_listed else None
 
 
 def peak_rss_mb() -> float:

@@ -40,6 +40,6 @@ StorageName = Literal[
 """Formats of the explicit engine: ``csr`` on the host, the others on a device."""
 
 PackageName = Literal["auto", "cudd", "autoref"]
-BuildName = Literal["symbolic", "explicit"]
+BuildName = Literal["auto", "symbolic", "explicit"]
 OrderName = Literal["auto", "model", "reversed", "force"]
 ModelTypeName = Literal["dtmc", "ctmc", "mdp"]

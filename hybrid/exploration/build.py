@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +13,6 @@ from gpu_kernels.ragged import pointers
 from hybrid.exploration.explore import Explored, explore
 from hybrid.exploration.programs import UnsuitableError
 from hybrid.exploration.rewards import ListedStates, Numbers, Vector
-from hybrid.exploration.search import CompiledSearch
 from hybrid.interchange.compressing import compressed
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward, StateVariable
 from hybrid.simulation.rules import Rules
@@ -19,6 +20,9 @@ from hybrid.simulation.variables import Ints
 from mtbdd.language.model_syntax import ResolvedModel, RewardItem, RewardStructure
 from mtbdd.language.syntax import ModelType
 from mtbdd.model import SymbolicModel
+
+if TYPE_CHECKING:
+    from hybrid.exploration.search import CompiledSearch
 
 
 def build_explicitly(
@@ -28,6 +32,7 @@ def build_explicitly(
     package: str = "auto",
     order: str = "auto",
     progress: Callable[[str], None] | None = None,
+    search: CompiledSearch | None = None,
 ) -> SymbolicModel:
     """List the reachable states of a model, then compress what was listed.
 
@@ -36,6 +41,8 @@ def build_explicitly(
     source : ResolvedModel
     fix_deadlocks, package, order, progress
         As for `mtbdd.build.build_model`.
+    search : CompiledSearch, optional
+        One that has begun.
 
     Returns
     -------
@@ -51,27 +58,28 @@ def build_explicitly(
 
     Notes
     -----
-    Time: O(transitions log transitions) array operations, and O(events) of them a level of the search.
-    Memory: some 100 bytes a transition.
+    Time: that of `CompiledSearch.run`, then O(transitions log transitions) array operations.  Memory: some
+    100 bytes a transition.
     """
     say = progress or (lambda text: None)
-    listed = listed_model(source, say)
+    started = time.perf_counter()
+    listed = model_of(source, _explored(source, say, search))
     say(f"decision diagrams of {listed.n_states:,} states and {listed.n_entries:,} transitions")
     found = compressed(listed, fix_deadlocks=fix_deadlocks, package=package, order=order)
     # Properties may speak of the text's constants and formulas.
     found.source = replace(found.source, constants=source.constants, formulas=source.formulas)
+    if found.given is not None:
+        found.given = replace(found.given, is_listed=True)
+    found.build_seconds = time.perf_counter() - started
     return found
 
 
-def listed_model(source: ResolvedModel, say: Callable[[str], None]) -> ExplicitModel:
-    """Return a model written out."""
-    return model_of(source, _explored(source, say))
-
-
-def _explored(source: ResolvedModel, say: Callable[[str], None]) -> Explored:
+def _explored(source: ResolvedModel, say: Callable[[str], None], search: CompiledSearch | None) -> Explored:
     """Return the reachable states, found state by state, or by arrays what the machine does not take."""
+    from hybrid.exploration.search import CompiledSearch  # Numba is loaded where it is needed
+
     try:
-        search = CompiledSearch(source)
+        search = search or CompiledSearch(source)
     except UnsuitableError:
         return explore(Rules(source), say)
     search.run(progress=say)

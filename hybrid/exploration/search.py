@@ -25,8 +25,8 @@ from mtbdd.memory import require_memory
 _STATES = 1 << 14
 """States that there is room for at first."""
 
-_ENTRIES = 1 << 20
-"""Transitions that are gathered at a time."""
+_ENTRIES, _FEWEST = 1 << 20, 1 << 12
+"""Transitions that are gathered at a time, at most and at least."""
 
 _UNITS, _MOST_UNITS = 512.0, 2.0**17
 """Relative error of a weight beyond which it is worked out on the reals, at first and after many such."""
@@ -112,13 +112,13 @@ class CompiledSearch:
         """Transitions."""
         return self._found.entries
 
-    def run(self, most: int | None = None, progress: Callable[[str], None] | None = None) -> bool:
+    def run(self, entries: int | None = None, progress: Callable[[str], None] | None = None) -> bool:
         """Explore; return whether all reachable states are explored.
 
         Parameters
         ----------
-        most : int, optional
-            States to explore at most, those before included.
+        entries : int, optional
+            Transitions from which on to stop, those before included.
         progress : callable, optional
             Called with a line of text about every million transitions.
 
@@ -133,18 +133,20 @@ class CompiledSearch:
         Time: about a microsecond a transition of short expressions.  Memory: 20 bytes a transition, and 8 for
         every 62 bits of a state, 24 more a state.
         """
-        size = _ENTRIES
+        size, least = _ENTRIES, _FEWEST
         while self.explored < self.met:
-            left = self.met if most is None else most - self.explored
-            if most is not None and left <= 0:
-                return False
+            if entries is not None:
+                if self.entries >= entries:
+                    return False
+                size = max(min(size, entries - self.entries), least)
             check_budget()
             if progress is not None:
                 progress(f"{self.explored:,} of {self.met:,} states, {self.entries:,} transitions")
-            size = size if self._step(size, left) else 2 * size
+            if not self._step(size):
+                least = size = 2 * size
         return True
 
-    def _step(self, size: int, most: int) -> bool:
+    def _step(self, size: int) -> bool:
         """Explore until some room is full; return whether a state was explored."""
         events = np.empty(size, dtype=np.int32)
         choices = np.empty(0 if self._is_chain else size, dtype=np.int64)
@@ -158,7 +160,6 @@ class CompiledSearch:
             self._is_chain,
             self._model.type is not ModelType.CTMC,
             self._most_units,
-            most,
             self._held,
             self._slots,
             self._ends,

@@ -202,7 +202,6 @@ def search(  # type: ignore[no-untyped-def]
     is_chain,
     is_probability,
     most_units,
-    most,
     codes,
     slots,
     ends,
@@ -213,7 +212,7 @@ def search(  # type: ignore[no-untyped-def]
     out_choices,
     out_units,
 ):
-    """Explore states until all are explored or a limit is met.
+    """Explore states until all are explored or there is no room.
 
     Parameters
     ----------
@@ -224,8 +223,6 @@ def search(  # type: ignore[no-untyped-def]
         A decision process has choices, whose weights are divided by their sum; weights add up to 1.
     most_units : float
         Relative error of a weight, in units, beyond which the machine gives up.
-    most : int
-        States to explore in this call at most.
     codes : ndarray of int64, shape (states, words)
         The codes of the states met, in the order in which they were met.
     slots : ndarray of int64, shape (places,)
@@ -242,18 +239,15 @@ def search(  # type: ignore[no-untyped-def]
     Returns
     -------
     int
-        DONE, FULL (states, transitions or `most`; the state at hand is explored again by the next call) or
+        DONE, FULL (states or transitions; the state at hand is explored again by the next call) or
         TROUBLE: the machine gives up on state ``ends[0]``.
 
     Notes
     -----
     Time: O(instructions) a state and command that its tree leaves, O(variables) a transition.
     """
-    first = ends[0]
     entry = ends[2]
     while ends[0] < ends[1]:
-        if ends[0] - first == most:
-            return FULL
         for row in range(len(tables.low)):
             field = codes[ends[0], tables.words[row]] >> tables.shifts[row]
             room.state[row] = (field & tables.masks[row]) + tables.low[row]

@@ -77,7 +77,7 @@ class EncodedStates:
         leaf = np.where(kept, np.cumsum(kept), 0)
         own = terminals[kept]
         bits = manager.index_bits((len(own) - 1).bit_length())
-        leaves = [manager.false, *(manager.cube(bits, k) for k in range(len(own)))]
+        leaves = [manager.false, *manager.cubes(bits, len(own))]
         node = diagram_of(manager, manager.rows, self.rows, leaf[numbers], leaves)
         return SymbolicMatrix(manager, node, own, units)
 

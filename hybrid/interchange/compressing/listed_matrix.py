@@ -113,6 +113,6 @@ def _bitwise_matrix(states: EncodedStates, entries: ListedEntries) -> SymbolicMa
         packed, leaves = packed.at(order), leaves[order]
     names = [name for pair in zip(manager.rows, manager.columns, strict=True) for name in pair]
     index = manager.index_bits(max(len(used) - 1, 0).bit_length())
-    cubes = [manager.false, *(manager.cube(index, k) for k in range(len(used)))]
+    cubes = [manager.false, *manager.cubes(index, len(used))]
     node = diagram_of(manager, names, packed, leaves, cubes)
     return SymbolicMatrix(manager, node, entries.terminals[used], entries.units)

@@ -69,7 +69,7 @@ def find_moves(
     A state's variables are packed into one number (several where they are many) by radices wide enough that
     differences of states are differences of numbers. Time: O(entries log entries) in NumPy.
     """
-    most = min(_MOST_MOVES, 32 + int(1e-4 * len(sources) * columns.rows.n_bits))
+    most = min(_MOST_MOVES, 32 + int(1e-5 * len(sources) * columns.rows.n_bits))
     keys: NDArray[np.integer] = np.asarray(values)
     for word in _packings(columns):
         change = word[targets]
