@@ -235,8 +235,10 @@ def _of_doubles(instruction, doubles, errors, top):  # type: ignore[no-untyped-d
         error = np.inf
         if left > 0.0:
             error = (dx + abs(value) * dy) / (left * (1.0 - _UNIT)) + abs(value) * _UNIT + _TINY
-        if exact and y != 0.0 and (x == 0.0 or abs(y) == 1.0):
-            error = 0.0
+        if exact and y != 0.0:
+            whole = np.trunc(x) == x and np.trunc(y) == y and np.trunc(value) == value
+            if x == 0.0 or abs(y) == 1.0 or (whole and abs(x) < 0.5 * _WHOLE and value * y == x):
+                error = 0.0
         doubles[top], errors[top] = value, error * _UP
     elif instruction == POWER + OF_DOUBLES:
         value = x**y

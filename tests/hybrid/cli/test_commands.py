@@ -44,6 +44,7 @@ MODEL_KEYS = {
     "states",
     "transitions",
     "choices",
+    "build",
     "build_seconds",
     "mtbdd_nodes",
     "terminals",
