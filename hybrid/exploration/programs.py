@@ -70,7 +70,7 @@ class Programs:
     def __init__(self, variables: Variables) -> None:
         self._variables = variables
         self.interner = Interner()
-        self._numbers: dict[int, int] = {}
+        self._numbers: dict[object, int] = {}
         self._lines: list[tuple[int, int]] = []
         self._starts = [0]
         self._kinds: list[int] = []
@@ -91,7 +91,12 @@ class Programs:
         -----
         Time: O(nodes), those that are shared counted as often as they occur.
         """
-        key = self.interner.number(expression)
+        # Texts that programs write hold integers by the hundred thousand.
+        key: object
+        if isinstance(expression, Literal) and type(expression.value) is int:
+            key = "integer", expression.value
+        else:
+            key = self.interner.number(expression)
         known = self._numbers.get(key)
         if known is None:
             self._height = 0
