@@ -18,6 +18,7 @@ from mtbdd.effort import EffortError, watched
 from mtbdd.errors import HybridError
 from mtbdd.language.model_syntax import ResolvedModel
 from mtbdd.model import SymbolicModel
+from mtbdd.wording import option
 
 if TYPE_CHECKING:
     from hybrid.exploration.search import CompiledSearch
@@ -145,8 +146,8 @@ def build_automatically(
         search=probe.search,
     )
     found.warnings = (
-        f"{source.file}: built by listing {found.n_states:,} states, for diagrams of its commands take many "
-        "values; --build symbolic makes them all the same",
+        f"{source.file}: built by listing its {found.n_states:,} states, for its commands are costly as "
+        f"diagrams; {option('build', 'symbolic')} makes these all the same",
         *found.warnings,
     )
     return found

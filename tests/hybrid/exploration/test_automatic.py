@@ -67,7 +67,7 @@ def test_costly_commands_of_few_states_are_listed(name: str, monkeypatch: pytest
     monkeypatch.setattr(automatic, "_CHEAP", 1e4)  # these are small, so that diagrams are there to compare
     listed = hybrid.parse(text, constants)
     assert is_listed(listed) and not is_listed(diagrams)
-    assert "built by listing" in listed.warnings[0] and "--build symbolic" in listed.warnings[0]
+    assert "built by listing" in listed.warnings[0] and "build='symbolic'" in listed.warnings[0]
     assert (listed.n_states, listed.n_transitions) == (diagrams.n_states, diagrams.n_transitions)
     assert (listed.state_table() == diagrams.state_table()).all()
     one, other = (hybrid.check(model, question) for model in (diagrams, listed))
@@ -132,7 +132,7 @@ def test_the_command_says_how_the_model_was_built(
     assert main(["check", str(path), "P=? [ F x=n ]", "--json", "--build", build]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out)["model"]["build"] == told
-    assert ("built by listing 90 states" in captured.err) is (build == "auto")
+    assert ("built by listing its 90 states" in captured.err) is (build == "auto")
     listed = tmp_path / "m.drn"
     hybrid.export(hybrid.load(path), listed)
     assert main(["info", str(listed), "--json"]) == 0
