@@ -95,8 +95,8 @@ def test_functions_over_many_variables_are_not_tabulated_and_agree(monkeypatch: 
     text = HARD["weights that depend on states"]
     model = build(text)
     expected = rules_matrix(model)
-    monkeypatch.setattr("hybrid.simulation.functions.Function.compiled", lambda self: self)
-    monkeypatch.setattr("hybrid.simulation.functions.Combined.compiled", lambda self: self)
+    monkeypatch.setattr("hybrid.simulation.functions.Function.compiled", lambda self, entries: self)
+    monkeypatch.setattr("hybrid.simulation.functions.Combined.compiled", lambda self, entries: self)
     np.testing.assert_array_equal(rules_matrix(model), expected)
 
 
