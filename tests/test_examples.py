@@ -14,8 +14,8 @@ from mtbdd.language import load_model, parse_model, resolve
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 NAMES = (
-    *("biased_die", "brp", "cluster", "coin", "fms", "herman", "jobs", "kanban", "polling", "quick_sort"),
-    *("relay", "tandem", "teams"),
+    *("biased_die", "brp", "cluster", "coin", "fms", "herman", "jobs", "kanban", "mutex"),
+    *("philosophers", "polling", "quick_sort", "relay", "tandem", "tasks", "teams"),
 )
 
 
@@ -191,6 +191,37 @@ PARSED = [
         [("at", 0, 3, 0), ("tries", 0, 2, 0), ("lost", 0, 1, 0), ("noisy", 0, 1, 0)],
         ["arrived", "over"],
         ["power", "attempts"],
+    ),
+    (
+        "mutex",
+        {"M": 2},
+        [
+            *[("taken", 0, 1, 0), ("highest", 0, 2, 0), ("round", 0, 1, 0), ("last", 1, 3, 1)],
+            *(
+                v
+                for i in (1, 2, 3)
+                for v in ((f"at{i}", 0, 2, 1), (f"lot{i}", 0, 2, 0), (f"drawn{i}", 0, 1, 0))
+            ),
+        ],
+        ["wants", "in", "others_in"],
+        [],
+    ),
+    (
+        "philosophers",
+        {},
+        [*((f"p{i}", 0, 7, 0) for i in (1, 2, 3)), ("last", 1, 3, 1)],
+        ["hungry", "eats", "waits_left"],
+        [],
+    ),
+    (
+        "tasks",
+        {"delay": 0.125},
+        [
+            *((f"done{i}", 0, 1, 0) for i in range(1, 7)),
+            *[("job1", 0, 6, 0), ("left1", 0, 3, 0), ("job2", 0, 6, 0), ("left2", 0, 7, 0)],
+        ],
+        ["done"],
+        ["time", "energy"],
     ),
     (
         "teams",

@@ -22,10 +22,13 @@ SIZES = {
     "herman": "",
     "jobs": "N=2",
     "kanban": "t=3",
+    "mutex": "M=2",
+    "philosophers": "",
     "polling": "",
     "quick_sort": "limit=12",
     "relay": "H=3,M=2",
     "tandem": "c=15",
+    "tasks": "delay=0.125",
     "teams": "",
 }
 """Examples by name, with constants with which they are answered in a second or so."""
@@ -71,8 +74,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.print(json.dumps({"folder": folder, "examples": [asdict(example) for example in chosen]}))
         return 0
     for example in chosen:
-        console.print(f"{example.name:<11}  {example.about}")
-        console.print(f"{'':<11}  {_command(example)}")
+        console.print(f"{example.name:<12}  {example.about}")
+        console.print(f"{'':<12}  {_command(example)}")
     console.print("\nhybrid examples NAME... --to FOLDER copies models and properties")
     return 0
 

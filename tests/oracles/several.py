@@ -6,12 +6,16 @@ the step.  Runs end where they can stay for ever, earn nothing and visit nothing
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 from scipy.optimize import linprog
+
+from mtbdd.language import load_model, resolve
+from tests.oracles.mdps import explore_mdp
 
 Row = dict[int, Fraction]
 Pair = tuple[int, int, int]
@@ -111,6 +115,24 @@ class OccupationProgram:
             return np.inf
         assert found.status == 0, found.message
         return float(-found.fun)
+
+
+def occupation_program(
+    path: Path, constants: Mapping[str, float], labels: list[str], n_rewards: int
+) -> OccupationProgram:
+    """Return the oracle of an example, its labels as targets."""
+    mdp = explore_mdp(resolve(load_model(str(path)), constants))
+    (start,) = mdp.graph.initial
+    order = [start, *(i for i in range(mdp.graph.n_states) if i != start)]
+    place = {old: new for new, old in enumerate(order)}
+    choices = [[{place[t]: p for t, p in row.items()} for _, row in mdp.choices[i]] for i in order]
+    rewards: list[list[list[int]]] = []
+    for j in range(n_rewards):
+        by_action = {a: mdp.choice_rewards(j, a) for own in mdp.choices for a, _ in own}
+        rewards.append([[int(by_action[a][i]) for a, _ in mdp.choices[i]] for i in order])
+    source = {label.name: label.expression for label in mdp.graph.source.labels}
+    targets = [{place[i] for i in mdp.graph.where(source[name])} for name in labels]
+    return OccupationProgram(SmallMdp(choices, rewards, targets, [None] * n_rewards))
 
 
 def random_small_mdp(rng: np.random.Generator, n_targets: int, n_rewards: int, counted: bool) -> SmallMdp:

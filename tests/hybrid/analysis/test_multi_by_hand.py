@@ -12,11 +12,9 @@ import pytest
 
 import hybrid
 from hybrid.errors import PropertyError, UnknownError, UnsupportedError
-from mtbdd.language import load_model, resolve
 from mtbdd.model import SymbolicModel
 from tests.builders.models import build
-from tests.oracles.mdps import explore_mdp
-from tests.oracles.several import OccupationProgram, SmallMdp
+from tests.oracles.several import occupation_program
 
 # From 0 choices lead to 1, where a holds, or to 2, where b does, or to either; from 1 and 2 one may go back.
 WALK = """mdp
@@ -177,24 +175,6 @@ def test_schedulers_are_written_with_memory_and_shares(gamble: SymbolicModel, tm
 
 
 # ------------------------------------------------------------------ examples
-
-
-def occupation_program(
-    path: Path, constants: dict[str, int], labels: list[str], n_rewards: int
-) -> OccupationProgram:
-    """Return the oracle of an example, its labels as targets."""
-    mdp = explore_mdp(resolve(load_model(str(path)), constants))
-    (start,) = mdp.graph.initial
-    order = [start, *(i for i in range(mdp.graph.n_states) if i != start)]
-    place = {old: new for new, old in enumerate(order)}
-    choices = [[{place[t]: p for t, p in row.items()} for _, row in mdp.choices[i]] for i in order]
-    rewards: list[list[list[int]]] = []
-    for j in range(n_rewards):
-        by_action = {a: mdp.choice_rewards(j, a) for own in mdp.choices for a, _ in own}
-        rewards.append([[int(by_action[a][i]) for a, _ in mdp.choices[i]] for i in order])
-    source = {label.name: label.expression for label in mdp.graph.source.labels}
-    targets = [{place[i] for i in mdp.graph.where(source[name])} for name in labels]
-    return OccupationProgram(SmallMdp(choices, rewards, targets, [None] * n_rewards))
 
 
 def test_teams(examples_folder: Path) -> None:
