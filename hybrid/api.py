@@ -95,6 +95,7 @@ def check_all(
     witness: bool = False,
     automaton_tool: str = "auto",
     exact: bool = False,
+    pareto_epsilon: float = 1e-3,
 ) -> list[Answer]:
     """Check all properties of a file or text, in order.
 
@@ -105,7 +106,7 @@ def check_all(
         Resolved properties, a path object to a properties file, or text.
     constants : mapping, optional
         Values of constants that the properties leave open.
-    engine, backend, level, method, omega, storage, representation, automaton_tool, exact
+    engine, backend, level, method, omega, storage, representation, automaton_tool, exact, pareto_epsilon
         See `hybrid.CheckOptions`.
     epsilon : float
         Iterations stop when two of them differ by less.
@@ -129,7 +130,7 @@ def check_all(
     """
     chosen = CheckOptions.of(
         engine, backend, level, method, omega, epsilon, absolute, max_iterations, storage, representation,
-        automaton_tool, exact,
+        automaton_tool, exact, pareto_epsilon,
     )  # fmt: skip
     if not isinstance(properties, Properties):
         parsed = (

@@ -53,7 +53,8 @@ class SeveralObjectives:
         the value of every objective, the weights that led to it, and its share in the mixture that is the
         answer, None where there is none.  `half_spaces`: weights of the objectives whose sum no scheduler
         brings above `most`.  Of a curve `corners`, beyond which nothing can be achieved, `distances` of
-        mixtures of points below them by objective, and `distances_kind`.
+        mixtures of points below them by objective, `distances_kind`, and, in parts of the objectives' ranges,
+        the precision that was asked for and the one reached, `pareto_epsilon` and `pareto_distance`.
         """
         found, objectives = self.found.found, self.found.objectives
         record: dict[str, Any] = {
@@ -86,6 +87,7 @@ class SeveralObjectives:
                 for corner in curve.corners
             ]
             record["distances"] = list(curve.distances)
+            record["pareto_epsilon"], record["pareto_distance"] = curve.asked, curve.reached
             record["distances_kind"] = "certified" if curve.certified else "estimate"
         return record
 

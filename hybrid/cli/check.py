@@ -66,6 +66,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         options.representation,
         options.automaton_tool,
         options.exact,
+        options.pareto_epsilon,
     )
     if options.json and options.json_lines:
         raise OptionError("--json prints one object and --json-lines one a property; give one of them")

@@ -86,6 +86,13 @@ def add_solution(parser: argparse.ArgumentParser) -> None:
         "--absolute", action="store_true", help="epsilon is absolute, not relative to the value"
     )
     solution.add_argument(
+        "--pareto-epsilon",
+        type=float,
+        default=1e-3,
+        metavar="E",
+        help="precision of Pareto curves of multi(...), in parts of each objective's range (default 1e-3)",
+    )
+    solution.add_argument(
         "--max-iters",
         type=int,
         default=100_000,

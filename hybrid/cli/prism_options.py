@@ -7,6 +7,7 @@ SAME: dict[str, str] = {
     "-pf, -pctl, -csl": "PROPERTY as text",
     "-prop, -property": "--prop",
     "-epsilon, -e": "--epsilon",
+    "-paretoepsilon": "--pareto-epsilon",
     "-absolute, -abs": "--absolute",
     "-relative, -rel": "without --absolute",
     "-exact": "--exact",

@@ -16,6 +16,7 @@ def add_check_spellings(parser: argparse.ArgumentParser) -> None:
     """Add PRISM's spellings of how `check` solves, hidden in its help."""
     hidden = argparse.SUPPRESS
     parser.add_argument("-epsilon", "-e", dest="epsilon", type=float, help=hidden)
+    parser.add_argument("-paretoepsilon", dest="pareto_epsilon", type=float, help=hidden)
     parser.add_argument("-absolute", "-abs", dest="absolute", action="store_true", help=hidden)
     parser.add_argument("-relative", "-rel", dest="absolute", action="store_false", help=hidden)
     parser.add_argument("-exact", dest="exact", action="store_true", help=hidden)

@@ -37,6 +37,7 @@ class SolutionKeywords(TypedDict, total=False):
     representation: Representation
     automaton_tool: str
     exact: bool
+    pareto_epsilon: float
 
 
 class KeptKeywords(SolutionKeywords, total=False):

@@ -63,6 +63,9 @@ class CheckOptions:
         `hybrid.automata.choosing.choose_automaton`.
     exact : bool
         Answer in rational numbers, or not at all; engine, backend and precision have no part in it then.
+    pareto_epsilon : float
+        Precision of Pareto curves of `multi(...)`: the distance of what is reached and what nothing exceeds,
+        in parts of each objective's range, at which the search stops.
     criterion : Criterion
         When iterations stop: `epsilon` bounds the distance of the bounds for methods that give them, and
         the difference of two iterates for the others.
@@ -83,6 +86,7 @@ class CheckOptions:
     representation: Representation = "row-types"
     automaton_tool: str = "auto"
     exact: bool = False
+    pareto_epsilon: float = 1e-3
 
     def __post_init__(self) -> None:
         """Check the names."""
@@ -120,6 +124,10 @@ class CheckOptions:
                 "the method gauss-seidel takes rows one after the other and does not run on the gpu; "
                 f"choose {option('backend', 'cpu')}, or another {option('method')}"
             )
+        if not 0 < self.pareto_epsilon < 1:
+            raise OptionError(
+                f"{option('pareto-epsilon')} must lie between 0 and 1, got {self.pareto_epsilon}"
+            )
         if self.omega is not None and self.method not in _RELAXED:
             raise OptionError(
                 f"omega belongs to the methods jor and gauss-seidel, not to {self.method}; choose one of them"
@@ -142,6 +150,7 @@ class CheckOptions:
         representation: Representation = "row-types",
         automaton_tool: str = "auto",
         exact: bool = False,
+        pareto_epsilon: float = 1e-3,
     ) -> CheckOptions:
         """Return options from plain values; every senseless one is an `OptionError`.
 
@@ -151,7 +160,17 @@ class CheckOptions:
             method = "jor"
         criterion = Criterion(epsilon, absolute, max_iterations)
         return cls(
-            engine, backend, level, method, omega, criterion, storage, representation, automaton_tool, exact
+            engine,
+            backend,
+            level,
+            method,
+            omega,
+            criterion,
+            storage,
+            representation,
+            automaton_tool,
+            exact,
+            pareto_epsilon,
         )
 
     def bounding_method(self) -> Interval | Optimistic | None:

@@ -91,4 +91,4 @@ def multi_objective(
         return MultiFound(objectives, achievable(search, demands), ends)
     if len(aims) == 1:
         return MultiFound(objectives, greatest_value(search, aims[0], demands), ends)
-    return MultiFound(objectives, Found(search), ends, explore_curve(search))
+    return MultiFound(objectives, Found(search), ends, explore_curve(search, options.pareto_epsilon))

@@ -20,9 +20,6 @@ from hybrid.analysis.multi.queries import ObjectiveSearch
 Vector = NDArray[np.float64]
 Corner = tuple[Fraction, ...]
 
-CLOSE = 1e-3
-"""Distance of points and half-spaces, in parts of each objective's range, at which a curve is known."""
-
 
 @dataclass(frozen=True)
 class Curve:
@@ -34,17 +31,29 @@ class Curve:
         Of the half-spaces; nothing beyond them is achievable.
     distances : tuple of float
         By objective how far at most a mixture of points lies below any corner.
+    asked, reached : float
+        Distances in parts of each objective's range over the points: the one to stop at, and the greatest one
+        that is left; greater than `asked` where no further sum tells more.
     certified : bool
         Whether the corners were found in rational numbers, as those of two objectives are.
     """
 
     corners: tuple[Corner, ...]
     distances: tuple[float, ...]
+    asked: float
+    reached: float
     certified: bool
 
 
-def explore_curve(search: ObjectiveSearch) -> Curve:
+def explore_curve(search: ObjectiveSearch, precision: float) -> Curve:
     """Solve weighted sums until corners and points are close, or no sum tells more.
+
+    Parameters
+    ----------
+    search : ObjectiveSearch
+        That has begun.
+    precision : float
+        The distance to stop at, in parts of each objective's range.
 
     Raises
     ------
@@ -52,7 +61,7 @@ def explore_curve(search: ObjectiveSearch) -> Curve:
 
     Notes
     -----
-    Time: a weighted sum a round; for a smooth curve of two objectives about 1 / sqrt(CLOSE) rounds.  Linear
+    Time: a weighted sum a round; of a smooth curve of two objectives about 1 / sqrt(precision).  Linear
     programs of as many variables as there are points, about one a corner.
     """
     settled: set[Corner] = set()
@@ -60,9 +69,9 @@ def explore_curve(search: ObjectiveSearch) -> Curve:
         scale = search.scale()
         corners = corners_of(search, scale)
         ranked = [(widest_margin(search.values, c, scale), c) for c in corners if c not in settled]
-        ranked = [(p, c) for p, c in ranked if -p.value > CLOSE]
+        ranked = [(p, c) for p, c in ranked if -p.value > precision]
         if not ranked:
-            return _curve(search, scale, corners)
+            return _curve(search, scale, corners, precision)
         proposal, corner = min(ranked, key=lambda entry: entry[0].value)
         if not search.solve(proposal.direction):
             settled.add(corner)
@@ -122,7 +131,7 @@ def _corners_of_many(
     return [tuple(map(Fraction, corner)) for corner in unique.tolist()]
 
 
-def _curve(search: ObjectiveSearch, scale: Vector, corners: Sequence[Corner]) -> Curve:
+def _curve(search: ObjectiveSearch, scale: Vector, corners: Sequence[Corner], precision: float) -> Curve:
     """Return how far below the corners mixtures of points lie, in rational numbers."""
     values = search.values
     greatest = [Fraction(0)] * len(scale)
@@ -131,4 +140,5 @@ def _curve(search: ObjectiveSearch, scale: Vector, corners: Sequence[Corner]) ->
         near = mixed(values, cleaned(proposal.shares))
         greatest = [max(g, c - v) for g, c, v in zip(greatest, corner, near, strict=True)]
     distances = tuple(rounded_up(g) for g in greatest)
-    return Curve(tuple(corners), distances, len(scale) == 2)
+    parts = [g / Fraction(size) for g, size in zip(greatest, scale.tolist(), strict=True)]
+    return Curve(tuple(corners), distances, precision, rounded_up(max(parts)), len(scale) == 2)

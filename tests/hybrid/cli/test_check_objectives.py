@@ -70,6 +70,34 @@ def test_a_mixture_as_text(capsys: pytest.CaptureFixture[str], gamble: str) -> N
     assert "a curve: " in capsys.readouterr().out
 
 
+def test_the_precision_of_a_curve(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    # Tries that cost ever more: as many corners as tries.
+    path = tmp_path / "tries.prism"
+    path.write_text(
+        "mdp module m s : [0..9]; [try] s<8 -> 1/2 : (s'=9) + 1/2 : (s'=s+1); [end] s>0 -> (s'=s<9 ? 8 : 9); "
+        '[give] s=0 -> (s\'=8); endmodule rewards "cost" [try] true : 1+s*s; endrewards'
+    )
+    text = 'multi(Pmax=? [ F s=9 ], R{"cost"}min=? [ C ])'
+    found = {e: record(capsys, str(path), text, "--pareto-epsilon", e)["multi"] for e in ("0.5", "0.01")}
+    found["0.001"] = record(capsys, str(path), text)["multi"]
+    for asked, multi in found.items():
+        assert multi["pareto_epsilon"] == float(asked)
+        assert 0 <= multi["pareto_distance"] <= 1.001 * float(asked)
+        ranges = [
+            max(p["upper"][i] for p in multi["points"]) - min(p["lower"][i] for p in multi["points"])
+            for i in (0, 1)
+        ]
+        parts = [d / r for d, r in zip(multi["distances"], ranges, strict=True)]
+        assert max(parts) == pytest.approx(multi["pareto_distance"], rel=1e-3, abs=1e-9)
+    solved = [len(found[e]["half_spaces"]) for e in ("0.5", "0.01", "0.001")]
+    assert solved[0] < solved[1] <= solved[2]
+    # As close as doubles tell, which the answer says.
+    assert main(["check", str(path), text, "-paretoepsilon", "1e-300"]) == 0
+    assert "not 1e-300 as asked" in capsys.readouterr().out
+    assert main(["check", str(path), text, "--pareto-epsilon", "1"]) == 2
+    assert "--pareto-epsilon must lie between 0 and 1, got 1.0" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "ending"), [(CURVE, "svg"), (CURVE[:-1] + ', R{"tries"}min=? [ C ])', "png")]
 )

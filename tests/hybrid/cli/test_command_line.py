@@ -186,6 +186,7 @@ def test_properties_are_listed_without_a_model(walk: str, capsys: pytest.Capture
         ("--absolute -relative", "absolute", False),
         ("-maxiters 7", "max_iters", 7),
         ("-exact", "exact", True),
+        ("-paretoepsilon 0.1", "pareto_epsilon", 0.1),
         ("-jor -omega 0.8", "omega", 0.8),
         ("-jor", "method", "jor"),
         ("-gaussseidel", "method", "gauss-seidel"),
@@ -218,6 +219,7 @@ def test_every_spelling_that_is_told_is_taken() -> None:
                 "-property",
                 "-epsilon",
                 "-e",
+                "-paretoepsilon",
                 "-maxiters",
                 "-omega",
             )
