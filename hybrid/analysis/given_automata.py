@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hybrid.analysis.ltl import automaton_probabilities
+from hybrid.automata.automaton import DeterministicAutomaton
 from hybrid.automata.hoa_reading import read_hoa
 from hybrid.automata.reduction import reduced
 from hybrid.errors import PropertyError
@@ -55,6 +56,25 @@ def given_automaton_probabilities(
         A proposition is neither bound nor a label, or one is bound that the automaton does not have.
     NotConvergedError
     """
+    automaton, holds = given_automaton(model, path, states)
+    return automaton_probabilities(model, automaton, holds, maximise, options, work, maker)
+
+
+def given_automaton(
+    model: SymbolicModel, path: AutomatonPath, states: Callable[[Expression], Node]
+) -> tuple[DeterministicAutomaton, list[Node]]:
+    """Return the automaton of a file, and where its propositions hold.
+
+    Parameters
+    ----------
+    path, states
+        As for `given_automaton_probabilities`.
+
+    Raises
+    ------
+    LanguageError, InterchangeError, PropertyError
+        As from `given_automaton_probabilities`.
+    """
     automaton = reduced(read_hoa(path.file))
     bound = dict(zip(path.names, path.states, strict=True))
     foreign = [name for name in path.names if name not in automaton.propositions]
@@ -74,4 +94,4 @@ def given_automaton_probabilities(
                 f'as in HOA: {{"{path.file}", "{name}" <- x=1}}'
             )
         holds.append(states(meaning) & model.reachable)
-    return automaton_probabilities(model, automaton, holds, maximise, options, work, maker)
+    return automaton, holds

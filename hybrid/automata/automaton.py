@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,3 +87,25 @@ class DeterministicAutomaton:
         for met in rounds[seen[state] :]:
             always |= met
         return self.acceptance.holds(always)
+
+    def reading(
+        self, propositions: Sequence[str], values: Sequence[NDArray[np.bool_]]
+    ) -> DeterministicAutomaton:
+        """Return the automaton that reads letters over other propositions.
+
+        Parameters
+        ----------
+        propositions : sequence of str
+            The other ones, k of them.
+        values : sequence of ndarray of bool, shape (2**k,)
+            Of each of its own propositions, by letter, whether it holds.
+        """
+        letters = np.zeros(1 << len(propositions), np.int64)
+        for i, holds in enumerate(values):
+            letters |= holds.astype(np.int64) << i
+        return replace(
+            self,
+            propositions=tuple(propositions),
+            successors=self.successors[:, letters],
+            marks=self.marks[:, letters],
+        )

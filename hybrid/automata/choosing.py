@@ -150,16 +150,8 @@ def _read(hoa: str, source: str, formula: Formula, propositions: Sequence[str]) 
             f"{source}: expected propositions among {', '.join(known) or 'none'}, got {foreign[0]!r}"
         )
     letters = np.arange(1 << len(propositions))
-    place = np.zeros_like(letters)
-    for i, name in enumerate(found.propositions):
-        place |= (letters >> known[name] & 1) << i
-    whole = DeterministicAutomaton(
-        tuple(propositions),
-        found.initial,
-        found.successors[:, place],
-        found.marks[:, place],
-        found.acceptance,
-    )
+    values = [(letters >> known[name] & 1).astype(np.bool_) for name in found.propositions]
+    whole = found.reading(propositions, values)
     return replace(reduced(whole), name=formula_text(formula, lambda p: propositions[p]))
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.choice_rewards import choice_rewards, reward_units
-from hybrid.analysis.model_automata import model_automaton, model_formulas
 from hybrid.analysis.model_products import model_product
+from hybrid.analysis.multi.objective_automata import objective_automata
 from hybrid.analysis.multi.objectives import Objective
 from hybrid.automata.acceptance import Acceptance
 from hybrid.automata.from_properties import MOST_STEPS
@@ -85,10 +85,12 @@ def objective_product(
     Raises
     ------
     UnsupportedError
-        A formula that is not translated, too many states of the automata, or probabilities that add up to 1
-        only roughly.
+        A formula that is not translated, too many propositions or states of the automata, or probabilities
+        that add up to 1 only roughly.
     PropertyError
-        A reward is negative.
+        A reward is negative, or an automaton of a file does not fit.
+    OptionError, LanguageError, InterchangeError
+        A tool or a file gives no automaton.
     """
     for layer in range(len(model.layers)):
         if choice_totals(model, layer, model.index) is not None:
@@ -96,13 +98,9 @@ def objective_product(
                 "multi: expected probabilities that add up to 1, got choices where they do so only roughly; "
                 "write them with more digits or as fractions"
             )
-    asked = [i for i, objective in enumerate(objectives) if objective.path is not None]
-    paths = [o.path for o in objectives if o.path is not None]
-    formulas = model_formulas(model, paths, states)
-    propositions = formulas[0].propositions if formulas else []
-    automata = [model_automaton(formula, "own").automaton for formula in formulas]
-    place = {i: k for k, i in enumerate(asked)}
-    names = [f"p{i}" for i in range(len(propositions))]
+    read = objective_automata(model, objectives, states, options.automaton_tool)
+    automata = list(read.automata.values())
+    place = {i: k for k, i in enumerate(read.automata)}
     counters: dict[int, int] = {}
     for objective in objectives:
         if objective.steps is not None and objective.steps not in counters:
@@ -111,12 +109,14 @@ def objective_product(
                     f"multi: expected rewards of at most {MOST_STEPS} steps, got C<={objective.steps}"
                 )
             counters[objective.steps] = len(automata)
-            automata.append(counting_automaton(names, objective.steps))
+            automata.append(counting_automaton(read.names, objective.steps))
     if not automata:
         automata = [counting_automaton((), 0)]
     joined = joined_automata(automata)
     structures = sorted({o.structure for o in objectives if o.structure is not None})
-    product = model_product(model, joined.automaton, propositions, options, structures, start=model.initial)
+    product = model_product(
+        model, joined.automaton, read.propositions, options, structures, start=model.initial
+    )
     # An automaton of one state leaves the model with all of its structures.
     earned = structures if product.model is model else range(len(structures))
     accepted: dict[int, Node] = {}

@@ -8,7 +8,6 @@ from fractions import Fraction
 
 from hybrid.errors import UnsupportedError
 from hybrid.properties.tree import (
-    AutomatonPath,
     ConditionalPath,
     Cumulative,
     MultiObjective,
@@ -30,7 +29,7 @@ class Objective:
     ----------
     text : str
     path : Expression or None
-        The path formula of a probability; None for a reward.
+        The path formula of a probability, or the automaton of a file; None for a reward.
     structure : int or None
         The reward structure, from 0.
     steps : int or None
@@ -107,10 +106,6 @@ def _objective(e: Expression, text: str) -> Objective:
         assert isinstance(e.threshold, Literal)
         maximise, bound = e.comparison == ">=", _rational(e.threshold.value, text)
     if isinstance(e, Probability):
-        if isinstance(e.path, AutomatonPath):
-            raise UnsupportedError(
-                f"multi: automata of files are no objectives, got {text}; write a formula in its place"
-            )
         if isinstance(e.path, ConditionalPath):
             raise UnsupportedError(f"multi: conditional probabilities are no objectives, got {text}")
         return Objective(text, e.path, None, None, maximise, bound)

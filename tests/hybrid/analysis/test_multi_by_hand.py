@@ -217,7 +217,6 @@ REFUSED = [
         PropertyError,
         "can be infinite: there is an end component",
     ),
-    ('multi(P>=0.1 [ HOA: {"a.hoa", "a" <- s=1} ])', UnsupportedError, "automata of files are no objectives"),
     ("!multi(P>=0.1 [ F s=2 ])", UnsupportedError, "stands alone"),
     ("filter(max, multi(Pmax=? [ F s=2 ]))", UnsupportedError, "stands alone"),
     (
