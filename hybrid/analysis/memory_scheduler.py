@@ -47,7 +47,7 @@ class MemoryScheduler(Scheduler):
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield a record a pair: as `Scheduler.records`, and the `memory` and the `next` one."""
         texts, numbers = self.commands()
-        for place, (state, memory, action, layer, then) in enumerate(self._pairs()):
+        for place, (state, memory, action, layer, then) in enumerate(self.pairs()):
             yield {
                 "state": state,
                 "memory": memory,
@@ -65,8 +65,8 @@ class MemoryScheduler(Scheduler):
         pairs = f"{self.size:,} pairs of a state and one of {np.unique(self.memory).size:,} memories"
         return f"<MemoryScheduler of {pairs}{self._taken()}>"
 
-    def _pairs(self) -> Iterator[tuple[dict[str, bool | int], int, str | None, int, int]]:
-        """Yield every pair in the order of its number."""
+    def pairs(self) -> Iterator[tuple[dict[str, bool | int], int, str | None, int, int]]:
+        """Yield every pair in the order of its number: state, memory, action, layer, next memory."""
         names, actions = self.actions()
         shown = self.variables()
         for begin in range(0, self.model.n_states, _PART):
@@ -138,7 +138,7 @@ class Remembering:
             )
             whole, lifted, modes = counted.model, counted.lifted, counted.automaton_states
             first = counted.lifted(product.first) & counted.first
-            next_mode = _numbers(whole, counted.following)
+            next_mode = numbers_of(whole, counted.following)
         read = [lifted(states) for states in product.automaton_states]
         then = [lifted(states) for states in product.following]
         return cls(
@@ -147,8 +147,8 @@ class Remembering:
             first,
             lifted,
             modes,
-            _numbers(whole, read) * len(modes) + _numbers(whole, modes),
-            _numbers(whole, then) * len(modes) + next_mode,
+            numbers_of(whole, read) * len(modes) + numbers_of(whole, modes),
+            numbers_of(whole, then) * len(modes) + next_mode,
         )
 
     def finish(self, maker: SchedulerMaker) -> MemoryScheduler:
@@ -212,7 +212,7 @@ def _same(states: Node) -> Node:
     return states
 
 
-def _numbers(model: SymbolicModel, sets: Sequence[Node]) -> NDArray[np.int64]:
+def numbers_of(model: SymbolicModel, sets: Sequence[Node]) -> NDArray[np.int64]:
     """Return the number of the set that each state of a model is in, by index."""
     found = np.zeros(model.n_states, np.int64)
     for number, states in enumerate(sets):

@@ -126,7 +126,7 @@ def several_objectives(
         )
     if inner.truth is False and asked:
         raise PropertyError("multi: no scheduler meets the bounds, so that there is no value")
-    made = point_schedulers(found.ends, inner) if schedulers else None
+    made = point_schedulers(model, found.ends, inner) if schedulers else None
     if not asked:
         summary = Summary(inner.truth, inner.truth, inner.truth)
     elif len(asked) == 1:

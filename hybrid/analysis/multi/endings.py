@@ -16,6 +16,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.analysis.acceptance_sets import AcceptedPart
 from hybrid.analysis.multi.memory import ObjectiveProduct
 from hybrid.analysis.precomputation import end_components, prob1e
 from hybrid.automata.acceptance import all_accepted
@@ -92,6 +93,12 @@ class Endings:
         """Return the end components in which some rewards are not earned."""
         return end_components(self.space.model, self.pairs.states, self.unpaid(priced))
 
+    def parts(self, number: int) -> list[AcceptedPart]:
+        """Return where runs may stay for ever, for nothing, and win the set of objectives with a number."""
+        space = self.space
+        unpaid = self.unpaid([i for i in space.rewards if not space.objectives[i].maximise])
+        return _winning_parts(space, sorted(self.sets[number][0]), self.pairs.states, unpaid)
+
     def unpaid(self, priced: Sequence[int]) -> list[Node]:
         """Return for every layer the pairs whose choice is kept and earns nothing of some rewards."""
         return _unpaid(self.space, self.pairs.states, self.kept, priced)
@@ -133,7 +140,9 @@ def endings(space: ObjectiveProduct) -> Endings | None:
         )
     for size in range(1, len(repeated) + 1):
         for won in combinations(repeated, size):
-            where = _winning(space, won, states, unpaid)
+            where = model.manager.disjunction(
+                part.states for part in _winning_parts(space, won, states, unpaid)
+            )
             if where != model.manager.false:
                 sets.append((frozenset(won), model.indicator(where, pairs)))
     decided = {i: model.indicator(where, pairs) for i, where in space.accepted.items()}
@@ -179,25 +188,33 @@ def _refuse_endless(
                 )
 
 
-def _winning(space: ObjectiveProduct, won: Sequence[int], states: Node, unpaid: Sequence[Node]) -> Node:
-    """Return the end components with free choices in which some conditions can be met together."""
-    manager, marks = space.model.manager, space.product.marks
-    found = manager.false
+def _winning_parts(
+    space: ObjectiveProduct, won: Sequence[int], states: Node, unpaid: Sequence[Node]
+) -> list[AcceptedPart]:
+    """Return the end components with free choices in which some conditions can be met together.
+
+    Those that meet them alike, by the same marks, are one part.
+    """
+    manager, marks, parts = space.model.manager, space.product.marks, []
     for finite, infinite in all_accepted(space.conditions[i] for i in won).pairs():
         allowed = states & ~manager.disjunction(marks[i] for i in mark_list(finite))
         if allowed == manager.false:
             continue
         ends = model_end_components(space.model, allowed, unpaid)
-        found = found | _meeting(manager.false, ends, [marks[i] for i in mark_list(infinite)])
-    return found
+        part = _meeting(manager.false, ends, [marks[i] for i in mark_list(infinite)])
+        if part.states != manager.false:
+            parts.append(part)
+    return parts
 
 
-def _meeting(false: Node, found: EndComponents, needed: Sequence[Node]) -> Node:
-    """Return the end components, as one set, that meet each of some sets."""
+def _meeting(false: Node, found: EndComponents, needed: Sequence[Node]) -> AcceptedPart:
+    """Return the end components, as one part, that meet each of some sets."""
     met = found.single.states
     for marked in needed:
         met = met & marked
+    choices = [own & met for own in found.single.choices]
     for component in found.components:
         if all(component.states & marked != false for marked in needed):
             met = met | component.states
-    return met
+            choices = [own | more for own, more in zip(choices, component.choices, strict=True)]
+    return AcceptedPart(met, tuple(choices), tuple(met & marked for marked in needed))

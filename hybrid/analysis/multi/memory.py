@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.choice_rewards import choice_rewards, reward_units
+from hybrid.analysis.memory_scheduler import labels_of
 from hybrid.analysis.model_products import model_product
 from hybrid.analysis.multi.objective_automata import objective_automata
 from hybrid.analysis.multi.objectives import Objective
@@ -114,8 +115,9 @@ def objective_product(
         automata = [counting_automaton((), 0)]
     joined = joined_automata(automata)
     structures = sorted({o.structure for o in objectives if o.structure is not None})
+    labels = labels_of(model)
     product = model_product(
-        model, joined.automaton, read.propositions, options, structures, start=model.initial
+        model, joined.automaton, read.propositions, options, structures, labels, model.initial
     )
     # An automaton of one state leaves the model with all of its structures.
     earned = structures if product.model is model else range(len(structures))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.choice_systems import choice_operator, solve_choices
 from hybrid.analysis.multi.endings import Endings
-from hybrid.analysis.scheduler import Scheduler, SchedulerMaker
+from hybrid.analysis.scheduler import SchedulerMaker
 from hybrid.operators.rounding import scaled_bounds
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
@@ -123,21 +123,6 @@ class Schedulers:
             if states != self._model.manager.false:
                 found[self._model.indicator(states, self._ends.pairs)] = layer
         return found
-
-    def scheduler(self, policy: Policy) -> Scheduler:
-        """Return a policy as a scheduler of the product; where it stops, choices stay for nothing.
-
-        Elsewhere than in the pairs it is about, it takes a first choice.
-        """
-        model, maker = self._model, SchedulerMaker(self._model)
-        for layer in range(self.stop):
-            if (policy == layer).any():
-                maker.choose(layer, states_from(model.manager, self._ends.pairs, policy == layer))
-        ends = self._ends.components(list(self._ends.space.rewards))
-        for component in (ends.single, *ends.components):
-            for layer, states in enumerate(component.choices):
-                maker.choose(layer, states)
-        return maker.finish()
 
     # ------------------------------------------------------------------ values
 

@@ -9,11 +9,12 @@ from fractions import Fraction
 from pathlib import Path
 
 from hybrid.analysis.choice_table import SUFFIXES
+from hybrid.analysis.memory_scheduler import MemoryScheduler
 from hybrid.analysis.multi.endings import Endings
 from hybrid.analysis.multi.queries import Found
-from hybrid.analysis.scheduler import Scheduler
-from hybrid.errors import UnsupportedError
+from hybrid.analysis.multi.staying import staying_scheduler
 from hybrid.run.state_files import check_suffix
+from mtbdd.model import SymbolicModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,13 +23,13 @@ class PointSchedulers:
 
     Attributes
     ----------
-    schedulers : tuple of Scheduler
-        Memoryless ones of the product: the variable before the model's is what is remembered.
+    schedulers : tuple of MemoryScheduler
+        Of the model: they remember what the automata have read, and where they have stopped to stay.
     shares : tuple of (Fraction or None)
         With which probability to play each of them, drawn once at the start; None where none is asked for.
     """
 
-    schedulers: tuple[Scheduler, ...]
+    schedulers: tuple[MemoryScheduler, ...]
     shares: tuple[Fraction | None, ...]
 
     def __repr__(self) -> str:
@@ -37,9 +38,11 @@ class PointSchedulers:
     def write(self, path: str | Path) -> None:
         """Write what every scheduler chooses, to a file that ends with ``.csv`` or ``.json``.
 
-        CSV: the number of the point from 1, its share, the memory and the state's variables, the action
-        (empty if unlabelled), the layer, the command.  JSON: an array of objects with `point`, `share`, and
-        `choices`, an array of objects with `state`, `action`, `layer` and `command`.
+        CSV: the number of the point from 1, its share, and the columns of `MemoryScheduler.write`: the
+        state's variables, the memory, the action (empty if unlabelled), the layer, the next memory, the
+        command.
+        JSON: an array of objects with `point`, `share`, and `choices`, an array of objects with `state`,
+        `memory`, `action`, `layer`, `next` and `command`.
 
         Raises
         ------
@@ -64,30 +67,17 @@ class PointSchedulers:
                 return
             writer = csv.writer(lines)
             names = self.schedulers[0].variables() if self.schedulers else []
-            writer.writerow(["point", "share", *names, *Scheduler.columns])
+            writer.writerow(["point", "share", *names, *MemoryScheduler.columns])
             for number, (scheduler, share) in numbered:
                 head = [number, "" if share is None else float(share)]
                 writer.writerows([*head, *cells] for cells in scheduler.cells())
 
 
-def point_schedulers(ends: Endings | None, found: Found) -> PointSchedulers:
-    """Return the schedulers of all points.
-
-    Raises
-    ------
-    UnsupportedError
-        Some objective looks at what happens again and again: there a scheduler needs more memory than the
-        product has.
-    """
+def point_schedulers(owner: SymbolicModel, ends: Endings | None, found: Found) -> PointSchedulers:
+    """Return the schedulers of all points of an MDP."""
     search = found.search
     if search is None or ends is None:
         return PointSchedulers((), ())
-    if ends.space.conditions:
-        raise UnsupportedError(
-            "multi: schedulers are given for objectives that runs decide once and for all, not for what has "
-            "to happen again and again; ask without a scheduler"
-        )
-    makers = search.weighing.schedulers
-    made = tuple(makers.scheduler(point.policy) for point in search.points)
+    made = tuple(staying_scheduler(owner, ends, point) for point in search.points)
     shares = [found.shares.get(i, Fraction(0)) if found.shares else None for i in range(len(made))]
     return PointSchedulers(made, tuple(shares))

@@ -164,14 +164,14 @@ def test_schedulers_are_written_with_memory_and_shares(gamble: SymbolicModel, tm
     made.write(tmp_path / "mix.csv")
     with (tmp_path / "mix.csv").open(newline="") as lines:
         rows = list(csv.DictReader(lines))
-    assert list(rows[0]) == ["point", "share", "automaton", "s", "action", "layer", "command"]
-    first = {row["point"]: row["action"] for row in rows if (row["automaton"], row["s"]) == ("0", "0")}
+    assert list(rows[0]) == ["point", "share", "s", "memory", "action", "layer", "next", "command"]
+    first = {row["point"]: row["action"] for row in rows if (row["memory"], row["s"]) == ("0", "0")}
     assert set(first.values()) <= {"shy", "bold", "give"}
     assert "shy" in first.values()
     made.write(tmp_path / "mix.json")
     found = json.loads((tmp_path / "mix.json").read_text())
     assert [own["point"] for own in found] == list(range(1, len(made.schedulers) + 1))
-    assert {"state", "action", "layer", "command"} == set(found[0]["choices"][0])
+    assert {"state", "memory", "action", "layer", "next", "command"} == set(found[0]["choices"][0])
 
 
 # ------------------------------------------------------------------ examples
@@ -242,8 +242,6 @@ def test_refused_methods_models_and_schedulers(gamble: SymbolicModel, walk: Symb
         hybrid.check(build("dtmc module m s : [0..2]; [] true -> true; endmodule"), text)
     with pytest.raises(UnsupportedError, match="the model has several"):
         hybrid.check(build(WALK + "init true endinit"), text)
-    with pytest.raises(UnsupportedError, match="again and again; ask without a scheduler"):
-        hybrid.check(walk, "multi(P>=0.5 [ G F s=1 ])", scheduler=True)
     with pytest.raises(PropertyError, match="every scheduler some reward"):
         hybrid.check(
             build('mdp module m s : [0..1]; [] true -> true; endmodule rewards "c" true : 1; endrewards'),

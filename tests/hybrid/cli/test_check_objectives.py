@@ -125,7 +125,7 @@ def test_schedulers_are_written(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     target = tmp_path / "mix.csv"
     assert main(["check", gamble, BOUNDS, "--scheduler", str(target)]) == 0
     capsys.readouterr()
-    assert target.read_text().splitlines()[0] == "point,share,automaton,s,action,layer,command"
+    assert target.read_text().splitlines()[0] == "point,share,s,memory,action,layer,next,command"
 
 
 def test_the_frontier_of_points() -> None:
