@@ -331,6 +331,11 @@ class SymbolicModel(Memoised):
         bits = (within or self.index).bits_at(np.asarray(indices, dtype=np.int64))
         return [self.encoding.decode(row) for row in bits]
 
+    @property
+    def divisors(self) -> Partition | None:
+        """What every row of a DTMC's text is divided by, see `mtbdd.assemble.row_divisors`; None: nothing."""
+        return self._divisors
+
     def event_exits(self, event: Event) -> Partition:
         """Return an event's total rate by state, divided as the rows of a DTMC are."""
         exits = event.exits.only(self.reachable)

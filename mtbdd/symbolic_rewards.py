@@ -124,7 +124,7 @@ def _summed(
 ) -> SymbolicMatrix:
     """Return the sum of state rewards, or of transition rewards times how often their action is taken."""
     parts = [
-        _amounts(model, item, often)
+        item_amounts(model, item, often)
         for item in model.source.rewards[structure].items
         if item.is_transition == moves
         for action, often in carriers
@@ -138,7 +138,7 @@ def _summed(
     return _doubles(model, structure, Partition.total(model.manager, parts))
 
 
-def _amounts(model: SymbolicModel, item: RewardItem, often: Partition) -> Partition:
+def item_amounts(model: SymbolicModel, item: RewardItem, often: Partition) -> Partition:
     """Return what an item earns in every state, times how often it is taken there."""
     often = often.only(model.reachable).nonzero()
     model.translator.require_value(item.guard, often.support)

@@ -57,7 +57,7 @@ def test_the_page_names_the_words_that_are_kept() -> None:
 def test_the_rules_have_every_word_and_sign_of_the_parsers() -> None:
     words = GRAMMAR.words()
     named = {word for word in words if word.isalpha()}
-    free = {"HOA", "multi", "T", "Tmin", "Tmax", "discount", "Cdiscount"}
+    free = {"HOA", "multi", "T", "Tmin", "Tmax", "discount", "Cdiscount", "quantile", "rew"}
     assert named - RESERVED == FUNCTIONS.keys() - RESERVED | free
     assert RESERVED - words == REFUSED
     assert words >= PRECEDENCE.keys() | COMPARISONS | PATH_UNARY | PATH_BINARY | _FILTER_SIGNS.keys()

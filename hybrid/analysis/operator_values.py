@@ -79,9 +79,9 @@ def operator_values(
         from hybrid.analysis.conditional_probabilities import conditional_probabilities
 
         if not model.is_mdp:
-            _no_optimum(formula)
+            no_optimum(formula)
         return conditional_probabilities(model, formula.path, states, options, work)
-    maximise = maximises(formula) if model.is_mdp else _no_optimum(formula)
+    maximise = maximises(formula) if model.is_mdp else no_optimum(formula)
     if isinstance(formula, Probability):
         from hybrid.analysis.path_formulas import path_probabilities
 
@@ -149,8 +149,13 @@ def maximises(formula: Probability | Reward) -> bool:
     return formula.comparison in ("<", "<=")
 
 
-def _no_optimum(formula: Probability | Reward) -> bool:
-    """Refuse Pmin and its like: chains have nothing to choose."""
+def no_optimum(formula: Probability | Reward) -> bool:
+    """Refuse Pmin and its like, and return True: chains have nothing to choose.
+
+    Raises
+    ------
+    UnsupportedError
+    """
     if formula.optimum is not None:
         letter = formula.letter
         raise UnsupportedError(

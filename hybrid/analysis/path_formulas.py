@@ -15,7 +15,7 @@ from hybrid.analysis.bounded_until import Window, window_probabilities
 from hybrid.analysis.repeated import repeated_form, repeated_probabilities
 from hybrid.analysis.until import next_probabilities, until_probabilities
 from hybrid.properties.path_operators import has_path
-from hybrid.properties.tree import AutomatonPath, Path
+from hybrid.properties.tree import AutomatonPath, Path, RewardBound
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
@@ -82,6 +82,12 @@ def path_probabilities(
     if path.operator == "X":
         return next_probabilities(model, states(path.right), maximise, options, work)
     safe, target, complement = until_form(model, path, states)
+    if isinstance(path.bound, RewardBound):
+        from hybrid.analysis.reward_bounded import reward_bounded_probabilities
+
+        bound, least = path.bound, maximise == complement
+        found = reward_bounded_probabilities(model, safe, target, bound, not least, options, work)
+        return found.complement() if complement else found
     window, maximise = Window.of(path.bound, model.type is ModelType.CTMC), maximise != complement
     if path.bound is None:
         found = until_probabilities(model, safe, target, maximise, options, work, maker)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hybrid.automata.formulas import Formula, FormulaStore
 from hybrid.errors import UnsupportedError
 from hybrid.properties.path_operators import has_path
-from hybrid.properties.tree import Path, TimeBound
+from hybrid.properties.tree import Path, RewardBound, TimeBound
 from mtbdd.language.syntax import Binary, Expression, Literal, Unary
 
 MOST_STEPS = 1000
@@ -81,6 +81,11 @@ def _path(path: Path, store: FormulaStore, of: Callable[[Expression], Formula], 
     right = of(path.right)
     if path.operator == "X":
         return store.next(right)
+    if isinstance(path.bound, RewardBound):
+        raise UnsupportedError(
+            'a bound on a reward stands on a path operator of its own, as in P=? [ F{"x"}<=b a ], without a '
+            "scheduler and not inside of LTL, multi(...), R or T nor beside '||'; take the bound out"
+        )
     if path.bound is not None:
         return _bounded(path, path.bound, left, right, store, continuous)
     if path.operator == "F":

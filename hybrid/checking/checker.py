@@ -41,6 +41,7 @@ from hybrid.properties.tree import (
     Probability,
     Property,
     Quantified,
+    Quantile,
     Reward,
     SteadyState,
 )
@@ -223,6 +224,10 @@ class Checker(FormulaChecker):
                 self.model, formula, self.states, self.options, self._work, self._with_scheduler
             )
             return summary
+        if isinstance(formula, Quantile):
+            from hybrid.checking.quantiles import quantile
+
+            return quantile(self.model, formula, self.states, self.options, self._work)
         operator, operand, states = "initial", formula, self.model.initial
         if isinstance(formula, Filter):
             operator, operand, states = formula.operator, formula.operand, self._filtered(formula)

@@ -22,6 +22,7 @@ from hybrid.properties.tree import (
     Path,
     Probability,
     Quantified,
+    Quantile,
     Reward,
     SteadyState,
 )
@@ -127,9 +128,10 @@ class FormulaChecker(ABC):
             return apply_call(formula.function, arguments)
         if isinstance(formula, Conditional):
             return self._conditional(formula)
-        if isinstance(formula, MultiObjective):
+        if isinstance(formula, (MultiObjective, Quantile)):
+            name = "multi" if isinstance(formula, MultiObjective) else "quantile"
             raise UnsupportedError(
-                "multi(...) is about the initial state and stands alone: not in other operators, in "
+                f"{name}(...) is about the initial state and stands alone: not in other operators, in "
                 "connectives or in filters"
             )
         raise UnsupportedError(

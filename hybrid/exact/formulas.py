@@ -30,6 +30,7 @@ from hybrid.properties.tree import (
     Path,
     Probability,
     Reward,
+    RewardBound,
     SteadyState,
 )
 from hybrid.run.state_values import StateTruth, StateValues
@@ -261,6 +262,8 @@ class ExactFormulas:
         if not isinstance(path, Path):
             inside = self.model.indicator(self._states(path)).tolist()
             return [Fraction(int(i)) for i in inside]
+        if isinstance(path.bound, RewardBound):
+            raise NotExactError("bounds on rewards are not solved exactly")
         if path.operator == "X":
             inside = self.model.indicator(self._states(path.right)).tolist()
             return self._numbers(maximise).step([Fraction(int(i)) for i in inside])

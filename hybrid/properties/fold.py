@@ -11,6 +11,7 @@ from hybrid.properties.tree import (
     Instantaneous,
     Probability,
     Reward,
+    RewardBound,
     SteadyState,
     TimeBound,
 )
@@ -70,6 +71,11 @@ class PropertyFolder(Folder):
             what = "a bound on an expected time" if node.letter == "T" else "a bound on a reward"
             self._number(node.threshold, e, what, None)
             return self._discounted(replace(node, index=self._index(node)))
+        elif isinstance(node, RewardBound):
+            most = self._number(node.most, e, "a bound on a reward", None)
+            if most == 0 and node.is_strict:
+                self._faults.add(node.position, "a bound on a reward must leave something, got <0; use <=0")
+            return replace(node, index=self._index(node))
         elif isinstance(node, TimeBound):
             self._interval(node, e)
         elif isinstance(node, (Cumulative, Instantaneous)):
@@ -127,7 +133,7 @@ class PropertyFolder(Folder):
                 bound.position, f"a time interval must not be empty, got [{lower},{upper}]; swap its ends"
             )
 
-    def _index(self, node: Reward) -> int:
+    def _index(self, node: Reward | RewardBound) -> int:
         """Return the place of the reward structure among the model's, from 0."""
         structure = node.structure
         if structure is None:

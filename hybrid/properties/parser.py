@@ -18,6 +18,7 @@ from hybrid.properties.tree import (
     Probability,
     Property,
     Quantified,
+    Quantile,
     Reward,
     SteadyState,
 )
@@ -41,7 +42,7 @@ class PropertyParser(PathParser):
         if self.peek() == ":":  # before X, F and others are taken for operators
             self.index += 1
             self._refuse_name(self.tokens[first])
-        self.refusals = []
+        self.refusals, self.bounded = [], None
         formula = self.expression()
         if self.at(":"):
             self._refuse_name("name")
@@ -108,7 +109,29 @@ class PropertyParser(PathParser):
             return self._nested(lambda: self._elapsed(self.position()))
         if self.at("multi") and self.peek() == "(" and self.operators:
             return self._nested(self._multi)
+        if self.at("quantile") and self.peek() == "(" and self.operators:
+            return self._nested(self._quantile)
         return super().operand()
+
+    def _quantile(self) -> Expression:
+        """Read `quantile(min B, P>=p [ ... ])`."""
+        position, advice = self.position(), 'write quantile(min B, P>=p [ F{"x"}<=B states ])'
+        self.index += 2
+        optimum, self.bounded = self._quantile_variable(advice)
+        while self.peek() == "," or self.at("min") or self.at("max"):
+            self.refuse("quantile(...) asks for one bound: several at once are not supported; leave one")
+            self._quantile_variable(advice)
+        probability = self.state()
+        self.bounded = None
+        self.expect(")", "to close quantile(...)", advice)
+        return Quantile(position, optimum, probability)
+
+    def _quantile_variable(self, advice: str) -> tuple[str, str]:
+        """Read `min B,`; without a word the least bound is meant."""
+        optimum = self._optimum(None) or "min"
+        name = self.name("the name of the bound")
+        self.expect(",", "after the name of the bound", advice)
+        return optimum, name
 
     def _multi(self) -> Expression:
         """Read `multi(objective, objective, ...)`."""

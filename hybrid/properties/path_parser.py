@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
-from hybrid.properties.tree import Path, TimeBound
+from hybrid.properties.tree import Path, RewardBound, TimeBound
 from mtbdd.language.errors import Fault, SyntaxFaultError
 from mtbdd.language.expression_parser import FUNCTIONS, PRECEDENCE
 from mtbdd.language.parser import DeclarationParser
-from mtbdd.language.syntax import Expression
+from mtbdd.language.syntax import Expression, Name
 
 COMPARISONS = frozenset(("<", "<=", ">", ">="))
 ADDITIVE = PRECEDENCE["+"]
@@ -34,6 +34,8 @@ class PathParser(DeclarationParser):
         Whether path operators may stand here, in brackets.
     calls : bool
         Whether any name may be called as a function.
+    bounded : str or None
+        Inside of `quantile(...)` the name of the bound that it asks for.
     ends_at_bars : bool
         Whether a condition may follow, `|| path`: outside of all brackets in P.
     refusals : list of Fault
@@ -45,6 +47,7 @@ class PathParser(DeclarationParser):
         self.operators = True
         self.paths = False
         self.calls = True
+        self.bounded: str | None = None
         self.refusals: list[Fault] = []
 
     def refuse(self, message: str, index: int | None = None) -> None:
@@ -161,10 +164,12 @@ class PathParser(DeclarationParser):
             self.fail("expected no bound after 'X', which looks one step ahead; use F with a bound", first)
         return Path(position, operator, None, self._nested(self._path_unary), bound)
 
-    def _bound(self) -> TimeBound | None:
+    def _bound(self) -> TimeBound | RewardBound | None:
         """Read the bound of a path operator, if there is one."""
-        if self.at("{"):
-            self.skip_options()
+        if self.at("{") or self.at("rew") or self.at("^"):
+            found = self._reward_bounds()
+            if found is not None:
+                return found
         position = self.position()
         token = self.tokens[self.index]
         if token == "[":
@@ -186,11 +191,84 @@ class PathParser(DeclarationParser):
             return TimeBound(position, None, time, False, token == "<")
         return TimeBound(position, time, None, token == ">", False)
 
+    # ------------------------------------------------------------------ bounds on rewards
+
+    def _reward_bounds(self) -> RewardBound | None:
+        """Read `{"x"}<=b`, `rew{"x"}<=b`, `{rew{"x"}<=b}` or `^{rew{"x"}<=b}`, or options in braces."""
+        is_raised = self.at("^") and self.peek() == "{"
+        if is_raised or (self.at("{") and self.peek() == "rew"):
+            self.index += 2 if is_raised else 1
+            found = self._several_bounds()
+            self.expect("}", "after a bound on a reward", 'write F{rew{"x"}<=b}')
+            return found
+        if self._is_structure(0) or (self.at("rew") and self._is_structure(1)):
+            return self._several_bounds()
+        if self.at("{"):
+            self.skip_options()
+        return None
+
+    def _is_structure(self, ahead: int) -> bool:
+        """Whether the name or number of a reward structure, in braces, comes so many tokens ahead."""
+        tokens, k = self.tokens, self.index + ahead
+        if k + 2 >= len(tokens) or tokens[k] != "{" or tokens[k + 2] != "}":
+            return False
+        return tokens[k + 1][:1] == '"' or self._is_number(k + 1)
+
+    def _is_number(self, index: int) -> bool:
+        """Whether a token is a number."""
+        return self.tokens[index][:1].isdigit() or self.tokens[index][:1] == "."
+
+    def _several_bounds(self) -> RewardBound:
+        """Read a bound on a reward; more of them, behind commas, are refused."""
+        found = self._reward_bound()
+        while self.at(","):
+            self.refuse("several bounds on rewards at once are not supported: leave one of them")
+            self.index += 1
+            self._reward_bound()
+        return found
+
+    def _reward_bound(self) -> RewardBound:
+        """Read `{"x"}<=b` or `rew{"x"}<=b`."""
+        position = self.position()
+        structure: str | Expression | None = None
+        is_named = self.take("rew")
+        if not (is_named and not self.at("{")):
+            self.expect("{", "before the reward structure of a bound", 'write F{"x"}<=b')
+            if self.tokens[self.index][:1] == '"':
+                structure = self.quoted_name("a reward structure's name")
+            elif self._is_number(self.index):
+                structure = self.plain(self.expression)
+            else:
+                self.fail_expected("the name of a reward structure in double quotes, or its number")
+            self.expect("}", "after the reward structure of a bound", 'write F{"x"}<=b')
+        token = self.tokens[self.index]
+        if token in (">", ">=", "=", "["):
+            self.refuse(
+                f"expected an upper bound on a reward, <= or <, got '{token}', which is not supported: "
+                "take the bound out, or ask for the states reached without it"
+            )
+        elif token not in COMPARISONS:
+            self.fail_expected("'<=' after the reward structure of a bound", 'write F{"x"}<=b')
+        self.index += 1
+        if token == "[":
+            self.plain(self.expression)
+            self.expect(",", "between the ends of an interval", 'write F{"x"}<=b')
+            self.plain(self.expression)
+            self.expect("]", "after an interval", 'write F{"x"}<=b')
+            return RewardBound(position, structure, None, False)
+        most = self.time()
+        if not isinstance(most, Name) or most.name != self.bounded:
+            return RewardBound(position, structure, most, token == "<")
+        if token != "<=":
+            self.refuse(f"the bound that quantile(...) asks for stands behind '<=', got '{token}'")
+        return RewardBound(position, structure, None, False)
+
     def skip_options(self) -> None:
         """Refuse and step over what newer texts put in braces behind an operator."""
         self.refuse(
-            f"options in braces after '{self.tokens[self.index - 1]}' (discounts, bounds on rewards) are not "
-            'supported; take them out (total rewards have discounts, R{"name",discount=0.9}=? [ C ])'
+            f"options in braces after '{self.tokens[self.index - 1]}' (discounts) are not supported; take "
+            'them out (total rewards have discounts, R{"name",discount=0.9}=? [ C ]; a bound on a reward is '
+            'written F{"name"}<=b)'
         )
         self.skip_brackets()
 

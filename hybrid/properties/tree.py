@@ -136,7 +136,19 @@ class MultiObjective(Expression):
     texts: tuple[str, ...]
 
 
-STATE_OPERATORS = (Probability, SteadyState, Reward, Quantified, Filter, MultiObjective)
+@dataclass(frozen=True)
+class Quantile(Expression):
+    """`quantile(min B, P>=p [ F{"x"}<=B states ])`: the least or greatest bound for which P holds.
+
+    `optimum` is "min" or "max"; `probability` is a `Probability` with a comparison, whose path has a
+    `RewardBound` without ends: they are what is asked for.
+    """
+
+    optimum: str
+    probability: Expression
+
+
+STATE_OPERATORS = (Probability, SteadyState, Reward, Quantified, Filter, MultiObjective, Quantile)
 """What makes a state formula of what is inside of it."""
 
 # ------------------------------------------------------------------ paths and rewards
@@ -157,6 +169,20 @@ class TimeBound(Expression):
 
 
 @dataclass(frozen=True)
+class RewardBound(Expression):
+    """A path operator's bound on the reward gathered on the way: `{"x"}<=b`.
+
+    `structure` and `index` are as for `Reward`. `most` is None where the bound is what a `Quantile` asks for;
+    `is_strict` says that `most` itself is left out.
+    """
+
+    structure: str | Expression | None
+    most: Expression | None
+    is_strict: bool
+    index: int | None = None
+
+
+@dataclass(frozen=True)
 class Path(Expression):
     """`operator` is X, F or G, with `left` None, or one of U, W, R, between `left` and `right`.
 
@@ -167,7 +193,7 @@ class Path(Expression):
     operator: str
     left: Expression | None
     right: Expression
-    bound: TimeBound | None
+    bound: TimeBound | RewardBound | None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,9 @@ from hybrid.properties.tree import (
     Path,
     Probability,
     Quantified,
+    Quantile,
     Reward,
+    RewardBound,
     SteadyState,
     TimeBound,
 )
@@ -49,6 +51,7 @@ _KINDS = {
     Quantified: "A [ ... ] or E [ ... ]",
     Filter: "filter(...)",
     MultiObjective: "multi(...)",
+    Quantile: "quantile(...)",
     Path: "a path formula",
     ConditionalPath: "a path formula with a condition",
 }
@@ -86,6 +89,7 @@ class PropertyTypeChecker(TypeChecker):
         self._properties = properties
         self._time = time
         self._structures = structures
+        self._asks_bound = False
 
     def text(self, expression: Expression) -> str:
         """Return an expression for a message; of property operators only the kind."""
@@ -125,6 +129,8 @@ class PropertyTypeChecker(TypeChecker):
             return self._filter(e)
         if isinstance(e, MultiObjective):
             return self._multi(e)
+        if isinstance(e, Quantile):
+            return self._quantile(e)
         return super().special(e)
 
     def label(self, e: LabelReference) -> Type | None:
@@ -140,7 +146,13 @@ class PropertyTypeChecker(TypeChecker):
     def _path(self, e: Path) -> Type:
         if e.left is not None:
             self.expect(e.left, Type.BOOL, f"the left operand of '{e.operator}'")
-        if e.bound is not None:
+        if isinstance(e.bound, RewardBound):
+            self._structure(e.bound)
+            if e.bound.most is not None:
+                self.expect(e.bound.most, Type.DOUBLE, "a bound on a reward")
+            elif not self._asks_bound:
+                self.faults.add(e.bound.position, "a bound on a reward has no end; write <=b")
+        elif e.bound is not None:
             self._bound(e.bound)
         self.expect(
             e.right, Type.BOOL, f"the {'operand' if e.left is None else 'right operand'} of '{e.operator}'"
@@ -162,6 +174,18 @@ class PropertyTypeChecker(TypeChecker):
         if isinstance(e.structure, Elapsed):
             self.expect(e.target, Type.BOOL, "what T counts until")
             return self._value(e.threshold, "T")
+        self._structure(e)
+        target = e.target
+        self._discount(e)
+        if isinstance(target, (Cumulative, Instantaneous)):
+            if target.time is not None:
+                self._check_time(target.time)
+        elif not isinstance(target, LongRun):
+            self.expect(target, Type.BOOL, "what R is gathered until")
+        return self._value(e.threshold, "R")
+
+    def _structure(self, e: Reward | RewardBound) -> None:
+        """Look the reward structure up."""
         if not self._structures:
             self.faults.add(e.position, "the model has no rewards; add a rewards ... endrewards block to it")
         elif isinstance(e.structure, str) and e.structure not in self._structures:
@@ -173,14 +197,23 @@ class PropertyTypeChecker(TypeChecker):
             self.faults.add(e.position, f'unknown reward structure "{e.structure}"{hint}')
         elif isinstance(e.structure, Expression):
             self.expect(e.structure, Type.INT, "the number of a reward structure")
-        target = e.target
-        self._discount(e)
-        if isinstance(target, (Cumulative, Instantaneous)):
-            if target.time is not None:
-                self._check_time(target.time)
-        elif not isinstance(target, LongRun):
-            self.expect(target, Type.BOOL, "what R is gathered until")
-        return self._value(e.threshold, "R")
+
+    def _quantile(self, e: Quantile) -> Type:
+        inner = e.probability
+        path = inner.path if isinstance(inner, Probability) else None
+        bound = path.bound if isinstance(path, Path) else None
+        if not isinstance(bound, RewardBound) or bound.most is not None:
+            self.faults.add(
+                e.position,
+                "expected P with a path whose bound on a reward is the one asked for, as in "
+                'quantile(min B, P>=p [ F{"x"}<=B states ])',
+            )
+        elif isinstance(inner, Probability) and inner.comparison is None:
+            self.faults.add(e.position, "quantile(...) needs a bound on the probability: P>=p, not P=?")
+        self._asks_bound = True
+        self.check(inner)
+        self._asks_bound = False
+        return Type.DOUBLE
 
     def _multi(self, e: MultiObjective) -> Type:
         asked = bounded = 0

@@ -21,6 +21,7 @@ from hybrid.properties.tree import (
     Path,
     Probability,
     Reward,
+    RewardBound,
     SteadyState,
 )
 from hybrid.simulation.earnings import Earnings
@@ -149,6 +150,8 @@ def _of_reward(rules: Rules, formula: Reward, initial: Ints) -> WatchedQuestion:
 def _window(path: Path, is_timed: bool) -> tuple[float, float, bool]:
     """Return the ends of a bound, both included, and whether time 0 is left out."""
     bound = path.bound
+    if isinstance(bound, RewardBound):
+        _refuse("got a bound on a reward; ask for the answer with bounds, without simulation")
     if bound is None:
         return 0.0, math.inf, False
     lower = float(bound.lower.value) if isinstance(bound.lower, Literal) else 0.0

@@ -1,0 +1,117 @@
+"""Where steps that earn a reward lead from unknown states: among them, into the target, and elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybrid.backends import Backend, choose_backend
+from hybrid.explicit.operators import ExplicitOperator, write_out
+from hybrid.operators.gained_choices import Multiplied
+from hybrid.operators.hybrid_matrix import HybridMatrix
+from hybrid.operators.inject import inject
+from hybrid.operators.layer_choices import choice_totals
+from hybrid.run.options import CheckOptions
+from hybrid.solvers.bounded_solution import UNIT
+from hybrid.solvers.workspace import Array
+from mtbdd.convert import offset_label
+from mtbdd.manager import Node
+from mtbdd.matrix import SymbolicMatrix
+from mtbdd.model import SymbolicModel
+from mtbdd.offset import OffsetMTBDD
+from mtbdd.states import StateIndex, index_states
+
+_NEAR = 8.0 * UNIT  # rows that add up to 1 so closely are left as they are
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """Where the entries of one layer that earn one reward lead from the unknown states.
+
+    Attributes
+    ----------
+    inner : Multiplied or None
+        To unknown states; None if nowhere.
+    target : ndarray, shape (n,), float64
+        How likely, or at which rate, into the target.
+    lost : ndarray, shape (n,), bool
+        Whether to states that never reach the target.
+    """
+
+    inner: Multiplied | None
+    target: Array
+    lost: Array
+
+
+class FlowMaker:
+    """Makes the flows of one model, all on one backend.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    unknown : StateIndex
+    target : Node
+    options : CheckOptions
+    """
+
+    def __init__(
+        self, model: SymbolicModel, unknown: StateIndex, target: Node, options: CheckOptions
+    ) -> None:
+        self._model, self._unknown, self._options = model, unknown, options
+        self._target = index_states(model.manager, target)
+        self._outside = index_states(model.manager, model.reachable & ~target & ~unknown.states)
+        self.engine: Backend = options.matrix_backend()
+        if self.engine.name == "gpu" and options.backend == "auto":
+            reason = "the many small systems of a bound on a reward are solved on the host unless asked for"
+            self.engine = choose_backend("cpu").because(reason)
+
+    def flows(self, matrices: Sequence[SymbolicMatrix]) -> list[Flow]:
+        """Return the flows of a matrix a layer."""
+        return [self._flow(matrix.only(self._unknown.states)) for matrix in matrices]
+
+    def factors(self) -> list[Array | None]:
+        """Return what rows of every layer are multiplied with to be probabilities; None is 1."""
+        model, unknown = self._model, self._unknown
+        if not model.is_mdp:
+            totals = model.exit_rates(unknown)
+            near = bool((np.abs(totals - 1.0) <= _NEAR).all())
+            return [None if near else 1.0 / totals]
+        found: list[Array | None] = []
+        for number, layer in enumerate(model.layers):
+            inside = layer.enabled & unknown.states
+            sums = choice_totals(model, number, index_states(model.manager, inside))
+            if sums is None:
+                found.append(None)
+                continue
+            factor = np.ones(unknown.size)
+            factor[model.indicator(inside, unknown)] = 1.0 / sums
+            found.append(factor)
+        return found
+
+    def _flow(self, matrix: SymbolicMatrix) -> Flow:
+        inner = self._cut(matrix, self._unknown)
+        held = None if inner.n_entries == 0 else Multiplied(self._held(inner))
+        target, outside = (self._sums(matrix, columns) for columns in (self._target, self._outside))
+        return Flow(held, target, outside > 0.0)
+
+    def _sums(self, matrix: SymbolicMatrix, columns: StateIndex) -> Array:
+        """Return the sum of every row over some columns."""
+        if columns.size == 0:
+            return np.zeros(self._unknown.size)
+        part = self._cut(matrix, columns)
+        return np.zeros(self._unknown.size) if part.n_entries == 0 else self._held(part).row_sums()
+
+    def _cut(self, matrix: SymbolicMatrix, columns: StateIndex) -> OffsetMTBDD:
+        entries = matrix.only(self._model.manager.to_columns(columns.states))
+        return offset_label(entries, self._unknown, columns)
+
+    def _held(self, matrix: OffsetMTBDD) -> HybridMatrix | ExplicitOperator:
+        """Return a matrix on the engine and backend of all."""
+        options = self._options
+        if options.engine == "explicit":
+            written = write_out(matrix, self.engine.name, options.storage)
+            written.backend_reason = self.engine.reason
+            return written
+        return inject(matrix, options.level, self.engine, representation=options.representation).prepare()

@@ -1,0 +1,175 @@
+"""Quantiles: the least or greatest bound on a reward for which a probability is as it should be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from hybrid.analysis.multi.objectives import rounded_down, rounded_up
+from hybrid.analysis.operator_values import maximises, no_optimum
+from hybrid.analysis.path_formulas import is_ltl, until_form
+from hybrid.analysis.reward_bounded import check_bounded_method
+from hybrid.analysis.reward_budgets import BudgetSweep
+from hybrid.analysis.until import until_probabilities
+from hybrid.checking.arithmetic import constant_values
+from hybrid.checking.combine import compare
+from hybrid.checking.filters import Summary
+from hybrid.errors import PropertyError, UnknownError, UnsupportedError
+from hybrid.properties.tree import Path, Probability, Quantile, RewardBound
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateValues
+from hybrid.run.work import Work
+from hybrid.solvers.base import Clock
+from mtbdd.language.syntax import Expression, Literal
+from mtbdd.manager import Node
+from mtbdd.model import SymbolicModel
+from mtbdd.reward_split import RewardSplit, split_by_reward
+
+_FINER = 1000.0  # of epsilon: what budgets leave adds up, and how many there will be is not known
+
+
+def quantile(
+    model: SymbolicModel,
+    formula: Quantile,
+    states: Callable[[Expression], Node],
+    options: CheckOptions,
+    work: Work,
+) -> Summary:
+    """Answer `quantile(min B, P>=p [ F{"x"}<=B states ])` and its like.
+
+    Parameters
+    ----------
+    formula : Quantile
+        Resolved.
+    states : callable
+        Returns the states that satisfy a state formula.
+
+    Returns
+    -------
+    Summary
+        A multiple of the unit of the rewards, or infinity where no bound will do, or every one; of a search
+        that was ended before its time bounds alone.
+
+    Raises
+    ------
+    PropertyError
+        No bound is small enough, or the search has taken as many budgets as iterations are allowed.
+    UnknownError
+        The bounds on the probability decide between some bounds on the reward, but not which one it is.
+    UnsupportedError
+        Several initial states, a question without an end, and what reward-bounded probabilities refuse.
+    """
+    check_bounded_method(options)
+    search = _Search(model, formula, states, options, work)
+    return search.found()
+
+
+class _Search:
+    def __init__(
+        self,
+        model: SymbolicModel,
+        formula: Quantile,
+        states: Callable[[Expression], Node],
+        options: CheckOptions,
+        work: Work,
+    ) -> None:
+        probability = formula.probability
+        assert isinstance(probability, Probability) and isinstance(probability.threshold, Literal)
+        path = probability.path
+        assert isinstance(path, Path) and isinstance(path.bound, RewardBound) and path.bound.index is not None
+        if is_ltl(path):
+            raise UnsupportedError("quantile: expected one path operator over state formulas, got LTL")
+        first = np.flatnonzero(model.indicator(model.initial))
+        if first.size != 1:
+            raise UnsupportedError(
+                f"quantile: expected one initial state, which the answer is about, got {first.size}"
+            )
+        self._model, self._options, self._work = model, options, work
+        self._place = slice(int(first[0]), int(first[0]) + 1)
+        self._operator, self._threshold = probability.comparison or "", probability.threshold.value
+        self._safe, self._target, self._complement = until_form(model, path, states)
+        wanted = maximises(probability) if model.is_mdp else no_optimum(probability)
+        self._maximise = wanted != self._complement
+        self._least = formula.optimum == "min"
+        if self._least != ((self._operator[0] == ">") != self._complement):
+            other, more = ("max", "smaller") if self._least else ("min", "greater")
+            raise UnsupportedError(
+                f"quantile: where a bound will do, all {more} ones do, too, so that {formula.optimum} asks "
+                f"for nothing; ask with {other}"
+            )
+        self._split: RewardSplit = split_by_reward(model, path.bound.index)
+
+    def found(self) -> Summary:
+        """Return the answer."""
+        model, options, work = self._model, self._options, self._work
+        always = until_probabilities(model, self._safe, self._target, self._maximise, options, work)
+        holds = self._holds(always)
+        if holds is not None and holds != self._least:
+            return Summary(math.inf, math.inf, math.inf)
+        if max(self._split.parts, default=0) == 0:
+            if holds is None:
+                raise UnknownError(self._reason)
+            return self._decided(0, 0)
+        epsilon = options.criterion.epsilon / _FINER
+        sweep = BudgetSweep(
+            model, self._split, self._safe, self._target, self._maximise, options, work, epsilon
+        )
+        opened: int | None = None
+        clock, most = Clock(work.progress), options.criterion.max_iterations
+        with clock.gently():
+            while True:
+                sweep.advance()
+                k = sweep.budget
+                holds = self._holds(sweep.values())
+                if holds == self._least:
+                    return self._decided(k if opened is None else opened, k)
+                if holds is None and opened is None:
+                    opened = k
+                if sweep.settled:
+                    if opened is not None:
+                        raise UnknownError(self._reason)
+                    return Summary(math.inf, math.inf, math.inf)
+                is_ended = sweep.ended or clock.tick(sweep.made, math.inf)
+                lower = (k + 1 if opened is None else opened) - (not self._least)
+                if is_ended:
+                    return Summary(None, rounded_down(max(lower, 0) * self._split.unit), math.inf)
+                if sweep.made >= most:
+                    raise PropertyError(
+                        f"quantile: the bound is at least {self._shown(lower)}, and {most} budgets of reward "
+                        "are done, as many as iterations are allowed: raise --max-iters"
+                    )
+
+    def _holds(self, found: StateValues) -> bool | None:
+        """Return whether values are as they should be in the initial state; None if bounds leave it open."""
+        own = found.at(self._place)
+        if self._complement:
+            own = own.complement()
+        what = f"quantile: P{self._operator}{float(self._threshold)!r}"
+        truth = compare(self._operator, own, constant_values(self._threshold, 1), what)
+        if truth.unknown is not None and bool(truth.unknown[0]):
+            self._reason = truth.reason
+            return None
+        return bool(truth.values[0])
+
+    def _decided(self, first: int, last: int) -> Summary:
+        """Return the answer from the first budget that may decide and the first one that does."""
+        if not self._least:
+            first, last = first - 1, last - 1
+        if last < 0:
+            raise PropertyError("quantile: no bound will do, not even 0")
+        if first != last:
+            raise UnknownError(
+                f"quantile: unknown at this precision, between {self._shown(max(first, 0))} and "
+                f"{self._shown(last)}: {self._reason}"
+            )
+        exact = last * self._split.unit
+        value = exact.numerator if exact.denominator == 1 else float(exact)
+        return Summary(value, rounded_down(exact), rounded_up(exact))
+
+    def _shown(self, units: int) -> str:
+        return str(Fraction(units) * self._split.unit)
+
+    _reason = ""
