@@ -56,6 +56,8 @@ class SymbolicModel(Memoised):
         The same as relations between states.
     translator : ExpressionTranslator
         Turns expressions over the variables into sets and partitions.
+    divisors : Partition or None
+        What every row of a DTMC's text is divided by, see `mtbdd.assemble.row_divisors`; None: nothing.
     warnings : tuple of str
         What the user should know about the build.
     given : GivenParts or None
@@ -89,7 +91,7 @@ class SymbolicModel(Memoised):
         self.translator = translator
         self.events = tuple(events)
         self.given = given
-        self._divisors = divisors
+        self.divisors = divisors
         self._offsets: dict[int, OffsetMTBDD] = {}
         self._tables: dict[int, NodeTable] = {}
         self.build_seconds = 0.0
@@ -331,14 +333,7 @@ class SymbolicModel(Memoised):
         bits = (within or self.index).bits_at(np.asarray(indices, dtype=np.int64))
         return [self.encoding.decode(row) for row in bits]
 
-    @property
-    def divisors(self) -> Partition | None:
-        """What every row of a DTMC's text is divided by, see `mtbdd.assemble.row_divisors`; None: nothing."""
-        return self._divisors
-
     def event_exits(self, event: Event) -> Partition:
         """Return an event's total rate by state, divided as the rows of a DTMC are."""
-        exits = event.exits.only(self.reachable)
-        if self._divisors is None or all(divisor == 1 for divisor, _ in self._divisors):
-            return exits
-        return exits.divided(self._divisors)
+        exits, divisors = event.exits.only(self.reachable), self.divisors
+        return exits if divisors is None or all(d == 1 for d, _ in divisors) else exits.divided(divisors)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import NoReturn
 
-from hybrid.properties.path_parser import ADDITIVE, COMPARISONS, PATH_BINARY, PATH_UNARY, PathParser
+from hybrid.properties.path_parser import ADDITIVE, COMPARISONS, PATH_BINARY, PATH_UNARY
+from hybrid.properties.several_parser import SeveralParser
 from hybrid.properties.tree import (
     AutomatonPath,
     ConditionalPath,
@@ -14,11 +15,9 @@ from hybrid.properties.tree import (
     Filter,
     Instantaneous,
     LongRun,
-    MultiObjective,
     Probability,
     Property,
     Quantified,
-    Quantile,
     Reward,
     SteadyState,
 )
@@ -29,7 +28,7 @@ _ELAPSED = ("T", "Tmin", "Tmax")
 _FILTER_SIGNS = {"+": "sum", "&": "forall", "|": "exists"}
 
 
-class PropertyParser(PathParser):
+class PropertyParser(SeveralParser):
     """Reads one property after another; the expression grammar is the models'."""
 
     def property(self) -> Property:
@@ -108,53 +107,10 @@ class PropertyParser(PathParser):
         if self.operators and self.tokens[self.index] in _ELAPSED and self._is_elapsed():
             return self._nested(lambda: self._elapsed(self.position()))
         if self.at("multi") and self.peek() == "(" and self.operators:
-            return self._nested(self._multi)
+            return self._nested(self.multi)
         if self.at("quantile") and self.peek() == "(" and self.operators:
-            return self._nested(self._quantile)
+            return self._nested(self.quantile)
         return super().operand()
-
-    def _quantile(self) -> Expression:
-        """Read `quantile(min B, P>=p [ ... ])`."""
-        position, advice = self.position(), 'write quantile(min B, P>=p [ F{"x"}<=B states ])'
-        self.index += 2
-        optimum, self.bounded = self._quantile_variable(advice)
-        while self.peek() == "," or self.at("min") or self.at("max"):
-            self.refuse("quantile(...) asks for one bound: several at once are not supported; leave one")
-            self._quantile_variable(advice)
-        probability = self.state()
-        self.bounded = None
-        self.expect(")", "to close quantile(...)", advice)
-        return Quantile(position, optimum, probability)
-
-    def _quantile_variable(self, advice: str) -> tuple[str, str]:
-        """Read `min B,`; without a word the least bound is meant."""
-        optimum = self._optimum(None) or "min"
-        name = self.name("the name of the bound")
-        self.expect(",", "after the name of the bound", advice)
-        return optimum, name
-
-    def _multi(self) -> Expression:
-        """Read `multi(objective, objective, ...)`."""
-        position = self.position()
-        self.index += 2
-        objectives, texts = [], []
-        while True:
-            first = self.index
-            objectives.append(self.state())
-            texts.append(self.source(first, self.index))
-            if not self.take(","):
-                break
-        self.expect(")", "or ',' in multi(...)", "write multi(P>=0.5 [ F a ], R<=3 [ C ])")
-        return MultiObjective(position, tuple(objectives), tuple(texts))
-
-    def _optimum(self, given: str | None) -> str | None:
-        """Read `min` or `max`, unless the operator's word said it."""
-        if self.at("min") or self.at("max"):
-            if given is not None:
-                self.fail_expected("'=?' or a bound", "say min or max once")
-            self.index += 1
-            return self.tokens[self.index - 1]
-        return given
 
     def _comparison(self, operator: str) -> tuple[str | None, Expression | None]:
         """Read `=?`, or a comparison with a threshold."""
@@ -173,7 +129,7 @@ class PropertyParser(PathParser):
 
     def _probability(self, optimum: str | None, position: Position) -> Expression:
         self.index += 1
-        optimum = self._optimum(optimum)
+        optimum = self.optimum(optimum)
         comparison, threshold = self._comparison("P")
         self.expect("[", "before the path formula of P", "write P=? [ path ]")
         path = self._automaton() if self.at("HOA") and self.peek() == ":" else self._conditional_path()
@@ -244,7 +200,7 @@ class PropertyParser(PathParser):
                 self.refuse("the ratio of two rewards, R{...}/{...}, is not supported; ask for each of them")
                 self.index += 1
                 self.skip_brackets()
-        optimum = self._optimum(optimum)
+        optimum = self.optimum(optimum)
         comparison, threshold = self._comparison("R")
         self.expect(
             "[", "before the reward formula of R", "write R=? [ F states ], [ C<=t ], [ I=t ] or [ S ]"
@@ -285,7 +241,7 @@ class PropertyParser(PathParser):
         """Read `T=? [ path ]` and its like."""
         given = self.tokens[self.index][1:] or None
         self.index += 1
-        optimum = self._optimum(given)
+        optimum = self.optimum(given)
         comparison, threshold = self._comparison("T")
         self.expect("[", "before the path formula of T", "write T=? [ F states ]")
         if self.at("C") or self.at("I") or (self.at("S") and self.peek() in ("]", "{")):

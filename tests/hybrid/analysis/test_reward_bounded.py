@@ -7,9 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import hybrid
+from hybrid.errors import HybridError, UnsupportedError
 from hybrid.run.state_values import StateValues
 from tests.builders.models import build
-from tests.oracles.budgets import Choice, bounded_until
+from tests.builders.random_budgets import DrawnRewards
+from tests.oracles.budgets import bounded_until
 from tests.oracles.optima import assert_encloses, checked
 
 OPTIONS = [
@@ -23,46 +26,12 @@ OPTIONS = [
 ]
 
 
-class Drawn:
-    """A random model as a text and as lists; choice c of every state is the action `c{c}`."""
-
-    def __init__(self, rng: np.random.Generator, kind: str, unit: Fraction = Fraction(1)) -> None:
-        self.kind, self.n = kind, int(rng.integers(2, 5))
-        states = [int(r) for r in rng.choice([0, 0, 0, 1, 2], size=self.n)]
-        moves = [int(r) for r in rng.choice([0, 0, 1, 3], size=2)]
-        self.choices: list[list[Choice]] = []
-        commands = []
-        for s in range(self.n):
-            own = []
-            for c in range(int(rng.integers(1, 3))):
-                targets = rng.permutation(self.n)[: int(rng.integers(1, 4))]
-                weights = rng.integers(1, 5, size=targets.size)
-                p = [Fraction(int(w), int(weights.sum())) for w in weights]
-                text = " + ".join(f"{a}:(s'={t})" for a, t in zip(p, targets, strict=True))
-                commands.append(f"[c{c}] s={s} -> {text};")
-                earned = states[s] + moves[c]
-                own.append([(a, earned, int(t)) for a, t in zip(p, targets, strict=True)])
-            self.choices.append(own)
-        items = [f"s={s} : {r * unit};" for s, r in enumerate(states)]
-        most = max(map(len, self.choices))
-        items += [f"[c{c}] true : {r * unit};" for c, r in enumerate(moves[:most])]
-        self.text = "\n".join(
-            [kind, f"module m s : [0..{self.n - 1}];", *commands, "endmodule", 'rewards "r"', *items]
-            + ["endrewards", "init true endinit"]
-        )
-        if kind == "dtmc":
-            # Commands that are enabled together are equally likely.
-            self.choices = [
-                [[(p / len(own), r, t) for choice in own for p, r, t in choice]] for own in self.choices
-            ]
-
-
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("kind", ["dtmc", "mdp"])
 def test_random_models(kind: str, options: dict[str, object], rng: np.random.Generator) -> None:
     for number in range(25):
         unit = (Fraction(1), Fraction(1, 2), Fraction(3))[number % 3]
-        drawn = Drawn(rng, kind, unit)
+        drawn = DrawnRewards(rng, kind, unit)
         model = build(drawn.text)
         every = set(range(drawn.n))
         safe = every - {int(rng.integers(0, drawn.n))} if number % 2 else every
@@ -95,3 +64,123 @@ def assert_sharp(found: StateValues, exact: list[Fraction]) -> None:
             continue
         assert low > 0 or (found.open_lower is not None and found.open_lower[i])
         assert high < 1 or (found.open_upper is not None and found.open_upper[i])
+
+
+# ------------------------------------------------------------------ by hand
+
+WALK = """
+dtmc
+module m
+  s : [0..3];
+  [go] s<2 -> 1/2:(s'=s+1) + 1/4:true + 1/4:(s'=3);
+  [] s=2 -> true;
+endmodule
+rewards "steps" s<2 : 1; endrewards
+rewards "moves" [go] true : 1/10; endrewards
+rewards "never" s=3 : 5; endrewards
+rewards "less" s=0 : -1; endrewards
+rewards "root" s=0 : pow(2,0.5); endrewards
+"""
+
+
+@pytest.mark.parametrize(
+    ("bound", "exact"),
+    [
+        ('{"steps"}<=0', "0"),
+        ('{"steps"}<=1.99', "0"),
+        ('{"steps"}<=2', "1/4"),
+        ('{"steps"}<3', "1/4"),
+        ('{"steps"}<=3', "3/8"),
+        ('{"moves"}<=0.2', "1/4"),
+        ('{"moves"}<0.3', "1/4"),
+        ('{"moves"}<=0.3', "3/8"),
+        ('{"never"}<=0', "4/9"),
+        ('{"steps"}<=99999', "4/9"),
+    ],
+)
+def test_the_ends_of_bounds_are_exact_numbers(bound: str, exact: str) -> None:
+    found = checked(build(WALK), f"P=? [ F{bound} s=2 ]", backend="cpu")
+    assert isinstance(found, StateValues)
+    assert_encloses(found.at(slice(0, 1)), [Fraction(exact)])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('P=? [ F{"less"}<=3 s=2 ]', "rewards of at least 0, got -1.0"),
+        ('P=? [ F{"root"}<=3 s=2 ]', "rational numbers"),
+        ('P=? [ F{"steps"}<=100000 s=2 ]', "takes 100001 sweeps over the matrix, .* 100000 are allowed"),
+        ('P=? [ F{"moves"}<=1e9 s=2 ]', "units of 1/10 takes 10000000001 sweeps"),
+        ('P=? [ F{"steps"}<=2 s=2 || F s=2 ]', "stands on a path operator of its own"),
+        ('P=? [ (F{"steps"}<=2 s=2) & (G s<3) ]', "stands on a path operator of its own"),
+        ('R{"steps"}=? [ F{"steps"}<=2 s=2 ]', "stands on a path operator of its own"),
+        ('A [ F{"steps"}<=2 s=2 ]', "take no bounds"),
+    ],
+)
+def test_what_no_bound_can_be_put_on_is_refused_by_name(text: str, message: str) -> None:
+    with pytest.raises(HybridError, match=message):
+        checked(build(WALK), text, backend="cpu")
+
+
+def test_methods_without_bounds_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="the method jacobi gives no bounds"):
+        checked(build(WALK), 'P=? [ F{"steps"}<=2 s=2 ]', method="jacobi")
+
+
+def test_a_ctmc_earns_by_transitions_alone() -> None:
+    text = WALK.replace("dtmc", "ctmc").replace("1/2:(s'=s+1)", "4:(s'=s+1)").replace("1/4", "2")
+    model = build(text)
+    found = checked(model, 'P=? [ F{"moves"}<=0.3 s=2 ]', backend="cpu")
+    assert isinstance(found, StateValues)
+    assert_encloses(found.at(slice(0, 1)), [Fraction(3, 8)])
+    with pytest.raises(HybridError, match="states of a CTMC earn over time"):
+        checked(model, 'P=? [ F{"steps"}<=2 s=2 ]', backend="cpu")
+
+
+def test_transition_rewards_of_a_model_without_a_text_are_refused() -> None:
+    matrix = np.array([[0.5, 0.5], [0.0, 1.0]])
+    model = hybrid.from_scipy(matrix, type="dtmc", initial=0, labels={"a": [1]}, rewards={"x": [1.0, 0.0]})
+    answer = hybrid.check(model, 'P=? [ F{"x"}<=2 "a" ]')
+    assert answer.lower <= 0.75 <= answer.upper and answer.upper - answer.lower < 1e-9
+
+
+def test_free_end_components_are_no_way_to_wait() -> None:
+    """Between 0 and 1 a scheduler may go round for nothing: the greatest leaves, the least stays."""
+    text = """
+    mdp
+    module m s : [0..3];
+      [a] s=0 -> (s'=1);
+      [b] s=1 -> (s'=0);
+      [c] s=1 -> 1/3:(s'=2) + 2/3:(s'=3);
+      [d] s=0 -> 1/2:(s'=2) + 1/2:(s'=0);
+      [e] s>1 -> true;
+    endmodule
+    rewards "r" [d] true : 1; endrewards
+    """
+    model = build(text)
+    for budget, best in [(0, "1/3"), (1, "2/3"), (2, "5/6")]:
+        found = checked(model, f'Pmax=? [ F{{"r"}}<={budget} s=2 ]', backend="cpu")
+        assert isinstance(found, StateValues)
+        assert_encloses(found.at(slice(0, 2)), [Fraction(best)] * 2)
+        least = checked(model, f'Pmin=? [ F{{"r"}}<={budget} s=2 ]', backend="cpu")
+        assert isinstance(least, StateValues)
+        assert_encloses(least.at(slice(0, 2)), [Fraction(0)] * 2)
+
+
+def test_tiny_probabilities_are_not_lost() -> None:
+    text = """
+    dtmc
+    module m s : [0..2];
+      [] s=0 -> 1e-300:(s'=1) + 1-1e-300:true;
+      [] s=1 -> 1e-300:(s'=2) + 1-1e-300:(s'=1);
+    endmodule
+    rewards "r" s<2 : 1; endrewards
+    """
+    model = build(text)
+    found = checked(model, 'P=? [ F{"r"}<=5 s=2 ]', backend="cpu")
+    assert isinstance(found, StateValues)
+    assert found.lower[0] == 0 and 0 < found.upper[0] < 1e-290 and found.open_lower is not None
+    (truth,) = {bool(checked(model, 'P>0 [ F{"r"}<=5 s=2 ]', backend="cpu").values[0])}
+    assert truth
+    nothing = checked(model, 'P=? [ F{"r"}<=1 s=2 ]', backend="cpu")
+    assert nothing.values[0] == nothing.upper[0] == 0

@@ -1,0 +1,135 @@
+"""Quantiles of a bound on a reward, against budgets unfolded by definition."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import hybrid
+from hybrid.errors import HybridError
+from mtbdd.reward_split import split_by_reward
+from tests.builders.models import build
+from tests.builders.random_budgets import DrawnRewards
+from tests.oracles.budgets import bounded_until
+
+OPTIONS = [
+    {"backend": "cpu"},
+    {"backend": "reference", "level": 0},
+    {"engine": "explicit", "backend": "cpu"},
+    pytest.param({"backend": "gpu"}, marks=pytest.mark.gpu),
+]
+_LAST = 25
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("kind", ["dtmc", "mdp"])
+def test_random_models(kind: str, options: dict[str, object], rng: np.random.Generator) -> None:
+    answered = 0
+    for number in range(12):
+        unit = (Fraction(1), Fraction(3, 2))[number % 2]
+        drawn = DrawnRewards(rng, kind, unit, initial=0)
+        model, own = hybrid.parse(drawn.text), split_by_reward(build(drawn.text), 0).unit
+        every, target = set(range(drawn.n)), {drawn.n - 1}
+        goal = f"s={drawn.n - 1}"
+        for optimum in ("",) if kind == "dtmc" else ("min", "max"):
+            exact = [v[0] for v in bounded_until(drawn.choices, every, target, _LAST, optimum != "min")]
+            threshold = Fraction(int(rng.integers(1, 1000)), 1009)
+            asked = f'F{{"r"}}<=B {goal}'
+            least = hybrid.check(
+                model, f"quantile(B, P{optimum}>={threshold} [ {asked} ])", throw=False, **options
+            )
+            most = hybrid.check(
+                model, f"quantile(max B, P{optimum}<{threshold} [ {asked} ])", throw=False, **options
+            )
+            turned = {"": "", "min": "max", "max": "min"}[optimum]
+            kept = f'quantile(max B, P{turned}>{1 - threshold} [ G{{"r"}}<=B !({goal}) ])'
+            dual = hybrid.check(model, kept, throw=False, **options)
+            first = next((k for k, v in enumerate(exact) if v >= threshold), None)
+            if first is not None:
+                assert least.value == float(first * unit) and least.lower == least.upper == least.value
+                answered += 1
+                for answer in (most, dual):
+                    if first == 0:
+                        assert answer.error is not None and "no bound will do" in answer.error
+                    else:
+                        # The greatest multiple of what all rewards are multiples of.
+                        assert answer.value == float(first * unit - own)
+            elif least.error is None:
+                # Later than the oracle looked, or never.
+                step = 0 if least.value == math.inf else own
+                assert least.value > _LAST * unit and most.value == least.value - step
+    assert answered > 3
+
+
+WALK = """
+dtmc
+module m
+  s : [0..3];
+  [go] s<2 -> 1/2:(s'=s+1) + 1/4:true + 1/4:(s'=3);
+  [] s=2 -> true;
+endmodule
+rewards "steps" s<2 : 1; endrewards
+rewards "seldom" s=3 : 1; endrewards
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('quantile(min B, P>0.2 [ F{"steps"}<=B s=2 ])', 2),
+        ('quantile(B, P>=0.26 [ F{"steps"}<=B s=2 ])', 3),
+        ('quantile(B, P>=0.26 [ F{rew{"steps"}<=B} s=2 ])', 3),
+        ('quantile(B, P>0 [ s<2 U{"steps"}<=B s=2 ])', 2),
+        ('quantile(B, P>=0 [ F{"steps"}<=B s=2 ])', 0),
+        ('quantile(B, P>=1 [ F{"steps"}<=B s=2 | s=3 ])', math.inf),
+        ('quantile(B, P>=0.4445 [ F{"steps"}<=B s=2 ])', math.inf),
+        ('quantile(B, P>=0.4 [ F{"seldom"}<=B s=2 ])', 0),
+        ('quantile(B, P>=0.5 [ F{"seldom"}<=B s=2 ])', math.inf),
+        ('quantile(max B, P<0.3 [ F{"steps"}<=B s=2 ])', 2),
+        ('quantile(max B, P<0.5 [ F{"steps"}<=B s=2 ])', math.inf),
+        ('quantile(max B, P>0.7 [ G{"steps"}<=B s!=2 ])', 2),
+    ],
+)
+def test_answers_by_hand(text: str, value: float) -> None:
+    answer = hybrid.check(hybrid.parse(WALK), text, backend="cpu")
+    assert answer.value == answer.lower == answer.upper == value
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('quantile(max B, P<=0 [ F{"steps"}<=B s<2 ])', "no bound will do, not even 0"),
+        ('quantile(max B, P>0.2 [ F{"steps"}<=B s=2 ])', "ask with min"),
+        ('quantile(min B, P<0.2 [ F{"steps"}<=B s=2 ])', "ask with max"),
+        ('quantile(min B, P=? [ F{"steps"}<=B s=2 ])', "needs a bound on the probability"),
+        ('quantile(min B, P>0.2 [ F{"steps"}<=3 s=2 ])', "whose bound on a reward is the one asked for"),
+        ("quantile(min B, P>0.2 [ F<=3 s=2 ])", "whose bound on a reward is the one asked for"),
+        ("quantile(min B, s=2)", "whose bound on a reward is the one asked for"),
+        ('quantile(min B, P>0.2 [ F{"steps"}<=B (X s=2) ])', "one path operator over state formulas"),
+        ('quantile(min B, Pmax>0.2 [ F{"steps"}<=B s=2 ])', "needs an MDP"),
+        ('1 + quantile(min B, P>0.2 [ F{"steps"}<=B s=2 ])', "stands alone"),
+        ('filter(max, quantile(min B, P>0.2 [ F{"steps"}<=B s=2 ]))', "stands alone"),
+        ('quantile(min B, P>0.2 [ F{"steps"}<=B+1 s=2 ])', "unknown name 'B'"),
+        ('quantile(min B, P>0.2 [ F{"none"}<=B s=2 ])', "unknown reward structure"),
+    ],
+)
+def test_what_has_no_answer_is_told(text: str, message: str) -> None:
+    with pytest.raises(HybridError) as caught:
+        hybrid.check(hybrid.parse(WALK), text, backend="cpu")
+    assert message in str(caught.value)
+
+
+def test_a_search_ends_with_how_far_it_came() -> None:
+    """The probability comes as close to 4/9 as one likes, and never there."""
+    text = 'quantile(B, P>=0.44444 [ F{"steps"}<=B s=2 ])'
+    with pytest.raises(HybridError, match="the bound is at least 5, and 5 budgets of reward are done"):
+        hybrid.check(hybrid.parse(WALK), text, backend="cpu", max_iterations=5)
+
+
+def test_it_is_about_one_initial_state() -> None:
+    model = hybrid.parse(WALK + "init s<2 endinit")
+    with pytest.raises(HybridError, match="expected one initial state, .* got 2"):
+        hybrid.check(model, 'quantile(B, P>=0.4 [ F{"steps"}<=B s=2 ])', backend="cpu")
