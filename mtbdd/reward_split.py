@@ -36,6 +36,8 @@ class RewardSplit:
 
     Attributes
     ----------
+    structure : int
+        Position among the model's reward structures.
     unit : Fraction
         The greatest number that all rewards are multiples of; 1 if nothing is earned.
     parts : dict of int to tuple of SymbolicMatrix
@@ -43,6 +45,7 @@ class RewardSplit:
         the layer's matrix.
     """
 
+    structure: int
     unit: Fraction
     parts: dict[int, tuple[SymbolicMatrix, ...]]
 
@@ -89,7 +92,7 @@ def split_by_reward(model: SymbolicModel, structure: int) -> RewardSplit:
                 for layer, own in zip(model.layers, earned, strict=True)
             ]
     unit = _unit(by_reward)
-    return RewardSplit(unit, {int(r / unit): tuple(by_reward[r]) for r in sorted(by_reward)})
+    return RewardSplit(structure, unit, {int(r / unit): tuple(by_reward[r]) for r in sorted(by_reward)})
 
 
 def _rewards(parts: Sequence[Partition]) -> set[Fraction]:

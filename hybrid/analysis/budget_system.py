@@ -81,7 +81,7 @@ class BudgetSystem:
         options: CheckOptions,
     ) -> None:
         self._model, self._split = model, split
-        self.states = safe & ~target & ~_never(model, safe, target, maximise) & model.reachable
+        self.states = safe & ~target & ~never_reached(model, safe, target, maximise) & model.reachable
         self.unknown = index_states(model.manager, self.states)
         self.inside = model.indicator(self.states)
         self.known = model.indicator(target).astype(np.float64)
@@ -222,7 +222,7 @@ class BudgetSystem:
         return slack if math.isfinite(slack) else 0.5
 
 
-def _never(model: SymbolicModel, safe: Node, target: Node, maximise: bool) -> Node:
+def never_reached(model: SymbolicModel, safe: Node, target: Node, maximise: bool) -> Node:
     """Return the states that do not reach the target, whatever they earn."""
     if not model.is_mdp:
         return prob0(model, safe, target)

@@ -62,7 +62,7 @@ def reward_bounded_probabilities(
     split = split_by_reward(model, bound.index)
     if max(split.parts, default=0) == 0:
         return until_probabilities(model, safe, target, maximise, options, work)
-    budget = _units(bound, split.unit)
+    budget = units_of(bound, split.unit)
     most = options.criterion.max_iterations
     if budget >= most:
         raise UnsupportedError(
@@ -97,7 +97,7 @@ def check_bounded_method(options: CheckOptions) -> None:
         )
 
 
-def _units(bound: RewardBound, unit: Fraction) -> int:
+def units_of(bound: RewardBound, unit: Fraction) -> int:
     """Return the greatest number of units that a bound allows."""
     assert isinstance(bound.most, Literal)
     exact = real_of(bound.most.value)

@@ -227,7 +227,7 @@ class Checker(FormulaChecker):
         if isinstance(formula, Quantile):
             from hybrid.checking.quantiles import quantile
 
-            return quantile(self.model, formula, self.states, self.options, self._work)
+            return quantile(self.model, formula, self.states, self.options, self._work, self._exact)
         operator, operand, states = "initial", formula, self.model.initial
         if isinstance(formula, Filter):
             operator, operand, states = formula.operator, formula.operand, self._filtered(formula)

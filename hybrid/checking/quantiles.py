@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
@@ -17,17 +19,21 @@ from hybrid.analysis.until import until_probabilities
 from hybrid.checking.arithmetic import constant_values
 from hybrid.checking.combine import compare
 from hybrid.checking.filters import Summary
-from hybrid.errors import PropertyError, UnknownError, UnsupportedError
+from hybrid.errors import NotExactError, PropertyError, UnknownError, UnsupportedError
+from hybrid.exact.budgets import ExactBudgets
+from hybrid.exact.formulas import ExactFormulas
 from hybrid.properties.tree import Path, Probability, Quantile, RewardBound
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
 from hybrid.solvers.base import Clock
+from mtbdd.language.rounded import real_of
 from mtbdd.language.syntax import Expression, Literal
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.reward_split import RewardSplit, split_by_reward
 
+_COMPARED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _FINER = 1000.0  # of epsilon: what budgets leave adds up, and how many there will be is not known
 
 
@@ -37,6 +43,7 @@ def quantile(
     states: Callable[[Expression], Node],
     options: CheckOptions,
     work: Work,
+    exact: ExactFormulas | None = None,
 ) -> Summary:
     """Answer `quantile(min B, P>=p [ F{"x"}<=B states ])` and its like.
 
@@ -46,6 +53,8 @@ def quantile(
         Resolved.
     states : callable
         Returns the states that satisfy a state formula.
+    exact : ExactFormulas, optional
+        Decides in rational numbers what bounds leave open.
 
     Returns
     -------
@@ -63,8 +72,7 @@ def quantile(
         Several initial states, a question without an end, and what reward-bounded probabilities refuse.
     """
     check_bounded_method(options)
-    search = _Search(model, formula, states, options, work)
-    return search.found()
+    return _Search(model, formula, states, options, work, exact).found()
 
 
 class _Search:
@@ -75,6 +83,7 @@ class _Search:
         states: Callable[[Expression], Node],
         options: CheckOptions,
         work: Work,
+        exact: ExactFormulas | None,
     ) -> None:
         probability = formula.probability
         assert isinstance(probability, Probability) and isinstance(probability.threshold, Literal)
@@ -101,6 +110,10 @@ class _Search:
                 f"for nothing; ask with {other}"
             )
         self._split: RewardSplit = split_by_reward(model, path.bound.index)
+        self._exact: ExactBudgets | None = None
+        if exact is not None:
+            with suppress(NotExactError):
+                self._exact = exact.budgets(self._safe, self._target, self._split, self._maximise)
 
     def found(self) -> Summary:
         """Return the answer."""
@@ -123,7 +136,7 @@ class _Search:
             while True:
                 sweep.advance()
                 k = sweep.budget
-                holds = self._holds(sweep.values())
+                holds = self._holds(sweep.values(), k)
                 if holds == self._least:
                     return self._decided(k if opened is None else opened, k)
                 if holds is None and opened is None:
@@ -142,8 +155,11 @@ class _Search:
                         "are done, as many as iterations are allowed: raise --max-iters"
                     )
 
-    def _holds(self, found: StateValues) -> bool | None:
-        """Return whether values are as they should be in the initial state; None if bounds leave it open."""
+    def _holds(self, found: StateValues, budget: int | None = None) -> bool | None:
+        """Return whether values are as they should be in the initial state; None if bounds leave it open.
+
+        Those of a budget are then found in rational numbers, where that goes.
+        """
         own = found.at(self._place)
         if self._complement:
             own = own.complement()
@@ -151,8 +167,23 @@ class _Search:
         truth = compare(self._operator, own, constant_values(self._threshold, 1), what)
         if truth.unknown is not None and bool(truth.unknown[0]):
             self._reason = truth.reason
-            return None
+            return None if budget is None else self._exactly(found.at(self._place), budget)
         return bool(truth.values[0])
+
+    def _exactly(self, own: StateValues, budget: int) -> bool | None:
+        """Return the same in rational numbers; None if they cannot be had, or contradict the bounds."""
+        threshold = real_of(self._threshold)
+        if self._exact is None or not isinstance(threshold, (int, Fraction)):
+            return None
+        try:
+            value = self._exact.at(budget)[self._place.start]
+        except NotExactError:
+            self._exact = None
+            return None
+        if not Fraction(float(own.lower[0])) <= value <= Fraction(float(own.upper[0])):
+            return None
+        value = 1 - value if self._complement else value
+        return bool(_COMPARED[self._operator](value, threshold))
 
     def _decided(self, first: int, last: int) -> Summary:
         """Return the answer from the first budget that may decide and the first one that does."""

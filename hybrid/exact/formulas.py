@@ -12,7 +12,9 @@ from hybrid.analysis.bounded_until import Window
 from hybrid.analysis.operator_values import is_reached_set, maximises
 from hybrid.analysis.path_formulas import is_ltl, until_form
 from hybrid.analysis.repeated import repeated_form, repeated_target
+from hybrid.analysis.reward_bounded import units_of
 from hybrid.errors import NotExactError
+from hybrid.exact.budgets import ExactBudgets
 from hybrid.exact.chain import ExactChain
 from hybrid.exact.comparing import between, calculate, compare_exactly
 from hybrid.exact.elimination import Budget
@@ -40,6 +42,7 @@ from mtbdd.language.syntax import Binary, Expression, Literal, Unary
 from mtbdd.language.walk import walk
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
+from mtbdd.reward_split import RewardSplit, split_by_reward
 
 _REDUCTIONS: dict[str, Callable[[list[Fraction]], Fraction]] = {
     "min": min,
@@ -263,7 +266,7 @@ class ExactFormulas:
             inside = self.model.indicator(self._states(path)).tolist()
             return [Fraction(int(i)) for i in inside]
         if isinstance(path.bound, RewardBound):
-            raise NotExactError("bounds on rewards are not solved exactly")
+            return self._bounded_reward(path, path.bound, maximise)
         if path.operator == "X":
             inside = self.model.indicator(self._states(path.right)).tolist()
             return self._numbers(maximise).step([Fraction(int(i)) for i in inside])
@@ -284,6 +287,27 @@ class ExactFormulas:
             upper = None if window.upper is None else int(window.upper)
             found = chain.window(safe, target, int(window.lower), upper, later)
         return [1 - value for value in found] if complement else found
+
+    def budgets(self, safe: Node, target: Node, split: RewardSplit, maximise: bool) -> ExactBudgets:
+        """Return the exact probabilities of ``safe U target`` within budgets of a reward.
+
+        Raises
+        ------
+        NotExactError
+        """
+        numbers = self._numbers_of_model()
+        return ExactBudgets(
+            numbers, split.structure, split.unit, safe, target, maximise, Budget(self._budget.left)
+        )
+
+    def _bounded_reward(self, path: Path, bound: RewardBound, maximise: bool) -> list[Exact]:
+        """Return the probability of a path operator with a bound on a reward."""
+        assert bound.index is not None
+        safe, target, complement = until_form(self.model, path, self._states)
+        split = split_by_reward(self.model, bound.index)
+        budgets = self.budgets(safe, target, split, maximise != complement)
+        found = budgets.at(units_of(bound, split.unit))
+        return [1 - value if complement else value for value in found]
 
     def _repeated(self, states: Node, always: bool, maximise: bool) -> list[Exact]:
         """Return the probability of ``G F states``, or with `always` of ``F G states``."""

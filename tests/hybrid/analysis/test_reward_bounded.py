@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.errors import HybridError, UnsupportedError
+from hybrid.errors import HybridError, NotExactError, UnsupportedError
+from hybrid.exact.formulas import ExactFormulas
+from hybrid.properties import parse_properties, resolve_properties
 from hybrid.run.state_values import StateValues
 from tests.builders.models import build
 from tests.builders.random_budgets import DrawnRewards
@@ -184,3 +186,38 @@ def test_tiny_probabilities_are_not_lost() -> None:
     assert truth
     nothing = checked(model, 'P=? [ F{"r"}<=1 s=2 ]', backend="cpu")
     assert nothing.values[0] == nothing.upper[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ('P>=0.25 [ F{"steps"}<=2 s=2 ]', True),
+        ('P>0.25 [ F{"steps"}<=2 s=2 ]', False),
+        ('P<=0.75 [ G{"moves"}<=0.2 s!=2 ]', True),
+        ('P<0.75 [ G{"moves"}<=0.2 s!=2 ]', False),
+        ('P>=0.375 [ s<2 U{"steps"}<4 s=2 ]', True),
+    ],
+)
+def test_ties_are_decided_in_rational_numbers(text: str, holds: bool) -> None:
+    answer = hybrid.check(hybrid.parse(WALK), text, backend="cpu")
+    assert answer.value is holds and answer.kind == "exact"
+
+
+@pytest.mark.parametrize("kind", ["dtmc", "mdp"])
+def test_exact_values_of_random_models(kind: str, rng: np.random.Generator) -> None:
+    met = 0
+    for _ in range(30):
+        drawn = DrawnRewards(rng, kind, Fraction(1, 2))
+        model = build(drawn.text)
+        goal, budget = int(rng.integers(0, drawn.n)), int(rng.integers(0, 6))
+        every = set(range(drawn.n))
+        for optimum in ("",) if kind == "dtmc" else ("min", "max"):
+            exact = bounded_until(drawn.choices, every, {goal}, budget, optimum != "min")[budget]
+            text = f'P{optimum}=? [ F{{"r"}}<={budget / 2} s={goal} ]'
+            resolved = resolve_properties(parse_properties(text), model.source, {}).properties[0].formula
+            try:
+                assert ExactFormulas(model, model.states).values(resolved) == exact
+                met += 1
+            except NotExactError:
+                continue
+    assert met > 5
