@@ -19,7 +19,22 @@ from tests.builders.known_answers import OF_CHAINS, OF_MDPS
 from tests.builders.models import build
 from tests.builders.stopping import Stop, StopAfter
 
+ROUND = """
+mdp
+module m
+  s : [0..3];
+  [a] s=0 -> (s'=1);
+  [b] s=1 -> (s'=0);
+  [c] s=1 -> 1/3:(s'=2) + 1/3:(s'=3) + 1/3:(s'=1);
+  [d] s=0 -> 1/2:(s'=2) + 1/2:(s'=0);
+  [e] s>1 -> true;
+endmodule
+rewards "r" [d] true : 1; endrewards
+"""
 WINDOWS = [
+    (ROUND, 'Pmax=? [ F{"r"}<=5 s=2 ]', Fraction(63, 64)),
+    (ROUND, 'Pmin=? [ G{"r"}<=5 s!=2 ]', Fraction(1, 64)),
+    (ROUND, 'quantile(B, Pmax>=0.98 [ F{"r"}<=B s=2 ])', Fraction(5)),
     (QUEUE, "P=? [ F<=4 n=4 ]", None),
     (QUEUE, "P=? [ F[1,4] n=4 ]", None),
     (QUEUE, 'R{"length"}=? [ C<=30 ]', None),
