@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 import hybrid
+from hybrid.analysis.reward_budgets import BudgetSweep
 from hybrid.errors import HybridError, NotExactError, UnsupportedError
 from hybrid.exact.formulas import ExactFormulas
 from hybrid.properties import parse_properties, resolve_properties
+from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
+from hybrid.run.work import Work
+from mtbdd.reward_split import split_by_reward
 from tests.builders.models import build
 from tests.builders.random_budgets import DrawnRewards
 from tests.oracles.budgets import bounded_until
@@ -221,3 +225,32 @@ def test_exact_values_of_random_models(kind: str, rng: np.random.Generator) -> N
             except NotExactError:
                 continue
     assert met > 5
+
+
+def test_upper_bounds_of_a_budget_come_from_upper_bounds_of_lesser_ones() -> None:
+    """A precision so coarse that every budget loses a digit: what is lost adds up over ten of them."""
+    text = """
+    dtmc
+    module m s : [0..2];
+      [] s=0 -> 8/10:true + 19/100:(s'=1) + 1/100:(s'=2);
+      [] s=1 -> 9/10:(s'=0) + 1/10:(s'=1);
+      [] s=2 -> true;
+    endmodule
+    rewards "r" s=1 : 1; endrewards
+    """
+    model = build(text)
+    path = parse_properties('P=? [ F{"r"}<=9 s=2 ]')
+    formula = resolve_properties(path, model.source, {}).properties[0].formula
+    exact, target = ExactFormulas(model, model.states).values(formula), formula.path.right
+    sweep = BudgetSweep(
+        model, split_by_reward(model, 0), model.reachable, model.states(target), True,
+        CheckOptions.of(backend="cpu", method="interval"), Work(), 0.4,
+    )  # fmt: skip
+    for _ in range(10):
+        sweep.advance()
+    found = sweep.values()
+    assert all(
+        Fraction(float(low)) <= value <= Fraction(float(high))
+        for low, high, value in zip(found.lower, found.upper, exact, strict=True)
+    )
+    assert found.upper[0] > found.lower[0]
