@@ -13,6 +13,7 @@ from hybrid.errors import HybridError
 from mtbdd.reward_split import split_by_reward
 from tests.builders.models import build
 from tests.builders.random_budgets import DrawnRewards
+from tests.exploring import rounds
 from tests.oracles.budgets import bounded_until
 
 OPTIONS = [
@@ -28,7 +29,7 @@ _LAST = 25
 @pytest.mark.parametrize("kind", ["dtmc", "mdp"])
 def test_random_models(kind: str, options: dict[str, object], rng: np.random.Generator) -> None:
     answered = 0
-    for number in range(12):
+    for number in range(rounds(12)):
         unit = (Fraction(1), Fraction(3, 2))[number % 2]
         drawn = DrawnRewards(rng, kind, unit, initial=0)
         model, own = hybrid.parse(drawn.text), split_by_reward(build(drawn.text), 0).unit
@@ -61,7 +62,7 @@ def test_random_models(kind: str, options: dict[str, object], rng: np.random.Gen
                 # Later than the oracle looked, or never.
                 step = 0 if least.value == math.inf else own
                 assert least.value > _LAST * unit and most.value == least.value - step
-    assert answered > 3
+    assert answered
 
 
 WALK = """
