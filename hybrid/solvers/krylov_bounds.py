@@ -86,6 +86,7 @@ class KrylovBounds:
         self._forecast = Forecast(criterion.epsilon)
         self._looked, self._not_before = 0, 0
         self._reach = self._stretch = math.inf
+        self._change = math.inf  # of the last step before
         self.width, self.more_vectors = math.inf, 0
 
     def budget(self, made: int, difference: float) -> float:
@@ -100,7 +101,7 @@ class KrylovBounds:
         """
         if made - self._looked < _LOOK or not difference < _SETTLED:
             return 0.0
-        self._looked = made
+        self._looked, self._change = made, difference
         left = self._forecast.left(made, difference)
         if made < self._not_before:
             return 0.0
@@ -216,7 +217,13 @@ class KrylovBounds:
             xp.multiply(recurrence.r, y, out=recurrence.spare)
             return space.read(space.extremes(recurrence.spare)[1])[0]
 
-        found = follow(self._operator, recurrence, share, lambda now: now <= _LOOSE, most, clock)
+        def close(now: float) -> bool:
+            return now <= _LOOSE
+
+        def tell(now: float) -> float:
+            return self._change
+
+        found = follow(self._operator, recurrence, share, close, tell, most, clock)
         if found is None:
             return None
         w[...] = recurrence.x
@@ -241,7 +248,11 @@ class KrylovBounds:
         def close(eta: float) -> bool:
             return eta <= self._noise() or self._width(eta, loose) <= criterion.epsilon
 
-        return follow(self._operator, recurrence, share, close, most, clock)
+        def tell(eta: float) -> float:
+            width = self._width(eta, loose)
+            return min(width, self._change) if width >= 0.0 else self._change
+
+        return follow(self._operator, recurrence, share, close, tell, most, clock)
 
     def _accept(
         self,

@@ -18,6 +18,7 @@ def follow(
     recurrence: Recurrence,
     measure: Callable[[], float],
     close: Callable[[float], bool],
+    tell: Callable[[float], float],
     most: float,
     clock: Clock,
 ) -> float | None:
@@ -33,6 +34,8 @@ def follow(
         A look at the recurrence.
     close : callable
         Of what was measured.
+    tell : callable
+        Of what was measured: what is told as the difference that epsilon is compared with.
     most : float
         Products after which it gives up.
     """
@@ -55,7 +58,7 @@ def follow(
         if now < best:
             best, found_at = now, counted
         stale = counted - found_at >= recurrence.patience
-        if counted >= most or stale or clock.tick(operator.products, now):
+        if counted >= most or stale or clock.tick(operator.products, tell(now)):
             return None
         standing = recurrence.advance(stride)
         fresh = False

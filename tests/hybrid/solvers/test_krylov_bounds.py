@@ -18,6 +18,7 @@ from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.idr import IDR
 from hybrid.solvers.krylov_bounds import MORE_VECTORS, KrylovBounds
 from hybrid.solvers.recurrence import Standing
+from hybrid.solvers.watch import Watch
 from tests.builders.linear_systems import Dense, exact_solution, linear_system
 from tests.builders.matrices import from_dense
 from tests.builders.stopping import StopAfter
@@ -282,6 +283,20 @@ def test_it_ends_where_it_is_told_to() -> None:
         assert found.status is Status.MAX_ITERATIONS
         assert found.iterations <= limit + 30
         between(exact, found)
+
+
+def test_what_is_told_is_what_epsilon_is_compared_with() -> None:
+    told: list[float] = []
+
+    class Looking(Watch):
+        def look(self, iteration: int, difference: float) -> None:
+            told.append(difference)
+
+    found = found_by(walk(40, 0.5, 0.5), "always", progress=Looking())
+    assert found.more_vectors > 0
+    # Nothing that is told is further off than the last step was.
+    assert all(0.0 <= difference <= 1.0 for difference in told[1:])
+    assert told[-1] > found.difference and found.difference <= 1e-8
 
 
 def test_a_device_finds_the_same(device: Device) -> None:

@@ -119,6 +119,15 @@ def test_averages_by_idr(matrix: Any) -> None:
     assert most(matrix, method) < held <= most(matrix, method) + found.more_vectors + 1.0
 
 
+def test_bounds_by_idr(matrix: Any) -> None:
+    diagonal, b = system()
+    method = Optimistic(Criterion(1e-12, max_iterations=200), krylov="always")
+    found = method.solve(matrix, diagonal, b, 2.0**-50, 1.0)
+    held = vectors_at_peak(lambda: method.solve(matrix, diagonal, b, 2.0**-50, 1.0))
+    assert found.more_vectors > 0
+    assert most(matrix, method) < held <= most(matrix, method) + found.more_vectors + 1.0
+
+
 def test_what_admission_counts_is_what_methods_hold() -> None:
     assert min(m.vectors for m in (*ESTIMATES, *ENCLOSING, AverageReward, Topological)) == LEAST_VECTORS
     assert max(m.vectors for m in (Optimistic, AverageReward, Topological)) == DEFAULT_VECTORS
