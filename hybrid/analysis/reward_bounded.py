@@ -18,6 +18,7 @@ from mtbdd.language.syntax import Literal
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.reward_split import split_by_reward
+from mtbdd.wording import option
 
 
 def reward_bounded_probabilities(
@@ -68,7 +69,7 @@ def reward_bounded_probabilities(
         raise UnsupportedError(
             f"a bound of {bound.most.value} on a reward that comes in units of {split.unit} takes "
             f"{budget + 1} sweeps over the matrix, one for every unit, and {most} are allowed: raise "
-            "--max-iters, or count the reward in greater units"
+            f"{option('max-iters')}, or count the reward in greater units"
         )
     epsilon = options.criterion.epsilon / (2.0 * (budget + 1))
     sweep = BudgetSweep(model, split, safe, target, maximise, options, work, epsilon, budget)

@@ -168,8 +168,8 @@ class _Reader:
             )
         if path.bound is not None:
             raise NotCertifiableError(
-                f"{path.position}: a path operator with a bound (steps, time, reward) has no certificate "
-                "in this version; certify it without the bound"
+                f"{path.position}: a path operator with a bound on steps or time, or on a reward, has no "
+                "certificate in this version; certify it without the bound"
             )
         inner = path.right
         if isinstance(inner, Path) and {path.operator, inner.operator} == {"F", "G"} and inner.bound is None:

@@ -32,6 +32,7 @@ from mtbdd.language.syntax import Expression, Literal
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.reward_split import RewardSplit, split_by_reward
+from mtbdd.wording import option
 
 _COMPARED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _FINER = 1000.0  # of epsilon: what budgets leave adds up, and how many there will be is not known
@@ -152,7 +153,7 @@ class _Search:
                 if sweep.made >= most:
                     raise PropertyError(
                         f"quantile: the bound is at least {self._shown(lower)}, and {most} budgets of reward "
-                        "are done, as many as iterations are allowed: raise --max-iters"
+                        f"are done, as many as iterations are allowed: raise {option('max-iters')}"
                     )
 
     def _holds(self, found: StateValues, budget: int | None = None) -> bool | None:

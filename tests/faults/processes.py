@@ -59,7 +59,7 @@ def run(
         env=environment(**changes),
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        text=True,
+        encoding=(changes.get("PYTHONIOENCODING") or "utf-8").partition(":")[0],
         timeout=_PATIENCE,
         check=False,
     )

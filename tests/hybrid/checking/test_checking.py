@@ -211,7 +211,7 @@ def test_not_converged_is_no_number(backend, tmp_path):
     assert answer.value is None
     assert answer.lower is None
     assert "iteration limit" in answer.error
-    assert "--max-iters" in answer.error
+    assert "max_iterations" in answer.error
     assert answer.statistics.iterations == 3
 
 

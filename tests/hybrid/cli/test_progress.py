@@ -227,7 +227,7 @@ def test_a_line_says_which_run_it_is_and_begins_its_stages_anew() -> None:
 @pytest.mark.parametrize("columns", [40, 80])
 def test_every_line_of_an_experiment_tells_its_run(tmp_path: Path, columns: int) -> None:
     slow = tmp_path / "slow.pm"
-    slow.write_text(WALK.replace("20000", "N").replace("19900", "N-100").replace("dtmc", "dtmc const int N;"))
+    slow.write_text(WALK.replace("5000", "N").replace("4975", "N-100").replace("dtmc", "dtmc const int N;"))
     text, status = on_terminal(str(slow), "P=? [ F s=N ]", columns, "--const", "N=19000:500:20000")
     assert status == 130
     pictures = [plain(part.split("\r")[0]) for part in text.split(ERASE)[1:]]
