@@ -12,7 +12,6 @@ __all__ = [
     "cpu_iteration",
     "file_formats",
     "large_speedups",
-    "ltl_products",
     "many_vectors",
     "simulation",
     "symbolic_build",
@@ -88,37 +87,6 @@ def many_vectors(record: Row) -> str:
             ("SciPy CSR", times("scipy_csr_at_once")),
             ("share", lambda r: f"{r['share_of_one_by_one']:.2f}"),
             ("share of the best", lambda r: f"{r['best_share_of_one_by_one']:.2f}"),
-        ),
-    )
-
-
-def ltl_products(record: Row) -> str:
-    """Return the section on answers to questions in linear temporal logic."""
-    text = (
-        f"Whole answers between bounds, backend {record['backend']}: translation, product, graph, set-up and "
-        "iterations of a built model, kernels compiled before; seconds.  The product of model and automaton "
-        "is held compressed (hybrid), or written out (explicit); MB are those of its matrices."
-    )
-
-    def of(engine: str, key: str, scale: float, digits: int) -> Callable[[Row], str]:
-        return lambda r: f"{r[engine][key] * scale:,.{digits}f}"
-
-    return section(
-        "Linear temporal logic",
-        record,
-        text,
-        table_of(
-            measured(record),
-            ("model", lambda r: r["model"].replace(":", " ")),
-            ("question", lambda r: "`" + r["question"].replace("|", "\\|") + "`"),
-            ("states", "states"),
-            ("iterations", lambda r: f"{r['hybrid']['iterations']:,}"),
-            ("hybrid", of("hybrid", "seconds", 1.0, 2)),
-            ("its iterations", of("hybrid", "iteration_seconds", 1.0, 2)),
-            ("MB", of("hybrid", "matrix_bytes", 1e-6, 2)),
-            ("explicit", of("explicit", "seconds", 1.0, 2)),
-            ("its iterations", of("explicit", "iteration_seconds", 1.0, 2)),
-            ("MB", of("explicit", "matrix_bytes", 1e-6, 2)),
         ),
     )
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.rendering.answers import certified_products, ltl_products
 from benchmarks.rendering.components import auto_choice, scc_mec
 from benchmarks.rendering.decision_processes import mdp_agreement, mdp_sweep, symbolic_components
 from benchmarks.rendering.formats import byte_traffic, explicit_formats, structure_table
@@ -18,7 +19,6 @@ from benchmarks.rendering.host import (
     agreement,
     cpu_iteration,
     file_formats,
-    ltl_products,
     many_vectors,
     simulation,
     symbolic_build,
@@ -70,6 +70,8 @@ SECTIONS: dict[str, Renderer] = {
     "symbolic_components": symbolic_components,
     "symbolic_build": symbolic_build,
     "simulation": simulation,
+    "certified_products": certified_products,
+    "certified_products_gpu": certified_products,
     "ltl_products": ltl_products,
     "agreement": agreement,
     "mdp_agreement": mdp_agreement,

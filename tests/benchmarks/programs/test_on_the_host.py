@@ -16,6 +16,7 @@ import hybrid
 from benchmarks.library import processes
 from benchmarks.programs import (
     certified_pairs,
+    certified_products,
     cold_start,
     cpu_iteration,
     density_sweep,
@@ -113,6 +114,22 @@ def test_answers_in_linear_temporal_logic(record_of: RecordOf) -> None:
             row[engine]["seconds"] > row[engine]["iteration_seconds"] for engine in ("hybrid", "explicit")
         )
     assert "| kanban t=1 | `P=? [ (z4<t) U" in rendered("ltl_products", record)
+
+
+def test_products_until_bounds_meet(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certified_products, "CASES", {"cluster N=4": "P=? [ left_switch_n U left_n=0 ]"})
+    (row,) = (record := record_of(certified_products))["rows"]
+    assert row["default"]["products"] * 2 < row["without"]["products"]
+    assert row["ratio"] == row["default"]["products"] / row["without"]["products"]
+    assert row["default"]["method"] == row["without"]["method"] == "optimistic"
+    text = rendered("certified_products", record)
+    assert (
+        f"| cluster N=4 | `P=? [ left_switch_n U left_n=0 ]` | 820 | {row['without']['products']:,} |" in text
+    )
+    assert f"greatest {row['ratio']:.2f}" in text
+    (row,) = (record := record_of(certified_products, "--most", "30"))["rows"]
+    assert not row["without"]["met"] and "ratio" not in row
+    assert r" | 820 | \> 30 | " in rendered("certified_products", record)
 
 
 def test_symbolic_builds_in_fresh_processes(record_of: RecordOf, tmp_path: Path, monkeypatch: Any) -> None:
