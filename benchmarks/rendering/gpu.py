@@ -34,7 +34,8 @@ LANES = "CSR by 2 to 32 lanes a row"
 PAYS_FOR = {
     "tandem": "three or four entries a row, almost only vectors move; the second-level cache is the limit: "
     "an element of x is asked for 3.5 times, and two thirds of the requests are not found in the first",
-    "brp": "rows of 1.4 entries: no unit is much more than half busy, warps wait for loads; a few waves of short blocks",
+    "brp": "rows of 1.4 entries: no unit is far over half busy, warps wait for loads; a few waves of short "
+    "blocks",
     "cluster": "the first-level cache and shared memory are the limit: terms, the factors of blocks shared "
     "up to a scale, and x, two thirds of whose requests are found there",
     "polling": "eleven entries a row at distances up to 2^20: the first-level cache and shared memory are "
