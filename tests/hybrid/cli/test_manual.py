@@ -174,7 +174,8 @@ def test_zsh_completes_commands_options_and_values(tmp_path: Path) -> None:
     program = shell_or_skip("zsh")
     (tmp_path / "hybrid.zsh").write_text(completion("zsh"))
     lines = [line for line in ASKED if len(expected_of(line)) == 1]
-    # A terminal in which Tab completes, Ctrl-T notes the line, and Ctrl-U takes it away.
+    # A terminal in which Tab completes, Ctrl-T notes the line, and Ctrl-U takes it away, once the editor of
+    # lines has begun: what is typed before that is the terminal's, where Ctrl-U means something else.
     typed = "\n".join(f"zpty -w -n t {shlex.quote(line)}$'\\t\\x14\\x15'" for line in lines)
     asked_of(
         program,
@@ -182,8 +183,9 @@ def test_zsh_completes_commands_options_and_values(tmp_path: Path) -> None:
 cd {shlex.quote(str(tmp_path))}
 zpty t {shlex.quote(program)} -f -i
 zpty -w t 'autoload -Uz compinit; compinit -u -D; source ./hybrid.zsh'
-zpty -w t 'note() {{ print -r -- "$BUFFER" >> noted }}; zle -N note; bindkey "^T" note; echo rea""dy'
-zpty -r t out '*ready*'
+zpty -w t 'note() {{ print -r -- "$BUFFER" >> noted }}; zle -N note; bindkey "^T" note'
+zpty -w t 'zle-line-init() {{ : > begun }}; zle -N zle-line-init'
+repeat 2000 {{ [[ -e begun ]] && break; sleep 0.01 }}
 {typed}
 zpty -w t exit
 while zpty -r t out; do :; done
