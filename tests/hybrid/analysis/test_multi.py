@@ -62,7 +62,7 @@ SHAPES = [(2, 0, False), (1, 1, False), (0, 2, False), (2, 1, True), (1, 2, True
 @pytest.mark.parametrize(("n_targets", "n_rewards", "counted"), SHAPES)
 def test_bounds_and_values(rng: np.random.Generator, n_targets: int, n_rewards: int, counted: bool) -> None:
     answered = 0
-    for _ in range(8):
+    for _ in range(60):  # many have no finite answer
         if answered == rounds(8):
             break
         asked = _Asked(rng, n_targets, n_rewards, counted)
