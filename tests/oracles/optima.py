@@ -41,8 +41,10 @@ def checked(model: SymbolicModel, text: str, **options: Any) -> StateValues | St
     return Checker(model, CheckOptions.of(**options)).evaluate(properties.properties[0].formula)
 
 
-def assert_encloses(found: StateValues, exact: list[Exact], width: float = 1e-7) -> None:
-    """Check that bounds hold the exact values and are close; `width` relative to the value."""
+def assert_encloses(
+    found: StateValues, exact: list[Exact], width: float = 1e-7, absolute: float = 0.0
+) -> None:
+    """Check that bounds hold the exact values and are close; `width` relative to the value, or `absolute`."""
     assert len(found.values) == len(exact)
     for i, value in enumerate(exact):
         low, high = float(found.lower[i]), float(found.upper[i])
@@ -50,7 +52,7 @@ def assert_encloses(found: StateValues, exact: list[Exact], width: float = 1e-7)
             assert low == high == math.inf
             continue
         assert Fraction(low) <= value <= Fraction(high), (i, low, high, float(value))
-        assert high - low <= width * max(float(value), 1e-290)
+        assert high - low <= max(width * max(float(value), 1e-290), absolute)
         assert low <= float(found.values[i]) <= high
 
 

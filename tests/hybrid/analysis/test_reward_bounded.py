@@ -59,7 +59,7 @@ def test_random_models(kind: str, options: dict[str, object], rng: np.random.Gen
             if safe == every:
                 other = checked(model, f"P{turned}=? [ G{spelling} !({right}) ]", **options)
                 assert isinstance(other, StateValues)
-                assert_encloses(other, [1 - v for v in exact], 1e-6)
+                assert_encloses(other, [1 - v for v in exact], absolute=1e-7)
 
 
 def assert_sharp(found: StateValues, exact: list[Fraction]) -> None:
