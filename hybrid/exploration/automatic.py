@@ -16,6 +16,7 @@ from mtbdd.budget import BudgetError
 from mtbdd.build import build_model
 from mtbdd.effort import EffortError, watched
 from mtbdd.errors import HybridError
+from mtbdd.language import LanguageError
 from mtbdd.language.model_syntax import ResolvedModel
 from mtbdd.model import SymbolicModel
 from mtbdd.wording import option
@@ -124,27 +125,40 @@ def build_automatically(
     text of few and short commands is not probed at all.
     """
     probe = _Probe(source, progress or (lambda text: None))
+
+    def by_diagrams() -> SymbolicModel:
+        return build_model(
+            source, fix_deadlocks=fix_deadlocks, package=package, order=order, progress=progress
+        )
+
+    refused: EffortError | None = None
     try:
         with watched(probe.spend):
-            return build_model(
-                source, fix_deadlocks=fix_deadlocks, package=package, order=order, progress=progress
-            )
+            return by_diagrams()
     except _SmallModelError:
         pass
-    except EffortError:
+    except EffortError as error:
         if not probe.explores(_LAST):
             raise
+        refused = error
     from hybrid.exploration.build import build_explicitly
 
     # The diagrams are given up before others are made.
-    found = build_explicitly(
-        source,
-        fix_deadlocks=fix_deadlocks,
-        package=package,
-        order=order,
-        progress=progress,
-        search=probe.search,
-    )
+    try:
+        found = build_explicitly(
+            source,
+            fix_deadlocks=fix_deadlocks,
+            package=package,
+            order=order,
+            progress=progress,
+            search=probe.search,
+        )
+    except LanguageError as error:
+        if refused is not None:
+            raise
+        # Such as a reward that nobody may ask for: diagrams tell it then, and all faults of a text at once.
+        _log.debug("the states that are listed make no model: %s", error)
+        return by_diagrams()
     found.warnings = (
         f"{source.file}: built by listing its {found.n_states:,} states, for its commands are costly as "
         f"diagrams; {option('build', 'symbolic')} makes these all the same",

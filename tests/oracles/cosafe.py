@@ -40,20 +40,45 @@ def random_cosafe(rng: np.random.Generator, size: int) -> Tree:
 
 
 def with_constants(tree: Tree, letters: list[int]) -> Tree:
-    """A formula with constants for propositions that hold in all states or none, and one proposition for
+    """A formula with constants for state formulas that hold in all states or none, and one state formula for
     those that hold in the same states, or in the opposite ones."""
-    if tree[0] != "p":
-        return tuple(with_constants(part, letters) if isinstance(part, tuple) else part for part in tree)
-    own = [x >> tree[1] & 1 for x in letters]
-    if len(set(own)) == 1:
-        return ("true",) if own[0] else ("false",)
-    for other in range(tree[1]):
-        shown = [x >> other & 1 for x in letters]
-        if shown == own:
-            return ("p", other)
-        if shown == [1 - x for x in own]:
-            return ("!", ("p", other))
-    return tree
+    named: dict[tuple[bool, ...], Tree] = {}
+    for k in range(3):
+        named.setdefault(_shown(("p", k), letters), ("p", k))
+
+    def replaced(tree: Tree) -> Tree:
+        if tree[0] == "!" or not _is_about_states(tree):
+            return tuple(replaced(part) if isinstance(part, tuple) else part for part in tree)
+        shown = _shown(tree, letters)
+        if len(set(shown)) == 1:
+            return ("true",) if shown[0] else ("false",)
+        opposite = tuple(not x for x in shown)
+        # Of the two the one that was named first.
+        first = next((x for x in named if x in (shown, opposite)), shown)
+        found = named.setdefault(first, tree)
+        return found if first == shown else ("!", found)
+
+    return replaced(tree)
+
+
+def _is_about_states(tree: Tree) -> bool:
+    """Whether a formula has no temporal operator."""
+    return tree[0] in ("p", "true", "false") or (
+        tree[0] in ("!", "&", "|") and all(_is_about_states(part) for part in tree[1:])
+    )
+
+
+def _shown(tree: Tree, letters: list[int]) -> tuple[bool, ...]:
+    """In which states a formula without temporal operators holds."""
+    kind, *parts = tree
+    if kind == "p":
+        return tuple(bool(x >> parts[0] & 1) for x in letters)
+    if not parts:
+        return tuple(kind == "true" for _ in letters)
+    shown = [_shown(part, letters) for part in parts]
+    if kind == "!":
+        return tuple(not x for x in shown[0])
+    return tuple((all if kind == "&" else any)(both) for both in zip(*shown, strict=True))
 
 
 def certain_states(automaton: DeterministicAutomaton) -> set[int]:

@@ -159,7 +159,10 @@ def test_engines_and_methods(rng: np.random.Generator, options: dict[str, Any]) 
             continue
         tried += 1
         for i in range(2):
-            found = asked.check(asked.text(i), **options)
-            value = asked.best(i) * (1.0 if asked.maximise[i] else -1.0)
+            # A reward keeps those of all runs finite, asked for or bounded.
+            demands = [] if i or asked.maximise[1] else [(1, 1000.0)]
+            texts = [asked.text(i), *(asked.text(k, b) for k, b in demands)]
+            found = asked.check(", ".join(texts), **options)
+            value = asked.best(i, demands) * (1.0 if asked.maximise[i] else -1.0)
             assert found.lower - CLOSE <= value <= found.upper + CLOSE
             assert found.upper - found.lower < CLOSE * max(1.0, abs(value))

@@ -76,6 +76,18 @@ def test_costly_commands_of_few_states_are_listed(name: str, monkeypatch: pytest
     assert other.value == pytest.approx(one.value, rel=1e-6)
 
 
+def test_states_that_make_no_model_leave_it_to_diagrams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here a reward cancels, which diagrams tell once it is asked for."""
+    text, constants, question = FLAT["gate"]
+    text += 'rewards "nothing" true : 1e17/3; true : -1e17/3; endrewards'
+    with pytest.raises(LanguageError, match="a number of known sign"):
+        hybrid.parse(text, constants, build="explicit")
+    monkeypatch.setattr(automatic, "_CHEAP", 1e4)
+    model = hybrid.parse(text, constants)
+    assert not is_listed(model)
+    assert hybrid.check(model, question).kind == "certified"
+
+
 def test_many_states_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search ends with its share, and diagrams are made as if there had been none."""
     monkeypatch.setattr(automatic, "_CHEAP", 1e3)
