@@ -42,12 +42,12 @@ def reads(rule: str, text: str) -> bool:
 
 def keeps_what_is_said_in_words(tokens: tuple[str, ...]) -> bool:
     """Whether a model has one type, one init and a module, quotes behind `rewards` are a name, and no weight
-    begins with `true +`."""
+    begins with `true +` or `true &`."""
     types = sum(token in _MODEL_TYPES for token in tokens)
     begun = [pair for pair in zip(tokens, tokens[1:], tokens[2:], strict=False) if pair[0] == "rewards"]
     named = all(second[0] != '"' or third not in {*PRECEDENCE, "?", ":"} for _, second, third in begun)
     places = zip(tokens, tokens[1:], tokens[2:], strict=False)
-    plain = not any(a in ("->", "+") and (b, c) == ("true", "+") for a, b, c in places)
+    plain = not any(a in ("->", "+") and b == "true" and c in ("+", "&") for a, b, c in places)
     return named and plain and types <= 1 and tokens.count("endinit") <= 1 and "endmodule" in tokens
 
 
