@@ -52,7 +52,7 @@ def test_what_happens_again_and_again(rng: np.random.Generator) -> None:
         answer = hybrid.check(model, f"multi({', '.join(asked)})", scheduler=True)
         assert_reached(model, answer, [f"P=? [ {path} ]" for path in paths], maximise)
         checked += len(answer.several.record()["points"])
-    assert checked > 14
+    assert checked >= 14
 
 
 def test_probabilities_and_rewards(rng: np.random.Generator) -> None:
