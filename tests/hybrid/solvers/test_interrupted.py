@@ -66,7 +66,7 @@ def test_averages_lie_between_the_bounds_reached(rng: np.random.Generator, count
     leaving = rates.sum(axis=1)
     balance = np.vstack((rates.T - np.diag(leaving), np.ones(6)))
     distribution = np.linalg.lstsq(balance, np.eye(7)[6], rcond=None)[0]
-    found = AverageReward(Criterion(1e-13)).solve(Dense(rates), leaving, rewards, SLACK, StopAfter(count))
+    found = AverageReward(Criterion(1e-16)).solve(Dense(rates), leaving, rewards, SLACK, StopAfter(count))
     assert found.status is Status.INTERRUPTED
     assert found.lower - 1e-12 <= float(distribution @ rewards) <= found.upper + 1e-12
     assert found.lower < found.upper
