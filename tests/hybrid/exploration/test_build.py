@@ -117,7 +117,7 @@ def test_random_models_are_the_same(rng: np.random.Generator) -> None:
             diagrams = hybrid.parse(text)
             sorted_rows(diagrams)
         except hybrid.HybridError as error:
-            # Diagrams tell it when the rewards are asked for, and of rewards that cancel not in the same cases.
+            # Diagrams tell it when rewards are asked for, and of rewards that cancel not in the same cases.
             assert "1.79e308" in str(error) or "write them as one item" in str(error)
             continue
         assert_same(diagrams, listed)
