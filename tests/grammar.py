@@ -18,6 +18,8 @@ _TOKEN = re.compile(r"""'[^']+'|"'"|[A-Za-z]+|[][(){}|=;]""")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 # What the page says in words.
 WORDS = frozenset(("NAME", "QUOTED", "TEXT", "NUMBER"))
+ASKED = [("multi", "("), ("quantile", "(")]
+"""Names that are none where a bracket follows."""
 
 
 def cut(text: str) -> tuple[str, ...]:
@@ -140,7 +142,8 @@ class Grammar:
             if kind == "text":
                 return [at + len(what)] if tokens[at : at + len(what)] == what else []
             if kind == "name" and what in WORDS:
-                return [at + 1] if at < len(tokens) and is_a(what, tokens[at]) else []
+                fits = at < len(tokens) and is_a(what, tokens[at]) and tokens[at : at + 2] not in ASKED
+                return [at + 1] if fits else []
             if kind == "name":
                 return ends(self.rules[what], at)
             if kind == "all":
