@@ -116,14 +116,18 @@ def test_bounds_reached_are_told_when_time_is_up(tmp_path, is_certified):
     file = tmp_path / "certificate"
     more = ["--certificate", str(file)] if is_certified else []
     asked = "P=? [ F s=5000 ]"
-    done = run("check", str(path), asked, "--json", "--timeout", "3", "--backend", "reference", *more)
-    assert done.returncode == 1
-    assert not file.exists()
-    record = json.loads(done.stdout)
-    (result,) = record["results"]
-    assert record["interrupted"] is result["interrupted"] is True
+    for seconds in (3, 9):  # a machine that is busy has not begun to iterate after three
+        limit = ("--timeout", str(seconds))
+        done = run("check", str(path), asked, "--json", *limit, "--backend", "reference", *more)
+        assert done.returncode == 1
+        assert not file.exists()
+        record = json.loads(done.stdout)
+        (result,) = record["results"]
+        assert record["interrupted"] is result["interrupted"] is True
+        assert result["error"] == f"the time limit of {seconds} s is reached; give more with --timeout"
+        if result["kind"] is not None:
+            break
     assert (result["value"], result["kind"]) == (None, "certified")
-    assert result["error"] == "the time limit of 3 s is reached; give more with --timeout"
     assert 0.0 < result["lower"] < 0.995 < result["upper"] <= 1.0
 
 
