@@ -12,7 +12,7 @@ from hybrid.cli.asked_properties import selected_properties
 from hybrid.cli.console import Console
 from hybrid.cli.following import Following
 from hybrid.cli.output_file import OutputFile
-from hybrid.cli.sizes import bytes_text
+from hybrid.core.units import bytes_text
 from hybrid.errors import OptionError
 from hybrid.properties import Properties, Property
 from hybrid.run.options import CheckOptions

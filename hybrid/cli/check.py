@@ -29,8 +29,9 @@ from hybrid.cli.model_record import model_record
 from hybrid.cli.objectives import curve_text, point_lines
 from hybrid.cli.outputs import refuse_overwriting
 from hybrid.cli.report import Report, unanswered
-from hybrid.cli.sizes import bytes_text, seconds_text, value_text
+from hybrid.cli.values import value_text
 from hybrid.cli.witness import witness_lines
+from hybrid.core.units import bytes_text, seconds_text
 from hybrid.errors import OptionError
 from hybrid.properties import Properties, Property
 from hybrid.properties.tree import Filter, MultiObjective

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpu_kernels import device_problem
 from hybrid.cli.console import Console
-from hybrid.cli.sizes import seconds_text
+from hybrid.core.units import seconds_text
 from hybrid.run.work import Work
 
 _LONG = 10.0  # seconds of iterations from which a device may be worth having

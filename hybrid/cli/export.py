@@ -12,7 +12,7 @@ from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record
 from hybrid.cli.output_file import OutputFile
 from hybrid.cli.outputs import refuse_overwriting
-from hybrid.cli.sizes import bytes_text
+from hybrid.core.units import bytes_text
 from hybrid.interchange.formats import targets_of, writable_format, write_model
 
 

@@ -16,7 +16,7 @@ from hybrid.cli.console import Console
 from hybrid.cli.drawing import draw_model, drawn_file
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.outputs import refuse_overwriting
-from hybrid.cli.sizes import bytes_text, seconds_text
+from hybrid.core.units import bytes_text, seconds_text
 from hybrid.errors import OptionError
 from hybrid.graphs import Decomposition, ModelGraph, decompose, mec_decomposition, model_graph
 from mtbdd.graph.components import (

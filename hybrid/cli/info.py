@@ -11,7 +11,7 @@ from hybrid.cli.console import Console
 from hybrid.cli.drawing import draw_diagram, drawn_file
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.outputs import refuse_overwriting
-from hybrid.cli.sizes import bytes_text
+from hybrid.core.units import bytes_text
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from hybrid.cli.screen import Screen
-from hybrid.cli.sizes import bytes_text, seconds_text
+from hybrid.core.units import bytes_text, seconds_text
 from hybrid.explorer.report import LevelReport
 
 if TYPE_CHECKING:

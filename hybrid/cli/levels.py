@@ -14,7 +14,7 @@ from hybrid.cli.output_file import OutputFile
 from hybrid.cli.outputs import refuse_overwriting
 from hybrid.cli.part_table import part_table
 from hybrid.cli.screen import Screen
-from hybrid.cli.sizes import bytes_text
+from hybrid.core.units import bytes_text
 from hybrid.drawing.figures import check_ending
 from hybrid.explorer.measure import measure_levels
 from hybrid.explorer.model_choices import square_matrices

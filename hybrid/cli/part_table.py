@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybrid.cli.sizes import bytes_text
+from hybrid.core.units import bytes_text
 from hybrid.parts.plan import PartPlan
 
 

@@ -14,7 +14,7 @@ from hybrid.cli.console import Console
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
 from hybrid.cli.outputs import refuse_overwriting
-from hybrid.cli.sizes import bytes_text
+from hybrid.core.units import bytes_text
 from hybrid.drawing.figures import check_ending
 from hybrid.errors import OptionError
 from hybrid.explicit.density import density_of_diagram, density_of_rows

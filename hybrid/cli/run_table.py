@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybrid.checking.answer import Answer
 from hybrid.cli.screen import Screen
-from hybrid.cli.sizes import seconds_text, value_text
+from hybrid.cli.values import value_text
+from hybrid.core.units import seconds_text
 from hybrid.properties import Property
 from mtbdd.language import parse_constants
 

@@ -7,7 +7,7 @@ import json
 
 from hybrid.certificates.verify import Verified, verify
 from hybrid.cli.console import Console
-from hybrid.cli.sizes import seconds_text
+from hybrid.core.units import seconds_text
 from hybrid.errors import CertificateError
 from mtbdd.language import parse_constants
 

@@ -122,7 +122,8 @@ def build_automatically(
     Notes
     -----
     Time: at most a fifth more than diagrams take, where these are made, as far as the counts tell it; a
-    text of few and short commands is not probed at all.
+    text of few and short commands is not probed at all.  Diagrams are begun anew where the listed states make
+    no model.
     """
     probe = _Probe(source, progress or (lambda text: None))
 

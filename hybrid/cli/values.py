@@ -1,11 +1,8 @@
-"""Bytes, durations and values for people."""
+"""Values for people."""
 
 from __future__ import annotations
 
 import math
-
-from hybrid.core.units import bytes_text as bytes_text
-from hybrid.core.units import seconds_text as seconds_text
 
 
 def value_text(value: float | int | bool | None) -> str:
