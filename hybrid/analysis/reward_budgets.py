@@ -154,9 +154,10 @@ class BudgetSweep:
             self.made += 1
             return
         k = self.made
-        some, missed = self._positive(k), self._missed(k)
-        lower, upper = self._solved(k, some)
         xp: Any = self._space.xp
+        leading = [g > 0.0 for g in self._gains(k, "some")]
+        some, missed = self._positive(leading), self._missed(k)
+        lower, upper = self._solved(k, some, leading)
         # Where the graph decides, the numbers are exact.
         lower = xp.where(missed > 0.0, xp.where(some > 0.0, lower, 0.0), 1.0)
         upper = xp.where(missed > 0.0, xp.where(some > 0.0, xp.minimum(upper, 1.0), 0.0), 1.0)
@@ -184,13 +185,13 @@ class BudgetSweep:
 
     # ------------------------------------------------------------------ what the graph tells
 
-    def _positive(self, k: int) -> Array:
-        """Return where a budget has a positive probability, as zeros and ones."""
+    def _positive(self, leading: Sequence[Array]) -> Array:
+        """Return where a budget's probability is positive, as zeros and ones, from which gains are."""
         before = self._window[0].some if self._window else None
         xp: Any = self._space.xp
         if before is not None and self._space.read(before.min())[0] > 0.0:
             return before
-        self._system.regain([xp.where(g > 0.0, 1.0, 0.0) for g in self._gains(k, "some")])
+        self._system.regain([xp.where(some_gain, 1.0, 0.0) for some_gain in leading])
         found = self._system.positive()
         return before if before is not None and self._equal(found, before) else found
 
@@ -214,13 +215,12 @@ class BudgetSweep:
         self._work.products += 1
         return self._all.gains(k, lambda less: getattr(self._window[less - 1], of))
 
-    def _solved(self, k: int, some: Array) -> tuple[Array, Array]:
+    def _solved(self, k: int, some: Array, leading: Sequence[Array]) -> tuple[Array, Array]:
         """Return bounds on a budget's probabilities."""
         xp: Any = self._space.xp
         slack = self._all.slack
         share, tiny = 2.0 * slack, (self._all.n_rewards + 2) * TINIEST
         low = [xp.maximum(g * (1.0 - share) - tiny, 0.0) for g in self._gains(k, "lower")]
-        leading = [g > 0.0 for g in self._gains(k, "some")]
         high = [
             xp.where(some_gain, g * (1.0 + share) + tiny, 0.0)
             for g, some_gain in zip(self._gains(k, "upper"), leading, strict=True)
