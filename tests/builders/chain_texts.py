@@ -91,3 +91,13 @@ module m
 endmodule
 rewards s<8 : 1; endrewards
 """
+
+# A step on, none, or one off for good; 2 is reached by two steps that go well. Tests add their rewards.
+FALLING_WALK = """
+dtmc
+module m
+  s : [0..3];
+  [go] s<2 -> 1/2:(s'=s+1) + 1/4:true + 1/4:(s'=3);
+  [] s=2 -> true;
+endmodule
+"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["COINS", "GRAPHS", "GRID", "ROOMS", "SLOW_WAY", "WAITING_ROOM"]
+__all__ = ["COINS", "GRAPHS", "GRID", "ROOMS", "ROUND", "SLOW_WAY", "WAITING_ROOM"]
 
 # From 0 and 1 one can walk to and fro for nothing; 1 has a way out at a cost of 5, 0 another one of 7.
 WAITING_ROOM = """
@@ -76,6 +76,21 @@ module m
 endmodule
 rewards "many" true : x*1.37 + y*0.11 + x*y; endrewards
 rewards "few" [home] true : 2; [east] true : 1; endrewards
+"""
+
+# 0 and 1 lead to one another for nothing; 1 has a way to 2 that may fail for good, 0 one that costs and may
+# be tried again.
+ROUND = """
+mdp
+module m
+  s : [0..3];
+  [a] s=0 -> (s'=1);
+  [b] s=1 -> (s'=0);
+  [c] s=1 -> 1/3:(s'=2) + 1/3:(s'=3) + 1/3:(s'=1);
+  [d] s=0 -> 1/2:(s'=2) + 1/2:(s'=0);
+  [e] s>1 -> true;
+endmodule
+rewards "r" [d] true : 1; endrewards
 """
 
 # Choices that branch, end components, actions shared by modules: for the decompositions of graphs.

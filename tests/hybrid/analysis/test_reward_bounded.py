@@ -16,6 +16,7 @@ from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
 from mtbdd.reward_split import split_by_reward
+from tests.builders.chain_texts import FALLING_WALK
 from tests.builders.models import build
 from tests.builders.random_budgets import DrawnRewards
 from tests.exploring import rounds
@@ -75,19 +76,15 @@ def assert_sharp(found: StateValues, exact: list[Fraction]) -> None:
 
 # ------------------------------------------------------------------ by hand
 
-WALK = """
-dtmc
-module m
-  s : [0..3];
-  [go] s<2 -> 1/2:(s'=s+1) + 1/4:true + 1/4:(s'=3);
-  [] s=2 -> true;
-endmodule
-rewards "steps" s<2 : 1; endrewards
+WALK = (
+    FALLING_WALK
+    + """rewards "steps" s<2 : 1; endrewards
 rewards "moves" [go] true : 1/10; endrewards
 rewards "never" s=3 : 5; endrewards
 rewards "less" s=0 : -1; endrewards
 rewards "root" s=0 : pow(2,0.5); endrewards
 """
+)
 
 
 @pytest.mark.parametrize(

@@ -6,29 +6,11 @@ import pytest
 
 import hybrid
 from gpu_kernels import Device
+from tests.builders.chain_texts import FALLING_WALK
+from tests.builders.mdp_texts import ROUND
 from tests.builders.models import build
 
-ROUND = """
-mdp
-module m
-  s : [0..3];
-  [a] s=0 -> (s'=1);
-  [b] s=1 -> (s'=0);
-  [c] s=1 -> 1/3:(s'=2) + 1/3:(s'=3) + 1/3:(s'=1);
-  [d] s=0 -> 1/2:(s'=2) + 1/2:(s'=0);
-  [e] s>1 -> true;
-endmodule
-rewards "r" [d] true : 1; endrewards
-"""
-WALK = """
-dtmc
-module m
-  s : [0..3];
-  [go] s<2 -> 1/2:(s'=s+1) + 1/4:true + 1/4:(s'=3);
-  [] s=2 -> true;
-endmodule
-rewards "r" s<2 : 1; endrewards
-"""
+WALK = FALLING_WALK + 'rewards "r" s<2 : 1; endrewards'
 
 
 @pytest.mark.parametrize("engine", ["hybrid", "explicit"])

@@ -16,21 +16,10 @@ from hybrid.solvers.watch import Watch
 from mtbdd.model import SymbolicModel
 from tests.builders.chain_texts import GAMBLER, QUEUE
 from tests.builders.known_answers import OF_CHAINS, OF_MDPS
+from tests.builders.mdp_texts import ROUND
 from tests.builders.models import build
 from tests.builders.stopping import Stop, StopAfter
 
-ROUND = """
-mdp
-module m
-  s : [0..3];
-  [a] s=0 -> (s'=1);
-  [b] s=1 -> (s'=0);
-  [c] s=1 -> 1/3:(s'=2) + 1/3:(s'=3) + 1/3:(s'=1);
-  [d] s=0 -> 1/2:(s'=2) + 1/2:(s'=0);
-  [e] s>1 -> true;
-endmodule
-rewards "r" [d] true : 1; endrewards
-"""
 WINDOWS = [
     (ROUND, 'Pmax=? [ F{"r"}<=5 s=2 ]', Fraction(63, 64)),
     (ROUND, 'Pmin=? [ G{"r"}<=5 s!=2 ]', Fraction(1, 64)),

@@ -11,6 +11,7 @@ import pytest
 import hybrid
 from hybrid.errors import HybridError
 from mtbdd.reward_split import split_by_reward
+from tests.builders.chain_texts import FALLING_WALK
 from tests.builders.models import build
 from tests.builders.random_budgets import DrawnRewards
 from tests.exploring import rounds
@@ -65,16 +66,12 @@ def test_random_models(kind: str, options: dict[str, object], rng: np.random.Gen
     assert answered
 
 
-WALK = """
-dtmc
-module m
-  s : [0..3];
-  [go] s<2 -> 1/2:(s'=s+1) + 1/4:true + 1/4:(s'=3);
-  [] s=2 -> true;
-endmodule
-rewards "steps" s<2 : 1; endrewards
+WALK = (
+    FALLING_WALK
+    + """rewards "steps" s<2 : 1; endrewards
 rewards "seldom" s=3 : 1; endrewards
 """
+)
 
 
 @pytest.mark.parametrize(
