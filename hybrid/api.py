@@ -9,6 +9,7 @@ from typing import Unpack
 
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
+from hybrid.checking.in_parts import Ranks, in_parts, options_of_parts
 from hybrid.core.option_types import (
     BackendName,
     Engine,
@@ -17,7 +18,7 @@ from hybrid.core.option_types import (
     Representation,
     StorageName,
 )
-from hybrid.errors import PropertyError
+from hybrid.errors import OptionError, PropertyError
 from hybrid.properties import Properties, load_properties, parse_properties, resolve_properties
 from hybrid.run.keywords import CheckKeywords
 from hybrid.run.options import CheckOptions
@@ -96,6 +97,7 @@ def check_all(
     automaton_tool: str = "auto",
     exact: bool = False,
     pareto_epsilon: float = 1e-3,
+    ranks: Ranks | None = None,
 ) -> list[Answer]:
     """Check all properties of a file or text, in order.
 
@@ -122,6 +124,9 @@ def check_all(
         Hold the values of all states in each answer, ``answer.values``, however many these are.
     witness : bool
         Give each answer to A or E a path that shows it, ``answer.witness``, where there is one.
+    ranks : int or communicator, optional
+        Who shares the states: a communicator of mpi4py, of processes that all make the same call and get the
+        same answers; or a number of parts in this process, one after the other, which is slower than one.
 
     Returns
     -------
@@ -137,5 +142,18 @@ def check_all(
             load_properties(properties) if isinstance(properties, Path) else parse_properties(str(properties))
         )
         properties = resolve_properties(parsed, model.source, constants, keep_faults=True)
+    asked = properties.properties
+    if ranks is not None:
+        if scheduler or values or witness:
+            raise OptionError(
+                "ranks: schedulers, values of all states and witnesses are not given in parts; leave one out"
+            )
+        divided = options_of_parts(chosen)
+
+        def of_part(part: SymbolicModel) -> list[Answer]:
+            checker = Checker(part, divided, progress if part.communicator.rank == 0 else None)
+            return [checker.answer(prop) for prop in asked]
+
+        return in_parts(model, ranks, of_part)
     checker = Checker(model, chosen, progress, scheduler, values, witness)
-    return [checker.answer(prop) for prop in properties.properties]
+    return [checker.answer(prop) for prop in asked]

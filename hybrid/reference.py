@@ -82,6 +82,7 @@ def relax_in_place(
         counts as no relative change, also where it is zero. NaN if some change is undefined.
     """
     absolute = relative = np.float64(0.0)
+    x = x[: out.size]  # behind the rows' own elements there may be others
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         for begin in range(0, out.size, _PART):
             part = slice(begin, begin + _PART)

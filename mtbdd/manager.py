@@ -10,11 +10,14 @@ named after its level (``b0``, ``b1``, ...), so that a dump is all numbers.
 
 from __future__ import annotations
 
+import copy
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from mtbdd.communicator import ALONE, Communicator
 from mtbdd.package import diagram_package
+from mtbdd.shares import Share
 
 Node = Any  # a `dd` Function; dd ships no type that both of its back ends share
 
@@ -70,6 +73,29 @@ class Manager:
         self.false = self.bdd.false
         self.true = self.bdd.true
         self._equal: Node | None = None
+        self.share: Share | None = None
+        self._whole: Manager | None = None
+
+    # ------------------------------------------------------------------ shares
+
+    def sharing(self, share: Share) -> Manager:
+        """Return a manager of the same diagrams that numbers the own members of sets alone.
+
+        It holds this one, so that neither outlives the other.
+        """
+        found = copy.copy(self)
+        found.share, found._whole = share, self.whole
+        return found
+
+    @property
+    def whole(self) -> Manager:
+        """The manager that numbers all members of sets: this one, unless it has a share of the states."""
+        return self if self._whole is None else self._whole
+
+    @property
+    def communicator(self) -> Communicator:
+        """Who decides together with this process."""
+        return ALONE if self.share is None else self.share.communicator
 
     # ------------------------------------------------------------------ bits
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mtbdd.build_statistics import BuildStatistics
 from mtbdd.choices import ChoiceLayer, choice_relations
+from mtbdd.communicator import Communicator
 from mtbdd.convert import entry_units, offset_label
 from mtbdd.encoding import Encoding
 from mtbdd.events import Event
@@ -100,6 +101,11 @@ class SymbolicModel(Memoised):
     # ------------------------------------------------------------------ size
 
     @property
+    def communicator(self) -> Communicator:
+        """Who decides together where processes share the states."""
+        return self.manager.communicator
+
+    @property
     def type(self) -> ModelType:
         """Kind of model."""
         return self.source.type
@@ -126,7 +132,7 @@ class SymbolicModel(Memoised):
         """Number of choices of all states together; None for chains."""
         if not self.is_mdp:
             return None
-        return sum(index_states(self.manager, layer.enabled).size for layer in self.layers)
+        return sum(index_states(self.manager, layer.enabled).total for layer in self.layers)
 
     @cached_property
     def n_transitions(self) -> int:
@@ -246,7 +252,12 @@ class SymbolicModel(Memoised):
         return (Relation.whole(self.manager, self.layer_relation(0)),)
 
     def submatrix(
-        self, rows: StateIndex, columns: StateIndex, diagonal: bool = True, layer: int | None = None
+        self,
+        rows: StateIndex,
+        columns: StateIndex,
+        diagonal: bool = True,
+        layer: int | None = None,
+        transposed: bool = False,
     ) -> OffsetMTBDD:
         """Return the transitions from one set of states to another, numbered within those sets.
 
@@ -258,6 +269,8 @@ class SymbolicModel(Memoised):
             Whether to keep entries from a state to itself.
         layer : int, optional
             Which layer of an MDP.
+        transposed : bool
+            Whether to return the transposed matrix.
 
         Raises
         ------
@@ -268,7 +281,20 @@ class SymbolicModel(Memoised):
         matrix = self.layer(layer).matrix.only(rows.states).only(self.manager.to_columns(columns.states))
         if not diagonal:
             matrix = matrix.only(~self.manager.equal_bits(range(self.encoding.n_bits)))
-        return offset_label(matrix, rows, columns)
+        return self.numbered(matrix, rows, columns, transposed)
+
+    def numbered(
+        self, entries: SymbolicMatrix, rows: StateIndex, columns: StateIndex, transposed: bool = False
+    ) -> OffsetMTBDD:
+        """Return a matrix, all entries inside of rows and columns, numbered within these sets."""
+        found = offset_label(entries, rows, columns)
+        return found.transpose() if transposed else found
+
+    def numbered_together(
+        self, entries: Sequence[SymbolicMatrix], rows: Sequence[StateIndex], columns: StateIndex
+    ) -> list[OffsetMTBDD]:
+        """Return matrices over the same columns, each within its own rows; see `numbered`."""
+        return [offset_label(own, within, columns) for own, within in zip(entries, rows, strict=True)]
 
     def has_self_loops(self, within: StateIndex, layer: int | None = None) -> bool:
         """Tell whether some state of a set leads to itself. Time: that of one conjunction of diagrams."""

@@ -8,7 +8,7 @@ a state is the sum of the offsets of the nodes left by their then edge.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from mtbdd.manager import Manager, Node
 from mtbdd.node_pairs import distinct_pairs, nodes_of_pairs
 from mtbdd.nodes import FALSE, read_nodes
 from mtbdd.path_counts import MAX_COUNT
+from mtbdd.uniting import united
 
 
 @dataclass(frozen=True)
@@ -31,16 +32,24 @@ class StateIndex:
         One array a row bit: the else and then children's numbers at the next level, -1 for none.
     counts : tuple of ndarray of int64, shape (nodes of the level,) each
         One array a level, ``n_bits + 1`` in all: the number of states below each node.
+    shared_total : int or None
+        Where processes share the states, the number of all members; the arrays have the own ones.
     """
 
     states: Node
     low: tuple[NDArray[np.int32], ...]
     high: tuple[NDArray[np.int32], ...]
     counts: tuple[NDArray[np.int64], ...]
+    shared_total: int | None = None
+
+    @property
+    def total(self) -> int:
+        """Number of states, those of other processes among them."""
+        return self.size if self.shared_total is None else self.shared_total
 
     @property
     def size(self) -> int:
-        """Number of states."""
+        """Number of states that are numbered: of the own ones, where processes share the states."""
         return int(self.counts[0][0]) if self.counts[0].size else 0
 
     @property
@@ -67,6 +76,25 @@ class StateIndex:
         if node < 0:
             raise KeyError("the state is not in the set")
         return index
+
+    def places(self, others: StateIndex) -> NDArray[np.int64]:
+        """Return the indices of a subset's members, ascending, shape (others.size,).
+
+        Notes
+        -----
+        Both diagrams are walked together.  Time: O(others.size) in numpy for every bit.
+        """
+        node: NDArray[np.int64] = np.zeros(min(others.size, 1), np.int64)
+        other, place = node.copy(), node.copy()
+        for bit in range(self.n_bits):
+            low, high = self.low[bit][node], self.high[bit][node]
+            below = np.where(low >= 0, self.counts[bit + 1][low], 0)
+            child = np.stack((others.low[bit][other], others.high[bit][other]), axis=1).ravel()
+            kept = child >= 0
+            node = np.stack((low, high), axis=1).ravel()[kept].astype(np.int64)
+            place = np.stack((place, place + below), axis=1).ravel()[kept]
+            other = child[kept].astype(np.int64)
+        return place
 
     def bits_at(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return the row bits of states by index, shape (len(indices), n_bits).  Time: O(len * n_bits)."""
@@ -95,6 +123,7 @@ def index_states(manager: Manager, states: Node) -> StateIndex:
     Returns
     -------
     StateIndex
+        It numbers the own members, where the manager has a share of the states.
 
     Raises
     ------
@@ -105,6 +134,9 @@ def index_states(manager: Manager, states: Node) -> StateIndex:
     -----
     Time: O(nodes of the levelled diagram) in numpy, plus reading the BDD once.
     """
+    if manager.share is not None:
+        own = index_states(manager.whole, states & manager.share.own)
+        return replace(own, states=states, shared_total=index_states(manager.whole, states).size)
     table = read_nodes(manager, states)
     n = manager.n_bits
     low: list[NDArray[np.int32]] = []
@@ -144,7 +176,8 @@ def states_from(manager: Manager, index: StateIndex, mask: NDArray[np.bool_]) ->
     index : StateIndex
         The set.
     mask : ndarray of bool, shape (index.size,)
-        Which members to keep, in index order.
+        Which members to keep, in index order.  Where processes share the states, every process marks its own,
+        and all get the set of all.
 
     Raises
     ------
@@ -159,6 +192,9 @@ def states_from(manager: Manager, index: StateIndex, mask: NDArray[np.bool_]) ->
     """
     if mask.shape != (index.size,):
         raise ValueError(f"mask: expected shape ({index.size},), got {mask.shape}")
+    if manager.share is not None:
+        inside = replace(index, states=index.states & manager.share.own, shared_total=None)
+        return united(manager, states_from(manager.whole, inside, mask))
     if not mask.any():
         return manager.false
     if mask.all():

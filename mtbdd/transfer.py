@@ -74,7 +74,7 @@ def transferred(source: Any, node: Node, target: Any, names: Mapping[str, str]) 
         if name not in names:
             raise ValueError(f"the function depends on {name!r}, which has no name in the target manager")
         variables[level] = target.var(names[name])
-    return _made(table, target, variables)
+    return made_of_table(table, target, variables)
 
 
 def to_dd(
@@ -128,7 +128,7 @@ def to_dd(
         if any(level not in variables for level in np.unique(table.level[_present(table)]).tolist()):
             raise ValueError("the function depends on column bits: name the column variables, too")
         if entries != manager.false:
-            parts.append((value, _made(table, bdd, variables)))
+            parts.append((value, made_of_table(table, bdd, variables)))
     return parts
 
 
@@ -178,7 +178,7 @@ def _present(table: NodeTable) -> NDArray[np.bool_]:
     return present
 
 
-def _made(table: NodeTable, bdd: Any, variables: Mapping[int, Node]) -> Node:
+def made_of_table(table: NodeTable, bdd: Any, variables: Mapping[int, Node]) -> Node:
     """Make the nodes of a table in a manager, from the leaves up; every level has a variable."""
     made: list[Node] = [None] * table.level.size
     made[TRUE >> 1] = bdd.true

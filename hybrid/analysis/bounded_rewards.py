@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.choice_rewards import choice_rewards, not_negative, reward_units
 from hybrid.analysis.choice_systems import after_steps, choice_operator
+from hybrid.analysis.constant_vectors import is_constant
 from hybrid.analysis.transient import TransientAnalysis
 from hybrid.operators.rounding import scaled_bounds
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
+from mtbdd.communicator import Communicator
 from mtbdd.language.syntax import ModelType
 from mtbdd.model import SymbolicModel
 from mtbdd.rewards import enclosed_rewards, relative_units
@@ -43,14 +45,14 @@ def cumulative_rewards(
     rewards, error = enclosed_rewards(model, structure, model.index)
 
     def gathered(part: Vector) -> StateValues:
-        if time == 0 or not part.any():
+        if time == 0 or not model.communicator.any(part.any()):
             return StateValues.exact(np.zeros(part.size))
         if model.type is ModelType.CTMC:
             return TransientAnalysis(model, model.index, None, options, work).integral(part, float(time))
         earning = TransientAnalysis(model, model.index, part, options, work)
         return earning.after_steps(np.zeros(part.size), int(time))
 
-    return _by_sign(rewards, error, gathered)
+    return _by_sign(model.communicator, rewards, error, gathered)
 
 
 def instantaneous_rewards(
@@ -65,14 +67,14 @@ def instantaneous_rewards(
     rewards, error = enclosed_rewards(model, structure, model.index, moves=False)
 
     def later(part: Vector) -> StateValues:
-        if time == 0 or bool((part == part[0]).all()):
+        if time == 0 or is_constant(model.communicator, part):
             return StateValues.exact(part)
         evolution = TransientAnalysis(model, model.index, None, options, work)
         if evolution.continuous:
             return evolution.after_time(part, float(time))
         return evolution.after_steps(part, int(time))
 
-    return _by_sign(rewards, error, later)
+    return _by_sign(model.communicator, rewards, error, later)
 
 
 def _gathered_over_choices(
@@ -80,7 +82,7 @@ def _gathered_over_choices(
 ) -> StateValues:
     """Go back step by step, the best choice taken in every state."""
     if steps == 0:
-        return StateValues.exact(np.zeros(model.n_states))
+        return StateValues.exact(np.zeros(model.index.size))
     operator = choice_operator(
         model,
         model.index,
@@ -90,7 +92,7 @@ def _gathered_over_choices(
         None,
         options,
     )
-    found = after_steps(operator, np.zeros(model.n_states), steps, work)
+    found = after_steps(operator, np.zeros(model.index.size), steps, work)
     return scaled_bounds(found, reward_units(model, structure))
 
 
@@ -99,8 +101,9 @@ def _later_over_choices(
 ) -> StateValues:
     """Go back step by step, the best choice taken in every state."""
     rewards, error = enclosed_rewards(model, structure, model.index, 0, moves=False)
-    units = relative_units(not_negative(rewards), error)
-    if steps == 0 or bool((rewards == rewards[0]).all()):
+    alike = model.communicator
+    units = alike.greatest(relative_units(not_negative(rewards, alike), error))
+    if steps == 0 or is_constant(alike, rewards):
         return scaled_bounds(StateValues.exact(rewards), units)
     operator = choice_operator(
         model,
@@ -114,7 +117,9 @@ def _later_over_choices(
     return scaled_bounds(after_steps(operator, rewards, steps, work), units)
 
 
-def _by_sign(rewards: Vector, error: Vector | None, run: Callable[[Vector], StateValues]) -> StateValues:
+def _by_sign(
+    communicator: Communicator, rewards: Vector, error: Vector | None, run: Callable[[Vector], StateValues]
+) -> StateValues:
     """Apply a linear map to gains and losses apart: its bounds are for vectors without negative elements.
 
     Parameters
@@ -122,8 +127,8 @@ def _by_sign(rewards: Vector, error: Vector | None, run: Callable[[Vector], Stat
     error : ndarray of float64, shape as rewards, or None
         Bounds on the absolute errors of the rewards; None if they are exact.
     """
-    units = relative_units(rewards, error)
-    if not bool((rewards < 0).any()):
+    units = communicator.greatest(relative_units(rewards, error))
+    if not communicator.any((rewards < 0).any()):
         return scaled_bounds(run(rewards), units)
     gains = scaled_bounds(run(np.maximum(rewards, 0.0)), units)
     losses = scaled_bounds(run(np.maximum(-rewards, 0.0)), units)

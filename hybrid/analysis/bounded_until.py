@@ -21,6 +21,7 @@ from hybrid.properties.tree import TimeBound
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
+from mtbdd.communicator import ALONE, Communicator
 from mtbdd.graph.prob01 import backward, prob0
 from mtbdd.language.syntax import Literal, ModelType
 from mtbdd.manager import Node
@@ -58,11 +59,13 @@ class Window:
         return cls(float(lower), None if upper is None else float(upper), bound.lower_strict and lower == 0)
 
 
-def through(run: Callable[[np.ndarray], StateValues], start: StateValues) -> StateValues:
+def through(
+    run: Callable[[np.ndarray], StateValues], start: StateValues, alike: Communicator = ALONE
+) -> StateValues:
     """Apply a monotone map to values with bounds, by applying it to the bounds."""
     if start.is_exact:
         return run(start.values)
-    if bool(np.isnan(start.lower).any()):
+    if alike.any(np.isnan(start.lower).any()):
         found = run(start.values)
         none = np.broadcast_to(np.float64(np.nan), found.values.shape)
         return StateValues(found.values, none, none)
@@ -97,34 +100,34 @@ def window_probabilities(
     if window.upper is None:
         later = until_probabilities(model, safe, target, maximise, options, work)
     elif window.upper < window.lower:
-        return StateValues.exact(np.zeros(model.n_states))
+        return StateValues.exact(np.zeros(model.index.size))
     else:
         later = _within(model, safe, target, window.upper - window.lower, maximise, options, work)
     if window.lower == 0 and not window.strict:
         return later
-    nowhere = np.zeros(model.n_states)
+    nowhere = np.zeros(model.index.size)
     later_states = states_from(model.manager, model.index, later.upper > 0)
-    if bool(np.isnan(later.upper).any()):
+    if model.communicator.any(np.isnan(later.upper).any()):
         later_states = model.reachable & ~_never(model, safe, target, maximise)
     # Elsewhere the probability is zero, which truncation would blur.
     first_states = backward(model, later_states, safe) & safe
     first = index_states(model.manager, first_states)
     inside = model.indicator(first_states)
-    if first.size == 0:
+    if first.total == 0:
         return StateValues.exact(nowhere)
     start = later.at(inside)
     if window.lower == 0:
         return start.spread(inside, nowhere)
     if model.type is ModelType.CTMC:
         run = TransientAnalysis(model, first, None, options, work)
-        found = through(lambda x: run.after_time(x, float(window.lower)), start)
+        found = through(lambda x: run.after_time(x, float(window.lower)), start, model.communicator)
         return _probabilities(found).spread(inside, nowhere)
     # The last of the safe steps may enter a target that is not safe itself.
     step = _course(model, first, target & ~safe, maximise, options, work)
-    found = through(lambda x: step(x, 1), start)
+    found = through(lambda x: step(x, 1), start, model.communicator)
     if window.lower > 1:
         more = _course(model, first, None, maximise, options, work)
-        found = through(lambda x: more(x, int(window.lower) - 1), found)
+        found = through(lambda x: more(x, int(window.lower) - 1), found, model.communicator)
     return _probabilities(found).spread(inside, nowhere)
 
 

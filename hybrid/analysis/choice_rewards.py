@@ -20,6 +20,7 @@ from hybrid.operators.layer_choices import group_states, leaving_choices
 from hybrid.run.options import CheckOptions
 from hybrid.solvers.choice_operator import ChoiceOperator
 from hybrid.solvers.choice_problem import Quotient
+from mtbdd.communicator import ALONE, Communicator
 from mtbdd.graph.components import EndComponents, MaximalEndComponent, model_end_components
 from mtbdd.graph.prob01 import backward
 from mtbdd.manager import Node
@@ -67,7 +68,7 @@ def reward_system(model: SymbolicModel, structure: int, target: Node, maximise: 
         return RewardSystem(finite, unknown, allowed, None)
     finite = prob1e(model, model.reachable, target)
     unknown = index_states(model.manager, finite & ~target)
-    if unknown.size == 0:
+    if unknown.total == 0:
         return RewardSystem(finite, unknown, allowed, None)
     outside = model.reachable & ~finite
     kept = list(allowed)
@@ -133,20 +134,21 @@ def paid_choices(model: SymbolicModel, structure: int) -> list[Node]:
 
 def choice_rewards(model: SymbolicModel, structure: int, layer: int, rows: StateIndex) -> Vector:
     """Return the reward of a layer's choices, that of the state included."""
-    return not_negative(reward_rates(model, structure, rows, layer))
+    return not_negative(reward_rates(model, structure, rows, layer), model.communicator)
 
 
 def reward_units(model: SymbolicModel, structure: int) -> float:
     """Return the greatest relative error of any choice's reward, in units of rounding."""
     found = (enclosed_rewards(model, structure, model.index, layer) for layer in range(len(model.layers)))
-    return max(relative_units(*enclosed) for enclosed in found)
+    return model.communicator.greatest(max(relative_units(*enclosed) for enclosed in found))
 
 
-def not_negative(rewards: Vector) -> Vector:
+def not_negative(rewards: Vector, communicator: Communicator = ALONE) -> Vector:
     """Return rewards; refuse negative ones."""
-    if bool((rewards < 0).any()):
+    least = communicator.least(float(rewards.min(initial=0.0)))
+    if least < 0:
         raise PropertyError(
-            f"R: expected no negative rewards in an MDP, got {float(rewards.min())}: bounds on least and "
+            f"R: expected no negative rewards in an MDP, got {least}: bounds on least and "
             "greatest rewards need them to be zero or more; split the structure in gains and losses"
         )
     return rewards
@@ -159,7 +161,7 @@ def _free_choices(
     found = []
     for layer, states in enumerate(allowed):
         rows = index_states(model.manager, states & within.states)
-        if rows.size == 0:
+        if rows.total == 0:
             found.append(model.manager.false)
             continue
         earned = choice_rewards(model, structure, layer, rows)

@@ -67,7 +67,7 @@ def choice_operator(
         return own
 
     found = _built(model, unknown, allowed, noted, maximise, groups, options, stop, discount)
-    found.least_entry = min(least) * (1.0 if discount is None else discount.factor)
+    found.least_entry = model.communicator.least(min(least)) * (1.0 if discount is None else discount.factor)
     return found
 
 
@@ -92,7 +92,7 @@ def _built(
     slack = choice_slack(model)
     if discount is not None:
         slack += (discount.units + 4.0) * UNIT
-    problem = ChoiceProblem(unknown.size, maximise, groups, slack)
+    problem = ChoiceProblem(unknown.size, maximise, groups, slack, model.communicator)
     stopping = [] if stop is None else [LayerChoices(len(model.layers), None, None, stop, None)]
 
     def offers(whole: bool = False) -> list[LayerChoices]:
@@ -194,10 +194,11 @@ def after_steps(system: ChoiceOperator, start: Vector, steps: int, work: Work) -
     the steps are made once more, with zeros and ones.
     """
     space, clock = system.space, Clock(work.progress, steps=steps)
+    alike = space.communicator
     pair = space.vector(start), space.xp.empty(system.size)
     made, is_ended = 0, False
     # From zeros values only rise, so that those of fewer steps are lower bounds.
-    with nullcontext() if start.any() else clock.gently():
+    with nullcontext() if alike.any(start.any()) else clock.gently():
         while made < steps and not is_ended:
             system.improve(pair[made % 2], pair[1 - made % 2])
             made += 1
@@ -209,13 +210,13 @@ def after_steps(system: ChoiceOperator, start: Vector, steps: int, work: Work) -
     note_steps(work, "steps", ValueIteration.vectors, system, made, clock.seconds)
     work.products += made
     x = np.array(space.to_host(pair[made % 2]))
-    if not bool(np.isfinite(x).all()):
+    if not alike.all(np.isfinite(x).all()):
         raise NotConvergedError("values along a path", Status.DIVERGED, made, math.inf)
     positive: NDArray[np.bool_] | None = None if is_ended else x > 0.0
     if (
         not is_ended
-        and not bool((x > 0.0).all())
-        and not far_from_underflow(np.append(start, system.least_entry), system.least_entry, steps)
+        and not alike.all((x > 0.0).all())
+        and not alike.all(far_from_underflow(np.append(start, system.least_entry), system.least_entry, steps))
     ):
         inside = space.vector(np.asarray(start > 0.0, dtype=np.float64))
 

@@ -62,12 +62,12 @@ def discounted_rewards(
         The method has no meaning for choices.
     """
     d = Discount.of(discount)
-    none = np.zeros(model.n_states)
+    none = np.zeros(model.index.size)
     if not model.is_mdp:
         return _on_chain(model, structure, d, options, work)
     earning = backward(model, model.manager.disjunction(paid_choices(model, structure)))
     unknown = index_states(model.manager, earning)
-    if unknown.size == 0:
+    if unknown.total == 0:
         return StateValues.exact(none)
     check_method(options)
     most = [0.0]
@@ -79,7 +79,8 @@ def discounted_rewards(
 
     enabled = [layer.enabled for layer in model.layers]
     operator = choice_operator(model, unknown, enabled, gain, maximise, None, options, discount=d)
-    found = solve_choices(operator, d.bound(max(most)), options, work, "discounted rewards")
+    greatest = model.communicator.greatest(max(most))
+    found = solve_choices(operator, d.bound(greatest), options, work, "discounted rewards")
     if maker is not None:
         maker.policy(unknown, operator, found, None)
     found = scaled_bounds(found, reward_units(model, structure))
@@ -91,13 +92,14 @@ def _on_chain(
 ) -> StateValues:
     """Solve the linear system of the states from which something can be earned."""
     rewards, error = enclosed_rewards(model, structure, model.index)
-    none = np.zeros(model.n_states)
+    none = np.zeros(model.index.size)
     earning = backward(model, states_from(model.manager, model.index, rewards != 0))
     maybe = index_states(model.manager, earning)
-    if maybe.size == 0:
+    if maybe.total == 0:
         return StateValues.exact(none)
-    inside, units = model.indicator(earning), relative_units(rewards, error)
-    most = discount.bound(float(np.abs(rewards).max()), units)
+    inside, alike = model.indicator(earning), model.communicator
+    units = alike.greatest(relative_units(rewards, error))
+    most = discount.bound(alike.greatest(float(np.abs(rewards).max(initial=0.0))), units)
     found = solve_linear(
         model, maybe, rewards[inside], most, options, work, "discounted rewards",
         units=units, discount=discount,

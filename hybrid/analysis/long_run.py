@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.analysis.constant_vectors import is_constant
 from hybrid.analysis.systems import injected, solve_gain, solve_linear, solve_stationary
 from hybrid.operators.rounding import row_entries, step_slack
 from hybrid.run.options import CheckOptions
@@ -22,8 +23,6 @@ from mtbdd.states import StateIndex, index_states
 
 Vector = NDArray[np.float64]
 Gains = tuple[float, float, float]  # value, lower, upper
-
-_PART = 1 << 20  # elements compared together
 
 
 def steady_probabilities(
@@ -58,24 +57,19 @@ def steady_rewards(model: SymbolicModel, structure: int, options: CheckOptions, 
 
     def gains(component: Node, index: StateIndex) -> Gains:
         rewards, error = enclosed_rewards(model, structure, index)
-        if _is_constant(rewards):
-            found = (float(rewards[0]),) * 3
+        if is_constant(model.communicator, rewards):
+            value = model.communicator.greatest(float(rewards.max(initial=-np.inf)))
+            found = (value,) * 3
         else:
             found = _average(model, index, rewards, options, work, "steady-state rewards")
-        off = 0.0 if error is None else float(error.max())
+        error = np.zeros(0) if error is None else error
+        off = model.communicator.greatest(float(error.max(initial=0.0)))
         if off == 0.0:
             return found
         # An average is off by what rewards are off by at most.
         return found[0], math.nextafter(found[1] - off, -math.inf), math.nextafter(found[2] + off, math.inf)
 
     return _over_components(model, gains, options, work)
-
-
-def _is_constant(vector: Vector) -> bool:
-    """Tell whether all elements are equal, part by part: most vectors differ early, some are gigabytes."""
-    return all(
-        bool((vector[begin : begin + _PART] == vector[0]).all()) for begin in range(0, vector.size, _PART)
-    )
 
 
 def _average(
@@ -86,7 +80,7 @@ def _average(
     if method is not None:
         return solve_gain(model, index, rewards, method, options, work, what)
     distribution = solve_stationary(model, index, options, work, what)
-    return float(distribution @ rewards), np.nan, np.nan
+    return float(model.communicator.total([distribution @ rewards])[0]), np.nan, np.nan
 
 
 def _over_components(
@@ -103,25 +97,26 @@ def _over_components(
     components = bottom_components(model)
     found = [gains(c, index_states(model.manager, c)) for c in components]
     if len(set(found)) == 1 or len(found) == 1:
-        return StateValues.constant(*found[0], model.n_states)
-    inside = np.zeros((3, model.n_states))
+        return StateValues.constant(*found[0], model.index.size)
+    inside = np.zeros((3, model.index.size))
     for component, numbers in zip(components, found, strict=True):
         inside[:, model.indicator(component)] = np.array(numbers)[:, None]
     bottom = model.manager.disjunction(components)
     maybe_states = model.reachable & ~bottom
-    exact = bool((inside[1] == inside[2]).all())
+    alike = model.communicator
+    exact = alike.all((inside[1] == inside[2]).all())
     if maybe_states == model.manager.false:
         return StateValues.exact(inside[0]) if exact else StateValues(*inside)
     maybe, entered = index_states(model.manager, maybe_states), index_states(model.manager, bottom)
     member, unknown = model.indicator(bottom), model.indicator(maybe_states)
     flow = _Flow(model, maybe, entered, options)
-    upper_bound = float(np.abs(inside[0]).max())
+    upper_bound = alike.greatest(float(np.abs(inside[0]).max(initial=0.0)))
 
     def solved(numbers: Vector, upward: bool) -> StateValues:
         # Gains and losses are parted before they meet in a state, where they would cancel.
         b = flow.of(_apart_from_zero(np.maximum(numbers[member], 0.0), upward), upward)
         losses = _apart_from_zero(np.maximum(-numbers[member], 0.0), not upward)
-        lost = flow.of(losses, not upward) if bool(losses.any()) else None
+        lost = flow.of(losses, not upward) if alike.any(losses.any()) else None
         what = "probabilities of bottom components"
         return solve_linear(model, maybe, b, upper_bound, options, work, what, lost)
 
@@ -129,7 +124,7 @@ def _over_components(
         once = solved(inside[0], True)
         inside[:, unknown] = once.values, once.lower, once.upper
     else:
-        upper_bound = max(float(np.abs(inside).max()), TINY)
+        upper_bound = max(alike.greatest(float(np.abs(inside).max(initial=0.0))), TINY)
         low, high = solved(inside[1], False), solved(inside[2], True)
         inside[:, unknown] = 0.5 * (low.lower + high.upper), low.lower, high.upper
     return StateValues(*inside)
@@ -141,15 +136,18 @@ class _Flow:
     def __init__(self, model: SymbolicModel, rows: StateIndex, columns: StateIndex, options: CheckOptions):
         self._matrix = injected(model.submatrix(rows, columns), options)
         slack = step_slack(self._matrix, row_entries(model.transitions))
-        self._lost = underflow_of(np.maximum(model.exit_rates(rows), 1.0), slack)
+        self._alike = model.communicator
+        self._lost = underflow_of(np.maximum(model.exit_rates(rows), 1.0), slack, self._alike)
 
     def is_far(self, weights: Vector) -> bool:
         """Whether underflow counts as rounding in weights, not negative, and in the sums that they make."""
-        if bool(((weights > 0.0) & (weights < TINY)).any()):
+        if self._alike.any(((weights > 0.0) & (weights < TINY)).any()):
             return False
         flow = self._matrix.multiply(weights)
         small = flow <= NEGLIGIBLE * self._lost
-        return not (bool(small.any()) and bool((self._ways(weights)[small] > 0.0).any()))
+        if not self._alike.any(small.any()):
+            return True
+        return not self._alike.any((self._ways(weights)[small] > 0.0).any())
 
     def of(self, weights: Vector, upward: bool) -> Vector:
         """Return the weighted rates, never too small if `upward`, and otherwise never too great.
@@ -158,7 +156,7 @@ class _Flow:
         """
         flow = self._matrix.multiply(weights)
         small = flow <= NEGLIGIBLE * self._lost
-        if not bool(small.any()):
+        if not self._alike.any(small.any()):
             return flow
         # Ways into states with positive weights have no products that underflow.
         small &= self._ways(weights) > 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from hybrid.analysis.model_automata import automaton_moves
 from hybrid.automata.automaton import DeterministicAutomaton
@@ -13,6 +14,8 @@ from hybrid.run.options import CheckOptions
 from mtbdd.automaton_product import AutomatonProduct, automaton_product
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
+from mtbdd.part_model import PartModel
+from mtbdd.shares import Share
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +64,16 @@ def model_product(
         "product with an automaton of %d states: %d pairs, its bits %s the model's",
         automaton.n_states, chosen.model.n_states, "above" if chosen is above else "below",
     )  # fmt: skip
-    return chosen
+    return _divided(model, chosen)
+
+
+def _divided(model: SymbolicModel, product: AutomatonProduct) -> AutomatonProduct:
+    """Return a product whose states belong to the process that has those of the model."""
+    share = model.manager.share
+    if share is None:
+        return product
+    owners = tuple(product.model.reachable & product.lifted(owner) for owner in share.owners)
+    return replace(product, model=PartModel(product.model, Share(share.communicator, owners)))
 
 
 def _least_bytes(product: AutomatonProduct) -> int:

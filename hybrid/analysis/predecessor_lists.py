@@ -107,7 +107,8 @@ def predecessor_lists(model: SymbolicModel) -> PredecessorLists | None:
 
 def _smallest_lists(model: SymbolicModel) -> PredecessorLists | None:
     suits = (
-        0 < model.n_states <= _MOST_STATES
+        model.communicator.size == 1  # they would need the states of all processes
+        and 0 < model.n_states <= _MOST_STATES
         and len(model.layers) <= _MOST_LAYERS
         and model.n_transitions <= _MOST_TRANSITIONS
     )

@@ -69,7 +69,7 @@ def reachability_rewards(
     known = np.where(model.indicator(system.finite), 0.0, np.inf)
     if maker is not None and maximise:
         maker.missing(target, system.finite)
-    if system.unknown.size == 0:
+    if system.unknown.total == 0:
         return StateValues.exact(known)
     check_method(options)
     operator = reward_operator(model, structure, system, maximise, options)
@@ -89,7 +89,7 @@ def _on_chain(
     known = np.where(model.indicator(sure), 0.0, np.inf)
     if sure != model.reachable:
         losing = reward_rates(model, structure, model.index) < 0
-        if losing.any():
+        if model.communicator.any(losing.any()):
             loses = backward(model, states_from(model.manager, model.index, losing) & ~target)
             known[model.indicator(loses & ~sure)] = np.nan
     maybe_states = sure & ~target
@@ -97,9 +97,9 @@ def _on_chain(
         return StateValues.exact(known)
     maybe = index_states(model.manager, maybe_states)
     rewards, error = enclosed_rewards(model, structure, maybe)
-    if not rewards.any():
+    if not model.communicator.any(rewards.any()):
         return StateValues.exact(known)
-    units = relative_units(rewards, error)
+    units = model.communicator.greatest(relative_units(rewards, error))
     found = solve_linear(model, maybe, rewards, None, options, work, "reachability rewards", units=units)
     return found.spread(model.indicator(maybe_states), known)
 
@@ -135,7 +135,7 @@ def total_rewards(
     infinite, unknown_states = greatest_totals(model, structure)
     known = np.where(model.indicator(infinite), np.inf, 0.0)
     unknown = index_states(model.manager, unknown_states)
-    if unknown.size == 0:
+    if unknown.total == 0:
         return StateValues.exact(known)
     check_method(options)
     components = end_components(model, unknown_states)
@@ -160,6 +160,6 @@ def _total_on_chain(model: SymbolicModel, structure: int, options: CheckOptions,
     rewards = reward_rates(model, structure, model.index)
     earning = states_from(model.manager, model.index, rewards != 0)
     if earning == model.manager.false:
-        return StateValues.exact(np.zeros(model.n_states))
+        return StateValues.exact(np.zeros(model.index.size))
     over = model.reachable & ~backward(model, earning)
     return _on_chain(model, structure, over, options, work)

@@ -11,6 +11,7 @@ from hybrid.cpu.csr import csr_of
 from hybrid.errors import NotConvergedError, PropertyError
 from hybrid.explicit.operators import ExplicitOperator, write_out
 from hybrid.operators.discount import Discount
+from hybrid.operators.divided_matrix import DividedMatrix
 from hybrid.operators.hybrid_matrix import HybridMatrix
 from hybrid.operators.inject import inject
 from hybrid.operators.rounding import row_entries, step_slack
@@ -22,13 +23,15 @@ from hybrid.solvers.base import Clock, Method, Solution
 from hybrid.solvers.bounded_solution import UNIT, BoundedSolution, BoundingMethod
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.topological import Topological
+from mtbdd.communicator import Communicator
+from mtbdd.divided import DividedMTBDD
 from mtbdd.memory import require_memory
 from mtbdd.model import SymbolicModel
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.states import StateIndex
 
 Vector = NDArray[np.float64]
-Matrix = HybridMatrix | ExplicitOperator
+Matrix = HybridMatrix | DividedMatrix | ExplicitOperator
 
 _DISCOUNTING = 8.0  # units of rounding of the operations that bring a discount into a system
 _HOST_VECTORS = 3
@@ -49,6 +52,11 @@ def injected(matrix: OffsetMTBDD, options: CheckOptions) -> Matrix:
         "choose smaller constants",
     )
     backend = options.matrix_backend()
+    if isinstance(matrix, DividedMTBDD):
+        held = None
+        if matrix.n_entries:
+            held = inject(matrix, options.level, backend, representation=options.representation).prepare()
+        return DividedMatrix(held, matrix, backend if held is None else held.engine)
     if options.engine == "explicit":
         written = write_out(matrix, backend.name, options.storage)
         written.backend_reason = backend.reason
@@ -70,7 +78,7 @@ def flow_into(
     work : Work, optional
         Takes the account where the product is the answer, and not a part of an equation.
     """
-    if columns.size == 0:
+    if columns.total == 0:
         return np.zeros(rows.size)
     matrix = injected(model.submatrix(rows, columns), options)
     clock = Clock(None)
@@ -91,7 +99,7 @@ def leaving_rates(model: SymbolicModel, within: StateIndex, options: CheckOption
     if not model.has_self_loops(within):
         return rates
     loops = model.self_loops(within)
-    if bool((loops > 0.5 * rates).any()):
+    if model.communicator.any((loops > 0.5 * rates).any()):
         matrix = injected(model.submatrix(within, model.index, diagonal=False), options)
         others = matrix.row_sums()
         return others
@@ -152,7 +160,7 @@ def solve_linear(
         right = b if losses is None else b - losses
         solution = solver.solve(matrix, diagonal, right, np.zeros(maybe.size), work.progress)
         _note(work, solver, matrix, solution.iterations, solution.seconds)
-        _refuse_infinite(what, solution)
+        _refuse_infinite(what, solution, model.communicator)
         work.accept(what, solution)
         work.estimate(_next_change(matrix, diagonal, right, solution.values))
         work.products += 1
@@ -169,7 +177,7 @@ def solve_linear(
         work.accept(what, found)
         return found
 
-    if losses is None and not bool((b < 0).any()):
+    if losses is None and not model.communicator.any((b < 0).any()):
         found = enclose(b)
         return StateValues(found.values, found.lower, found.upper)
     # Gains and losses apart: bounds from below and above need right-hand sides without negative elements.
@@ -195,7 +203,7 @@ def _discounted(
         leaving = leaving + discount.rest * model.self_loops(within)
     with np.errstate(over="ignore"):
         diagonal, right = leaving / discount.factor, b / discount.factor
-    if not (np.isfinite(diagonal).all() and np.isfinite(right).all()):
+    if not model.communicator.all(np.isfinite(diagonal).all() and np.isfinite(right).all()):
         raise PropertyError(
             f"expected rewards that are less than 1.79e308, the largest double, when they are divided by the "
             f"discount {discount.factor!r}; give a greater discount, or smaller rewards"
@@ -251,27 +259,27 @@ def solve_stationary(
     ------
     NotConvergedError
     """
-    if component.size == 1:
-        return np.ones(1)
-    matrix = injected(model.submatrix(component, component, diagonal=False).transpose(), options)
+    if component.total == 1:
+        return np.ones(component.size)
+    matrix = injected(model.submatrix(component, component, diagonal=False, transposed=True), options)
     diagonal = leaving_rates(model, component, options)
     solver = options.solver(steady=True)
-    start = np.broadcast_to(np.float64(1.0 / component.size), (component.size,))
+    start = np.broadcast_to(np.float64(1.0 / component.total), (component.size,))
     solution = solver.solve(matrix, diagonal, None, start, work.progress)
     _note(work, solver, matrix, solution.iterations, solution.seconds)
-    _refuse_infinite(what, solution)
+    _refuse_infinite(what, solution, model.communicator)
     work.accept(what, solution)
     work.estimate(_next_change(matrix, diagonal, None, solution.values))
     work.products += 1
     distribution: Vector = solution.values
-    distribution /= distribution.sum()
+    distribution /= model.communicator.total([distribution.sum()])[0]
     return distribution
 
 
-def _refuse_infinite(what: str, solution: Solution) -> None:
+def _refuse_infinite(what: str, solution: Solution, communicator: Communicator) -> None:
     """Refuse an estimate that is no finite number, or whose elements add up to none."""
     with np.errstate(over="ignore", invalid="ignore"):
-        total = float(np.abs(solution.values).sum())
+        total = float(communicator.total([np.abs(solution.values).sum()])[0])
     if not math.isfinite(total):
         raise NotConvergedError(what, Status.DIVERGED, solution.iterations, solution.difference)
 

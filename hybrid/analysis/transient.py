@@ -31,6 +31,7 @@ from hybrid.analysis.dense_powers import FEWEST_STEPS, DensePowers, dense_powers
 from hybrid.analysis.systems import injected, leaving_rates
 from hybrid.analysis.transient_errors import Course, StepErrors
 from hybrid.errors import NotConvergedError
+from hybrid.operators.divided_matrix import DividedMatrix
 from hybrid.operators.rounding import far_from_underflow, row_entries, step_slack, widened
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
@@ -83,7 +84,8 @@ class TransientAnalysis:
         self._matrix = injected(model.submatrix(within, within, diagonal=not self.continuous), options)
         self._space = workspace_of(self._matrix)
         terminals = np.abs(self._matrix.symbolic.terminals)
-        self._least_entry = float(terminals.min(initial=1.0))
+        alike = self._alike = model.communicator
+        self._least_entry = alike.least(float(terminals.min(initial=1.0)))
         # Where leaving the set is worth something, a value of a CTMC is a probability.
         self._least_bound = 0.0 if b is None else 1.0
         self._b = b
@@ -91,7 +93,7 @@ class TransientAnalysis:
         slack = absolute = step_slack(self._matrix, 4)
         if self.continuous:
             rates = leaving_rates(model, within, options)
-            self.rate = _ABOVE * float(rates.max(initial=0.0))
+            self.rate = _ABOVE * alike.greatest(float(rates.max(initial=0.0)))
             self._divisor = rates
             system = self._space.system(rates, b)
             self._steps = system.uniformised(self.rate or 1.0)
@@ -106,13 +108,14 @@ class TransientAnalysis:
         else:
             self.rate = 1.0
             totals = model.exit_rates(within)
-            near = bool((np.abs(totals - 1.0) <= 8.0 * UNIT).all())
+            near = alike.all((np.abs(totals - 1.0) <= 8.0 * UNIT).all())
             self._divisor = np.ones(within.size) if near else totals
             self._steps = self._space.system(self._divisor, b).relaxation()
             slack += (entries + 8) * UNIT
             absolute = slack
-        self._most = self.rate if self.continuous else float(self._divisor.max(initial=1.0))
-        self._errors = StepErrors(slack, absolute, underflow_of(np.array([self._most or 1.0]), slack))
+        self._most = self.rate if self.continuous else alike.greatest(float(self._divisor.max(initial=1.0)))
+        lost = underflow_of(np.array([self._most or 1.0]), slack)
+        self._errors = StepErrors(slack, absolute, lost, alike)
 
     # ------------------------------------------------------------------ runs
 
@@ -126,7 +129,7 @@ class TransientAnalysis:
             positive = leaps.positive_after(start, steps)
             return self._errors.bounds(x, course, max(float(start.max()), float(x.max())), positive=positive)
         space, pair, made, looked = self._space, self._vectors(start), 0, 0
-        is_rising, is_ended = not start.any(), False
+        is_rising, is_ended = not self._alike.any(start.any()), False
         with clock.gently() if is_rising else nullcontext():
             while made < steps and not is_ended:
                 count = min(space.stride, steps - made)
@@ -143,7 +146,7 @@ class TransientAnalysis:
                 is_ended = clock.tick(made, change)
         self._account(made, clock.seconds)
         x = space.to_host(pair[made % 2])
-        greatest = max(float(start.max(initial=0)), float(x.max(initial=0)))
+        greatest = self._alike.greatest(max(float(start.max(initial=0)), float(x.max(initial=0))))
         if is_ended:
             # Values rise, so that those of fewer steps are lower bounds.
             return self._errors.bounds(x, Course(steps=made), greatest, missing=math.inf)
@@ -162,7 +165,7 @@ class TransientAnalysis:
         if self.rate == 0.0:
             with np.errstate(over="ignore"):
                 values = rewards * time
-            if not bool(np.isfinite(values).all()):
+            if not self._alike.all(np.isfinite(values).all()):
                 raise NotConvergedError("values along a path", Status.DIVERGED, 0, math.inf)
             return StateValues(values, *widened(values, 4 * UNIT))
         poisson = poisson_weights(self.rate * time)
@@ -188,8 +191,9 @@ class TransientAnalysis:
     def _leaps(self, start: Vector, steps: int) -> DensePowers | None:
         """Return the steps as powers of a dense matrix where that pays: not if values settle before long."""
         size = self._matrix.shape[0]
-        if not dense_powers_pay(size, steps):
+        if self._alike.size > 1 or not dense_powers_pay(size, steps):
             return None
+        assert not isinstance(self._matrix, DividedMatrix)
         leaps = dense_powers(self._matrix, self._divisor, self.rate if self.continuous else None, self._b)
         x = leaps.after(start, FEWEST_STEPS // 2)
         change = float(np.abs(leaps.after(x, 1) - x).max())
@@ -212,7 +216,7 @@ class TransientAnalysis:
         space, clock = self._space, Clock(self._work.progress, steps=last)
         course = Course(steps=last, terms=last + 1 if flat else weights.size)
         pair, result = self._vectors(start), space.xp.zeros(start.size)
-        greatest = max(float(start.max(initial=0.0)), self._least_bound)
+        greatest = max(self._alike.greatest(float(start.max(initial=0.0))), self._least_bound)
         rest = np.append(np.cumsum(weights[::-1])[::-1], 0.0)
         negligible = _TRUNCATED * self._criterion.epsilon * (float(rest[0]) + flat * first)
         made, products, is_ended = 0, 0, False
@@ -247,7 +251,7 @@ class TransientAnalysis:
                             space.add_scaled(float(first - made), pair[made % 2], result)
                             result *= flat
                         space.add_scaled(float(weights[max(made - first, 0) :].sum()), pair[made % 2], result)
-                        course.made = None if start.any() else made
+                        course.made = None if self._alike.any(start.any()) else made
                         break
                     is_ended = clock.tick(made, change)
         if is_ended:
@@ -262,7 +266,8 @@ class TransientAnalysis:
         if self._criterion.absolute:
             return _TRUNCATED * self._criterion.epsilon
         # What is still zero is not decided yet.
-        least = self._space.read(self._space.extremes(result)[0])[0] if result.size else 0.0
+        is_empty = self._space.is_empty(result.size)
+        least = 0.0 if is_empty else self._space.read(self._space.extremes(result)[0])[0]
         return _TRUNCATED * self._criterion.epsilon * least
 
     def _may_stop(self, x: Array, change: float, remaining: int, course: Course) -> bool:
@@ -274,11 +279,12 @@ class TransientAnalysis:
         if change > self._errors.underflow:
             # Less than the rounding errors of the steps, made or not, is negligible, too.
             limit = max(_NEGLIGIBLE * self._criterion.epsilon, remaining * self._errors.absolute)
-            (most,) = self._space.read(x.max())
+            (most,) = self._space.read(self._space.greatest(x))
             if error > limit * most:
                 return False
             if not self._criterion.absolute:
-                (least,) = self._space.read(_least_positive(self._space.xp, x))
+                positive = _least_positive(self._space.xp, x)
+                (least,) = self._space.read(self._space.least(positive))
                 if error > limit * (least if math.isfinite(least) else 0.0):
                     return False
         course.left_out = error
@@ -293,10 +299,11 @@ class TransientAnalysis:
         with zeros and ones; if that takes many more than were `made` nothing is known.
         """
         positive: NDArray[np.bool_] = x > 0.0
-        if positive.all() or steps == 0:
+        if steps == 0 or self._alike.all(positive.all()):
             return positive
         gained = np.zeros(0) if self._b is None else self._b / self._most
-        if far_from_underflow(np.concatenate((start, gained)), self._least_entry / self._most, steps):
+        seeds = np.concatenate((start, gained))
+        if self._alike.all(far_from_underflow(seeds, self._least_entry / self._most, steps)):
             return positive
         space, b = self._space, None if self._b is None else self._space.vector(_indicator(self._b))
 

@@ -12,6 +12,7 @@ from hybrid.errors import NotConvergedError
 from hybrid.run.state_values import StateValues
 from hybrid.solvers.base import Status
 from hybrid.solvers.bounded_solution import UNIT
+from mtbdd.communicator import ALONE, Communicator
 
 Vector = NDArray[np.float64]
 
@@ -54,11 +55,14 @@ class StepErrors:
         Error of an element as a multiple of the greatest value on the way.
     underflow : float
         What underflow adds to an element.
+    communicator : Communicator
+        Who decides together where processes share the states.
     """
 
     slack: float
     absolute: float
     underflow: float
+    communicator: Communicator = ALONE
 
     def bounds(
         self,
@@ -90,7 +94,7 @@ class StepErrors:
         NotConvergedError
             A value is no longer a finite double.
         """
-        if not bool(np.isfinite(x).all()):
+        if not self.communicator.all(np.isfinite(x).all()):
             raise NotConvergedError("values along a path", Status.DIVERGED, course.steps, math.inf)
         with np.errstate(over="ignore", invalid="ignore"):
             each = relative + ((course.terms + 2) * UNIT if course.terms else 0.0)
@@ -104,10 +108,11 @@ class StepErrors:
             lower = np.maximum(x - below, 0.0)
             upper = x + above
             upper += missing * (1.0 + 2.0**-40)
-        if positive is None:
+        # Where processes share the states, all of them know where values are positive, or none.
+        if self.communicator.any(positive is None) or positive is None:
             return StateValues(x, lower, upper)
         lower[~positive], upper[~positive] = 0.0, 0.0
-        if not bool(positive.any()):
+        if not self.communicator.any(positive.any()):
             return StateValues.exact(np.zeros(x.size))
         small = positive & (lower == 0.0)
         return StateValues(x, lower, upper, small if bool(small.any()) else None)

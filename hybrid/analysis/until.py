@@ -72,7 +72,7 @@ def until_probabilities(
     known = model.indicator(system.one).astype(np.float64)
     if maker is not None:
         maker.until(safe, target, system.zero, system.one, maximise)
-    if system.unknown.size == 0:
+    if system.unknown.total == 0:
         return StateValues.exact(known)
     check_method(options)
     operator = until_operator(model, system, maximise, options)
@@ -166,8 +166,8 @@ def next_probabilities(
         return _next_on_chain(model, target, options, work)
     # Whether some choice (greatest) or every one (least) enters the set at all, or surely.
     join = np.logical_or if maximise else np.logical_and
-    values = np.full(model.n_states, 0.0 if maximise else 1.0)
-    may, must = (np.full(model.n_states, not maximise) for _ in range(2))
+    values = np.full(model.index.size, 0.0 if maximise else 1.0)
+    may, must = (np.full(model.index.size, not maximise) for _ in range(2))
     inside, outside = (index_states(model.manager, s) for s in (target, model.reachable & ~target))
     for layer, own in enumerate(model.layers):
         rows = index_states(model.manager, own.enabled)

@@ -24,6 +24,7 @@ from hybrid.checking.combine import compare
 from hybrid.checking.every_state import KEPT, EveryState
 from hybrid.checking.filters import Summary, summarise
 from hybrid.checking.formulas import FormulaChecker
+from hybrid.checking.in_parts import refuse_in_parts
 from hybrid.checking.refusing import refuse_options, told
 from hybrid.checking.schedulable import schedulable
 from hybrid.checking.scope import Scope
@@ -104,7 +105,7 @@ class Checker(FormulaChecker):
         self._work = Work()
         self._with_scheduler = scheduler
         self._with_witness = witness
-        self._keeps = values or model.n_states <= KEPT
+        self._keeps = (values or model.n_states <= KEPT) and model.communicator.size == 1
         self._top: Expression | None = None
         self._whole: StateValues | StateTruth | None = None
         self._scheduled: Expression | None = None
@@ -154,6 +155,8 @@ class Checker(FormulaChecker):
             raise told(fault) from fault
         except RecursionError:
             failure = PropertyError("expected a property nested less deeply; split it with labels")
+        if self.model.communicator.meet(failure is not None) and failure is None:
+            failure, summary = PropertyError("another part of the model has no answer"), None
         seconds = time.perf_counter() - start
         engine, work = self.options.engine, self._work
         stopped = self._stopped()
@@ -169,7 +172,10 @@ class Checker(FormulaChecker):
             return Answer(prop.name, prop.text, None, None, None, error, work, seconds, engine, fault=failure)
         bounds = (None, None) if self._unproven else (summary.lower, summary.upper)
         whole, self._whole = self._whole, None
+        again: Callable[[], StateValues | StateTruth]
         again = partial(_every_state, self.model, self.options, self._top or prop.formula)
+        if self.model.communicator.size > 1:
+            whole, again = None, _no_values_of_parts
         return Answer(
             prop.name, prop.text, summary.value, *bounds, None, work, seconds, engine,
             () if summary.listing is None else summary.listing, self._scheduler, shown,
@@ -203,18 +209,24 @@ class Checker(FormulaChecker):
             coarse = self.options
             if coarse.exact or coarse.bounding_method() is None or self._stopped() is not None:
                 raise
+            is_divided = self.model.communicator.size > 1
             from hybrid.exact.formulas import ExactFormulas  # most runs never need it
 
             try:
                 epsilon = min(coarse.criterion.epsilon, _FINE)
                 self.options = replace(coarse, criterion=replace(coarse.criterion, epsilon=epsilon))
-                self._exact = ExactFormulas(self.model, self.states)
+                self._exact = None if is_divided else ExactFormulas(self.model, self.states)
                 return self._summary(formula)
             finally:
                 self.options, self._exact = coarse, None
 
     def _summary(self, formula: Expression) -> Summary:
         """Return the answer's value: a filter's result, or the value in the initial states."""
+        if self.model.communicator.size > 1 and isinstance(formula, (MultiObjective, Quantile)):
+            name = "multi" if isinstance(formula, MultiObjective) else "quantile"
+            raise UnsupportedError(
+                f"{name}(...): not answered in parts by this version; ask with one process"
+            )
         if isinstance(formula, MultiObjective):
             if self.options.exact:
                 raise NotExactError("several objectives are not answered in rational numbers")
@@ -253,7 +265,7 @@ class Checker(FormulaChecker):
             found = found.without_bounds()
         self._unproven |= before
         missing = np.isnan(self._scope.of_values(found).values)
-        if missing.any():
+        if self.model.communicator.any(missing.any()):
             raise self._no_value(formula, missing)
         if formula.comparison is None:
             return found
@@ -271,7 +283,10 @@ class Checker(FormulaChecker):
             found = self._exact.enclosures(formula)
             self._work.method = "exact"
             return found
-        patient = self.options.method == "auto" and formula is not self._scheduled
+        is_divided = self.model.communicator.size > 1
+        if is_divided:
+            refuse_in_parts(formula)
+        patient = self.options.method == "auto" and formula is not self._scheduled and not is_divided
         try:
             found = self._iterated(formula)
         except NotConvergedError:
@@ -327,6 +342,13 @@ def _every_state(
 ) -> StateValues | StateTruth:
     """Return a resolved formula's value in every reachable state, found from the beginning."""
     return Checker(model, options).every_state(formula)
+
+
+def _no_values_of_parts() -> StateValues | StateTruth:
+    """Refuse to bring the values of all states together."""
+    raise UnsupportedError(
+        "the values of all states are not brought together from parts by this version; ask with one process"
+    )
 
 
 def _is_decided(summary: Summary | None) -> bool:

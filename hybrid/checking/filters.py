@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.checking.gathering import gathered
 from hybrid.checking.listing import Listing, Number
 from hybrid.core.directed_rounding import GREATEST, divided, outward
-from hybrid.errors import PropertyError, UnknownError
+from hybrid.errors import PropertyError, UnknownError, UnsupportedError
 from hybrid.operators.rounding import sum_slack
 from hybrid.run.state_values import StateTruth, StateValues
+from mtbdd.communicator import Communicator
 from mtbdd.faults import format_state
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
@@ -76,6 +78,14 @@ def summarise(
         The result is a truth value that the bounds do not decide.
     """
     indices = np.flatnonzero(model.indicator(states, within))
+    if model.communicator.size > 1:
+        if operator in _ORDERED:
+            raise UnsupportedError(
+                f"filter({operator}, ...) tells states by their numbers: not answered in parts by this "
+                "version; ask with one process"
+            )
+        found = gathered(model.communicator, found, indices)
+        indices = np.arange(found.values.size)
     if operator in _ORDERED:
         indices = in_order(model, indices, within)
     if indices.size == 0:
@@ -129,6 +139,17 @@ def selected(operator: str, found: StateValues) -> StateTruth:
         f"such as {shown}; choose a smaller {option('epsilon')}"
     )
     return StateTruth(certain, unknown, None, reason)
+
+
+def selected_by_all(communicator: Communicator, operator: str, found: StateValues) -> StateTruth:
+    """Return where an extreme of the values of all processes is attained, in own states; see `selected`."""
+    if communicator.size == 1:
+        return selected(operator, found)
+    size = found.values.size
+    first = int(communicator.gather([size])[: communicator.rank].sum())
+    together = gathered(communicator, found, np.arange(size))
+    assert isinstance(together, StateValues)
+    return selected(operator, together).at(np.arange(first, first + size))
 
 
 def _reduce(
@@ -192,7 +213,9 @@ def _of_numbers(
         )
     missing = np.flatnonzero(np.isnan(some.values))
     if missing.size:
-        state = format_state(model.describe(indices[missing[:1]], within)[0])
+        state = "a state"
+        if model.communicator.size == 1:
+            state = format_state(model.describe(indices[missing[:1]], within)[0])
         raise PropertyError(
             f"expected a value in every state asked for, got none in {state}: zero divided by zero, or "
             "infinite values that cancel or are rounded"

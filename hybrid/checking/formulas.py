@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from hybrid.analysis.quantified import quantified_states
 from hybrid.checking.arithmetic import apply_arithmetic, apply_call, choose, constant_values, negate
 from hybrid.checking.combine import apply_logic, compare, equivalent
-from hybrid.checking.filters import selected, summarise
+from hybrid.checking.filters import selected_by_all, summarise
+from hybrid.checking.gathering import decided_by_all
 from hybrid.checking.scope import Scope
 from hybrid.core.directed_rounding import outward
 from hybrid.errors import UnsupportedError
@@ -92,8 +93,8 @@ class FormulaChecker(ABC):
         truth = self._evaluate_in(Scope.every(self.model), formula)
         if not isinstance(truth, StateTruth):
             raise UnsupportedError("expected a truth value to define a set, got a number: give it a bound")
-        self._unproven |= truth.unproven is not None
-        return states_from(model.manager, model.index, truth.decided())
+        self._unproven |= model.communicator.any(truth.unproven is not None)
+        return states_from(model.manager, model.index, decided_by_all(model.communicator, truth))
 
     def _evaluate_in(self, scope: Scope, formula: Expression) -> StateValues | StateTruth:
         """Return a formula's value in the states of a scope."""
@@ -155,7 +156,7 @@ class FormulaChecker(ABC):
             return constant_values(formula.value, index.size)
         values, error = expression_enclosure(self.model, formula, index)
         missing = np.isnan(values)
-        if missing.any():
+        if self.model.communicator.any(missing.any()):
             self.model.translator.require_value(formula, index.states)
             raise self._undefined(formula, missing)
         if error is None:
@@ -164,8 +165,7 @@ class FormulaChecker(ABC):
 
     def _undefined(self, formula: Expression, missing: NDArray[np.bool_]) -> EvaluationError:
         """Return the fault of a number that has no value in some states of the present scope."""
-        first = in_order(self.model, np.flatnonzero(missing), self._scope.index)[:1]
-        state = format_state(self.model.describe(first, self._scope.index)[0])
+        state = self._some_state(missing)
         fault = Fault(formula.position, f"expected a value in every state asked for, got none in {state}")
         return EvaluationError([fault])
 
@@ -178,12 +178,19 @@ class FormulaChecker(ABC):
                 "R: rewards below zero that may be earned for ever need not add up to anything: "
                 "give a time with C<=t, or ask for the long-run average with S"
             )
-        first = in_order(self.model, np.flatnonzero(missing), self._scope.index)[:1]
-        state = format_state(self.model.describe(first, self._scope.index)[0])
+        state = self._some_state(missing)
         return UnsupportedError(
             f"P: the condition after '||' has probability 0 in {state}: expected one that is possible in all "
             "states asked for"
         )
+
+    def _some_state(self, chosen: NDArray[np.bool_]) -> str:
+        """Return a state of the present scope that is marked, as text; the same in all processes."""
+        own = None
+        if chosen.any():
+            first = in_order(self.model, np.flatnonzero(chosen), self._scope.index)[:1]
+            own = format_state(self.model.describe(first, self._scope.index)[0])
+        return self.model.communicator.first_text(own) or ""
 
     def _binary(self, formula: Binary) -> StateValues | StateTruth:
         """Join two operands of which one holds an operator."""
@@ -199,7 +206,7 @@ class FormulaChecker(ABC):
             raise UnsupportedError(f"'{formula.operator}' joins a truth value and a number")
         for side, found in ((formula.left, left), (formula.right, right)):
             missing = np.isnan(found.values)
-            if missing.any():
+            if self.model.communicator.any(missing.any()):
                 raise self._undefined(side, missing)
         truth = compare(formula.operator, left, right, f"the comparison '{formula.operator}'")
         sides = (formula.left, left), (formula.right, right)
@@ -245,13 +252,13 @@ class FormulaChecker(ABC):
 
     def _selected(self, formula: Filter, scope: Scope, found: StateValues) -> StateTruth:
         """Return where argmin or argmax is attained, of the states of the filter's scope."""
-        truth = selected(formula.operator, found)
+        truth = selected_by_all(self.model.communicator, formula.operator, found)
         if self._exact is not None and truth.unknown is not None:
             settled = self._exact.attained(formula, truth, scope.positions)
             if settled is not truth:
                 self._decided_exactly()
             truth = settled
-        size = self.model.n_states
+        size = self.model.index.size
         values = scope.everywhere(truth.values, size)
         unknown, unproven = (
             None if mask is None else scope.everywhere(mask, size) for mask in (truth.unknown, truth.unproven)

@@ -20,7 +20,7 @@ from mtbdd.states import StateIndex, index_states
 
 @dataclass(frozen=True)
 class Scope:
-    """A non-empty set of reachable states, in index order.
+    """A non-empty set of reachable states, in index order; of the own ones, where processes share them.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Scope:
         if states == model.reachable:
             return cls.every(model)
         positions = np.flatnonzero(model.indicator(states))
-        if positions.size == 0:
+        if states == model.manager.false:
             raise PropertyError("no reachable state satisfies the filter's condition")
         return cls(index_states(model.manager, states), positions)
 

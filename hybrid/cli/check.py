@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -11,6 +11,7 @@ from hybrid.analysis.choice_table import SUFFIXES as SCHEDULER_SUFFIXES
 from hybrid.checking.answer import Answer, fraction_text
 from hybrid.checking.checker import Checker
 from hybrid.checking.filters import LISTING
+from hybrid.checking.in_parts import options_of_parts, part_of
 from hybrid.cli.asked_properties import (
     list_properties,
     read_properties,
@@ -22,6 +23,7 @@ from hybrid.cli.certify import Certifier
 from hybrid.cli.check_pictures import CheckPictures
 from hybrid.cli.console import Console
 from hybrid.cli.device_hint import shortened_reason
+from hybrid.cli.distributed import distributed
 from hybrid.cli.excerpts import Excerpts
 from hybrid.cli.experiments import expand_ranges
 from hybrid.cli.following import Following
@@ -38,6 +40,7 @@ from hybrid.properties.tree import Filter, MultiObjective
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_files import check_suffix
 from mtbdd.budget import check_budget
+from mtbdd.communicator import Communicator
 from mtbdd.language import LanguageError, parse_constants
 from mtbdd.model import SymbolicModel
 
@@ -54,6 +57,12 @@ def run(options: argparse.Namespace, console: Console) -> int:
     """Build, check, print; return the exit status."""
     if options.list:
         return list_properties(options, console)
+    with distributed(options) as communicator:
+        return _checked(options, console, communicator)
+
+
+def _checked(options: argparse.Namespace, console: Console, communicator: Communicator | None) -> int:
+    """Check, alone or together with other processes."""
     chosen = CheckOptions.of(
         options.engine,
         options.backend,
@@ -69,6 +78,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
         options.exact,
         options.pareto_epsilon,
     )
+    if communicator is not None:
+        chosen = options_of_parts(chosen)
     if options.json and options.json_lines:
         raise OptionError("--json prints one object and --json-lines one a property; give one of them")
     if options.exact and options.certificate is not None:
@@ -139,7 +150,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
                 _tell(certifier.answer(model, resolved[0]), options, console, report)
                 certifier.check()
             else:
-                _answer(model, resolved, chosen, options, console, report)
+                part = model if communicator is None else part_of(model, communicator)
+                _answer(part, resolved, chosen, options, console, report)
             report.end()
         if len(failures) == len(combinations):
             raise failures[0]
@@ -204,15 +216,21 @@ def _answer(
 ) -> None:
     """Check properties one after the other."""
     following = Following(console, options.pictures.trace)
+    progress: Callable[[int, float], None] | None = following
+    if model.communicator.size > 1:
+        # What would end an iteration in one process alone is left out: all are ended.
+        progress = None if model.communicator.rank else console.iteration
     checker: Checker | None = None
     for prop in properties:
         check_budget()
         if checker is None:
             with_scheduler, with_values = options.scheduler is not None, options.values is not None
-            checker = Checker(model, chosen, following, with_scheduler, with_values, options.witness)
+            checker = Checker(model, chosen, progress, with_scheduler, with_values, options.witness)
         try:
             answer = checker.answer(prop)
         except MemoryError as error:
+            if model.communicator.size > 1:
+                raise
             # The next property may do with less; what was kept for this one is let go.
             checker = None
             answer = unanswered(prop, _reason(error), options.engine)

@@ -49,6 +49,12 @@ def add_check(parser: argparse.ArgumentParser) -> None:
         "--witness", action="store_true", help="also show a path why E [ ] holds, or why A [ ] does not"
     )
     add_solution(parser)
+    parser.add_argument(
+        "--distributed",
+        action="store_true",
+        help="be one of the processes that `mpiexec -n P hybrid check ...` starts, which share the states "
+        "and solve together; the first prints the answers (needs mpi4py)",
+    )
     parser.add_argument("--exact", action="store_true", help="answer in rational numbers, or not at all")
     add_automaton_tool(parser)
     add_check_pictures(parser)

@@ -23,6 +23,10 @@ _NOTHING = np.zeros(0)
 class CpuPasses:
     """See `hybrid.solvers.passes.Passes`; the same bits, with compiled loops."""
 
+    def element(self, x: Vector, place: int) -> float:
+        """Return one element."""
+        return float(x[place])
+
     def add_scaled(self, weight: float, x: Vector, total: Vector) -> None:
         """Add ``weight * x`` to `total`."""
         from hybrid.cpu import vector_kernels

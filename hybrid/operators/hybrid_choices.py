@@ -17,7 +17,9 @@ from hybrid.cpu.threads import run_in_parts
 from hybrid.levels.layers import layer_curve
 from hybrid.levels.table import LevelTable
 from hybrid.levels.task_table import layer_tasks, task_table
+from hybrid.operators.divided_matrix import DividedMatrix, operator_of
 from hybrid.operators.eligibility import NOTHING_TO_MULTIPLY, Ineligible
+from hybrid.operators.halo import Halo
 from hybrid.operators.host_choices import NoMatrix, finish_on_host
 from hybrid.operators.hybrid_matrix import HybridMatrix
 from hybrid.operators.inject import inject_transposed
@@ -26,7 +28,9 @@ from hybrid.run.options import CheckOptions
 from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator
 from hybrid.solvers.choice_problem import ChoiceProblem
 from hybrid.solvers.host import HostWorkspace
+from hybrid.solvers.together import TogetherWorkspace
 from hybrid.solvers.workspace import Array, Workspace
+from mtbdd.divided import DividedMTBDD
 from mtbdd.offset import OffsetMTBDD
 
 Vector = NDArray[np.float64]
@@ -42,7 +46,7 @@ class _Layer:
     Attributes
     ----------
     layer : int
-    matrix : HybridMatrix or None
+    matrix : HybridMatrix, DividedMatrix or None
     space : Workspace or None
         The matrix's own.
     place : array or None
@@ -54,7 +58,7 @@ class _Layer:
     """
 
     layer: int
-    matrix: HybridMatrix | None
+    matrix: HybridMatrix | DividedMatrix | None
     space: Workspace | None
     place: Array | None
     codes: Array | None
@@ -96,8 +100,14 @@ def hybrid_choices(
     engine = options.matrix_backend()
     if refusal is not None:
         engine = refusal.applied_to(engine)
-    injected: dict[int, HybridMatrix] = {}
+    injected: dict[int, HybridMatrix | DividedMatrix] = {}
     wanted = sorted((o for o in layer_choices if o.matrix is not None), key=lambda o: -_entries(o))
+    first = wanted[0].matrix if wanted else None
+    halo = Halo(first) if isinstance(first, DividedMTBDD) else None
+    for offer in wanted:
+        if offer.matrix is not None and not offer.matrix.n_entries:
+            injected[offer.layer] = operator_of(offer.matrix, None, engine, halo)
+    wanted = [offer for offer in wanted if offer.layer not in injected]
     if not wanted:
         if engine.name == "gpu":
             engine = CpuBackend(NOTHING_TO_MULTIPLY)
@@ -114,7 +124,7 @@ def hybrid_choices(
             inject_transposed, offer.matrix, options.level, engine, representation=options.representation
         )
         matrix = HybridMatrix(offer.matrix, levels, choice, engine, transposed, product)
-        injected[offer.layer] = matrix.prepare()
+        injected[offer.layer] = operator_of(offer.matrix, matrix.prepare(), engine, halo)
     return HybridChoices(layer_choices, injected, problem, engine)
 
 
@@ -148,12 +158,12 @@ class HybridChoices(ChoiceOperator):
     def __init__(
         self,
         layer_choices: list[LayerChoices],
-        injected: dict[int, HybridMatrix],
+        injected: dict[int, HybridMatrix | DividedMatrix],
         problem: ChoiceProblem,
         engine: Backend,
     ) -> None:
         spaces = {layer: matrix.workspace() for layer, matrix in injected.items()}
-        space: Workspace = next(iter(spaces.values())) if spaces else HostWorkspace(NoMatrix(problem.size))
+        space: Workspace = next(iter(spaces.values())) if spaces else _space_of_none(problem)
         super().__init__(problem, space)
         self.backend, self.backend_reason = engine.name, engine.reason
         xp = space.xp
@@ -190,6 +200,7 @@ class HybridChoices(ChoiceOperator):
 
     def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
         started = False
+        self._receive(x)
         for e in self._layers:
             if not started and e.place is not None:
                 out.fill(self.worst)
@@ -205,8 +216,16 @@ class HybridChoices(ChoiceOperator):
         if e.space is None:
             return None
         product = self._product[: e.rows]
+        if isinstance(e.matrix, DividedMatrix):
+            return e.matrix.multiply_received(product)
         e.space.multiply(x, product)
         return product
+
+    def _receive(self, x: Array) -> None:
+        """Receive what the matrices of all layers need of other processes."""
+        divided = next((e.matrix for e in self._layers if isinstance(e.matrix, DividedMatrix)), None)
+        if divided is not None:
+            divided.halo.receive(x)
 
     def _take(
         self, e: _Layer, product: Array | None, gains: Array, policy: Array | None, first: bool, out: Array
@@ -261,6 +280,7 @@ class HybridChoices(ChoiceOperator):
 
     def _choices(self, x: Array) -> tuple[Array, Array]:
         xp = self.space.xp
+        self._receive(x)
         best, policy = xp.full(self.size, self.worst), xp.full(self.size, NO_CHOICE, dtype=np.uint16)
         for e in self._layers:
             value = self._values(e, self._multiplied(e, x), e.gains)
@@ -273,14 +293,21 @@ class HybridChoices(ChoiceOperator):
 
     def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
         if self._compiled:
-            self.changes = finish_on_host(x, out, factor, shape)
+            self.changes = self.space.agreed(finish_on_host(x, out, factor, shape))
             return
-        xp = self.space.xp
         if factor != 1.0:
             out *= factor
         if shape is not None:
             out += shape
-        self.changes = self.space.distance(out, x) if xp is not np or self.size else np.zeros(2)
+        self.changes = np.zeros(2) if self.space.is_empty(self.size) else self.space.distance(out, x)
+
+
+def _space_of_none(problem: ChoiceProblem) -> Workspace:
+    """Return the workspace of a system without a matrix."""
+    space = HostWorkspace(NoMatrix(problem.size))
+    if problem.communicator.size == 1:
+        return space
+    return TogetherWorkspace(NoMatrix(problem.size), space.passes, problem.communicator)
 
 
 def _entries(offer: LayerChoices) -> float:

@@ -9,12 +9,13 @@ target.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.backends import choose_backend
+from hybrid.operators.divided_matrix import operator_of
 from hybrid.operators.inject import inject
 from hybrid.operators.rounding import ratio_units, row_entries
 from hybrid.run.options import CheckOptions
@@ -22,9 +23,10 @@ from hybrid.run.work import Work
 from hybrid.solvers.base import Clock
 from hybrid.solvers.bounded_solution import UNIT
 from hybrid.solvers.choice_problem import Quotient
-from mtbdd.convert import offset_label
+from mtbdd.divided import DividedMTBDD
 from mtbdd.graph.components import EndComponents
 from mtbdd.manager import Node
+from mtbdd.matrix import SymbolicMatrix
 from mtbdd.model import SymbolicModel
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.partition import Partition
@@ -94,7 +96,7 @@ def layer_choices_of(
     list of LayerChoices
         The one with the most rows first.
     """
-    found = []
+    found: list[tuple[StateIndex, SymbolicMatrix, LayerChoices]] = []
     columns = model.manager.to_columns(unknown.states)
     for layer, states in enumerate(allowed):
         inside = states & model.layers[layer].enabled & unknown.states
@@ -106,15 +108,21 @@ def layer_choices_of(
             place = np.flatnonzero(model.indicator(inside, unknown)).astype(np.int64)
         own, totals = gain(layer, chosen), choice_totals(model, layer, chosen)
         factor = None if totals is None else 1.0 / totals
-        if place is not None and (whole or _FEW * place.size > unknown.size):
+        if place is not None and (whole or _FEW * chosen.total > unknown.total):
             own = _scattered(own, place, unknown.size, -np.inf if maximise else np.inf)
             factor = None if factor is None else _scattered(factor, place, unknown.size, 1.0)
             place = None
         # Cut by one set after the other: their product may be far larger than the matrix.
         entries = model.layers[layer].matrix.only(inside).only(columns)
-        matrix = offset_label(entries, unknown if place is None else chosen, unknown)
-        found.append(LayerChoices(layer, place, matrix if matrix.n_entries else None, own, factor))
-    return sorted(found, key=lambda offer: -len(offer.gain))
+        rows = unknown if place is None else chosen
+        found.append((rows, entries, LayerChoices(layer, place, None, own, factor)))
+    found.sort(key=lambda triple: -triple[0].total)
+    entered = [k for k, (_, entries, _) in enumerate(found) if entries.support() != model.manager.false]
+    matrices = model.numbered_together(
+        [found[k][1] for k in entered], [found[k][0] for k in entered], unknown
+    )
+    held = dict(zip(entered, matrices, strict=True))
+    return [replace(offer, matrix=held.get(k)) for k, (_, _, offer) in enumerate(found)]
 
 
 def _scattered(values: Vector, place: NDArray[np.int64], size: int, other: float) -> Vector:
@@ -146,16 +154,17 @@ def choice_flow(
     -----
     One product, on the host.  Probabilities that add up to 1 only roughly are scaled to do so.
     """
-    if columns.size == 0 or rows.size == 0:
+    if columns.total == 0 or rows.total == 0:
         return np.zeros(rows.size)
     matrix = model.submatrix(rows, columns, layer=layer)
-    if matrix.n_entries == 0:
+    if matrix.n_entries == 0 and not isinstance(matrix, DividedMTBDD):
         return np.zeros(rows.size)
     engine = options.matrix_backend()
     if engine.name == "gpu" or options.backend == "auto":
         reason = "single products over the layers of an MDP are made on the host"
         engine = choose_backend("cpu").because(reason)
-    operator = inject(matrix, backend=engine, representation=options.representation)
+    held = inject(matrix, backend=engine, representation=options.representation) if matrix.n_entries else None
+    operator = operator_of(matrix, held, engine if held is None else held.engine)
     clock = Clock(None)
     flow = operator.row_sums() if weights is None else operator.multiply(weights)
     if work is not None:
@@ -177,11 +186,29 @@ def choice_slack(model: SymbolicModel) -> float:
 def group_states(model: SymbolicModel, unknown: StateIndex, components: EndComponents) -> Quotient | None:
     """Return the end components of several states as groups of unknown states; None if there are none."""
     parts = [np.flatnonzero(model.indicator(c.states, unknown)) for c in components.components]
-    parts = [p.astype(np.int64) for p in parts if p.size]
-    if not parts:
+    groups = [number for number, part in enumerate(parts) if part.size]
+    shared = _shared_groups(model, components)
+    if not groups and not len(shared):
         return None
-    sizes = np.array([p.size for p in parts])
-    return Quotient(np.concatenate(parts), np.cumsum(sizes) - sizes)
+    sizes = np.array([parts[number].size for number in groups], np.int64)
+    place = np.full(len(parts), -1, np.int64)
+    place[shared] = np.arange(len(shared))
+    members = [parts[number].astype(np.int64) for number in groups]
+    return Quotient(
+        np.concatenate([np.zeros(0, np.int64), *members]),
+        np.cumsum(sizes) - sizes,
+        place[groups],
+        len(shared),
+    )
+
+
+def _shared_groups(model: SymbolicModel, components: EndComponents) -> list[int]:
+    """Return the numbers of the components that have states of several processes."""
+    share = model.manager.share
+    if share is None:
+        return []
+    cut = [[c.states & owner for owner in share.owners] for c in components.components]
+    return [i for i, parts in enumerate(cut) if sum(p != model.manager.false for p in parts) > 1]
 
 
 def leaving_choices(model: SymbolicModel, allowed: Sequence[Node], components: EndComponents) -> list[Node]:

@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.explicit.operators import ExplicitOperator
+from hybrid.operators.divided_matrix import DividedMatrix
 from hybrid.operators.hybrid_matrix import HybridMatrix
 from hybrid.run.state_values import StateValues
 from hybrid.solvers.bounded_solution import UNIT
+from mtbdd.communicator import communicator_of
 from mtbdd.offset import SCALED_UNITS, OffsetMTBDD
 
 Vector = NDArray[np.float64]
@@ -45,17 +47,18 @@ def row_entries(matrix: OffsetMTBDD) -> int:
     return int(counts.max(initial=0))
 
 
-def step_slack(matrix: HybridMatrix | ExplicitOperator, operands: int) -> float:
+def step_slack(matrix: HybridMatrix | DividedMatrix | ExplicitOperator, operands: int) -> float:
     """Return a bound on the relative error of one step ``(M x + b) / d``.
 
     Parameters
     ----------
-    matrix : HybridMatrix or ExplicitOperator
+    matrix : HybridMatrix, DividedMatrix or ExplicitOperator
         M.
     operands : int
         Number of roundings behind b and d.
     """
-    return (row_entries(matrix.symbolic) + ratio_units(matrix.symbolic) + _STEP_UNITS + operands) * UNIT
+    units = row_entries(matrix.symbolic) + ratio_units(matrix.symbolic)
+    return (communicator_of(matrix).greatest(units) + _STEP_UNITS + operands) * UNIT
 
 
 def ratio_units(matrix: OffsetMTBDD) -> float:

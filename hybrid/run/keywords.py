@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from hybrid.core.option_types import (
     BackendName,
@@ -52,6 +52,7 @@ class CheckKeywords(KeptKeywords, total=False):
 
     progress: Callable[[int, float], None] | None
     witness: bool
+    ranks: Any
 
 
 class LoadKeywords(TypedDict, total=False):

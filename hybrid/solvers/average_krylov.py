@@ -199,7 +199,7 @@ class AnchoredSolution:
         with np.errstate(over="ignore", invalid="ignore"):
             space.each(weigh, self._diagonal, recurrence.r, recurrence.spare)
             extremes = (*space.extremes(recurrence.spare), *space.extremes(x))
-            anchored, low, high, least, most = space.read(x[self._anchor : self._anchor + 1], *extremes)
+            anchored, low, high, least, most = space.read(space.element(x, self._anchor), *extremes)
             width, middle = high - low, anchored + 0.5 * (low + high)
             self._exhausted = width <= self._floor(middle, most - least)
         self._width = width

@@ -31,6 +31,7 @@ from hybrid.solvers.gain_result import GainResult
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.idr import IDR_VECTORS
 from hybrid.solvers.recurrence import Recurrence
+from hybrid.solvers.together import place_of_greatest
 from hybrid.solvers.workspace import Array, Workspace
 
 Floor = Callable[[float, float], float]
@@ -106,7 +107,7 @@ class AverageReward:
         space = workspace_of(matrix)
         space.reserve(self.vectors, rewards.size)
         course = _Course(space, diagonal, rewards, self.omega)
-        anchor, fastest = int(np.argmax(diagonal)), float(diagonal.max())
+        anchor, fastest = place_of_greatest(space.communicator, diagonal)
 
         def floor(average: float, spread: float) -> float:
             return 4.0 * slack * (abs(average) + fastest * spread)
@@ -118,7 +119,9 @@ class AverageReward:
             lower, upper = space.read(*course.bounds(slack))
         lost = underflow_of(np.array([max(1.0, fastest)]), slack)
         lower, upper = lower - lost, upper + lost
-        lower, upper = max(lower, float(rewards.min())), min(upper, float(rewards.max()))
+        alike = space.communicator
+        lower = max(lower, alike.least(float(rewards.min(initial=np.inf))))
+        upper = min(upper, alike.greatest(float(rewards.max(initial=-np.inf))))
         width, middle = upper - lower, 0.5 * (lower + upper)
         difference, made = self._distance(width, middle), course.products
         return GainResult(
@@ -223,7 +226,7 @@ class _Course:
         It is IDR(s)'s unless there is no room for its vectors, or BiCGStab's is asked for.
         """
         del self._w, self._spare, self._moved, self._paced, self._right, self._pacing, self._moving
-        self._h += self._offset - float(self.space.read(self._h[anchor : anchor + 1])[0])
+        self._h += self._offset - self.space.read(self.space.element(self._h, anchor))[0]
         system = self._system.sharing(self._rewards)
         # It ends by its bounds, and not by a norm.
         if by_bicgstab or not self._has_room():
@@ -321,7 +324,7 @@ class _Course:
         error *= slack
         xp.subtract(rho, error, out=h)
         rho += error
-        return h.min(), rho.max()
+        return space.least(h), space.greatest(rho)
 
 
 def _relative(width: float, middle: float) -> float:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from gpu_kernels import seconds_loading
 from hybrid.errors import OptionError
 from hybrid.solvers.watch import Watch
+from mtbdd.communicator import communicator_of
 from mtbdd.wording import option
 
 Vector = NDArray[np.float64]
@@ -224,7 +225,8 @@ def true_residual(
     matrix: MatrixOperator, x: Vector, b: Vector | None, diagonal: Vector, scratch: Vector
 ) -> float:
     """Return ``max |M x + b - diagonal x|`` from a fresh product; `scratch` is overwritten."""
-    if x.size == 0:
+    communicator = communicator_of(matrix)
+    if x.size == 0 and communicator.size == 1:
         return 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         product = matrix.multiply(x, scratch)
@@ -233,4 +235,4 @@ def true_residual(
         for begin in range(0, x.size, _PART):
             part = slice(begin, begin + _PART)
             product[part] -= diagonal[part] * x[part]
-        return float(np.abs(product, out=product).max())
+        return communicator.greatest(float(np.abs(product, out=product).max(initial=0.0)))

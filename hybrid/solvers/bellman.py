@@ -187,7 +187,7 @@ class BellmanOperator(ABC):
 
     def is_near_underflow(self, x: Array) -> bool:
         """Whether some element is zero, or so small that underflow is more than one error of rounding."""
-        if self.is_far or self.size == 0:
+        if self.is_far or self.space.is_empty(self.size):
             return False
         return not self.space.read(self.space.extremes(x)[0])[0] > self.negligible
 
@@ -206,7 +206,7 @@ class BellmanOperator(ABC):
         self.products += 1
         if positive is not None:
             space.add_scaled(self.underflow, positive, y)
-        (inductive,) = space.read((y <= guess).all())
+        (inductive,) = space.read(space.all(y <= guess))
         if inductive:
             # One more step from an inductive bound is a better bound.
             space.xp.maximum(y, x, out=y)

@@ -24,6 +24,7 @@ import numpy as np
 from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Solution, Status, Vector
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.recurrence import Recurrence
+from hybrid.solvers.workspace import Workspace
 
 _RESTARTS = 20
 _HELPED = 0.9  # of the residual may be left for a start to have helped
@@ -75,7 +76,7 @@ class BiCGStab:
         space.reserve(self.vectors, b.size)
         system = space.system(diagonal, b)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            scale = 1.0 if self.criterion.absolute else float(np.linalg.norm(b / diagonal)) or 1.0
+            scale = 1.0 if self.criterion.absolute else _norm(space, b / diagonal) or 1.0
             recurrence = system.bicgstab(start, self.criterion.epsilon * scale, _ORTHOGONAL)
             run = _Course(recurrence, scale)
             status = self._repeat(run, clock)
@@ -142,3 +143,8 @@ class _Course:
         """Make some iterations and look where they have led."""
         self.iterations, norm, self.ended, self.broken = self.recurrence.advance(most)
         self.difference = norm / self.scale
+
+
+def _norm(space: Workspace, x: Vector) -> float:
+    """Return the length of a vector on the host."""
+    return float(np.hypot.reduce(space.communicator.gather([np.linalg.norm(x)]).reshape(-1)))

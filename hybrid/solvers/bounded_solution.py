@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from hybrid.solvers.base import Criterion, MatrixOperator, Progress, Solution, Vector
 from hybrid.solvers.workspace import Array, Workspace
+from mtbdd.communicator import ALONE, Communicator
 
 UNIT = 2.0**-53
 """Greatest relative error of one rounded operation."""
@@ -125,7 +126,7 @@ def positive_after(
     for k in range(steps):
         step(inside, reached)
         space.xp.greater(reached, 0.0, out=reached)
-        (same,) = space.read((reached == inside).all())
+        (same,) = space.read(space.all(reached == inside))
         inside, reached = reached, inside
         if same:
             break
@@ -135,7 +136,7 @@ def positive_after(
     return found
 
 
-def width_of(criterion: Criterion, gap: Array, x: Array, xp: Any = np) -> Array:
+def width_of(criterion: Criterion, gap: Array, x: Array, space: Workspace | None = None) -> Array:
     """Return the greatest element of `gap`, relative to x unless the criterion is absolute.
 
     Parameters
@@ -143,18 +144,23 @@ def width_of(criterion: Criterion, gap: Array, x: Array, xp: Any = np) -> Array:
     criterion : Criterion
     gap, x : array, shape (n,), float64
         Not negative; where both are zero nothing is missing.
-    xp : module
-        Array module of both.
+    space : Workspace, optional
+        Where both are; default the host.
 
     Returns
     -------
     array, shape (), float64
-        Of the same module, so that nothing waits for it.
+        In the workspace, so that nothing waits for it.
     """
-    if gap.size == 0:
+    xp = np if space is None else space.xp
+    if gap.size == 0 and (space is None or space.is_empty(0)):
         return xp.zeros(())
-    if criterion.absolute:
-        return gap.max()
+    widths = gap if criterion.absolute else _relative_widths(gap, x, xp)
+    return widths.max() if space is None else space.greatest(widths)
+
+
+def _relative_widths(gap: Array, x: Array, xp: Any) -> Array:
+    """Return the greatest relative width of every part of two vectors."""
     greatest = []
     with np.errstate(divide="ignore", invalid="ignore"):
         for begin in range(0, gap.size, _PART):
@@ -162,7 +168,7 @@ def width_of(criterion: Criterion, gap: Array, x: Array, xp: Any = np) -> Array:
             relative = part / x[begin : begin + _PART]
             relative[part == 0.0] = 0.0
             greatest.append(relative.max())
-    return xp.stack(greatest).max()
+    return xp.stack(greatest) if greatest else xp.zeros(0)
 
 
 def least_closure(space: Workspace, inside: Array, step: Callable[[Array, Array], None]) -> tuple[Array, int]:
@@ -183,13 +189,13 @@ def least_closure(space: Workspace, inside: Array, step: Callable[[Array, Array]
         steps += 1
         reached += inside
         space.xp.greater(reached, 0.0, out=reached)
-        (more,) = space.read((reached != inside).any())
+        (more,) = space.read(space.any(reached != inside))
         if not more:
             return inside, steps
         inside, reached = reached, inside
 
 
-def underflow_of(diagonal: Vector, slack: float) -> float:
+def underflow_of(diagonal: Vector, slack: float, communicator: Communicator = ALONE) -> float:
     """Return a bound on the absolute error that underflow adds to an element of ``(M x + b) / diagonal``.
 
     Parameters
@@ -198,15 +204,18 @@ def underflow_of(diagonal: Vector, slack: float) -> float:
         Positive, and in every row at least the sum of M.
     slack : float
         Bound on the relative error of the step: it counts every rounding as at least 2^-53.
+    communicator : Communicator
+        Who has other rows of M.
 
     Notes
     -----
     Every product and the division lose at most half the smallest double, a product of a block that is shared
     up to a scale that much times the scale, which is an entry of M.
     """
-    if diagonal.size == 0:
+    least = communicator.least(float(diagonal.min(initial=np.inf)))
+    most = communicator.greatest(float(diagonal.max(initial=0.0)))
+    if not least < np.inf:
         return 0.0
-    least, most = float(diagonal.min()), float(diagonal.max())
     with np.errstate(over="ignore", divide="ignore"):
         return float(4.0 * (slack / UNIT) * _SMALLEST * np.float64(max(1.0, most)) / min(1.0, least))
 

@@ -133,7 +133,7 @@ class ChoiceOperator(BellmanOperator):
 
     def residual(self, x: Array, scratch: Array) -> float:
         """See `BellmanOperator.residual`: the greatest ``|f(x) - x|``."""
-        if self.size == 0:
+        if self.space.is_empty(self.size):
             return 0.0
         self.improve(x, scratch)
         return float(self.space.read(self.changes)[0])
@@ -194,11 +194,13 @@ class ChoiceOperator(BellmanOperator):
             return policy
         members, starts, sizes = self.groups.members, self.groups.starts, self.groups.sizes
         own = self.space.to_host(best[self.space.xp.asarray(members)])
-        reduce = np.maximum if self.maximise else np.minimum
-        attained = own == np.repeat(reduce.reduceat(own, starts), sizes)
+        attained = own == np.repeat(self._best_of_all(self._best_of_own(own)), sizes)
         # The first of each group: attained, and none attained before it in the group.
         before = np.cumsum(attained) - attained
         first = attained & (before == np.repeat(before[starts], sizes))
+        if self.groups.n_shared:
+            has_best = np.logical_or.reduceat(attained, starts) if own.size else attained
+            first &= np.repeat(self._is_first_process(has_best), sizes)
         policy[self.space.xp.asarray(members[~first])] = NO_CHOICE
         return policy
 
@@ -220,16 +222,46 @@ class ChoiceOperator(BellmanOperator):
         """Give all members of a group its best value."""
         assert self.groups is not None
         xp: Any = self.space.xp
-        reduce = xp.maximum if self.maximise else xp.minimum
         if xp is np:
-            own = out[self.groups.members]
-            out[self.groups.members] = np.repeat(reduce.reduceat(own, self.groups.starts), self.groups.sizes)
+            best = self._best_of_all(self._best_of_own(out[self.groups.members]))
+            out[self.groups.members] = np.repeat(best, self.groups.sizes)
             return
+        reduce = xp.maximum if self.maximise else xp.minimum
         members, rings = self._rings()
         own = out[members]
         for ring in rings:
             own = reduce(own, own[ring])
         out[members] = own
+
+    def _best_of_own(self, own: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the best value of every group's own members, given member by member."""
+        assert self.groups is not None
+        reduce = np.maximum if self.maximise else np.minimum
+        best: NDArray[np.float64] = reduce.reduceat(own, self.groups.starts) if own.size else own
+        return best
+
+    def _best_of_all(self, best: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the best values of groups, those of members in other processes among them."""
+        groups = self.groups
+        if groups is None or not groups.n_shared:
+            return best
+        found = np.full(groups.n_shared, self.worst)
+        is_shared = groups.shared >= 0
+        found[groups.shared[is_shared]] = best[is_shared]
+        reduce = np.maximum if self.maximise else np.minimum
+        best[is_shared] = reduce.reduce(self.problem.communicator.gather(found))[groups.shared[is_shared]]
+        return best
+
+    def _is_first_process(self, attained: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return for every group whether no process before this one has a best member."""
+        groups, alike = self.groups, self.problem.communicator
+        assert groups is not None
+        found = np.full(groups.n_shared, np.inf)
+        is_shared = groups.shared >= 0
+        found[groups.shared[is_shared & attained]] = alike.rank
+        first = np.full(len(groups.shared), True)
+        first[is_shared] = np.min(alike.gather(found), axis=0)[groups.shared[is_shared]] >= alike.rank
+        return first
 
     def _rings(self) -> tuple[Array, list[Array]]:
         """Return the members and, for each round, the member that each one looks at next in its group.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mtbdd.communicator import ALONE, Communicator
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,10 +20,16 @@ class Quotient:
         Places among the unknown states, group by group.
     starts : ndarray, shape (groups,), int64
         Where each group begins in `members`.
+    shared : ndarray, shape (groups,), int64
+        The number of every group among those that have members in several processes; -1 for the others.
+    n_shared : int
+        How many such groups there are, those without own members among them.
     """
 
     members: NDArray[np.int64]
     starts: NDArray[np.int64]
+    shared: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    n_shared: int = 0
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -43,9 +51,12 @@ class ChoiceProblem:
         States that share one value.
     slack : float
         Bound on the relative error of one step, operands included.
+    communicator : Communicator
+        Who decides together where processes share the states.
     """
 
     size: int
     maximise: bool
     quotient: Quotient | None = None
     slack: float = 0.0
+    communicator: Communicator = ALONE

@@ -31,8 +31,10 @@ class DirectedSystem(BellmanOperator):
     ) -> None:
         space = workspace_of(matrix)
         space.reserve(vectors, b.size)
-        super().__init__(space, b.size, slack, underflow_of(diagonal, slack))
-        self.is_far = _exceeds(b, 2.0 * NEGLIGIBLE * self.underflow * float(diagonal.max(initial=0.0)))
+        super().__init__(space, b.size, slack, underflow_of(diagonal, slack, space.communicator))
+        alike = space.communicator
+        far = 2.0 * NEGLIGIBLE * self.underflow * alike.greatest(float(diagonal.max(initial=0.0)))
+        self.is_far = alike.all(_exceeds(b, far))
         self._diagonal, self._b = diagonal, b
         self._system = space.system(diagonal, b)
         self._down = self._system.relaxation(factor=1.0 + slack)

@@ -38,6 +38,11 @@ class HostWorkspace(Workspace):
         self._matrix = matrix
         self._passes: Passes = NumPyPasses() if passes is None else passes
 
+    @property
+    def passes(self) -> Passes:
+        """How vectors are worked on."""
+        return self._passes
+
     def reserve(self, vectors: int, size: int) -> None:
         """Refuse a solution whose vectors do not fit in what is free now; the operands are there already."""
         require_memory(

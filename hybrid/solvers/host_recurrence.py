@@ -67,7 +67,7 @@ class HostImages:
         self._passes.each(finish, x, self._diagonal, out)
 
     def _at_anchor(self, x: Vector) -> float:
-        return 0.0 if self._anchor is None else float(x[self._anchor])
+        return 0.0 if self._anchor is None else self._passes.element(x, self._anchor)
 
 
 class HostBiCGStab:

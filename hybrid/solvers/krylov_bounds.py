@@ -239,7 +239,7 @@ class KrylovBounds:
         def share() -> float:
             """Return eta; keep how far w leads, and how far z is above the shape."""
             spare = recurrence.spare
-            reach = width_of(criterion, w, recurrence.x, xp)
+            reach = width_of(criterion, w, recurrence.x, space)
             xp.multiply(recurrence.x, y, out=spare)
             self._reach, self._stretch = space.read(reach, space.extremes(spare)[1])
             xp.multiply(recurrence.r, y, out=spare)
@@ -307,9 +307,9 @@ class KrylovBounds:
         operator.down.sweep((bound, out), 0, 1)
         operator.products += 1
         out -= operator.underflow
-        (holds,) = space.read(((out >= bound) | (bound <= x)).all())
+        (holds,) = space.read(space.all((out >= bound) | (bound <= x)))
         if not holds:
             return None
         xp.subtract(y, bound, out=out)
-        (width, least) = space.read(width_of(self._criterion, out, y, xp), out.min())
+        (width, least) = space.read(width_of(self._criterion, out, y, space), space.least(out))
         return width if math.isfinite(width) and least >= 0.0 else None

@@ -145,7 +145,7 @@ class Optimistic:
         xp = operator.space.xp
         xp.subtract(upper, lower, out=gap)
         gap *= upper >= TINY
-        (width,) = operator.space.read(width_of(self.criterion, gap, upper, xp))
+        (width,) = operator.space.read(width_of(self.criterion, gap, upper, operator.space))
         return width <= max(_LOOSE * self.criterion.epsilon, 64.0 * operator.slack)
 
 
@@ -264,7 +264,7 @@ class _Climb:
             return True
         if self.positive is None:
             self.positive = operator.positive()
-        least = xp.where(self.positive > 0.0, x, np.inf).min()
+        least = operator.space.least(xp.where(self.positive > 0.0, x, np.inf))
         return bool(operator.space.read(least)[0] > operator.floor)
 
     def _ends_above(self, x: Array, y: Array, made: int) -> bool:

@@ -37,6 +37,9 @@ class Passes(Protocol):
     def dot(self, x: Vector, y: Vector) -> float:
         """Return ``sum of x * y``: a sum of those of pieces (`PIECE`), whatever the number of threads."""
 
+    def element(self, x: Vector, place: int) -> float:
+        """Return one element; the place is negative where another process has it."""
+
     def each(self, work: Callable[..., object], *vectors: Vector) -> None:
         """Call `work` with the same part of every vector, for all parts; it writes elementwise, in place."""
 
@@ -91,6 +94,10 @@ class NumPyPasses:
         """Return ``sum of x * y``."""
         pieces = range(0, x.size, PIECE)
         return float(np.array([np.dot(x[k : k + PIECE], y[k : k + PIECE]) for k in pieces]).sum())
+
+    def element(self, x: Vector, place: int) -> float:
+        """Return one element."""
+        return float(x[place])
 
     def each(self, work: Callable[..., object], *vectors: Vector) -> None:
         """Call `work` with the same part of every vector, for all parts."""

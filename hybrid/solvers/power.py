@@ -37,8 +37,8 @@ class Power:
         progress: Progress | None = None,
     ) -> Solution:
         """Iterate from `start`; parameters as for `Jacobi.solve`."""
-        rate = 1.02 * float(diagonal.max(initial=0.0)) or 1.0
         space = workspace_of(matrix)
+        rate = 1.02 * space.communicator.greatest(float(diagonal.max(initial=0.0))) or 1.0
         space.reserve(self.vectors, diagonal.size)
         system = space.system(diagonal, b)
         steps = system.uniformised(rate, self.criterion)

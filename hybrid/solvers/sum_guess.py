@@ -63,7 +63,7 @@ class SumGuess:
         system, s, guess = self._system, self._total, self._guess
         space, xp = system.space, system.space.xp
         epsilon = self._criterion.epsilon
-        (reach,) = space.read(width_of(self._criterion, s, x, xp))
+        (reach,) = space.read(width_of(self._criterion, s, x, space))
         floor = 8.0 * system.slack
         wanted = max(0.5 * epsilon / reach - floor, 0.0) if reach > 0 else 0.0
         exhausted = difference == 0.0 or difference <= floor or last

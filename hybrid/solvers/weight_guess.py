@@ -81,13 +81,13 @@ class WeightGuess:
         epsilon, difference = self._criterion.epsilon, outcome.difference
         size = 1.0
         if self._criterion.absolute:
-            (size,) = space.read(x.max()) if system.size else (0.0,)
+            (size,) = (0.0,) if space.is_empty(system.size) else space.read(space.greatest(x))
         floor = 8.0 * system.slack * size
         exhausted = difference == 0.0 or difference <= floor or last
         weights = self._weights if last else self._guess_vector(x, outcome)
         if weights is None:
             return difference / 16.0
-        (reach,) = space.read(width_of(self._criterion, weights, x, xp))
+        (reach,) = space.read(width_of(self._criterion, weights, x, space))
         if not math.isfinite(reach):
             # Some value was still zero when the weights were found.
             self._weights = None
@@ -113,7 +113,7 @@ class WeightGuess:
         if not system.maximise:
             policy = system.choose(x)
             system.products += 1
-            if self._policy is not None and not space.read((policy == self._policy).all())[0]:
+            if self._policy is not None and not space.read(space.all(policy == self._policy))[0]:
                 self._weights = None
             self._policy = policy
         if self._weights is not None:
@@ -130,7 +130,7 @@ class WeightGuess:
             system.products += _CHECK_EVERY
             w, before = pair[made % 2], pair[1 - made % 2]
             xp.subtract(w, before, out=before)
-            (growth,) = space.read(width_of(self._criterion, before, v, xp))
+            (growth,) = space.read(width_of(self._criterion, before, v, space))
             if growth <= 0.5:
                 outcome.iterations += made
                 w *= 2.0

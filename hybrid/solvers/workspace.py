@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hybrid.solvers.base import Criterion, Vector
 from hybrid.solvers.recurrence import Recurrence
+from mtbdd.communicator import ALONE, Communicator
 
 Array = Any
 """An array of the workspace's module `xp`."""
@@ -116,11 +117,15 @@ class Workspace(Protocol):
         Steps to queue between two looks, at least: 1 where a look costs nothing.
     looks : int
         How often the host has waited for a device; 0 where there is none.
+    communicator : Communicator
+        Who decides together where processes share the states: vectors have the own elements, and whatever is
+        measured or read is so over all processes, which ask in the same order.
     """
 
     xp: Any
     stride: int
     synchronisations: int
+    communicator: Communicator = ALONE
 
     def reserve(self, vectors: int, size: int) -> None:
         """Refuse a solution that there is no room for, before its vectors are made.
@@ -158,6 +163,34 @@ class Workspace(Protocol):
 
     def extremes(self, x: Array) -> tuple[Any, Any]:
         """Return the least and the greatest element of a vector, shape (); NaN if some element is."""
+
+    def all(self, mask: Array) -> Array:
+        """Return whether all elements are true, shape ()."""
+        return mask.all()
+
+    def any(self, mask: Array) -> Array:
+        """Return whether some element is true, shape ()."""
+        return mask.any()
+
+    def least(self, x: Array) -> Array:
+        """Return the least element, shape ()."""
+        return x.min()
+
+    def greatest(self, x: Array) -> Array:
+        """Return the greatest element, shape ()."""
+        return x.max()
+
+    def agreed(self, changes: Array) -> Array:
+        """Return the greatest of every number that processes have measured, shape as `changes`."""
+        return changes
+
+    def element(self, x: Array, place: int) -> Array:
+        """Return one element, shape (1,); the place is negative where another process has it."""
+        return x[place : place + 1]
+
+    def is_empty(self, size: int) -> bool:
+        """Whether vectors of `size` elements have none; processes that share the states never tell."""
+        return size == 0 and self.communicator.size == 1
 
     def each(self, work: Callable[..., object], *vectors: Array) -> None:
         """Do elementwise work, in place.

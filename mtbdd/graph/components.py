@@ -53,12 +53,12 @@ class StrongComponents:
     @cached_property
     def n_trivial(self) -> int:
         """Number of components of one state."""
-        return index_states(self.manager, self.trivial).size
+        return index_states(self.manager.whole, self.trivial).size
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Number of states of each component of several states."""
-        return tuple(index_states(self.manager, c).size for c in self.components)
+        return tuple(index_states(self.manager.whole, c).size for c in self.components)
 
     @property
     def count(self) -> int:
@@ -103,12 +103,12 @@ class EndComponents:
     @cached_property
     def n_single(self) -> int:
         """Number of components of one state."""
-        return index_states(self.manager, self.single.states).size
+        return index_states(self.manager.whole, self.single.states).size
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Number of states of each component of several states."""
-        return tuple(index_states(self.manager, c.states).size for c in self.components)
+        return tuple(index_states(self.manager.whole, c.states).size for c in self.components)
 
     @property
     def count(self) -> int:

@@ -181,13 +181,13 @@ def absorbing_states(model: SymbolicModel) -> Node:
 
 def _singletons(model: SymbolicModel, states: Node) -> list[Node]:
     """Return every state of a set as a set of its own, in index order."""
-    index = index_states(model.manager, states)
+    index = index_states(model.manager.whole, states)
     return [_cube(model, row) for row in index.bits_at(np.arange(index.size)).tolist()]
 
 
 def _draw(model: SymbolicModel, states: Node, rng: np.random.Generator) -> Node:
     """Return one state of a set, all equally likely."""
-    index = index_states(model.manager, states)
+    index = index_states(model.manager.whole, states)
     return _cube(model, index.bits_at(rng.integers(index.size, size=1)).tolist()[0])
 
 

@@ -186,7 +186,7 @@ def _judge_states(model: SymbolicModel, case: Case, question: Question) -> tuple
             return None, 0
         raise
     expected = case.evaluator.values(question.formula)
-    order = _order(model, case.model)
+    order = state_order(model, case.model)
     for place, state in enumerate(order):
         where = f"in state {case.model.valuation(state)}: "
         exact = expected[state]
@@ -209,7 +209,7 @@ def _judge_states(model: SymbolicModel, case: Case, question: Question) -> tuple
     return None, len(order)
 
 
-def _order(model: SymbolicModel, expanded: Expanded) -> Sequence[int]:
+def state_order(model: SymbolicModel, expanded: Expanded) -> Sequence[int]:
     """Return the numbers of the states in the order that the checker has them."""
     index = {state: i for i, state in enumerate(expanded.states)}
     described = model.describe(np.arange(model.n_states))

@@ -1,0 +1,24 @@
+"""Vectors all of whose elements are equal."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtbdd.communicator import Communicator
+
+_PART = 1 << 20  # elements compared together: bounds the temporary memory
+
+
+def is_constant(communicator: Communicator, vector: NDArray[np.float64]) -> bool:
+    """Tell whether all elements are equal, those of other processes included.
+
+    Part by part: most vectors differ early, some are gigabytes.
+    """
+    first = vector[0] if vector.size else np.inf
+    own = all(bool((vector[begin : begin + _PART] == first).all()) for begin in range(0, vector.size, _PART))
+    if communicator.size == 1:
+        return own
+    found = communicator.gather([float(own), first])
+    values = found[:, 1][np.isfinite(found[:, 1])]
+    return bool(found[:, 0].all() and (values == values[0]).all()) if values.size else True

@@ -1,0 +1,129 @@
+"""Answers from several processes, or from several parts in one: every part checks its own states.
+
+All parts run the same check; what one of them decides, all have agreed on.  The answer is the same in all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from hybrid.communicators.mpi import MpiCommunicator
+from hybrid.communicators.threads import in_threads
+from hybrid.errors import OptionError, UnsupportedError
+from hybrid.parts.sharing import planned_owners
+from hybrid.properties.tree import (
+    ConditionalPath,
+    Path,
+    Probability,
+    Reward,
+    RewardBound,
+    SteadyState,
+)
+from hybrid.run.options import CheckOptions
+from mtbdd.communicator import Communicator
+from mtbdd.manager import Node
+from mtbdd.model import SymbolicModel
+from mtbdd.part_model import PartModel
+from mtbdd.shares import Share
+from mtbdd.wording import option
+
+T = TypeVar("T")
+
+Ranks = int | Communicator | Any
+"""Parts in this process, a communicator of the library, or one of mpi4py."""
+
+_METHODS = ("auto", "jacobi", "jor", "power", "bicgstab", "interval", "optimistic")
+
+
+def in_parts(
+    model: SymbolicModel,
+    ranks: Ranks,
+    run: Callable[[SymbolicModel], T],
+    owners: tuple[Node, ...] | None = None,
+) -> T:
+    """Run a check on the parts of a model, and return what the first part of this process returns.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+        The whole model, the same in every process.
+    ranks : int or communicator
+        How many parts this process has, all of them; or who the other processes are, by mpi4py.
+    run : callable
+        Called with the model of each part.
+    owners : tuple of Node, optional
+        The states of every part; default by `hybrid.parts.plan.plan_parts`.
+
+    Raises
+    ------
+    OptionError
+    """
+    if isinstance(ranks, bool) or not (isinstance(ranks, (int, Communicator)) or hasattr(ranks, "Get_size")):
+        raise OptionError(
+            f"ranks: expected a number of parts or a communicator of mpi4py, got {type(ranks).__name__}"
+        )
+    communicator = ranks if isinstance(ranks, (int, Communicator)) else MpiCommunicator(ranks)
+    size = communicator if isinstance(communicator, int) else communicator.size
+    if owners is None:
+        owners = planned_owners(model, size)
+    if isinstance(communicator, Communicator):
+        return run(PartModel(model, Share(communicator, owners)))
+    return in_threads(size, lambda part: run(PartModel(model, Share(part, owners))))[0]
+
+
+def part_of(model: SymbolicModel, communicator: Communicator) -> PartModel:
+    """Return a model as this process has it, of whose states it owns those that a plan of parts gives it.
+
+    Raises
+    ------
+    OptionError
+        If there are fewer states than processes.
+    """
+    return PartModel(model, Share(communicator, planned_owners(model, communicator.size)))
+
+
+def options_of_parts(options: CheckOptions) -> CheckOptions:
+    """Return what a check in parts is done with; refuse what it does not offer.
+
+    Raises
+    ------
+    OptionError
+    """
+    refused = {
+        "engine": options.engine != "hybrid",
+        "backend": options.backend == "gpu",
+        "method": options.method not in _METHODS,
+        "exact": options.exact,
+    }
+    named = [name for name, is_asked in refused.items() if is_asked]
+    if named:
+        raise OptionError(
+            f"parts of a model are solved by the hybrid engine, on the cpu, between bounds or by iterations: "
+            f"leave {' and '.join(option(name) for name in named)} out, or ask without parts"
+        )
+    if options.backend != "auto":
+        return options
+    from dataclasses import replace
+
+    from hybrid.backends import choose_backend
+
+    return replace(options, backend="reference" if choose_backend("auto").name == "reference" else "cpu")
+
+
+def refuse_in_parts(formula: Probability | Reward | SteadyState) -> None:
+    """Refuse questions that parts of a model do not answer in this version.
+
+    Raises
+    ------
+    UnsupportedError
+    """
+    found: str | None = None
+    if isinstance(formula, Probability):
+        path = formula.path
+        if isinstance(path, ConditionalPath):
+            found = "conditions"
+        elif isinstance(path, Path) and isinstance(path.bound, RewardBound):
+            found = "bounds on rewards"
+    if found is not None:
+        raise UnsupportedError(f"{found}: not answered in parts by this version; ask with one process")

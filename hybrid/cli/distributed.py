@@ -1,0 +1,51 @@
+"""`hybrid check --distributed`: one of several processes, of which the first tells the answers."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hybrid.communicators.mpi import MpiCommunicator, mpi_communicator
+from hybrid.errors import HybridError, OptionError
+
+_ALONE = (
+    *("values", "scheduler", "certificate", "plot", "plot_convergence", "diagram"),
+    *("timeout", "memory", "witness"),
+)
+"""Options that ask for what is not brought together, or for limits that processes would reach apart."""
+
+
+@contextmanager
+def distributed(options: argparse.Namespace) -> Iterator[MpiCommunicator | None]:
+    """Return who the other processes are; None where the command is alone.
+
+    All processes but the first write nothing.  Where one of them fails by itself all are ended.
+
+    Raises
+    ------
+    OptionError
+        mpi4py is missing, or an option is given that does not go with several processes.
+    """
+    if not options.distributed:
+        yield None
+        return
+    refused = [name for name in _ALONE if getattr(options, name, None)]
+    if refused:
+        named = " and ".join(f"--{name.replace('_', '-')}" for name in refused)
+        raise OptionError(
+            f"--distributed: {named} is not offered with several processes; leave one of them out"
+        )
+    communicator = mpi_communicator()
+    if communicator.rank:
+        options.csv = None
+        sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
+    try:
+        yield communicator
+    except HybridError:
+        raise  # in all processes alike
+    except BaseException as failure:
+        communicator.abort(f"{type(failure).__name__}: {failure}")
+        raise

@@ -1,0 +1,88 @@
+"""Parts of a matrix in processes of MPI, by mpi4py."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hybrid.errors import OptionError
+from mtbdd.communicator import Communicator, Float64Array
+
+_PATIENCE = 60.0
+"""Seconds that a process whose answer failed waits for the others to fail as well."""
+
+_EXIT_FAILED = 1
+
+
+class MpiCommunicator(Communicator):
+    """See `Communicator`.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+        It is duplicated, so that messages of a caller's own do not meet these.
+    """
+
+    def __init__(self, comm: Any) -> None:
+        self._comm = comm.Dup()
+        self.rank, self.size = int(comm.Get_rank()), int(comm.Get_size())
+
+    def gather(self, numbers: ArrayLike) -> Float64Array:
+        """See `Communicator.gather`."""
+        own = np.array(numbers, np.float64).reshape(-1)
+        found = np.empty((self.size, own.size))
+        self._comm.Allgather(own, found)
+        return found
+
+    def gather_bytes(self, own: bytes) -> list[bytes]:
+        """See `Communicator.gather_bytes`."""
+        return list(self._comm.allgather(own))
+
+    def exchange(self, outgoing: Sequence[NDArray[Any]], incoming: Sequence[NDArray[Any]]) -> None:
+        """See `Communicator.exchange`."""
+        from mpi4py import MPI
+
+        others = [rank for rank in range(self.size) if rank != self.rank]
+        requests = [self._comm.Irecv(incoming[rank], rank) for rank in others if incoming[rank].size]
+        requests += [self._comm.Isend(outgoing[rank], rank) for rank in others if outgoing[rank].size]
+        MPI.Request.Waitall(requests)
+
+    def meet(self, failed: bool) -> bool:
+        """See `Communicator.meet`; a failure that is not shared ends the job after a minute."""
+        own, found = np.array([float(failed)]), np.empty((self.size, 1))
+        request = self._comm.Iallgather(own, found)
+        begin = time.monotonic()
+        while not request.Test():
+            time.sleep(0.0 if time.monotonic() - begin < 0.01 else 0.01)
+            if failed and time.monotonic() - begin > _PATIENCE:
+                self.abort("an error that other processes do not have; the job is ended")
+        return bool(found.any())
+
+    def abort(self, message: str) -> None:
+        """End all processes of the job."""
+        # Not by `sys.stderr`, which a process that is to be silent may have closed.
+        os.write(2, f"error: process {self.rank} of {self.size}: {message}\n".encode())
+        self._comm.Abort(_EXIT_FAILED)
+
+
+def mpi_communicator() -> MpiCommunicator:
+    """Return the communicator of all processes that were started together.
+
+    Raises
+    ------
+    OptionError
+        If mpi4py is not installed, or finds no MPI library.
+    """
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as fault:
+        raise OptionError(
+            "several processes need mpi4py and an MPI library: pip install 'hybrid-model-checker[mpi]', then "
+            f"start the same command with mpiexec -n 2 ({fault})"
+        ) from fault
+    return MpiCommunicator(MPI.COMM_WORLD)

@@ -1,0 +1,136 @@
+"""A process's rows of a matrix as an operator: others' elements of x are received before every product."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.backends import Backend
+from hybrid.operators.halo import Halo
+from hybrid.operators.hybrid_matrix import HybridMatrix
+from hybrid.solvers.host import HostWorkspace
+from hybrid.solvers.together import TogetherWorkspace
+from mtbdd.communicator import Communicator
+from mtbdd.divided import DividedMTBDD
+from mtbdd.offset import OffsetMTBDD
+
+if TYPE_CHECKING:
+    from hybrid.solvers.workspace import Workspace
+
+Vector = NDArray[np.float64]
+
+
+def operator_of(
+    matrix: OffsetMTBDD, held: HybridMatrix | None, engine: Backend, halo: Halo | None = None
+) -> HybridMatrix | DividedMatrix:
+    """Return a symbolic matrix as an operator: what it is held in, or together with other processes.
+
+    Parameters
+    ----------
+    matrix : OffsetMTBDD
+    held : HybridMatrix or None
+        None where a divided matrix has no own entries.
+    engine : Backend
+    halo : Halo, optional
+        See `DividedMatrix`.
+    """
+    if isinstance(matrix, DividedMTBDD):
+        return DividedMatrix(held, matrix, engine, halo)
+    assert held is not None
+    return held
+
+
+class DividedMatrix:
+    """The own rows of a symbolic matrix; vectors have the own elements.
+
+    All processes call `multiply`, `jacobi_step` and what a workspace measures in the same order.
+
+    Parameters
+    ----------
+    matrix : HybridMatrix or None
+        Of the own rows, over own columns and halo; None where no own row has an entry.
+    divided : DividedMTBDD
+        What it was made of.
+    engine : Backend
+    halo : Halo, optional
+        Shared with other matrices over the same columns.
+
+    Notes
+    -----
+    A product copies x beside room for the halo, sends what others need, and waits for what they send.
+    """
+
+    def __init__(
+        self,
+        matrix: HybridMatrix | None,
+        divided: DividedMTBDD,
+        engine: Backend,
+        halo: Halo | None = None,
+    ) -> None:
+        self.matrix, self._engine = matrix, engine
+        self.halo = Halo(divided) if halo is None else halo
+        self.communicator: Communicator = divided.communicator
+        self.shape = divided.n_rows, divided.own_columns
+        self.symbolic: OffsetMTBDD = divided
+        self.level = None if matrix is None else matrix.level
+        self.storage = None if matrix is None else matrix.storage
+        self.backend = engine.name
+        self.backend_reason = f"{divided.communicator.size} parts share the states"
+        self.nbytes = 0 if matrix is None else matrix.nbytes
+
+    def multiply(self, x: Vector, out: Vector | None = None) -> Vector:
+        """Return the own elements of ``M x``, written to `out` if given."""
+        result = np.empty(self.shape[0]) if out is None else out
+        self.halo.receive(x)
+        return self.multiply_received(result)
+
+    def row_sums(self) -> Vector:
+        """Return the sums of the own rows; nothing is received."""
+        self.halo.whole.fill(1.0)
+        return self.multiply_received(np.empty(self.shape[0]))
+
+    def jacobi_step(
+        self, x: Vector, out: Vector, b: Vector | None, diagonal: Vector, omega: float
+    ) -> tuple[float, float]:
+        """Write a relaxation step to `out`; return the greatest differences over all processes."""
+        self.halo.receive(x)
+        own = 0.0, 0.0
+        if self.matrix is None:
+            own = self._without_entries(x, out, b, diagonal, omega)
+        else:
+            own = self.matrix.product.relax(self.halo.whole, b, diagonal, float(omega), out)
+        absolute, relative = self.communicator.gather(own).max(axis=0)
+        return float(absolute), float(relative)
+
+    def workspace(self) -> Workspace:
+        """Return memory and operations for a solution of all processes."""
+        space: Workspace = HostWorkspace(self)
+        if self.matrix is not None:
+            space = self._engine.workspace(self.matrix.product, self)
+        assert isinstance(space, HostWorkspace)
+        return TogetherWorkspace(self, space.passes, self.communicator)
+
+    def multiply_received(self, out: Vector) -> Vector:
+        """Write the own elements of ``M x`` to `out`, for the x that the halo received last."""
+        if self.matrix is None:
+            out[...] = 0.0
+        else:
+            self.matrix.product.multiply(self.halo.whole, out)
+        return out
+
+    def _without_entries(
+        self, x: Vector, out: Vector, b: Vector | None, diagonal: Vector, omega: float
+    ) -> tuple[float, float]:
+        """Make a relaxation step of a zero matrix."""
+        if not out.size:
+            return 0.0, 0.0
+        out[...] = 0.0 if b is None else b / diagonal
+        if omega != 1.0:
+            out *= omega
+            out += (1.0 - omega) * x
+        from hybrid.solvers.passes import NumPyPasses
+
+        absolute, relative = NumPyPasses().greatest_changes(out, x)
+        return float(absolute), float(relative)

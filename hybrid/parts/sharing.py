@@ -1,0 +1,40 @@
+"""Whose states are whose: a plan of parts as sets of states."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hybrid.parts.plan import PartPlan, plan_parts
+from mtbdd.manager import Manager, Node
+from mtbdd.model import SymbolicModel
+
+
+def owners_of(model: SymbolicModel, plan: PartPlan) -> tuple[Node, ...]:
+    """Return for every part its states, disjoint sets over row bits.
+
+    Time: O(prefix groups) calls of the package.
+    """
+    manager, bits = model.manager, plan.groups.bits
+    prefixes = model.index.bits_at(plan.groups.start)[:, :bits].tolist()
+    names = manager.rows[:bits]
+    cubes = [_cube(manager, dict(zip(names, row, strict=True))) for row in prefixes]
+    return tuple(
+        model.reachable & manager.disjunction(cubes[group] for group in np.flatnonzero(plan.part == part))
+        for part in range(len(plan.parts))
+    )
+
+
+def _cube(manager: Manager, values: dict[str, bool]) -> Node:
+    return manager.bdd.cube(values) if values else manager.true
+
+
+def planned_owners(model: SymbolicModel, parts: int) -> tuple[Node, ...]:
+    """Cut a model's states into parts of equal work with little to exchange; see `plan_parts`.
+
+    Raises
+    ------
+    OptionError
+        If there are fewer states than parts.
+    """
+    matrices = [model.layer_transitions(layer) for layer in range(len(model.layers))]
+    return owners_of(model, plan_parts(model.index, matrices, parts))

@@ -1,0 +1,125 @@
+"""Passes over vectors of which every process has a part: what is measured is measured over all parts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hybrid.solvers.base import MatrixOperator, Vector
+from hybrid.solvers.host import HostWorkspace
+from hybrid.solvers.passes import Passes
+from hybrid.solvers.shadows import ShadowPasses
+from hybrid.solvers.workspace import Array
+from mtbdd.communicator import Communicator
+
+
+class TogetherWorkspace(HostWorkspace):
+    """See `Workspace`; of the own part of a matrix and of all vectors.
+
+    Parameters
+    ----------
+    matrix : MatrixOperator
+        Its products and steps are those of all processes.
+    passes : Passes
+        Of the own parts.
+    communicator : Communicator
+    """
+
+    def __init__(self, matrix: MatrixOperator, passes: Passes, communicator: Communicator) -> None:
+        super().__init__(matrix, TogetherPasses(passes, communicator))
+        self.communicator = communicator
+
+    def all(self, mask: Array) -> bool:
+        """See `Workspace.all`."""
+        return self.communicator.all(mask.all())
+
+    def any(self, mask: Array) -> bool:
+        """See `Workspace.any`."""
+        return self.communicator.any(mask.any())
+
+    def least(self, x: Array) -> np.float64:
+        """See `Workspace.least`; infinite where no process has an element."""
+        return np.float64(self.communicator.least(x.min(initial=np.inf)))
+
+    def greatest(self, x: Array) -> np.float64:
+        """See `Workspace.greatest`; for numbers that are not negative."""
+        return np.float64(self.communicator.greatest(x.max(initial=0.0)))
+
+    def agreed(self, changes: Array) -> Array:
+        """See `Workspace.agreed`."""
+        return agreed(self.communicator, changes)
+
+    def element(self, x: Array, place: int) -> Vector:
+        """See `Workspace.element`."""
+        return np.array([self.passes.element(x, place)])
+
+
+class TogetherPasses:
+    """See `Passes`; sums are added up in the order of the processes.
+
+    Parameters
+    ----------
+    passes : Passes
+        Of the own parts.
+    communicator : Communicator
+    """
+
+    def __init__(self, passes: Passes, communicator: Communicator) -> None:
+        self._own, self._all = passes, communicator
+        self.add_scaled, self.uniformise, self.each = passes.add_scaled, passes.uniformise, passes.each
+
+    def greatest_changes(self, new: Vector, old: Vector) -> Vector:
+        """See `Passes.greatest_changes`."""
+        own = self._own.greatest_changes(new, old) if new.size else np.zeros(2)
+        found: Vector = self._all.gather(own).max(axis=0)
+        return found
+
+    def extremes(self, x: Vector) -> tuple[np.float64, np.float64]:
+        """See `Passes.extremes`; parts may be empty, not all of them."""
+        least, most = self._own.extremes(x) if x.size else (np.float64(np.inf), np.float64(-np.inf))
+        found = self._all.gather([least, most])
+        return found[:, 0].min(), found[:, 1].max()
+
+    def element(self, x: Vector, place: int) -> float:
+        """See `Passes.element`."""
+        return float(self._all.total([x[place] if place >= 0 else 0.0])[0])
+
+    def dot(self, x: Vector, y: Vector) -> float:
+        """See `Passes.dot`."""
+        return float(self._all.total([self._own.dot(x, y)])[0])
+
+    def shadows(self) -> TogetherShadows:
+        """See `Passes.shadows`."""
+        return TogetherShadows(self._own.shadows(), self._all)
+
+
+class TogetherShadows:
+    """See `ShadowPasses`; every process has the same signs for its own elements."""
+
+    def __init__(self, shadows: ShadowPasses, communicator: Communicator) -> None:
+        self._own, self._all = shadows, communicator
+        self.aim, self.settle, self.step = shadows.aim, shadows.settle, shadows.step
+
+    def shadow_sums(self, x: Vector, weights: Vector | None) -> Vector:
+        """See `ShadowPasses.shadow_sums`."""
+        return self._all.total(self._own.shadow_sums(x, weights))
+
+    def step_sums(self, t: Vector, r: Vector, weights: Vector | None) -> Vector:
+        """See `ShadowPasses.step_sums`."""
+        return self._all.total(self._own.step_sums(t, r, weights))
+
+
+def place_of_greatest(communicator: Communicator, x: Vector) -> tuple[int, float]:
+    """Return the place of the greatest element of a vector, and the element.
+
+    Of several the first; the place is -1 where another process has it.
+    """
+    place = int(np.argmax(x)) if x.size else -1
+    found = communicator.gather([x[place] if x.size else -np.inf]).reshape(-1)
+    is_own = int(np.argmax(found)) == communicator.rank
+    return place if is_own else -1, float(found.max())
+
+
+def agreed(communicator: Communicator, own: Vector) -> Vector:
+    """Return the greatest of every number over all processes, shape as `own`."""
+    found: Vector = communicator.gather(own).max(axis=0)
+    return found

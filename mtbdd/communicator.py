@@ -1,0 +1,99 @@
+"""What processes that share the states of a model tell each other; a process alone answers itself.
+
+Every process runs the same program.  It holds vectors over its own states, and decides by numbers that all of
+them have agreed on: whoever asks, asks all, in the same order, so that all go the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Float64Array = NDArray[np.float64]
+
+
+class Communicator:
+    """The communicator of a process that is alone; others override `gather`, `gather_bytes`, `exchange`.
+
+    Attributes
+    ----------
+    rank : int
+        Number of this process.
+    size : int
+        How many there are.
+    """
+
+    rank: int = 0
+    size: int = 1
+
+    def gather(self, numbers: ArrayLike) -> Float64Array:
+        """Return the numbers of all processes.
+
+        Parameters
+        ----------
+        numbers : array_like, shape (k,), float64
+            As many in every process.
+
+        Returns
+        -------
+        ndarray, shape (size, k), float64
+            The same bits in every process.
+        """
+        return np.asarray(numbers, np.float64).reshape(1, -1)
+
+    def gather_bytes(self, own: bytes) -> list[bytes]:
+        """Return the bytes of all processes, of any length each."""
+        return [own]
+
+    def exchange(self, outgoing: Sequence[NDArray[Any]], incoming: Sequence[NDArray[Any]]) -> None:
+        """Send an array to every other process and receive one from each.
+
+        Parameters
+        ----------
+        outgoing, incoming : sequence of ndarray, one a process
+            The lengths of a pair agree; empty ones are neither sent nor awaited.  The own ones are not used.
+        """
+
+    def meet(self, failed: bool) -> bool:
+        """Wait for all at the end of an answer; return whether it has failed in some process."""
+        return failed
+
+    # ------------------------------------------------------------------ what all agree on
+
+    def any(self, flag: object) -> bool:
+        """Whether a flag is set in some process."""
+        return bool(self.gather([float(bool(flag))]).any())
+
+    def all(self, flag: object) -> bool:
+        """Whether a flag is set in every process."""
+        return bool(self.gather([float(bool(flag))]).all())
+
+    def greatest(self, number: float) -> float:
+        """Return the greatest number; NaN if there is one."""
+        return float(self.gather([number]).max())
+
+    def least(self, number: float) -> float:
+        """Return the least number; NaN if there is one."""
+        return float(self.gather([number]).min())
+
+    def total(self, numbers: ArrayLike) -> Float64Array:
+        """Return sums of numbers, in the order of the processes, shape (k,)."""
+        return np.asarray(np.add.reduce(self.gather(numbers), axis=0))
+
+    def first_text(self, text: str | None) -> str | None:
+        """Return the text of the first process that has one; None if none has."""
+        own = b"" if text is None else b"+" + text.encode()
+        return next((found[1:].decode() for found in self.gather_bytes(own) if found), None)
+
+
+ALONE = Communicator()
+"""The communicator of a process that shares nothing."""
+
+
+def communicator_of(holder: object) -> Communicator:
+    """Return the communicator that a matrix or a workspace has; that of a process alone where it has none."""
+    found: Communicator = getattr(holder, "communicator", ALONE)
+    return found

@@ -1,0 +1,22 @@
+"""Random models in parts against exact answers, whatever part has which states."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.attack.cases import draw_case
+from tests.attack.in_parts import run_in_parts
+from tests.attack.open_faults import OPEN_CASES
+
+SEED = 20261123
+CASES = 120
+GROUP = 10
+
+
+@pytest.mark.parametrize("first", range(0, CASES, GROUP))
+def test_answers_in_parts_agree_with_exact_ones(first):
+    failures = []
+    for number in range(first, first + GROUP):
+        if number not in OPEN_CASES:
+            failures += run_in_parts(draw_case(SEED, number)).findings
+    assert not failures, "\n\n".join(f.report() for f in failures)

@@ -1,0 +1,44 @@
+"""Several processes of MPI on this machine."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+__all__ = ["ROOT", "launcher", "needs_mpi", "run_processes"]
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def launcher() -> str | None:
+    """Return the program that starts processes: of the environment that runs, or else of the path."""
+    beside = Path(sys.executable).with_name("mpiexec")
+    return str(beside) if beside.exists() else shutil.which("mpiexec")
+
+
+needs_mpi = pytest.mark.skipif(
+    importlib.util.find_spec("mpi4py") is None or launcher() is None, reason="needs mpi4py and mpiexec"
+)
+
+
+def run_processes(size: int, *command: str) -> subprocess.CompletedProcess[str]:
+    """Start a command as so many processes, each with one thread."""
+    program = launcher()
+    assert program is not None
+    environment = dict(os.environ, HYBRID_NUM_THREADS="1", PYTHONPATH=str(ROOT))
+    return subprocess.run(
+        [program, "-n", str(size), *command],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=120,
+        check=False,
+    )

@@ -1,0 +1,278 @@
+"""Answers in parts of a model: those of one part, whatever the number of parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hybrid
+from hybrid.checking.answer import Answer
+from hybrid.checking.checker import Checker
+from hybrid.checking.gathering import gathered
+from hybrid.checking.in_parts import in_parts, part_of
+from hybrid.errors import HybridError, OptionError, UnsupportedError
+from hybrid.properties import parse_properties, resolve_properties
+from hybrid.properties.tree import Property
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateValues
+from mtbdd.communicator import ALONE
+from mtbdd.model import SymbolicModel
+from mtbdd.states import states_from
+from tests.builders.models import build
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+CONSTANTS: dict[str, dict[str, Any]] = {
+    "biased_die": {"N": 6, "first": 2},
+    "brp": {"N": 3, "MAX": 1},
+    "cluster": {"N": 2},
+    "coin": {"K": 1},
+    "fms": {"n": 1},
+    "jobs": {"N": 2},
+    "kanban": {"t": 1},
+    "mutex": {"M": 1},
+    "relay": {"H": 2, "M": 1},
+    "tandem": {"c": 3},
+    "tasks": {"delay": 1.0},
+}
+SLOW = ("coin", "jobs", "mutex", "philosophers", "teams")
+"""Every part makes the automata of LTL, and the graph searches of MDPs, by itself."""
+
+NOT_OFFERED = "in parts by this version"
+
+WALK = """
+ctmc
+const int n;
+module walk
+  x : [0..n] init 0;
+  [] x<n -> 1.5 : (x'=x+1);
+  [] x>0 -> 1 : (x'=x-1);
+endmodule
+label "end" = x=n;
+rewards "up" x>n/2 : x; [] true : 0.5; endrewards
+"""
+
+LOOPS = """
+mdp
+module m
+  x : [0..11] init 0;
+  [] x<8 -> 0.5 : (x'=x+1) + 0.5 : (x'=mod(x+3,9));
+  [] x<8 -> (x'=mod(x+4,8));
+  [] x=3 -> 0.2 : (x'=9) + 0.8 : (x'=10);
+  [] x=7 -> 0.4 : (x'=9) + 0.6 : (x'=11);
+endmodule
+rewards x<8 : 1; [] x=3 : 2; endrewards
+"""
+
+
+def example(name: str) -> tuple[SymbolicModel, Path]:
+    model = hybrid.load(str(EXAMPLES / f"{name}.prism"), constants=CONSTANTS.get(name, {}))
+    return model, EXAMPLES / f"{name}.props"
+
+
+def agree(one: Answer, many: Answer) -> bool:
+    """Whether two answers may be the same number, or are the same truth."""
+    if isinstance(one.value, bool) or one.lower is None or many.lower is None:
+        return one.value == many.value
+    assert one.upper is not None and many.upper is not None
+    return max(one.lower, many.lower) <= min(one.upper, many.upper)
+
+
+@pytest.mark.parametrize("name", sorted({p.stem for p in EXAMPLES.glob("*.prism")} - {"quick_sort"}))
+def test_examples_in_parts(name: str) -> None:
+    model, properties = example(name)
+    ones = hybrid.check_all(model, properties)
+    for ranks in (2,) if name in SLOW else (1, 2, 3, 4, 7):
+        for one, many in zip(ones, hybrid.check_all(model, properties, ranks=ranks), strict=True):
+            if many.error is not None and NOT_OFFERED in many.error:
+                assert "multi(" in one.property
+                continue
+            assert agree(one, many), (ranks, one.property, one.value, many.value, many.error)
+
+
+QUESTIONS = {
+    "walk": [
+        'P=? [ true U<=1.5 "end" ]', 'P=? [ true U[0.5,2] x=3 ]', "P=? [ X x>1 ]", "P=? [ x>1 U x=n ]",
+        'R{"up"}=? [ C<=2.5 ]', 'R{"up"}=? [ I=1.25 ]', 'R{"up"}=? [ S ]', 'R{"up"}=? [ F x=n ]',
+        "S=? [ x>2 ]",
+        "filter(min, P=? [ F<=2 x=n ], x>1)", "filter(avg, P=? [ F<=2 x=n ])", "filter(count, x>2)",
+        "filter(range, P=? [ F<=1 x=n ], x<3)", "filter(sum, S=? [ x=1 ], x<4)",
+        "filter(exists, P>0.5 [ F<=2 x=n ])", "filter(forall, P>0 [ F x=n ])",
+        "P=? [ F<=3 (P>0.1 [ F<=1 x=n ]) ]", "P>0.2 [ F<=3 x=n ]",
+        "P=? [ (G F x=n) & (F x=2) ]", "P=? [ F<=2 filter(argmax, P=? [ F<=1 x=n ], x<n) ]",
+        'R{"up"}=? [ F x=3 & (X x=4) ]', "A [ G (E [ F x=0 ]) ]",
+    ],
+    "loops": [
+        "Pmax=? [ F x=9 ]", "Pmin=? [ F x=9 ]", "Pmax=? [ F<=4 x=9 ]", "Pmin=? [ X x=1 ]", "Pmax=? [ G x<9 ]",
+        "Rmax=? [ F x>=9 ]", "Rmin=? [ F x>=9 ]", "Rmin=? [ C<=5 ]", "Rmax=? [ I=3 ]", "Rmin=? [ C ]",
+        "Pmax=? [ (F x=5) & (F x=10) ]", "Pmax=? [ G F x=4 ]", "Pmin=? [ F G x<8 ]",
+        "filter(max, Pmax=? [ F x=11 ])", 'R{discount=0.9}max=? [ C ]',
+    ],
+}  # fmt: skip
+
+
+def _answer(prop: Property, own: SymbolicModel) -> Answer:
+    return Checker(own, CheckOptions()).answer(prop)
+
+
+def asked(name: str) -> tuple[SymbolicModel, list[str]]:
+    model = build(WALK, n=6) if name == "walk" else build(LOOPS)
+    return model, QUESTIONS[name]
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+@pytest.mark.parametrize("name", sorted(QUESTIONS))
+def test_questions_in_parts(name: str, backend: Any) -> None:
+    model, questions = asked(name)
+    for text in questions:
+        one = hybrid.check(model, text, backend=backend)
+        for ranks in (3,) if backend == "reference" else (2, 5):
+            many = hybrid.check(model, text, ranks=ranks, backend=backend)
+            assert agree(one, many), (text, ranks, one.value, many.value)
+
+
+@pytest.mark.parametrize("method", ["jacobi", "jor", "power", "bicgstab", "interval", "optimistic"])
+@pytest.mark.parametrize("text", ["P=? [ x>1 U x=n ]", 'R{"up"}=? [ F x=n ]', "S=? [ x>2 ]"])
+def test_methods_in_parts(method: Any, text: str) -> None:
+    model, _ = asked("walk")
+    options: dict[str, Any] = {"method": method, "epsilon": 1e-10}
+    one = hybrid.check(model, text, throw=False, **options)
+    many = hybrid.check(model, text, ranks=3, throw=False, **options)
+    if one.value is None:
+        assert many.value is None and many.error == one.error
+        return
+    assert many.value == pytest.approx(one.value, rel=1e-8)
+    assert (many.lower is None) == (one.lower is None)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_any_states_may_belong_to_any_part(shuffled: bool, rng: np.random.Generator) -> None:
+    for name in QUESTIONS:
+        model, questions = asked(name)
+        part = np.arange(model.n_states) * 4 // model.n_states
+        if shuffled:
+            part = rng.permutation(part)
+        owners = tuple(states_from(model.manager, model.index, part == p) for p in range(4))
+        for text in questions[::2]:
+            (prop,) = resolve_properties(parse_properties(text), model.source).properties
+            one = Checker(model, CheckOptions()).answer(prop)
+            many = in_parts(
+                model, 4, lambda own, prop=prop: Checker(own, CheckOptions()).answer(prop), owners
+            )
+            assert agree(one, many), (text, one.value, many.value)
+
+
+def test_groups_of_states_across_parts_share_their_best_value(rng: np.random.Generator) -> None:
+    # Under a maximum the states 0 .. 7 are one end component: left by two of its members alone.
+    model, _ = asked("loops")
+    (prop,) = resolve_properties(parse_properties("Pmax=? [ F x=9 ]"), model.source).properties
+    wanted = Checker(model, CheckOptions()).every_state(prop.formula)
+    assert isinstance(wanted, StateValues)
+    for _ in range(5):
+        part = rng.integers(3, size=model.n_states)
+        owners = tuple(states_from(model.manager, model.index, part == p) for p in range(3))
+
+        def run(own: SymbolicModel) -> StateValues:
+            found = Checker(own, CheckOptions()).every_state(prop.formula)
+            together = gathered(own.communicator, found, np.arange(found.values.size))
+            assert isinstance(together, StateValues)
+            return together
+
+        found, order = in_parts(model, 3, run, owners), np.argsort(part, kind="stable")
+        assert found.values == pytest.approx(wanted.values[order], abs=1e-7)
+        assert (found.lower <= wanted.upper[order]).all() and (wanted.lower[order] <= found.upper).all()
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_the_same_bits_twice(ranks: int) -> None:
+    model, properties = example("kanban")
+    first, second = (hybrid.check_all(model, properties, ranks=ranks)[0] for _ in range(2))
+    assert (first.value, first.lower, first.upper) == (second.value, second.lower, second.upper)
+    assert first.statistics.iterations == second.statistics.iterations
+
+
+def test_no_part_holds_vectors_of_all_states() -> None:
+    model, properties = example("kanban")
+    one = hybrid.check_all(model, properties)[0]
+
+    def held(own: SymbolicModel) -> tuple[int, int]:
+        answer = Checker(own, CheckOptions()).answer(
+            resolve_properties(parse_properties('R{"throughput"}=? [ S ]'), model.source).properties[0]
+        )
+        return own.index.size, answer.statistics.base_bytes
+
+    size, nbytes = in_parts(model, 4, held)
+    assert size < 0.4 * model.n_states
+    assert nbytes < 0.4 * one.statistics.base_bytes
+
+
+# ------------------------------------------------------------------ what is refused
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"engine": "explicit"},
+        {"method": "gauss-seidel"},
+        {"exact": True},
+        {"scheduler": True},
+        {"values": True},
+    ],
+)
+def test_what_parts_do_not_offer_is_refused_by_name(options: dict[str, Any]) -> None:
+    model, _ = asked("walk")
+    with pytest.raises(OptionError, match="parts"):
+        hybrid.check(model, "S=? [ x>2 ]", ranks=2, **options)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "P=? [ F x=2 || F x=3 ]", "filter(print, P=? [ F x=2 ])", "filter(argmin, P=? [ F<=1 x=2 ])",
+        'P=? [ F{reward{"up"}<=3} x=2 ]', "filter(first, P=? [ F x=2 ])",
+    ],
+)  # fmt: skip
+def test_questions_that_parts_do_not_answer_are_refused(text: str) -> None:
+    model, _ = asked("walk")
+    with pytest.raises((UnsupportedError, HybridError)):
+        hybrid.check(model, text, ranks=2)
+
+
+def test_values_of_all_states_are_not_brought_together() -> None:
+    model, _ = asked("walk")
+    answer = hybrid.check(model, "P=? [ F<=1 x=n ]", ranks=2)
+    with pytest.raises(UnsupportedError, match="not brought together from parts"):
+        answer.values  # noqa: B018
+
+
+@pytest.mark.parametrize("ranks", [0, 9, True, "two", 1.5])
+def test_a_senseless_number_of_parts_is_refused(ranks: Any) -> None:
+    model, _ = asked("walk")
+    with pytest.raises(OptionError, match=r"parts: expected 1 \.\. 7|ranks: expected a number of parts"):
+        hybrid.check(model, "S=? [ x>2 ]", ranks=ranks)
+
+
+def test_an_unknown_comparison_and_the_next_answer() -> None:
+    model, _ = asked("walk")
+    value = hybrid.check(model, "P=? [ x>1 U x=n ]", epsilon=1e-13).value
+    found = hybrid.check_all(model, f"P>={value!r} [ F<=1 x=n ]; S=? [ x>2 ]; P>=0.5 [ F x=n ]", ranks=3)
+    assert found[1].value == pytest.approx(hybrid.check(model, "S=? [ x>2 ]").value, rel=1e-7)
+    assert found[2].value is True
+
+
+def test_a_fault_of_one_part_is_the_answer_of_all_and_the_next_goes_on() -> None:
+    # Only the part with x=3 finds that its reward is no number.
+    model = build(WALK.replace("x>n/2 : x", "x>n/2 : x; x=3 : 1/(x-3)"), n=6)
+    found = hybrid.check_all(model, 'R{"up"}=? [ C<=1 ]; S=? [ x>2 ]', ranks=4)
+    assert found[0].value is None and found[0].error is not None
+    assert found[1].value is not None
+
+
+def test_a_part_of_one_process_is_the_model() -> None:
+    model, _ = asked("walk")
+    own = part_of(model, ALONE)
+    assert own.index.size == own.n_states == model.n_states
+    assert own.n_transitions == model.n_transitions
+    assert own.statistics.states == model.statistics.states

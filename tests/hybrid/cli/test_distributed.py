@@ -1,0 +1,128 @@
+"""`hybrid check --distributed`: processes that answer together, of which one speaks."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.builders.processes import ROOT, launcher, needs_mpi, run_processes
+
+COIN = ("examples/coin.prism", "--const", "K=1", "examples/coin.props")
+KANBAN = ("examples/kanban.prism", "--const", "t=2", "examples/kanban.props")
+
+
+def check(size: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return run_processes(size, sys.executable, "-m", "hybrid", "check", *arguments)
+
+
+def alone(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "hybrid", "check", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=120,
+        check=False,
+    )
+
+
+@needs_mpi
+def test_two_processes_answer_as_one() -> None:
+    one, two = (json.loads(found.stdout) for found in (alone(*KANBAN, "--json"), _together(2)))
+    for first, second in zip(one["results"], two["results"], strict=True):
+        assert second["error"] is None
+        assert max(first["lower"], second["lower"]) <= min(first["upper"], second["upper"])
+        # Vectors are those of a part.
+        assert second["base_memory_bytes"] < 0.7 * first["base_memory_bytes"]
+
+
+def _together(size: int) -> subprocess.CompletedProcess[str]:
+    found = check(size, *KANBAN, "--json", "--distributed")
+    assert found.returncode == 0, found.stderr
+    return found
+
+
+@needs_mpi
+def test_three_processes_write_one_table(tmp_path: Path) -> None:
+    table = tmp_path / "answers.csv"
+    found = check(3, *COIN, "--prop", "2", "--distributed", "--csv", str(table))
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.count("result") == 1
+    assert len(table.read_text(encoding="utf-8").splitlines()) == 2
+
+
+@needs_mpi
+def test_a_fault_of_all_is_told_once() -> None:
+    found = check(2, *KANBAN[:1], *KANBAN[3:], "--distributed")
+    assert found.returncode == 2
+    assert found.stderr.count("constant without a value: 't'") == 1
+
+
+@needs_mpi
+@pytest.mark.parametrize("option", [("--timeout", "5"), ("--values", "v.csv"), ("--witness",)])
+def test_what_is_not_offered_is_refused(option: tuple[str, ...]) -> None:
+    found = check(1, *KANBAN, "--distributed", *option)
+    assert found.returncode == 2
+    assert f"--distributed: {option[0]} is not offered with several processes" in found.stderr
+
+
+@needs_mpi
+def test_a_property_that_parts_do_not_answer_hides_no_other() -> None:
+    found = check(2, *KANBAN[:3], 'P=? [ F w1=1 || F w2=1 ]; R{"throughput"}=? [ S ]', "--distributed")
+    assert found.returncode == 1
+    assert "conditions: not answered in parts by this version" in found.stdout
+    assert "result       0.17387" in found.stdout
+
+
+@needs_mpi
+def test_a_killed_process_ends_the_job() -> None:
+    command = [str(launcher()), "-n", "2", sys.executable, "-m", "hybrid", "check", "examples/kanban.prism"]
+    command += ["--const", "t=4", "P=? [ true U<=1e7 w1=1 & w2=1 & w3=1 & w4=1 ]", "--distributed"]
+    environment = dict(os.environ, HYBRID_NUM_THREADS="1", PYTHONPATH=str(ROOT))
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    ) as job:  # fmt: skip
+        victim = _descendants(job.pid)
+        os.kill(victim, signal.SIGKILL)
+        output, errors = job.communicate(timeout=60)
+    assert job.returncode != 0, output + errors
+    assert "result" not in output
+
+
+def _descendants(process: int) -> int:
+    """Return a process of the check, once there are two of them."""
+    for _ in range(200):
+        found, below = [process], []
+        while found:
+            parent = found.pop()
+            for thread in Path(f"/proc/{parent}/task").glob("*/children"):
+                found += map(int, thread.read_text(encoding="ascii").split())
+            below.append(parent)
+        own = [p for p in below if b"hybrid" in Path(f"/proc/{p}/cmdline").read_bytes().split(b"\0")]
+        workers = [p for p in own if b"mpiexec" not in Path(f"/proc/{p}/cmdline").read_bytes()]
+        if len(workers) >= 2:
+            return max(workers)
+        time.sleep(0.05)
+    raise AssertionError("no processes were started")
+
+
+def test_without_mpi4py_it_says_what_to_install() -> None:
+    code = (
+        "import sys; sys.modules['mpi4py'] = None\n"
+        "from hybrid.__main__ import main\nsys.exit(main(sys.argv[1:]))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code, "check", *KANBAN, "--distributed"],
+        cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60, check=False,
+    )  # fmt: skip
+    assert found.returncode == 2
+    assert "pip install 'hybrid-model-checker[mpi]'" in found.stderr
