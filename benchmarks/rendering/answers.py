@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from benchmarks.rendering.markdown import Row, measured, section, table_of
 
-__all__ = ["certified_products", "ltl_products"]
+__all__ = ["certified_products", "ltl_products", "several_processes"]
 
 
 def certified_products(record: Row) -> str:
@@ -76,5 +76,43 @@ def ltl_products(record: Row) -> str:
             ("explicit", of("explicit", "seconds", 1.0, 2)),
             ("its iterations", of("explicit", "iteration_seconds", 1.0, 2)),
             ("MB", of("explicit", "matrix_bytes", 1e-6, 2)),
+        ),
+    )
+
+
+def several_processes(record: Row) -> str:
+    """Return the section on processes that share the states of a model."""
+    cores = record["cores"]
+    text = (
+        f"Whole processes of `hybrid check` with bounds on one machine, medians of {record['repeat']}: one "
+        f"process with one thread, one with {cores} threads, {cores} processes of MPI with one thread each.  "
+        "`x` is how many times faster than with one thread an iteration is; MB are vectors of one process."
+    )
+
+    def milliseconds(form: str) -> Callable[[Row], str]:
+        return lambda r: f"{1e3 * r[f'{form}_iteration_seconds']:.2f}"
+
+    def megabytes(form: str) -> Callable[[Row], str]:
+        return lambda r: f"{1e-6 * r[f'{form}_vector_bytes']:,.1f}"
+
+    def wall(form: str) -> Callable[[Row], str]:
+        return lambda r: f"{r[f'{form}_wall_seconds']:.1f}"
+
+    return section(
+        "Several processes",
+        record,
+        text,
+        table_of(
+            measured(record),
+            ("model", "model"),
+            ("ms an iteration, 1 thread", milliseconds("one")),
+            (f"{cores} threads, x", lambda r: f"{r['threads_speedup']:.2f}"),
+            (f"{cores} processes, x", lambda r: f"{r['processes_speedup']:.2f}"),
+            ("MB, 1 process", megabytes("one")),
+            (f"MB, {cores} processes", megabytes("processes")),
+            ("wall s, 1 thread", wall("one")),
+            (f"{cores} threads", wall("threads")),
+            (f"{cores} processes", wall("processes")),
+            ("load", lambda r: f"{r['load']:.1f}"),
         ),
     )

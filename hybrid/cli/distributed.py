@@ -8,7 +8,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from hybrid.cli.thread_limit import limited_threads
 from hybrid.communicators.mpi import MpiCommunicator, mpi_communicator
+from hybrid.cpu.threads import VARIABLE, available_cores
 from hybrid.errors import HybridError, OptionError
 
 _ALONE = (
@@ -22,7 +24,8 @@ _ALONE = (
 def distributed(options: argparse.Namespace) -> Iterator[MpiCommunicator | None]:
     """Return who the other processes are; None where the command is alone.
 
-    All processes but the first write nothing.  Where one of them fails by itself all are ended.
+    All processes but the first write nothing, and those of one machine share its cores unless the job binds
+    them to some, or a number of threads is given.  Where one of them fails by itself all are ended.
 
     Raises
     ------
@@ -42,8 +45,14 @@ def distributed(options: argparse.Namespace) -> Iterator[MpiCommunicator | None]
     if communicator.rank:
         options.csv = None
         sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
+    threads = options.threads
+    beside = communicator.beside()
+    if threads is None and not os.environ.get(VARIABLE):
+        # Each process is offered all cores unless the job binds it to some.
+        threads = max(available_cores() // beside, 1) if available_cores() == os.cpu_count() else None
     try:
-        yield communicator
+        with limited_threads(threads):
+            yield communicator
     except HybridError:
         raise  # in all processes alike
     except BaseException as failure:

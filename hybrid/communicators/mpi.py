@@ -63,6 +63,18 @@ class MpiCommunicator(Communicator):
                 self.abort("an error that other processes do not have; the job is ended")
         return bool(found.any())
 
+    def beside(self) -> int:
+        """Return how many of the processes run on this machine, this one among them.
+
+        All processes call it at once.
+        """
+        from mpi4py import MPI
+
+        near = self._comm.Split_type(MPI.COMM_TYPE_SHARED)
+        found = int(near.Get_size())
+        near.Free()
+        return found
+
     def abort(self, message: str) -> None:
         """End all processes of the job."""
         # Not by `sys.stderr`, which a process that is to be silent may have closed.

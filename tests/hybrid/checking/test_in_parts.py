@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 import hybrid
+from hybrid.analysis.systems import injected
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.gathering import gathered
 from hybrid.checking.in_parts import in_parts, part_of
 from hybrid.errors import HybridError, OptionError, UnsupportedError
+from hybrid.operators.rounding import step_slack
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.properties.tree import Property
 from hybrid.run.options import CheckOptions
@@ -206,6 +208,20 @@ def test_no_part_holds_vectors_of_all_states() -> None:
     size, nbytes = in_parts(model, 4, held)
     assert size < 0.4 * model.n_states
     assert nbytes < 0.4 * one.statistics.base_bytes
+
+
+def test_the_slack_of_a_step_covers_the_rows_of_all_parts() -> None:
+    # Only the state x=0 has more than two successors.
+    hub = "dtmc module m x:[0..9] init 0; [] x=0 -> " + " + ".join(f"0.125:(x'={k})" for k in range(1, 9))
+    model = build(hub + "; [] x>0 -> (x'=x>8?9:x+1); endmodule")
+
+    def slack(own: SymbolicModel) -> list[float]:
+        matrix = injected(own.submatrix(own.index, own.index), CheckOptions(backend="cpu"))
+        found = step_slack(matrix, 0)
+        return [found, *own.communicator.gather([found]).reshape(-1).tolist()]
+
+    (whole, _), divided = slack(model), in_parts(model, 3, slack)
+    assert divided == [whole] * 4
 
 
 # ------------------------------------------------------------------ what is refused
