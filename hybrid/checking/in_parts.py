@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from hybrid.communicators.mpi import MpiCommunicator
 from hybrid.communicators.threads import in_threads
 from hybrid.errors import OptionError, UnsupportedError
-from hybrid.parts.sharing import planned_owners
+from hybrid.parts.sharing import planned_owners, require_same
 from hybrid.properties.tree import (
     ConditionalPath,
     Path,
@@ -68,6 +68,7 @@ def in_parts(
     if owners is None:
         owners = planned_owners(model, size)
     if isinstance(communicator, Communicator):
+        require_same(model, communicator)
         return run(PartModel(model, Share(communicator, owners)))
     return in_threads(size, lambda part: run(PartModel(model, Share(part, owners))))[0]
 
@@ -78,8 +79,9 @@ def part_of(model: SymbolicModel, communicator: Communicator) -> PartModel:
     Raises
     ------
     OptionError
-        If there are fewer states than processes.
+        If there are fewer states than processes, or they have built different models.
     """
+    require_same(model, communicator)
     return PartModel(model, Share(communicator, planned_owners(model, communicator.size)))
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 
+from hybrid.errors import OptionError
 from hybrid.parts.plan import PartPlan, plan_parts
+from mtbdd.communicator import Communicator
 from mtbdd.manager import Manager, Node
 from mtbdd.model import SymbolicModel
 
@@ -38,3 +42,29 @@ def planned_owners(model: SymbolicModel, parts: int) -> tuple[Node, ...]:
     """
     matrices = [model.layer_transitions(layer) for layer in range(len(model.layers))]
     return owners_of(model, plan_parts(model.index, matrices, parts))
+
+
+def require_same(model: SymbolicModel, communicator: Communicator) -> None:
+    """Refuse to go on where processes have built different models.
+
+    Raises
+    ------
+    OptionError
+        In all processes alike.
+
+    Notes
+    -----
+    Digests of the diagrams are compared.  Time: O(nodes).
+    """
+    digest = hashlib.sha256(repr((model.type.value, len(model.layers), model.encoding.shown)).encode())
+    for layer in range(len(model.layers)):
+        matrix = model.layer_transitions(layer)
+        for level in matrix.levels:
+            for array in (level.low, level.high, level.offset):
+                digest.update(array.tobytes())
+        digest.update(matrix.terminals.tobytes())
+    if len(set(communicator.gather_bytes(digest.digest()))) > 1:
+        raise OptionError(
+            "the processes have built different models: start all of them with the same files, constants and "
+            "versions"
+        )

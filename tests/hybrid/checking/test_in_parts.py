@@ -14,13 +14,14 @@ from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.gathering import gathered
 from hybrid.checking.in_parts import in_parts, part_of
+from hybrid.communicators.threads import in_threads
 from hybrid.errors import HybridError, OptionError, UnsupportedError
 from hybrid.operators.rounding import step_slack
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.properties.tree import Property
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
-from mtbdd.communicator import ALONE
+from mtbdd.communicator import ALONE, Communicator
 from mtbdd.model import SymbolicModel
 from mtbdd.states import states_from
 from tests.builders.models import build
@@ -284,6 +285,14 @@ def test_a_fault_of_one_part_is_the_answer_of_all_and_the_next_goes_on() -> None
     found = hybrid.check_all(model, 'R{"up"}=? [ C<=1 ]; S=? [ x>2 ]', ranks=4)
     assert found[0].value is None and found[0].error is not None
     assert found[1].value is not None
+
+
+def test_processes_that_have_built_different_models_are_told() -> None:
+    def run(alike: Communicator) -> int:
+        return part_of(build(WALK.replace("1.5", "1.25") if alike.rank == 1 else WALK, n=6), alike).index.size
+
+    with pytest.raises(OptionError, match="built different models: start all of them with the same files"):
+        in_threads(3, run)
 
 
 def test_a_part_of_one_process_is_the_model() -> None:
