@@ -10,12 +10,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mtbdd.encoding import EncodedVariable
+from mtbdd.memory import require_memory
 from mtbdd.states import StateIndex
 
 _SMALL = 1 << 31  # integers below it in size take 4 bytes
+_PART = 1 << 18  # states whose values are decoded together
 
 
 def table_type(variables: Sequence[EncodedVariable]) -> np.dtype[Any]:
@@ -78,7 +80,7 @@ def states_in_parts(
     index: StateIndex,
     variables: Sequence[EncodedVariable],
     numbering: NDArray[np.int64] | None,
-    part: int = 1 << 18,
+    part: int = _PART,
 ) -> Iterator[tuple[slice, NDArray[Any]]]:
     """Yield all states in the order of their numbers, some at a time, as (numbers, table)."""
     for begin in range(0, index.size, part):
@@ -88,6 +90,67 @@ def states_in_parts(
         else:
             table = table_of_states(index, variables, numbering[begin:end])
         yield slice(begin, end), table
+
+
+def some_states(
+    index: StateIndex,
+    variables: Sequence[EncodedVariable],
+    numbering: NDArray[np.int64] | None,
+    states: ArrayLike | slice | None,
+) -> NDArray[Any]:
+    """Return some states by number, or all of them, a field a variable.
+
+    Parameters
+    ----------
+    index : StateIndex
+    variables : sequence of EncodedVariable
+        The fields.
+    numbering : ndarray of int64, shape (n,), or None
+        The index of each state; None if numbers are indices.
+    states : array of int, array of bool of shape (n,), slice, or None
+        Numbers of states, or where they are; None are all.
+
+    Returns
+    -------
+    ndarray, structured, shape (n,) or that of the numbers
+
+    Raises
+    ------
+    IndexError
+        A number is not that of a state.
+    MemoryError
+        There is no room for it.
+
+    Notes
+    -----
+    Time: O(states * variables).
+    """
+    size, kind = index.size, table_type(variables)
+    if states is None or isinstance(states, slice):
+        begin, end, step = (states or slice(None)).indices(size)
+        if step != 1 or numbering is not None:
+            return some_states(index, variables, numbering, np.arange(begin, end, step))
+        require_memory(max(end - begin, 0) * kind.itemsize, "a table of states", "ask for fewer states")
+        table = np.zeros(max(end - begin, 0), dtype=kind)
+        for first in range(begin, end, _PART):
+            last = min(first + _PART, end)
+            table[first - begin : last - begin] = table_of_range(index, variables, first, last)
+        return table
+    numbers = np.asarray(states)
+    if numbers.dtype == np.bool_:
+        if numbers.shape != (size,):
+            raise IndexError(f"states: expected {size} truth values, one a state, got {numbers.shape}")
+        numbers = np.flatnonzero(numbers)
+    if numbers.size and (numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= size):
+        raise IndexError(f"states: expected numbers from 0 to {size - 1}")
+    flat = numbers.reshape(-1).astype(np.int64)
+    require_memory(flat.size * kind.itemsize, "a table of states", "ask for fewer states")
+    table = np.zeros(flat.size, dtype=kind)
+    for begin in range(0, flat.size, _PART):
+        part = flat[begin : begin + _PART]
+        places = part if numbering is None else numbering[part]
+        table[begin : begin + _PART] = table_of_states(index, variables, places)
+    return table.reshape(numbers.shape)
 
 
 def _decoded(variable: EncodedVariable, stored: NDArray[np.int64]) -> NDArray[Any]:

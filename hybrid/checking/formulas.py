@@ -254,7 +254,9 @@ class FormulaChecker(ABC):
         """Return where argmin or argmax is attained, of the states of the filter's scope."""
         truth = selected_by_all(self.model.communicator, formula.operator, found)
         if self._exact is not None and truth.unknown is not None:
-            settled = self._exact.attained(formula, truth, scope.positions)
+            from hybrid.exact.deciding import attained
+
+            settled = attained(self._exact, formula, truth, scope.positions)
             if settled is not truth:
                 self._decided_exactly()
             truth = settled
@@ -276,7 +278,9 @@ class FormulaChecker(ABC):
         """Decide exactly, in the last attempt, where bounds do not; the values are those at `positions`."""
         if self._exact is None or truth.unknown is None:
             return truth
-        settled = self._exact.settle(truth, operator, left, right, positions)
+        from hybrid.exact.deciding import settle
+
+        settled = settle(self._exact, truth, operator, left, right, positions)
         if settled is not truth:
             self._decided_exactly()
         return settled

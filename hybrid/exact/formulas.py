@@ -1,4 +1,4 @@
-"""Exact values of formulas in every state, and the comparisons that only these decide."""
+"""Exact values of formulas in every state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hybrid.analysis.bounded_until import Window
 from hybrid.analysis.operator_values import is_reached_set, maximises
@@ -16,7 +15,7 @@ from hybrid.analysis.reward_bounded import units_of
 from hybrid.errors import NotExactError
 from hybrid.exact.budgets import ExactBudgets
 from hybrid.exact.chain import ExactChain
-from hybrid.exact.comparing import between, calculate, compare_exactly
+from hybrid.exact.comparing import calculate
 from hybrid.exact.elimination import Budget
 from hybrid.exact.induction import WORK, Exact, finite
 from hybrid.exact.optima import ExactOptima
@@ -35,8 +34,7 @@ from hybrid.properties.tree import (
     RewardBound,
     SteadyState,
 )
-from hybrid.run.state_values import StateTruth, StateValues
-from mtbdd.language.errors import EvaluationError
+from hybrid.run.state_values import StateValues
 from mtbdd.language.rounded import doubles_around, from_real, real_of
 from mtbdd.language.syntax import Binary, Expression, Literal, Unary
 from mtbdd.language.walk import walk
@@ -76,70 +74,6 @@ class ExactFormulas:
         self._asked = asked
         self._budget = Budget(None if asked else WORK)
         self._known: dict[int, tuple[Expression, list[Exact]]] = {}
-
-    def settle(
-        self,
-        truth: StateTruth,
-        operator: str,
-        left: tuple[Expression, StateValues],
-        right: tuple[Expression, StateValues],
-        positions: NDArray[np.int64] | None = None,
-    ) -> StateTruth:
-        """Return a comparison's truth with the states decided that its bounds left unknown.
-
-        Parameters
-        ----------
-        truth : StateTruth
-        operator : str
-            One of < <= > >= = !=.
-        left, right : pairs of a formula and its values
-            If an exact value lies outside of its bounds, one of them is wrong: the truth then stays unknown.
-        positions : ndarray of int64, optional
-            The states that the truth and the values are about; default all.
-
-        Returns
-        -------
-        StateTruth
-            The same one if the exact values cannot be had.
-        """
-        if truth.unknown is None:
-            return truth
-        at = np.flatnonzero(truth.unknown).tolist()
-        try:
-            sides = [self.values(formula) for formula, _ in (left, right)]
-        except (NotExactError, EvaluationError):
-            return truth
-        if positions is not None:
-            sides = [[side[i] for i in positions.tolist()] for side in sides]
-        for exact, (_, found) in zip(sides, (left, right), strict=True):
-            if not all(between(exact[i], float(found.lower[i]), float(found.upper[i])) for i in at):
-                return truth
-        values = truth.values.copy()
-        for i in at:
-            values[i] = compare_exactly(operator, sides[0][i], sides[1][i])
-        return StateTruth(values, None, truth.unproven, "")
-
-    def attained(self, formula: Filter, truth: StateTruth, positions: NDArray[np.int64] | None) -> StateTruth:
-        """Return where argmin or argmax is attained, decided; the same truth if the values cannot be had.
-
-        Parameters
-        ----------
-        formula : Filter
-        truth : StateTruth
-            Over the states that the filter looks at.
-        positions : ndarray of int64, optional
-            These states; default all.
-        """
-        try:
-            values = self.values(formula.operand)
-        except (NotExactError, EvaluationError):
-            return truth
-        if positions is not None:
-            values = [values[i] for i in positions.tolist()]
-        if any(value != value for value in values):
-            return truth
-        best = min(values) if formula.operator == "argmin" else max(values)
-        return StateTruth(np.array([value == best for value in values]))
 
     def enclosures(self, formula: Expression) -> StateValues:
         """Return a numeric formula's exact values in every state as the nearest doubles, with bounds.

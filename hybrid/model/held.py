@@ -20,19 +20,17 @@ from mtbdd.encoding import EncodedVariable
 from mtbdd.induced import induced_chain
 from mtbdd.language.syntax import Expression
 from mtbdd.manager import Node
-from mtbdd.memory import require_memory
 from mtbdd.model import SymbolicModel
 from mtbdd.named_vectors import Labels, Rewards
 from mtbdd.numbering import numbering
 from mtbdd.state_order import for_diagram, for_users
-from mtbdd.state_table import table_of_range, table_of_states, table_type
+from mtbdd.state_table import some_states
 
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import Scheduler
     from hybrid.run.keywords import SolutionKeywords
 
 _EPSILON = 1e-10
-_PART = 1 << 18  # states whose values are decoded together
 
 
 def _given(known: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
@@ -99,36 +97,7 @@ class Model(SymbolicModel):
         -----
         Time: O(n * variables).
         """
-        size, kind = self.n_states, table_type(self.variables)
-        if states is None or isinstance(states, slice):
-            begin, end, step = (states or slice(None)).indices(size)
-            if step != 1:
-                return self.state_table(np.arange(begin, end, step))
-            require_memory(max(end - begin, 0) * kind.itemsize, "a table of states", "ask for fewer states")
-            if self.numbering is None:
-                table = np.zeros(max(end - begin, 0), dtype=kind)
-                for first in range(begin, end, _PART):
-                    last = min(first + _PART, end)
-                    table[first - begin : last - begin] = table_of_range(
-                        self.index, self.variables, first, last
-                    )
-                return table
-            return self.state_table(np.arange(begin, end))
-        numbers = np.asarray(states)
-        if numbers.dtype == np.bool_:
-            if numbers.shape != (size,):
-                raise IndexError(f"states: expected {size} truth values, one a state, got {numbers.shape}")
-            numbers = np.flatnonzero(numbers)
-        if numbers.size and (numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= size):
-            raise IndexError(f"states: expected numbers from 0 to {size - 1}")
-        flat = numbers.reshape(-1).astype(np.int64)
-        require_memory(flat.size * kind.itemsize, "a table of states", "ask for fewer states")
-        table = np.zeros(flat.size, dtype=kind)
-        for begin in range(0, flat.size, _PART):
-            part = flat[begin : begin + _PART]
-            places = part if self.numbering is None else self.numbering[part]
-            table[begin : begin + _PART] = table_of_states(self.index, self.variables, places)
-        return table.reshape(numbers.shape)
+        return some_states(self.index, self.variables, self.numbering, states)
 
     @overload
     def states(self, expression: Expression, among: Node | None = None) -> Node: ...

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import hybrid
 from hybrid.checking.checker import Checker
 from hybrid.errors import NotExactError
+from hybrid.exact.deciding import attained, settle
 from hybrid.exact.formulas import ExactFormulas
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.run.options import CheckOptions
@@ -190,14 +191,14 @@ def test_an_exact_value_outside_of_its_bounds_settles_nothing(tmp_path):
     unknown = StateTruth(np.zeros(13, bool), np.ones(13, bool), None, "too close")
     sides = [(side, checker.evaluate(side)) for side in (prop.formula.left, prop.formula.right)]
     exact = ExactFormulas(model, checker.states)
-    settled = exact.settle(unknown, ">=", *sides)
+    settled = settle(exact, unknown, ">=", *sides)
     assert settled.unknown is None
     assert settled.values.tolist() == [p >= Fraction(1, 6) for p in exact.values(prop.formula.left)]
     (left, found), right = sides
     for lower, upper in ((found.lower + 1e-3, found.upper + 1e-3), (found.lower - 1e-3, found.upper - 1e-3)):
         moved = StateValues(found.values, lower, upper)
-        assert exact.settle(unknown, ">=", (left, moved), right) is unknown
-    assert exact.settle(StateTruth(unknown.values), ">=", *sides).unknown is None
+        assert settle(exact, unknown, ">=", (left, moved), right) is unknown
+    assert settle(exact, StateTruth(unknown.values), ">=", *sides).unknown is None
 
 
 # From states 1 and 3 the target is missed with probability 1/2; something is lost in state 1.
@@ -229,7 +230,5 @@ def test_losses_where_the_target_may_be_missed_have_no_value():
     assert np.isnan(around(prop.formula).values).tolist() == [True, True, False, False, False, False]
     chosen = StateTruth(np.zeros(6, dtype=bool), np.ones(6, dtype=bool), None, "left")
     (prop,) = resolve_properties(parse_properties("filter(argmin, R=? [ F s=4 ])"), model.source).properties
-    assert (
-        ExactFormulas(model, Checker(model, CheckOptions.of()).states).attained(prop.formula, chosen, None)
-        is chosen
-    )
+    exact = ExactFormulas(model, Checker(model, CheckOptions.of()).states)
+    assert attained(exact, prop.formula, chosen, None) is chosen
