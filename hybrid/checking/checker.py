@@ -297,7 +297,12 @@ class Checker(FormulaChecker):
         if self._stopped() is not None:
             return found
         if patient and self.model.n_states <= _FEW_STATES and self._is_loose(found):
-            return self._exactly(formula) or found
+            try:
+                return self._exactly(formula) or found
+            except BudgetError as spent:
+                if not isinstance(self._progress, Watch):
+                    raise
+                self._progress.stopped = spent  # the bounds stay
         return found
 
     def _exactly(self, formula: Probability | SteadyState | Reward) -> StateValues | None:

@@ -9,6 +9,7 @@ in the same pass.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -145,8 +146,18 @@ class BellmanOperator(ABC):
         """Steps whose results are never too small, but for `underflow`."""
 
     @abstractmethod
-    def positive(self) -> Array:
+    def positive(self, is_over: Callable[[], bool] | None = None) -> Array:
         """Return where the solution is positive, as zeros and ones, shape (n,), float64.
+
+        Parameters
+        ----------
+        is_over : callable, optional
+            Asked every round whether to end.
+
+        Raises
+        ------
+        SearchEndedError
+            It said so.
 
         Notes
         -----

@@ -171,7 +171,16 @@ def _relative_widths(gap: Array, x: Array, xp: Any) -> Array:
     return xp.stack(greatest) if greatest else xp.zeros(0)
 
 
-def least_closure(space: Workspace, inside: Array, step: Callable[[Array, Array], None]) -> tuple[Array, int]:
+class SearchEndedError(Exception):
+    """A search of a graph was ended before its time."""
+
+
+def least_closure(
+    space: Workspace,
+    inside: Array,
+    step: Callable[[Array, Array], None],
+    is_over: Callable[[], bool] | None = None,
+) -> tuple[Array, int]:
     """Return the least set that holds a set and what a step leads to from it, and the steps made.
 
     The set is zeros and ones, shape (n,).
@@ -182,6 +191,13 @@ def least_closure(space: Workspace, inside: Array, step: Callable[[Array, Array]
         Zeros and ones; overwritten.
     step : callable
         ``step(x, out)`` writes numbers that are positive where x leads to.
+    is_over : callable, optional
+        Asked after every step whether to end.
+
+    Raises
+    ------
+    SearchEndedError
+        It said so.
     """
     reached, steps = space.xp.empty(inside.size), 0
     while True:
@@ -193,6 +209,8 @@ def least_closure(space: Workspace, inside: Array, step: Callable[[Array, Array]
         if not more:
             return inside, steps
         inside, reached = reached, inside
+        if is_over is not None and is_over():
+            raise SearchEndedError
 
 
 def underflow_of(diagonal: Vector, slack: float, communicator: Communicator = ALONE) -> float:

@@ -7,6 +7,7 @@ live, is the business of its subclasses.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -121,9 +122,9 @@ class ChoiceOperator(BellmanOperator):
         """See `BellmanOperator.up`."""
         return ChoiceSteps(self, 1.0 / (1.0 - self.slack))
 
-    def positive(self) -> Array:
+    def positive(self, is_over: Callable[[], bool] | None = None) -> Array:
         """See `BellmanOperator.positive`."""
-        found, steps = least_closure(self.space, self.zeros(), self.improve)
+        found, steps = least_closure(self.space, self.zeros(), self.improve, is_over)
         self.products += steps
         return found
 

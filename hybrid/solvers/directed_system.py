@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from hybrid.solvers.base import Criterion, MatrixOperator, Vector
@@ -60,10 +62,10 @@ class DirectedSystem(BellmanOperator):
         """See `BellmanOperator.up`."""
         return self._up
 
-    def positive(self) -> Array:
+    def positive(self, is_over: Callable[[], bool] | None = None) -> Array:
         """See `BellmanOperator.positive`: rows from which M leads to a positive element of b."""
         inside = self.space.vector(np.asarray(self._b > 0.0, dtype=np.float64))
-        found, steps = least_closure(self.space, inside, self.space.multiply)
+        found, steps = least_closure(self.space, inside, self.space.multiply, is_over)
         self.products += steps
         return found
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector
 from hybrid.solvers.bellman import BellmanOperator, Outcome
-from hybrid.solvers.bounded_solution import ENCLOSING_VECTORS, BoundedSolution
+from hybrid.solvers.bounded_solution import ENCLOSING_VECTORS, BoundedSolution, SearchEndedError
 from hybrid.solvers.check_interval import CheckInterval
 from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.optimistic import Optimistic
@@ -116,7 +116,7 @@ class Interval:
                 outcome.status = Status.INTERRUPTED
                 break
         k = made % 2
-        self._widen(operator, lows[k], highs[k], highs[1 - k], outcome, upper_bound)
+        self._widen(operator, lows[k], highs[k], highs[1 - k], outcome, upper_bound, clock)
         return operator.enclosure(outcome, clock, lows[k], highs[k], (lows[1 - k], highs[1 - k]))
 
     def _widen(
@@ -127,13 +127,17 @@ class Interval:
         spare: Array,
         outcome: Outcome,
         upper_bound: float | None,
+        clock: Clock,
     ) -> None:
         """Add to the bounds what underflow may have cost, and cut them to what is known."""
         xp = operator.space.xp
         if operator.is_near_underflow(lower):
-            spare[...] = operator.positive()
             operator.lowered(lower, outcome.iterations)
             upper += outcome.iterations * operator.underflow
-            xp.copyto(upper, 0.0, where=spare == 0.0)  # not a product: infinity times zero is no number
+            try:
+                spare[...] = operator.positive(lambda: clock.tick(outcome.iterations, outcome.difference))
+                xp.copyto(upper, 0.0, where=spare == 0.0)  # not a product: infinity times zero is no number
+            except SearchEndedError:  # zeros are then not told as such
+                outcome.status = Status.INTERRUPTED
         if upper_bound is not None:
             xp.minimum(upper, upper_bound, out=upper)

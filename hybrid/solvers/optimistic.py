@@ -21,7 +21,13 @@ import numpy as np
 
 from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector
 from hybrid.solvers.bellman import BellmanOperator, Guess, Leap, Outcome
-from hybrid.solvers.bounded_solution import ENCLOSING_VECTORS, TINY, BoundedSolution, width_of
+from hybrid.solvers.bounded_solution import (
+    ENCLOSING_VECTORS,
+    TINY,
+    BoundedSolution,
+    SearchEndedError,
+    width_of,
+)
 from hybrid.solvers.check_interval import CheckInterval
 from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.workspace import Array, Pair, Steps
@@ -189,6 +195,7 @@ class _Climb:
         self._guess, self._outcome, self._clock = guess, outcome, clock
         self.positive: Array | None = None
         self.lost = False
+        self._made = 0
 
     def run(self, down: Steps) -> tuple[Array, Array | None]:
         """Iterate, and leave the outcome's status.
@@ -203,13 +210,23 @@ class _Climb:
         x, upper : array, shape (n,)
             The last iterate, and an upper bound of the operator's solution; None if none was verified.
         """
+        try:
+            return self._iterated(down)
+        except SearchEndedError:
+            self._outcome.status = Status.INTERRUPTED
+            return self._pair[self._made % 2], None
+
+    def _iterated(self, down: Steps) -> tuple[Array, Array | None]:
+        """Do as `run` does."""
         space, outcome, guess = self._operator.space, self._outcome, self._guess
         pair, target = self._pair, self.criterion.epsilon
         pace, made, outcome.status = CheckInterval(space.stride), 0, Status.MAX_ITERATIONS
+        self._made = 0
         while outcome.iterations < self.criterion.max_iterations:
             count = pace.steps(self.criterion.max_iterations - outcome.iterations)
             down.sweep(pair, made, count, guess.total)
             made += count
+            self._made = made
             outcome.iterations += count
             self._operator.products += count
             absolute, relative = space.read(down.changes)
@@ -258,12 +275,21 @@ class _Climb:
         return True
 
     def _is_clear(self, x: Array) -> bool:
-        """Whether no positive value is next to underflow."""
+        """Whether no positive value is next to underflow.
+
+        Raises
+        ------
+        SearchEndedError
+            The iteration is to be ended, in the midst of the search for positive values.
+        """
         operator, xp = self._operator, self._operator.space.xp
         if not operator.is_near_underflow(x):
             return True
         if self.positive is None:
-            self.positive = operator.positive()
+            outcome = self._outcome
+            self.positive = operator.positive(
+                lambda: self._clock.tick(outcome.iterations, outcome.difference)
+            )
         least = operator.space.least(xp.where(self.positive > 0.0, x, np.inf))
         return bool(operator.space.read(least)[0] > operator.floor)
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from hybrid.solvers.watch import Watch
 
-__all__ = ["Stop", "StopAfter"]
+__all__ = ["Stop", "StopAfter", "StopInSearch"]
 
 
 class Stop(KeyboardInterrupt):
@@ -40,3 +40,16 @@ class StopAfter(Watch):
             yield
         finally:
             self.depth -= 1
+
+
+class StopInSearch(StopAfter):
+    """Ends the search of a graph between two iterations: calls that tell the same iteration again."""
+
+    def __init__(self) -> None:
+        super().__init__(4)
+        self.last = -1
+
+    def __call__(self, iteration: int, difference: float) -> None:
+        if iteration != self.last:
+            self.left, self.last = 4, iteration
+        super().__call__(iteration, difference)

@@ -13,6 +13,7 @@ from hybrid.checking.checker import Checker
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.run.options import CheckOptions
 from hybrid.solvers.watch import Watch
+from mtbdd.budget import BudgetError
 from mtbdd.model import SymbolicModel
 from tests.builders.chain_texts import GAMBLER, QUEUE
 from tests.builders.known_answers import OF_CHAINS, OF_MDPS
@@ -99,3 +100,18 @@ def test_an_answer_that_the_bounds_decide_already_is_one() -> None:
     found = answered(GAMBLER, "P>0.01 [ F x=goal ]", "interval", StopAfter(20))
     assert found is not None
     assert (found.value, found.interrupted, found.error) == (True, False, None)
+
+
+def test_bounds_stay_where_time_is_up_in_exact_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loose bounds of a small model have exact numbers tried; these may take all the time that is left."""
+
+    def spent(*_: object) -> None:
+        raise BudgetError("the time limit is reached")
+
+    monkeypatch.setattr(Checker, "_is_loose", lambda checker, found: True)
+    monkeypatch.setattr(Checker, "_exactly", spent)
+    found = answered(GAMBLER, "P=? [ F x=goal ]", "auto", StopAfter(100_000))
+    assert found is not None and found.interrupted and found.error == "the time limit is reached"
+    assert 0.0 < found.lower <= 76 / 211 <= found.upper < 1.0
+    with pytest.raises(BudgetError):
+        answered(GAMBLER, "P=? [ F x=goal ]", "auto", None)

@@ -6,14 +6,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, diags_array
 
 from hybrid.cpu.csr import CsrMatrix
 from hybrid.solvers import AverageReward, Criterion, Interval, Jacobi, Optimistic, Status
 from hybrid.solvers.bounded_solution import UNIT
 from hybrid.solvers.topological import Topological, find_components
 from tests.builders.linear_systems import Dense, exact_solution, linear_system
-from tests.builders.stopping import Stop, StopAfter
+from tests.builders.stopping import Stop, StopAfter, StopInSearch
 
 SLACK = 64 * UNIT
 
@@ -85,3 +85,23 @@ def test_a_method_without_bounds_is_lost(rng: np.random.Generator) -> None:
     dense, diagonal, b = linear_system(rng)
     with pytest.raises(Stop):
         Jacobi(Criterion()).solve(Dense(dense), diagonal, b, np.zeros_like(b), StopAfter(3))
+
+
+@pytest.mark.parametrize(
+    "method",
+    [Optimistic(Criterion(1e-5, absolute=True)), Interval(Criterion(max_iterations=1500))],
+    ids=["optimistic", "interval"],
+)
+def test_bounds_are_kept_where_the_search_for_positive_values_is_ended(method: Optimistic | Interval) -> None:
+    """Values next to underflow have the graph searched, a product a step: that takes as long as iterations."""
+    n = 3000
+    walk = diags_array([0.5, 0.5], offsets=[-1, 1], shape=(n, n)).tocsr()
+    b = np.zeros(n)
+    b[-1] = 0.5
+    watch = StopInSearch()
+    matrix = CsrMatrix(csr_matrix(walk))
+    found = method.solve(matrix, np.ones(n), b, SLACK, 1.0, watch)
+    assert found.status is Status.INTERRUPTED and watch.stopped is not None
+    exact = np.arange(1, n + 1) / (n + 1)
+    assert (found.lower <= exact).all() and found.lower[-1] > 0.9
+    assert found.upper is not None and (exact <= found.upper).all()
