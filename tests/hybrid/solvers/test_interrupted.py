@@ -93,7 +93,7 @@ def test_a_method_without_bounds_is_lost(rng: np.random.Generator) -> None:
     ids=["optimistic", "interval"],
 )
 def test_bounds_are_kept_where_the_search_for_positive_values_is_ended(method: Optimistic | Interval) -> None:
-    """Values next to underflow have the graph searched, a product a step: that takes as long as iterations."""
+    """Values next to underflow have the graph searched, a product a step: which takes long."""
     n = 3000
     walk = diags_array([0.5, 0.5], offsets=[-1, 1], shape=(n, n)).tocsr()
     b = np.zeros(n)
