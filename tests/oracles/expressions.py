@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from operator import itemgetter
 
 from mtbdd.language.syntax import Binary, Call, Conditional, Expression, Literal, Name, Unary
 
 __all__ = ["OracleFaultError", "Value", "evaluate_exactly"]
 
 Value = bool | int | Fraction
+_Meaning = Callable[[Mapping[str, bool | int]], Value]
+
+_MEANINGS: dict[int, tuple[Expression, _Meaning]] = {}
+_MOST_MEANINGS = 20_000
 
 
 class OracleFaultError(Exception):
@@ -25,20 +31,44 @@ def evaluate_exactly(e: Expression, values: Mapping[str, bool | int]) -> Value:
     OracleFaultError
         The value is undefined (division by zero, modulus that is not positive, ...).
     """
+    return _meaning(e)(values)
+
+
+def _meaning(e: Expression) -> _Meaning:
+    """Return an expression as a function of the values; a tree is walked once, however often it is asked."""
+    known = _MEANINGS.get(id(e))
+    if known is None:
+        if len(_MEANINGS) > _MOST_MEANINGS:
+            _MEANINGS.clear()
+        # The expression is kept, so that its identity stays its own.
+        known = _MEANINGS[id(e)] = e, _compiled(e)
+    return known[1]
+
+
+def _compiled(e: Expression) -> _Meaning:
     if isinstance(e, Literal):
-        return _fraction(e.value) if isinstance(e.value, float) else e.value
+        value = _fraction(e.value) if isinstance(e.value, float) else e.value
+        return lambda values: value
     if isinstance(e, Name):
-        return values[e.name]
+        return itemgetter(e.name)
     if isinstance(e, Unary):
-        operand = evaluate_exactly(e.operand, values)
-        return (not operand) if e.operator == "!" else -operand
+        operand = _compiled(e.operand)
+        return (lambda values: not operand(values)) if e.operator == "!" else lambda values: -operand(values)
     if isinstance(e, Conditional):
-        return evaluate_exactly(e.then if evaluate_exactly(e.condition, values) else e.otherwise, values)
+        condition, then, otherwise = map(_compiled, (e.condition, e.then, e.otherwise))
+        return lambda values: then(values) if condition(values) else otherwise(values)
     if isinstance(e, Binary):
-        return _binary(e, values)
+        left, right, operation = _compiled(e.left), _compiled(e.right), _OPERATIONS[e.operator]
+        return lambda values: operation(left(values), right(values))
     if isinstance(e, Call):
-        return _call(e.function, [evaluate_exactly(a, values) for a in e.arguments])
-    raise TypeError(f"no value in a state: {type(e).__name__}")
+        function, arguments = e.function, [_compiled(a) for a in e.arguments]
+        return lambda values: _call(function, [a(values) for a in arguments])
+    kind = type(e).__name__
+
+    def refuse(values: Mapping[str, bool | int]) -> Value:
+        raise TypeError(f"no value in a state: {kind}")
+
+    return refuse
 
 
 def _fraction(value: float) -> Fraction:
@@ -47,28 +77,29 @@ def _fraction(value: float) -> Fraction:
     return small if float(small) == value else Fraction(repr(value))
 
 
-def _binary(e: Binary, values: Mapping[str, bool | int]) -> Value:
-    a, b = evaluate_exactly(e.left, values), evaluate_exactly(e.right, values)
-    if e.operator == "/":
-        if b == 0:
-            raise OracleFaultError("division by zero")
-        return Fraction(a) / Fraction(b)
-    operations = {
-        "+": lambda: a + b,
-        "-": lambda: a - b,
-        "*": lambda: a * b,
-        "&": lambda: bool(a and b),
-        "|": lambda: bool(a or b),
-        "=>": lambda: bool(not a or b),
-        "<=>": lambda: a == b,
-        "=": lambda: a == b,
-        "!=": lambda: a != b,
-        "<": lambda: a < b,
-        "<=": lambda: a <= b,
-        ">": lambda: a > b,
-        ">=": lambda: a >= b,
-    }
-    return operations[e.operator]()
+def _quotient(a: Value, b: Value) -> Value:
+    if b == 0:
+        raise OracleFaultError("division by zero")
+    return Fraction(a) / Fraction(b)
+
+
+# Both sides have been worked out: an undefined one is a fault whatever the other says.
+_OPERATIONS: dict[str, Callable[[Value, Value], Value]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": _quotient,
+    "&": lambda a, b: bool(a and b),
+    "|": lambda a, b: bool(a or b),
+    "=>": lambda a, b: bool(not a or b),
+    "<=>": operator.eq,
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def _call(function: str, a: Sequence[Value]) -> Value:

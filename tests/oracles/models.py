@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -75,13 +76,17 @@ class ExplicitModel:
 
     def valuation(self, i: int) -> dict[str, bool | int]:
         """Return a state by variable name."""
-        return _valuation(self.source, self.states[i])
+        return dict(self._valuations[i])
+
+    @cached_property
+    def _valuations(self) -> list[dict[str, bool | int]]:
+        return [_valuation(self.source, state) for state in self.states]
 
     def where(self, e: Expression) -> set[int]:
         """Return the states in which a boolean expression holds; "init" and "deadlock" are known."""
         if isinstance(e, LabelReference):
             return {"init": self.initial, "deadlock": self.deadlocks}[e.name]
-        return {i for i in range(self.n_states) if evaluate_exactly(e, self.valuation(i))}
+        return {i for i, values in enumerate(self._valuations) if evaluate_exactly(e, values)}
 
     def label(self, name: str) -> set[int]:
         """Return the states of a label of the model."""
