@@ -94,15 +94,14 @@ class DividedMatrix:
     def jacobi_step(
         self, x: Vector, out: Vector, b: Vector | None, diagonal: Vector, omega: float
     ) -> tuple[float, float]:
-        """Write a relaxation step to `out`; return the greatest differences over all processes."""
+        """Write a relaxation step to `out`; return the greatest differences of the own elements.
+
+        The workspace's steps have those of all processes.
+        """
         self.halo.receive(x)
-        own = 0.0, 0.0
         if self.matrix is None:
-            own = self._without_entries(x, out, b, diagonal, omega)
-        else:
-            own = self.matrix.product.relax(self.halo.whole, b, diagonal, float(omega), out)
-        absolute, relative = self.communicator.gather(own).max(axis=0)
-        return float(absolute), float(relative)
+            return self._without_entries(x, out, b, diagonal, omega)
+        return self.matrix.product.relax(self.halo.whole, b, diagonal, float(omega), out)
 
     def workspace(self) -> Workspace:
         """Return memory and operations for a solution of all processes."""

@@ -293,7 +293,7 @@ class HybridChoices(ChoiceOperator):
 
     def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
         if self._compiled:
-            self.changes = self.space.agreed(finish_on_host(x, out, factor, shape))
+            self.changes = finish_on_host(x, out, factor, shape)
             return
         if factor != 1.0:
             out *= factor

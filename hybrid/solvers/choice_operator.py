@@ -102,8 +102,20 @@ class ChoiceOperator(BellmanOperator):
         super().__init__(space, problem.size, slack, underflow_of(np.ones(1), slack))
         self.problem = problem
         self.maximise, self.groups = problem.maximise, problem.quotient
-        self.changes: Array = np.full(2, np.inf)
+        self._agreed: Array | None = None
+        self.changes = np.full(2, np.inf)
         self._joined: tuple[Array, list[Array]] | None = None
+
+    @property
+    def changes(self) -> Array:
+        """Greatest absolute and relative change of the last step, over all processes; see `Steps.changes`."""
+        if self._agreed is None:
+            self._agreed = self.space.agreed(self._changes)
+        return self._agreed
+
+    @changes.setter
+    def changes(self, own: Array) -> None:
+        self._changes, self._agreed = own, None
 
     @property
     def worst(self) -> float:

@@ -161,12 +161,12 @@ class _Relaxation:
     @property
     def changes(self) -> Vector:
         """Changes of the last step."""
-        return np.array([self._absolute, self._relative])
+        return self._passes.agreed(np.array([self._absolute, self._relative]))
 
     @property
     def course(self) -> Vector:
         """Steps made and the changes of the last one."""
-        return np.array([self._made, self._absolute, self._relative])
+        return np.append(float(self._made), self.changes)
 
 
 class _Uniformised:

@@ -37,6 +37,9 @@ class Passes(Protocol):
     def dot(self, x: Vector, y: Vector) -> float:
         """Return ``sum of x * y``: a sum of those of pieces (`PIECE`), whatever the number of threads."""
 
+    def agreed(self, changes: Vector) -> Vector:
+        """Return the greatest of every change that processes have measured."""
+
     def element(self, x: Vector, place: int) -> float:
         """Return one element; the place is negative where another process has it."""
 
@@ -94,6 +97,10 @@ class NumPyPasses:
         """Return ``sum of x * y``."""
         pieces = range(0, x.size, PIECE)
         return float(np.array([np.dot(x[k : k + PIECE], y[k : k + PIECE]) for k in pieces]).sum())
+
+    def agreed(self, changes: Vector) -> Vector:
+        """Return the changes themselves."""
+        return changes
 
     def element(self, x: Vector, place: int) -> float:
         """Return one element."""

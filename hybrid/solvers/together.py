@@ -24,9 +24,15 @@ class TogetherWorkspace(HostWorkspace):
     communicator : Communicator
     """
 
+    stride = 10  # what all have to agree on costs a message
+
     def __init__(self, matrix: MatrixOperator, passes: Passes, communicator: Communicator) -> None:
         super().__init__(matrix, TogetherPasses(passes, communicator))
         self.communicator = communicator
+
+    def stretch(self, most: int) -> int:
+        """See `Workspace.stretch`."""
+        return min(self.stride, most)
 
     def all(self, mask: Array) -> bool:
         """See `Workspace.all`."""
@@ -46,7 +52,7 @@ class TogetherWorkspace(HostWorkspace):
 
     def agreed(self, changes: Array) -> Array:
         """See `Workspace.agreed`."""
-        return agreed(self.communicator, changes)
+        return self.passes.agreed(changes)
 
     def element(self, x: Array, place: int) -> Vector:
         """See `Workspace.element`."""
@@ -71,6 +77,11 @@ class TogetherPasses:
         """See `Passes.greatest_changes`."""
         own = self._own.greatest_changes(new, old) if new.size else np.zeros(2)
         found: Vector = self._all.gather(own).max(axis=0)
+        return found
+
+    def agreed(self, changes: Vector) -> Vector:
+        """See `Passes.agreed`."""
+        found: Vector = self._all.gather(changes).max(axis=0)
         return found
 
     def extremes(self, x: Vector) -> tuple[np.float64, np.float64]:
@@ -117,9 +128,3 @@ def place_of_greatest(communicator: Communicator, x: Vector) -> tuple[int, float
     found = communicator.gather([x[place] if x.size else -np.inf]).reshape(-1)
     is_own = int(np.argmax(found)) == communicator.rank
     return place if is_own else -1, float(found.max())
-
-
-def agreed(communicator: Communicator, own: Vector) -> Vector:
-    """Return the greatest of every number over all processes, shape as `own`."""
-    found: Vector = communicator.gather(own).max(axis=0)
-    return found

@@ -11,6 +11,7 @@ from scipy.stats import poisson
 
 from hybrid.cpu.csr import CsrMatrix
 from hybrid.solvers import AverageReward, Criterion, Interval, Optimistic, Status
+from hybrid.solvers.base import Clock
 from hybrid.solvers.bellman import Outcome
 from hybrid.solvers.bounded_solution import ENCLOSING_VECTORS, UNIT
 from hybrid.solvers.directed_system import DirectedSystem
@@ -189,7 +190,7 @@ def test_zeros_that_the_graph_knows_stay_zero_where_upper_bounds_overflow() -> N
     diagonal, b = np.ones(2), np.array([0.0, 1e-308])
     system = DirectedSystem(matrix, diagonal, b, 2.0**-50, ENCLOSING_VECTORS)
     lower, upper = np.array([0.0, 1e-308]), np.array([np.inf, 1.0])
-    Interval(Criterion(1e-6))._widen(system, lower, upper, np.empty(2), Outcome(iterations=3), None)
+    Interval(Criterion(1e-6))._widen(system, lower, upper, np.empty(2), Outcome(iterations=3), None, Clock(None))
     assert upper[0] == 0.0
     assert 0.0 < lower[1] < 1e-308 < upper[1]
 
