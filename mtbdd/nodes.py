@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +61,7 @@ class NodeTable:
 
 
 _LETTERS = bytes.maketrans(b"bT", b"  ")
+_PART = 1 << 24  # bytes of a dump that are read at a time
 
 
 def read_nodes(manager: Manager, u: Node) -> NodeTable:
@@ -68,41 +71,79 @@ def read_nodes(manager: Manager, u: Node) -> NodeTable:
         level = np.full(2, bottom, dtype=np.int64)
         self_loop = np.array([TRUE, TRUE], dtype=np.int64)
         return NodeTable(level, self_loop, self_loop, TRUE if u == manager.true else FALSE)
-    text = dump_nodes(manager.bdd, u) if manager.is_cudd else b""
-    # CUDD does not tell of a file that was cut, by a full disk or a limit of files' sizes.
-    return _read_dump(text) if text.endswith(b".end\n") else walk_nodes(manager.bdd, u)
+    if manager.is_cudd:
+        with dumped_nodes(manager.bdd, u) as file:
+            found = _read_dump(file)
+        if found is not None:
+            return found
+    return walk_nodes(manager.bdd, u)
 
 
-def _read_dump(text: bytes) -> NodeTable:
-    """Read CUDD's DDDMP text: lines `id b<level> <index> <then> <else>`, negative ids are negated edges."""
-    header, body = text.split(b".nodes\n", 1)
-    root = int(header.split(b".rootids", 1)[1].split(maxsplit=1)[0])
-    lines = body.split(b".end", 1)[0].split(b"\n", 1)[1]  # the first line is the constant
-    numbers = np.fromstring(lines.translate(_LETTERS), dtype=np.int64, sep=" ").reshape(-1, 5)
-    size = int(numbers[:, 0].max()) + 1
+def _read_dump(file: BinaryIO) -> NodeTable | None:
+    """Read CUDD's DDDMP text: lines `id b<level> <index> <then> <else>`, negative ids are negated edges.
+
+    Returns
+    -------
+    NodeTable or None
+        None if the text is cut: CUDD does not tell of a full disk or a limit of files' sizes.
+
+    Notes
+    -----
+    Some of the text at a time: of large diagrams it is longer than the table.
+    """
+    facts = {}
+    for line in file:
+        if line == b".nodes\n":
+            break
+        name, _, value = line.partition(b" ")
+        facts[name] = value
+    else:
+        return None
+    root, size = int(facts[b".rootids"].split()[0]), int(facts[b".nnodes"]) + 1
     level = np.full(size, np.iinfo(np.int64).max, dtype=np.int64)
     low = np.full(size, TRUE, dtype=np.int64)
     high = np.full(size, TRUE, dtype=np.int64)
-    ids = numbers[:, 0]
-    level[ids] = numbers[:, 1]
-    high[ids] = 2 * np.abs(numbers[:, 3]) + (numbers[:, 3] < 0)
-    low[ids] = 2 * np.abs(numbers[:, 4]) + (numbers[:, 4] < 0)
+    file.readline()  # the constant
+    rest, is_whole = b"", False
+    while not is_whole:
+        part = file.read(_PART)
+        if not part:
+            return None
+        lines, newline, rest = (rest + part).rpartition(b"\n")
+        if lines.endswith(b".end") or lines == b".end":
+            lines, is_whole = lines.removesuffix(b".end"), True
+        elif not newline:
+            continue
+        numbers = np.fromstring(lines.translate(_LETTERS), dtype=np.int64, sep=" ").reshape(-1, 5)
+        ids = numbers[:, 0]
+        level[ids] = numbers[:, 1]
+        high[ids] = 2 * np.abs(numbers[:, 3]) + (numbers[:, 3] < 0)
+        low[ids] = 2 * np.abs(numbers[:, 4]) + (numbers[:, 4] < 0)
     return NodeTable(level, low, high, 2 * abs(root) + (root < 0))
 
 
-def dump_nodes(bdd: Any, u: Node) -> bytes:
-    """Return the text of CUDD's dump, empty or cut if there is no room for it.
+@contextmanager
+def dumped_nodes(bdd: Any, u: Node) -> Iterator[BinaryIO]:
+    """Open the text of CUDD's dump, empty or cut if there is no room for it.
 
     In memory where the system has files there, which saves most of the time.
     """
     if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
         with open(os.memfd_create("nodes"), "rb") as file:
             bdd.dump(f"/proc/self/fd/{file.fileno()}", [u], filetype="dddmp")
-            return file.read()
+            yield file
+        return
     with tempfile.TemporaryDirectory(prefix="mtbdd-") as folder:
         path = Path(folder) / "nodes.dddmp"
         bdd.dump(str(path), [u], filetype="dddmp")
-        return path.read_bytes()
+        with path.open("rb") as file:
+            yield file
+
+
+def dump_nodes(bdd: Any, u: Node) -> bytes:
+    """Return the text of CUDD's dump, empty or cut if there is no room for it."""
+    with dumped_nodes(bdd, u) as file:
+        return file.read()
 
 
 def walk_nodes(bdd: Any, u: Node) -> NodeTable:

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
+from io import BytesIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
 
 from mtbdd import nodes
-from mtbdd.manager import Manager
+from mtbdd.manager import Manager, Node
 from mtbdd.nodes import FALSE, TRUE, read_nodes
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.builders.models import node_set
 
 
-@pytest.mark.parametrize("way", ["memory", "folder", "walk", "cut", "cut after a line"])
+@pytest.mark.parametrize("way", ["memory", "folder", "walk", "cut", "cut after a line", "parts"])
 def test_nodes_evaluate_like_the_diagram(
     way: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if way == "folder":
         monkeypatch.delattr(os, "memfd_create", raising=False)
     if way.startswith("cut"):
-        whole = nodes.dump_nodes
+        whole = nodes.dumped_nodes
         end = b".end\n" if way == "cut after a line" else b"\n.end\n"
-        monkeypatch.setattr(nodes, "dump_nodes", lambda bdd, u: whole(bdd, u).rsplit(end, 1)[0])
+
+        def cut(bdd: Any, u: Node) -> AbstractContextManager[BinaryIO]:
+            with whole(bdd, u) as file:
+                return nullcontext(BytesIO(file.read().rsplit(end, 1)[0]))
+
+        monkeypatch.setattr(nodes, "dumped_nodes", cut)
+    if way == "parts":
+        monkeypatch.setattr(nodes, "_PART", 7)
+        monkeypatch.setattr(nodes, "walk_nodes", None)
     manager = Manager(5, "autoref" if way == "walk" else FASTEST)
     for share in (0.0, 0.1, 0.5, 0.9, 1.0):
         numbers = np.flatnonzero(rng.random(32) < share).tolist()
