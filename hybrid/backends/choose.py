@@ -10,6 +10,7 @@ from hybrid.backends.device import GpuBackend
 from hybrid.backends.host import CpuBackend, ReferenceBackend
 from hybrid.cpu.threads import available_cores, thread_count
 from hybrid.errors import OptionError
+from mtbdd.language.errors import suggestion
 
 BACKENDS = ("auto", "cpu", "gpu", "reference")
 
@@ -59,7 +60,8 @@ def choose_backend(asked: str | Backend) -> Backend:
         if has_numba:
             return CpuBackend(f"compiled kernels on {_threads()}; no GPU: {problem}", True)
         return ReferenceBackend("the package numba is not installed, so only NumPy is left", True)
-    raise OptionError(f"backend: expected one of {', '.join(BACKENDS)}, got {asked!r}")
+    near = suggestion(str(asked), BACKENDS)
+    raise OptionError(f"backend: expected one of {', '.join(BACKENDS)}, got {asked!r}{near}")
 
 
 def _threads() -> str:

@@ -135,10 +135,16 @@ def threads(text: str) -> int:
     raise argparse.ArgumentTypeError(f"expected a whole number from 1 to {MOST_THREADS}, got {text!r}")
 
 
+_LEVELS = ("auto", "min-memory", "min-time")
+
+
 def _level(text: str) -> str | int:
     """Read a level; argparse turns the error into a usage message."""
-    if text in ("auto", "min-memory", "min-time"):
+    if text in _LEVELS:
         return text
     if text.isascii() and text.isdigit():
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not auto, min-memory, min-time or a number")
+    from mtbdd.language.errors import suggestion
+
+    near = suggestion(text, _LEVELS)
+    raise argparse.ArgumentTypeError(f"{text!r} is not auto, min-memory, min-time or a number{near}")

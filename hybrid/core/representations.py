@@ -22,4 +22,8 @@ def check_representation(name: str) -> None:
     OptionError
     """
     if name not in REPRESENTATIONS:
-        raise OptionError(f"representation: expected one of {', '.join(REPRESENTATIONS)}, got {name!r}")
+        # Only a faulty name pays for this import.
+        from mtbdd.language.errors import suggestion
+
+        near = suggestion(str(name), REPRESENTATIONS)
+        raise OptionError(f"representation: expected one of {', '.join(REPRESENTATIONS)}, got {name!r}{near}")

@@ -19,6 +19,7 @@ from hybrid.core.storages import HOST_STORAGES, STORAGES
 from hybrid.errors import OptionError
 from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power
 from hybrid.solvers.gauss_seidel import GaussSeidel
+from mtbdd.language.errors import suggestion
 from mtbdd.wording import option
 
 ENGINES = ("hybrid", "explicit")
@@ -98,9 +99,15 @@ class CheckOptions:
             )
         if self.engine not in ENGINES:
             offered = " or ".join(ENGINES)
-            raise OptionError(f"engine {self.engine!r} is not offered by this version; choose {offered}")
+            near = suggestion(str(self.engine), ENGINES)
+            raise OptionError(
+                f"engine {self.engine!r} is not offered by this version; choose {offered}{near}"
+            )
         if self.method not in METHODS:
-            raise OptionError(f"method {self.method!r} is not offered; choose one of {', '.join(METHODS)}")
+            near = suggestion(str(self.method), METHODS)
+            raise OptionError(
+                f"method {self.method!r} is not offered; choose one of {', '.join(METHODS)}{near}"
+            )
         choose_backend(self.backend)
         if self.automaton_tool not in AUTOMATON_TOOLS:
             command_words(self.automaton_tool)
@@ -221,9 +228,10 @@ class CheckOptions:
         if self.storage == "auto":
             return
         if self.storage not in (*STORAGES, *HOST_STORAGES):
+            near = suggestion(str(self.storage), dict.fromkeys((*STORAGES, *HOST_STORAGES)))
             raise OptionError(
                 f"storage {self.storage!r} is not offered: expected one of {', '.join(STORAGES)} on the gpu, "
-                f"or of auto, {', '.join(HOST_STORAGES)} on the cpu"
+                f"or of auto, {', '.join(HOST_STORAGES)} on the cpu{near}"
             )
         if self.engine != "explicit":
             raise OptionError(

@@ -134,6 +134,10 @@ def test_a_bare_word_may_be_a_misspelt_file(walk: str, capsys: pytest.CaptureFix
         (["chek"], "or help, got 'chek'; did you mean 'check'?"),
         (["help", "graf"], "did you mean 'graph'?"),
         (["check", "m.pm", "--method", "jro"], "or optimistic, got 'jro'; did you mean 'jor'?"),
+        (["check", "m.pm", "--engine", "explict"], "or symbolic, got 'explict'; did you mean 'explicit'?"),
+        (["check", "m.pm", "--backend", "referenc"], "got 'referenc'; did you mean 'reference'?"),
+        (["check", "m.pm", "--representation", "task"], "got 'task'; did you mean 'tasks'?"),
+        (["check", "m.pm", "--level", "min-tiem"], "or a number; did you mean 'min-time'?"),
         (["info", "m.pm", "--package", "cud"], "expected auto, cudd or autoref, got 'cud'"),
     ],
 )
