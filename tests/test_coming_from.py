@@ -10,6 +10,8 @@ from functools import cache
 import pytest
 
 from hybrid.cli.prism_options import SAME
+from hybrid.errors import HybridError
+from hybrid.properties import parse_properties
 from tests.source_tree import ROOT
 
 PAGES = ("from-prism", "from-storm", "shell")
@@ -72,3 +74,46 @@ def test_every_row_has_an_answer(page: str) -> None:
     for row in rows(page):
         # What is missing has its reason beside it.
         assert not re.match(r"not (?:there|needed|an option)(?!:)", row[-1]), f"{page}: {row[0]}: say why"
+
+
+PROPERTY = re.compile(r'(?:[PRTS](?:min|max)?|LRA(?:min|max)?|multi|quantile|filter|"name")\W|<<')
+
+
+def properties_in(cell: str) -> list[str]:
+    """The properties that a cell spells."""
+    spans = [span.replace(r"\|", "|") for span in re.findall(r"`([^`]+)`", cell)]
+    return [span for span in spans if PROPERTY.match(span)]
+
+
+def fault_of(text: str) -> str | None:
+    """What is told of a property, None if it is read."""
+    try:
+        (found,) = parse_properties(text).properties
+    except HybridError as error:
+        return str(error)
+    return None if found.error is None else str(found.error)
+
+
+def test_properties_of_storm_are_read_as_the_page_says() -> None:
+    text = (ROOT / "docs/from-storm.md").read_text(encoding="utf-8")
+    section = text[text.index("## Properties") : text.index("## Options")]
+    same = others = missing = 0
+    for row in rows("from-storm"):
+        if row[0] not in section or len(row) < 2 or not row[-1]:
+            continue
+        left, right = map(properties_in, row)
+        if row[-1].startswith("not there"):
+            assert left and all(map(fault_of, left)), f"{row[0]} is read"
+            missing += 1
+            continue
+        read = right if not row[-1].startswith("the same") else left + right
+        assert read, row
+        for text in read:
+            assert fault_of(text) is None, f"{text}: {fault_of(text)}"
+        if row[-1].startswith("the same"):
+            same += 1
+        elif not row[0].startswith("`filter"):
+            # What is spelt otherwise here would not be read as it stands.
+            assert all(map(fault_of, left)), f"{row[0]} is read as it is"
+            others += 1
+    assert same > 20 and others == 2 and missing == 3
