@@ -190,7 +190,8 @@ def test_zeros_that_the_graph_knows_stay_zero_where_upper_bounds_overflow() -> N
     diagonal, b = np.ones(2), np.array([0.0, 1e-308])
     system = DirectedSystem(matrix, diagonal, b, 2.0**-50, ENCLOSING_VECTORS)
     lower, upper = np.array([0.0, 1e-308]), np.array([np.inf, 1.0])
-    Interval(Criterion(1e-6))._widen(system, lower, upper, np.empty(2), Outcome(iterations=3), None, Clock(None))
+    outcome, clock = Outcome(iterations=3), Clock(None)
+    Interval(Criterion(1e-6))._widen(system, lower, upper, np.empty(2), outcome, None, clock)
     assert upper[0] == 0.0
     assert 0.0 < lower[1] < 1e-308 < upper[1]
 
