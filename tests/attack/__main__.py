@@ -26,6 +26,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--backend", choices=("cpu", "reference", "gpu"), help="default: cpu or reference, drawn"
     )
+    parser.add_argument(
+        "--in-parts", action="store_true", help="ask in 2 to 7 parts, states dealt to them at random"
+    )
     parser.add_argument("--processes", type=int, default=1, help="how many (default 1)")
     parser.add_argument("--json", type=Path, help="write counts and failures here")
     parser.add_argument(
@@ -43,14 +46,17 @@ def main(arguments: list[str] | None = None) -> int:
             last = time.perf_counter()
             print(f"{summary.cases} cases, {len(summary.findings)} failures", file=sys.stderr, flush=True)
 
-    summary = attack(chosen.seed, chosen.cases, chosen.backend, chosen.processes, chosen.first, progress)
+    summary = attack(
+        chosen.seed, chosen.cases, chosen.backend, chosen.processes, chosen.first, progress, chosen.in_parts
+    )
     print(summary.table())
     print(f"{time.perf_counter() - start:.0f} s")
     if chosen.json is not None:
         write_json(chosen.json, summary)
     if not summary.findings:
         return 0
-    small = [shrunk(f, chosen.backend) for f in summary.findings[:_MOST_SHRUNK]]
+    shown = summary.findings[:_MOST_SHRUNK]
+    small = shown if chosen.in_parts else [shrunk(f, chosen.backend) for f in shown]
     write_findings(chosen.findings, [*small, *summary.findings[_MOST_SHRUNK:]])
     for finding in small:
         print(

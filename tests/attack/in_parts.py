@@ -18,6 +18,7 @@ from hybrid.properties import parse_properties, resolve_properties
 from hybrid.properties.tree import Property
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateTruth, StateValues
+from mtbdd.language import LanguageError
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import states_from
@@ -61,7 +62,11 @@ def run_in_parts(case: Case) -> Record:
     start = time.perf_counter()
     record = Record(case.number, case.spec.kind, case.spec.family)
     text = case.spec.text()
-    model = build(text)
+    try:
+        model = build(text)
+    except LanguageError:
+        record.verdicts["refused"] = 1  # what one process refuses: see `run_case`
+        return record
     owners, part = random_owners(model, Random(f"{case.seed}/{case.number}/parts"))
     options = case.options | {"engine": "hybrid"}
     for question in case.questions:

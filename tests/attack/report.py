@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.attack.cases import Finding, Record, draw_case, run_case
+from tests.attack.in_parts import run_in_parts
 from tests.attack.judge import VERDICTS
 
 __all__ = ["Summary", "attack", "run_block"]
@@ -67,9 +68,10 @@ class Summary:
         }
 
 
-def run_block(seed: int, numbers: range, backend: str | None) -> list[Record]:
-    """Run some cases."""
-    return [run_case(draw_case(seed, number, backend)) for number in numbers]
+def run_block(seed: int, numbers: range, backend: str | None, parts: bool = False) -> list[Record]:
+    """Run some cases, as they are or in parts."""
+    run = run_in_parts if parts else run_case
+    return [run(draw_case(seed, number, backend)) for number in numbers]
 
 
 def attack(
@@ -79,11 +81,12 @@ def attack(
     processes: int = 1,
     first: int = 0,
     progress: Callable[[Summary], None] | None = None,
+    parts: bool = False,
 ) -> Summary:
     """Run cases in one process or several and return the summary."""
     summary = Summary(seed)
     blocks = [range(a, min(a + _BLOCK, first + cases)) for a in range(first, first + cases, _BLOCK)]
-    for records in _records(seed, blocks, backend, processes):
+    for records in _records(seed, blocks, backend, processes, parts):
         for record in records:
             summary.add(record)
         if progress is not None:
@@ -91,15 +94,17 @@ def attack(
     return summary
 
 
-def _records(seed: int, blocks: list[range], backend: str | None, processes: int) -> Iterator[list[Record]]:
+def _records(
+    seed: int, blocks: list[range], backend: str | None, processes: int, parts: bool
+) -> Iterator[list[Record]]:
     if processes <= 1:
         for block in blocks:
-            yield run_block(seed, block, backend)
+            yield run_block(seed, block, backend, parts)
         return
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         count = len(blocks)
-        yield from pool.map(run_block, [seed] * count, blocks, [backend] * count)
+        yield from pool.map(run_block, [seed] * count, blocks, [backend] * count, [parts] * count)
 
 
 def write_findings(path: Path, findings: list[Finding]) -> None:
