@@ -72,19 +72,20 @@ def offset_label(
             low_set, high_set = index.low[bit][nodes], index.high[bit][nodes]
             below = index.counts[bit + 1]
             offset = np.where(low_set >= 0, below[low_set] if below.size else 0, 0).astype(np.int64)
-            low_ref, high_ref = table.cofactors(refs, level)
-            child = np.concatenate([low_ref, high_ref])
-            moved = np.concatenate([low_set, high_set]).astype(np.int64)
-            kept = np.tile(row_nodes if is_column else column_nodes, 2)
+            # Names are taken again: where nothing is shared, these vectors are most of the memory.
+            child = np.concatenate(table.cofactors(refs, level))
             live = child != FALSE
-            if (moved[live] < 0).any():
+            child = child[live]
+            moved = np.concatenate([low_set, high_set])[live]
+            del low_set, high_set
+            if (moved < 0).any():
                 raise ValueError(_OUTSIDE)
-            r, c = (kept, moved) if is_column else (moved, kept)
-            links = np.full(child.size, -1, dtype=np.int32)
-            triples = child[live], r[live], c[live]
+            kept = np.tile(row_nodes if is_column else column_nodes, 2)[live]
+            links = np.full(live.size, -1, dtype=np.int32)
+            triples = (child, kept, moved) if is_column else (child, moved, kept)
             first, links[live] = distinct_rows(triples)
             refs, row_nodes, column_nodes = (part[first] for part in triples)
-            half = child.size // 2
+            half = live.size // 2
             levels.append(Level(links[:half], links[half:], offset))
     row_counts.append(np.ones(refs.size, dtype=np.int64))
     column_counts.append(np.ones(refs.size, dtype=np.int64))

@@ -147,6 +147,7 @@ class SymbolicModel(Memoised):
         for i, layer in enumerate(self.layers):
             own, terminals = layer.matrix.mtbdd_nodes(self._table(i))
             present = set(self.layer_transitions(i).terminals.tolist())
+            self._tables.pop(i, None)  # what else is asked rarely may read it again
             nodes += own
             values |= present | ({0.0} if terminals > len(present) else set())
         return BuildStatistics(

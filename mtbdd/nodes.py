@@ -37,15 +37,15 @@ class NodeTable:
     ----------
     level : ndarray of int64, shape (n + 1,)
         Level of each node's variable; constants lie below every variable.
-    low, high : ndarray of int64, shape (n + 1,)
+    low, high : ndarray of int32 or int64, shape (n + 1,)
         References of the else and then children.
     root : int
         Reference of the diagram's root.
     """
 
     level: NDArray[np.int64]
-    low: Ref
-    high: Ref
+    low: NDArray[np.signedinteger]
+    high: NDArray[np.signedinteger]
     root: int
 
     def cofactors(self, refs: Ref, level: int) -> tuple[Ref, Ref]:
@@ -101,8 +101,9 @@ def _read_dump(file: BinaryIO) -> NodeTable | None:
         return None
     root, size = int(facts[b".rootids"].split()[0]), int(facts[b".nnodes"]) + 1
     level = np.full(size, np.iinfo(np.int64).max, dtype=np.int64)
-    low = np.full(size, TRUE, dtype=np.int64)
-    high = np.full(size, TRUE, dtype=np.int64)
+    kind = np.dtype(np.int32 if size < 1 << 30 else np.int64)
+    low: NDArray[np.signedinteger] = np.full(size, TRUE, dtype=kind)
+    high: NDArray[np.signedinteger] = np.full(size, TRUE, dtype=kind)
     file.readline()  # the constant
     rest, is_whole = b"", False
     while not is_whole:

@@ -79,7 +79,8 @@ def distinct_rows(columns: Sequence[NDArray[np.integer]]) -> tuple[Int64Array, I
             if span * width >= 2**62:
                 values = np.unique(values, return_inverse=True)[1].astype(np.int64)
                 width = int(values.max()) + 1
-        key = key * width + values
+        key *= width
+        key += values
         span *= width
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     return first.astype(np.int64), inverse.astype(np.int64)

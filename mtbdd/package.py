@@ -33,6 +33,9 @@ The cache grows with the diagrams. With dd's own 2**30 and 2**18 a manager takes
 _LOOSE_UP_TO = 6_710_886
 """Nodes up to which CUDD rather grows than collects garbage: as many as with dd's own 2**30 bytes."""
 
+_MOST_CACHED = 1 << 22
+"""Results that CUDD keeps at most, of 32 bytes each; left alone they take as much memory as the nodes."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -105,7 +108,7 @@ def _cudd() -> DiagramPackage | None:
 
     def new_manager() -> Any:
         bdd = cudd.BDD(memory_estimate=_RESERVED_BYTES, initial_cache_size=_CACHE_ENTRIES)
-        bdd.configure(loose_up_to=_LOOSE_UP_TO)
+        bdd.configure(loose_up_to=_LOOSE_UP_TO, max_cache_hard=_MOST_CACHED)
         return _in_order(bdd)
 
     return DiagramPackage("cudd", new_manager, cudd.and_exists, cudd.restrict)

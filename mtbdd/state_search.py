@@ -137,7 +137,10 @@ class _NodePool:
         """Take a diagram in and return the reference of its root."""
         table = read_nodes(encoding.manager, u)
         shift = 2 * (self._size - 2)
-        low, high = (np.where(refs > 3, refs + shift, refs)[2:] for refs in (table.low, table.high))
+        low, high = (
+            np.where(refs > 3, refs + shift, refs)[2:]
+            for refs in (table.low.astype(np.int64), table.high.astype(np.int64))
+        )
         self._parts.append((table.level[2:], low, high))
         self._size += len(low)
         return table.root + shift if table.root > 3 else table.root
