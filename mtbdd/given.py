@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mtbdd.language.model_syntax import Command
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.partition import Partition
 from mtbdd.relation import Relation
@@ -77,6 +78,23 @@ class GivenReward:
 
 
 @dataclass(frozen=True)
+class TakenCommands:
+    """The commands of a text that choices come from, by state.
+
+    Attributes
+    ----------
+    commands : tuple of tuple of Command
+        Of every way to take a choice the commands, one a module.
+    layers : tuple of ndarray of int32, shape (n_states,)
+        Of every layer the place in `commands` of each state's choice, by number of the state; -1 where it has
+        none, or that of a deadlock.
+    """
+
+    commands: tuple[tuple[Command, ...], ...]
+    layers: tuple[NDArray[np.int32], ...]
+
+
+@dataclass(frozen=True)
 class GivenParts:
     """What a model without commands has in their place.
 
@@ -91,6 +109,8 @@ class GivenParts:
         The index of the k-th state of the source; None if the source numbers them as the diagram does.
     is_listed : bool
         The states of a text were listed.
+    taken : TakenCommands or None
+        The commands of choices, where they are known.
     """
 
     exits: SymbolicMatrix | tuple[Partition, ...]
@@ -98,3 +118,4 @@ class GivenParts:
     relations: tuple[Relation, ...]
     numbering: NDArray[np.int64] | None = None
     is_listed: bool = False
+    taken: TakenCommands | None = None

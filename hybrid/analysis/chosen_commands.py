@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.choices import ChoicePart
+from mtbdd.given import TakenCommands
 from mtbdd.language.model_syntax import Command
 from mtbdd.language.text import short_text
 from mtbdd.model import SymbolicModel
@@ -29,13 +30,15 @@ def chosen_commands(
     texts : tuple of (str or None)
         Line, column and guard of a command, as in ``"12:3 x < 4"``, of one written in Python file and line;
         of an action that several modules take together one command a module, joined by "; ".  None where the
-        model does not know: it was read from a list of states, or the choice is the loop of a deadlock.
+        model does not know: it was read from a file, or the choice is the loop of a deadlock.
     numbers : ndarray, shape (n_states,), int64
 
     Notes
     -----
     Time: O(states) for every part of every layer, and for every command of parts with several of one module.
     """
+    if model.given is not None and model.given.taken is not None:
+        return _of_listed(model.given.taken, layers)
     texts: dict[str | None, int] = {}
     numbers = np.zeros(model.n_states, np.int64)
     for layer in np.unique(layers).tolist():
@@ -49,6 +52,21 @@ def chosen_commands(
                 text = _text(_commands(part, way))
                 numbers[inside[enabled == way]] = texts.setdefault(text, len(texts))
     return tuple(texts), numbers
+
+
+def _of_listed(
+    taken: TakenCommands, layers: NDArray[np.uint16]
+) -> tuple[tuple[str | None, ...], NDArray[np.int64]]:
+    """Do as `chosen_commands` does, of states that were listed with the commands of their choices."""
+    places = np.full(layers.size, -1, np.int64)
+    for layer in np.unique(layers).tolist():
+        here = layers == layer
+        places[here] = taken.layers[layer][here]
+    texts: dict[str | None, int] = {}
+    met, numbers = np.unique(places, return_inverse=True)
+    own = [_text(list(taken.commands[place])) if place >= 0 else None for place in met.tolist()]
+    names = np.array([texts.setdefault(text, len(texts)) for text in own], np.int64)
+    return tuple(texts), names[numbers.reshape(-1)]
 
 
 def _enabled(model: SymbolicModel, part: ChoicePart, inside: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpu_kernels.ragged import pointers
 from hybrid.exploration.explore import Explored, explore
@@ -17,7 +18,7 @@ from hybrid.interchange.compressing import compressed
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward, StateVariable
 from hybrid.simulation.rules import Rules
 from hybrid.simulation.variables import Ints
-from mtbdd.language.model_syntax import ResolvedModel, RewardItem, RewardStructure
+from mtbdd.language.model_syntax import Command, ResolvedModel, RewardItem, RewardStructure
 from mtbdd.language.syntax import ModelType
 from mtbdd.model import SymbolicModel
 
@@ -97,7 +98,8 @@ def model_of(source: ResolvedModel, found: Explored) -> ExplicitModel:
     order = _order(found, n, is_mdp)
     sources, events = found.sources[order], found.events[order]
     actions, action_of = _actions(found)
-    choice_starts = choice_actions = taken = None
+    choice_starts = choice_actions = taken = choice_commands = None
+    commands: tuple[tuple[Command, ...], ...] = ()
     if is_mdp:
         choices = found.choices[order]
         new = np.ones(order.size, dtype=np.bool_)
@@ -107,6 +109,7 @@ def model_of(source: ResolvedModel, found: Explored) -> ExplicitModel:
         choice_starts = pointers(np, np.bincount(sources[first], minlength=n))
         choice_actions = action_of[events[first]] - 1
         taken = _Taken(sources[first], choice_actions)
+        commands, choice_commands = _commands(found, events[first], choices[first])
     else:
         row_starts = pointers(np, leaves)
     variables = found.variables
@@ -123,6 +126,8 @@ def model_of(source: ResolvedModel, found: Explored) -> ExplicitModel:
         choice_starts=choice_starts,
         actions=actions[1:],
         choice_actions=choice_actions,
+        commands=commands,
+        choice_commands=choice_commands,
         variables=tuple(
             StateVariable(v.name, 0, 1, True) if v.is_bool else StateVariable(v.name, v.low, v.high)
             for v in source.variables
@@ -153,6 +158,29 @@ def _actions(found: Explored) -> tuple[tuple[str, ...], Ints]:
     names = tuple(dict.fromkeys(["", *(name or "" for name in found.actions)]))
     place = {name: number for number, name in enumerate(names)}
     return names, np.array([place[name or ""] for name in found.actions], dtype=np.int64)
+
+
+def _commands(
+    found: Explored, events: NDArray[np.int32], choices: NDArray[np.int32]
+) -> tuple[tuple[tuple[Command, ...], ...], NDArray[np.int32]]:
+    """Return the commands of choices, one a module, each way once, and the place of every choice's."""
+    most = int(choices.max(initial=0)) + 1
+    if most * len(found.commands) < 1 << 62:
+        ways, places = np.unique(events.astype(np.int64) * most + choices, return_inverse=True)
+        pairs = [divmod(way, most) for way in ways.tolist()]
+    else:
+        table, places = np.unique(np.stack((events, choices)), axis=1, return_inverse=True)
+        pairs = list(zip(*table.tolist(), strict=True))
+    return tuple(_way(found.commands[e], way) for e, way in pairs), places.reshape(-1).astype(np.int32)
+
+
+def _way(parts: Sequence[Sequence[Command]], way: int) -> tuple[Command, ...]:
+    """Return the commands that the number of a choice stands for: its digits are their places."""
+    taken: list[Command] = []
+    for commands in reversed(parts):
+        way, place = divmod(way, len(commands))
+        taken.append(commands[place])
+    return tuple(taken[::-1])
 
 
 def _shared(values: Vector, sources: Ints, n: int, units: float) -> tuple[Vector, float]:

@@ -94,6 +94,8 @@ class CompiledCommands:
         commands that act alone are one event here.
     actions : tuple of (str or None)
         Of every event.
+    commands : tuple of sequences of sequences of Command
+        Of every event the commands of each module that takes part.
     updates, values : int
         Greatest numbers of updates, and of values assigned, of an event.
 
@@ -139,9 +141,12 @@ class CompiledCommands:
         events: list[list[int]] = []
         self.places: list[tuple[int, int]] = []
         actions: list[str | None] = []
+        held: list[Sequence[Sequence[Command]]] = []
         if alone:
-            events.append([component([c for s in alone for c in s.parts[0]])])
+            every = [c for s in alone for c in s.parts[0]]
+            events.append([component(every)])
             actions.append(None)
+            held.append((every,))
         done = 0
         for s in together:
             if s.action is None and len(s.parts) == 1:
@@ -154,7 +159,8 @@ class CompiledCommands:
             self.places.append((len(events), 0))
             events.append([components[id(commands)] for commands in s.parts])
             actions.append(s.action)
-        self.actions = tuple(actions)
+            held.append(s.parts)
+        self.actions, self.commands = tuple(actions), tuple(held)
         self.updates = max((sum(sizes[c][0] for c in e) for e in events), default=0)
         self.values = max((sum(sizes[c][1] for c in e) for e in events), default=0)
         self.is_mdp = model.type is ModelType.MDP

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,8 @@ from hybrid.simulation.rules import Rules
 from hybrid.simulation.start import initial_columns
 from hybrid.simulation.variables import Ints, Variables
 from mtbdd.budget import check_budget
+from mtbdd.composition import synchronisations
+from mtbdd.language.model_syntax import Command
 from mtbdd.memory import require_memory
 
 _BATCH = 1 << 18
@@ -39,6 +41,8 @@ class Explored:
     variables : Variables
     actions : tuple of (str or None)
         Of every event.
+    commands : tuple of sequences of sequences of Command
+        Of every event the commands of each module that takes part: the digits of a choice are places in them.
     """
 
     states: Ints
@@ -51,6 +55,7 @@ class Explored:
     units: float
     variables: Variables
     actions: tuple[str | None, ...]
+    commands: tuple[Sequence[Sequence[Command]], ...]
 
 
 @dataclass
@@ -113,6 +118,7 @@ def explore(rules: Rules, progress: Callable[[str], None] | None = None) -> Expl
         successors.units,
         rules.variables,
         tuple(event.action for event in rules.events),
+        tuple(s.parts for s in synchronisations(rules.model)),
     )
 
 

@@ -263,6 +263,7 @@ class CompiledSearch:
             float(self._units[0]) * _UP,
             self._variables,
             self._commands.actions,
+            self._commands.commands,
         )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.interchange.faults import ArrayPlaces, Places
+from mtbdd.language.model_syntax import Command
 from mtbdd.language.syntax import ModelType
 
 Vector = NDArray[np.float64]
@@ -88,6 +89,10 @@ class ExplicitModel:
         File name, or what it was made from; for messages.
     places : Places
         Tells where parts stand in the source.
+    commands : tuple of tuple of Command
+        Of states listed from a text, the ways to take a choice: commands, one a module.
+    choice_commands : ndarray of int32, shape (n_choices,), or None
+        A place in `commands` for every choice, -1 for none; None where the source has no commands.
     """
 
     type: ModelType
@@ -106,6 +111,8 @@ class ExplicitModel:
     value_units: float = 0.0
     source: str = "arrays"
     places: Places = field(default_factory=lambda: ArrayPlaces("arrays"))
+    commands: tuple[tuple[Command, ...], ...] = ()
+    choice_commands: NDArray[np.int32] | None = None
 
     @property
     def is_mdp(self) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid.core.lists import concatenated_ranges
 from hybrid.errors import InterchangeError
@@ -21,7 +22,7 @@ from hybrid.interchange.compressing.terminals import terminals_of
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward, Numbers
 from hybrid.interchange.validate import validate
 from mtbdd.choices import ChoiceLayer, ChoicePart
-from mtbdd.given import GivenReward
+from mtbdd.given import GivenReward, TakenCommands
 from mtbdd.given_model import given_model
 from mtbdd.language.syntax import ModelType
 from mtbdd.matrix import SymbolicMatrix
@@ -86,7 +87,7 @@ def compressed(
             best = own
     assert best is not None
     states = best.states
-    return given_model(
+    built = given_model(
         states.encoding,
         states.variables,
         model.type,
@@ -104,6 +105,19 @@ def compressed(
         source=model.source,
         started=started,
     )
+    if built.given is not None and model.choice_commands is not None:
+        built.given = replace(built.given, taken=_taken(model, model.choice_commands, best.held))
+    return built
+
+
+def _taken(model: ExplicitModel, commands: NDArray[np.int32], held: Sequence[Numbers]) -> TakenCommands:
+    """Return the commands of every layer's choices."""
+    owners, layers = model.state_of_choice, []
+    for choices in held:
+        layer = np.full(model.n_states, -1, dtype=np.int32)
+        layer[owners[choices]] = commands[choices]
+        layers.append(layer)
+    return TakenCommands(model.commands, tuple(layers))
 
 
 def _warnings(model: ExplicitModel, nodes: int) -> list[str]:

@@ -33,7 +33,7 @@ def with_loops(model: ExplicitModel) -> tuple[ExplicitModel, Mask]:
             columns=np.insert(model.columns, places, where),
             values=np.insert(model.values, places, 1.0),
         ), deadlocks
-    actions = model.choice_actions
+    actions, commands = model.choice_actions, model.choice_commands
     return replace(
         model,
         row_starts=pointers(np, np.insert(lengths, first, 1)),
@@ -41,6 +41,7 @@ def with_loops(model: ExplicitModel) -> tuple[ExplicitModel, Mask]:
         columns=np.insert(model.columns, places, where),
         values=np.insert(model.values, places, 1.0),
         choice_actions=None if actions is None else np.insert(actions, first, -1),
+        choice_commands=None if commands is None else np.insert(commands, first, -1),
         rewards=tuple(_with_zeros(reward, first) for reward in model.rewards),
     ), deadlocks
 

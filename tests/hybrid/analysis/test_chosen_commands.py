@@ -6,6 +6,7 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ import hybrid
 from hybrid.__main__ import main
 from hybrid.analysis.scheduler import Scheduler
 from mtbdd.language.evaluate import evaluate
+from mtbdd.state_order import for_users
 from tests.builders.random_mdps import mdps
 
 ALIKE = """mdp
@@ -35,21 +37,39 @@ module two = one [x = y] endmodule
 """
 
 
+MANY = """mdp
+module one
+  x : [0..2];
+  [go] x < 2 -> (x' = x + 1);
+  [go] x > 0 -> 1/2 : (x' = x - 1) + 1/2 : true;
+  [] x = 1 -> (x' = 2);
+endmodule
+module two
+  y : [0..2];
+  [] y < 2 -> (y' = y + 1);
+  [go] y > 0 -> (y' = 0);
+  [go] y = 2 -> (y' = 1);
+endmodule
+"""
+
+
 def told(scheduler: Scheduler) -> list[str | None]:
     texts, numbers = scheduler.commands()
     return [texts[k] for k in numbers.tolist()]
 
 
+@pytest.mark.parametrize("build", ["symbolic", "explicit"])
 @pytest.mark.parametrize("order", ["model", "reversed"])
-def test_choices_without_an_action_are_told_apart(order: str) -> None:
-    model = hybrid.parse(ALIKE, order=order)
+def test_choices_without_an_action_are_told_apart(order: str, build: str) -> None:
+    model = hybrid.parse(ALIKE, order=order, build=build)
     for target, place in ((1, "4:3"), (2, "5:3"), (3, "6:3")):
         answer = hybrid.check(model, f"Pmax=? [ F x={target} ]", scheduler=True)
         assert told(answer.scheduler) == [f"{place} x = 0", None, None, None]  # the others are deadlocks
 
 
-def test_modules_by_renaming_share_a_line_and_have_their_own_guards(tmp_path: Path) -> None:
-    model = hybrid.parse(RENAMED)
+@pytest.mark.parametrize("build", ["symbolic", "explicit"])
+def test_modules_by_renaming_share_a_line_and_have_their_own_guards(tmp_path: Path, build: str) -> None:
+    model = hybrid.parse(RENAMED, build=build)
     scheduler = hybrid.check(model, "Pmax=? [ x<1 U y=2 ]", scheduler=True).scheduler
     first, *_, last = told(scheduler)
     assert first == "4:3 y < 2"
@@ -65,14 +85,16 @@ def test_modules_by_renaming_share_a_line_and_have_their_own_guards(tmp_path: Pa
 
 
 @settings(max_examples=25)
-@given(text=mdps(), maximise=st.booleans())
-def test_guards_of_what_is_told_hold(text: str, maximise: bool) -> None:
-    model = hybrid.parse(text)
+@given(text=mdps(), maximise=st.booleans(), build=st.sampled_from(["symbolic", "explicit"]))
+def test_guards_of_what_is_told_hold(text: str, maximise: bool, build: str) -> None:
+    model = hybrid.parse(text, build=build)
     word = "max" if maximise else "min"
     for prop in (f"filter(max, P{word}=? [ F x=1 ])", f"filter(max, P{word}=? [ F<=2 x=1 ])"):
         scheduler = hybrid.check(model, prop, scheduler=True).scheduler
         known = {
-            f"{c.position.line}:{c.position.column}": c for m in model.source.modules for c in m.commands
+            f"{c.position.line}:{c.position.column}": c
+            for m in hybrid.parse(text).source.modules
+            for c in m.commands
         }
         names, actions = scheduler.actions()
         states = scheduler.model.describe(range(scheduler.model.n_states))
@@ -93,6 +115,28 @@ def test_memory_keeps_the_commands(tmp_path: Path) -> None:
     for record, text in zip(json.loads((tmp_path / "s.json").read_text()), found, strict=True):
         assert record["command"] == text
         assert record["memory"] >= 0
+
+
+@pytest.mark.parametrize("order", ["model", "reversed"])
+def test_every_way_of_many_choices_is_told(order: str) -> None:
+    """A scheduler of a listed model takes each layer in turn; what is told of it is what diagrams tell."""
+    listed = hybrid.parse(MANY, build="explicit", order=order)
+    symbolic = hybrid.parse(MANY)
+    by_states: list[dict[str, set[str | None]]] = []
+    for model in (listed, symbolic):
+        ways: dict[str, set[str | None]] = {}
+        states = [str(state) for state in model.state_table().tolist()]
+        for number, layer in enumerate(model.layers):
+            layers = np.full(model.n_states, number, np.uint16)
+            texts, places = Scheduler(model, layers).commands()
+            enabled = for_users(model, model.indicator(layer.enabled))
+            for state, place, has in zip(states, places.tolist(), enabled.tolist(), strict=True):
+                if has:
+                    ways.setdefault(state, set()).add(texts[place])
+        by_states.append(ways)
+    assert by_states[0] == by_states[1]
+    told_of_one = {"4:3 x < 2; 11:3 y > 0", "5:3 x > 0; 11:3 y > 0", "6:3 x = 1", "10:3 y < 2"}
+    assert by_states[0]["(1, 1)"] == told_of_one
 
 
 def test_listed_models_do_not_know(tmp_path: Path) -> None:
