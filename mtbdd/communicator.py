@@ -57,9 +57,20 @@ class Communicator:
             The lengths of a pair agree; empty ones are neither sent nor awaited.  The own ones are not used.
         """
 
-    def meet(self, failed: bool) -> bool:
-        """Wait for all at the end of an answer; return whether it has failed in some process."""
-        return failed
+    def meet(self, failure: str | None) -> str | None:
+        """Wait for all at the end of an answer.
+
+        Parameters
+        ----------
+        failure : str or None
+            Why this process has none; empty where it was ended by another one's failure.
+
+        Returns
+        -------
+        str or None
+            Why some process has none, the same in all; None if all have one.
+        """
+        return failure
 
     # ------------------------------------------------------------------ what all agree on
 

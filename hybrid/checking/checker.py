@@ -28,6 +28,7 @@ from hybrid.checking.in_parts import refuse_in_parts
 from hybrid.checking.refusing import refuse_options, told
 from hybrid.checking.schedulable import schedulable
 from hybrid.checking.scope import Scope
+from hybrid.communicators.threads import PartEndedError
 from hybrid.errors import (
     HybridError,
     NotConvergedError,
@@ -155,8 +156,10 @@ class Checker(FormulaChecker):
             raise told(fault) from fault
         except RecursionError:
             failure = PropertyError("expected a property nested less deeply; split it with labels")
-        if self.model.communicator.meet(failure is not None) and failure is None:
-            failure, summary = PropertyError("another part of the model has no answer"), None
+        was_ended = isinstance(failure, PartEndedError)
+        why = self.model.communicator.meet(None if failure is None else "" if was_ended else str(failure))
+        if why is not None and (failure is None or was_ended):
+            failure, summary = PropertyError(why), None
         seconds = time.perf_counter() - start
         engine, work = self.options.engine, self._work
         stopped = self._stopped()

@@ -52,16 +52,18 @@ class MpiCommunicator(Communicator):
         requests += [self._comm.Isend(outgoing[rank], rank) for rank in others if outgoing[rank].size]
         MPI.Request.Waitall(requests)
 
-    def meet(self, failed: bool) -> bool:
+    def meet(self, failure: str | None) -> str | None:
         """See `Communicator.meet`; a failure that is not shared ends the job after a minute."""
-        own, found = np.array([float(failed)]), np.empty((self.size, 1))
+        own, found = np.array([float(failure is not None)]), np.empty((self.size, 1))
         request = self._comm.Iallgather(own, found)
         begin = time.monotonic()
         while not request.Test():
             time.sleep(0.0 if time.monotonic() - begin < 0.01 else 0.01)
-            if failed and time.monotonic() - begin > _PATIENCE:
-                self.abort("an error that other processes do not have; the job is ended")
-        return bool(found.any())
+            if failure is not None and time.monotonic() - begin > _PATIENCE:
+                self.abort(f"an error that other processes do not have; the job is ended: {failure}")
+        if not found.any():
+            return None
+        return self.first_text(failure or None) or ""
 
     def beside(self) -> int:
         """Return how many of the processes run on this machine, this one among them.

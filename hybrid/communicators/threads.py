@@ -105,9 +105,10 @@ class ThreadCommunicator(Communicator):
             if rank != self.rank and place.size:
                 place[...] = found[rank][self.rank]
 
-    def meet(self, failed: bool) -> bool:
+    def meet(self, failure: str | None) -> str | None:
         """See `Communicator.meet`."""
-        return any(self._meeting.gathered(self.rank, END, failed))
+        found = [text for text in self._meeting.gathered(self.rank, END, failure) if text is not None]
+        return next(filter(None, found), "") if found else None
 
 
 def in_threads(size: int, run: Callable[[Communicator], T]) -> list[T]:

@@ -37,6 +37,7 @@ def check_communicator(alike: Communicator) -> bool:
         alike.exchange(outgoing, incoming)
         for k, part in enumerate(incoming):
             assert k == rank or part.tolist() == [100.0 * k + rank] * (rank + turn)
-    assert not alike.meet(False)
-    assert alike.meet(rank == 0)
+    assert alike.meet(None) is None
+    assert alike.meet("of the last" if rank == size - 1 else None) == "of the last"
+    assert alike.meet("" if rank else "of the first") == "of the first"
     return True

@@ -24,7 +24,7 @@ import hybrid.communicators.mpi as mpi
 mpi._PATIENCE = 0.2
 alike = mpi.mpi_communicator()
 if alike.rank == 1:
-    alike.meet(True)
+    alike.meet('a fault of its own')
 else:
     alike.gather([1.0])
 """
@@ -45,6 +45,7 @@ def test_a_failure_of_one_process_ends_the_job() -> None:
     found = run_processes(2, sys.executable, "-c", _FAILING)
     assert found.returncode != 0
     assert "process 1 of 2: an error that other processes do not have" in found.stderr
+    assert "a fault of its own" in found.stderr
 
 
 def test_without_mpi4py_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
