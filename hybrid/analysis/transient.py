@@ -191,9 +191,8 @@ class TransientAnalysis:
     def _leaps(self, start: Vector, steps: int) -> DensePowers | None:
         """Return the steps as powers of a dense matrix where that pays: not if values settle before long."""
         size = self._matrix.shape[0]
-        if self._alike.size > 1 or not dense_powers_pay(size, steps):
+        if isinstance(self._matrix, DividedMatrix) or not dense_powers_pay(size, steps):
             return None
-        assert not isinstance(self._matrix, DividedMatrix)
         leaps = dense_powers(self._matrix, self._divisor, self.rate if self.continuous else None, self._b)
         x = leaps.after(start, FEWEST_STEPS // 2)
         change = float(np.abs(leaps.after(x, 1) - x).max())

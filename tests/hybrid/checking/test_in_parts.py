@@ -211,6 +211,15 @@ def test_no_part_holds_vectors_of_all_states() -> None:
     assert nbytes < 0.4 * one.statistics.base_bytes
 
 
+def test_a_million_steps_in_one_part_of_one() -> None:
+    # One process with few states takes them by powers of its matrix.
+    model = build(
+        "dtmc module m x:[0..1] init 0; [] x=0 -> 0.999999:true + 1e-6:(x'=1); [] x=1 -> true; endmodule"
+    )
+    one, part = (hybrid.check(model, "P=? [ F<=1000 x=1 ]", ranks=ranks) for ranks in (None, 1))
+    assert agree(one, part)
+
+
 def test_the_slack_of_a_step_covers_the_rows_of_all_parts() -> None:
     # Only the state x=0 has more than two successors.
     hub = "dtmc module m x:[0..9] init 0; [] x=0 -> " + " + ".join(f"0.125:(x'={k})" for k in range(1, 9))
