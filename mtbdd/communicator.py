@@ -72,6 +72,9 @@ class Communicator:
         """
         return failure
 
+    def abort(self, message: str) -> None:
+        """End all processes, with a message, where this one fails by itself; alone it only fails."""
+
     # ------------------------------------------------------------------ what all agree on
 
     def any(self, flag: object) -> bool:

@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from hybrid.communicators.mpi import MpiCommunicator
-from hybrid.communicators.threads import in_threads
-from hybrid.errors import OptionError, UnsupportedError
-from hybrid.parts.sharing import planned_owners, require_same
+from hybrid.errors import HybridError, OptionError, UnsupportedError
 from hybrid.properties.tree import (
     ConditionalPath,
     Path,
@@ -58,7 +55,16 @@ def in_parts(
     Raises
     ------
     OptionError
+
+    Notes
+    -----
+    What one process raises by itself, out of memory among it, ends all processes of MPI.
     """
+    # Imported here: most checks need none of it.
+    from hybrid.communicators.mpi import MpiCommunicator
+    from hybrid.communicators.threads import in_threads
+    from hybrid.parts.sharing import planned_owners, require_same
+
     if isinstance(ranks, bool) or not (isinstance(ranks, (int, Communicator)) or hasattr(ranks, "Get_size")):
         raise OptionError(
             f"ranks: expected a number of parts or a communicator of mpi4py, got {type(ranks).__name__}"
@@ -69,7 +75,14 @@ def in_parts(
         owners = planned_owners(model, size)
     if isinstance(communicator, Communicator):
         require_same(model, communicator)
-        return run(PartModel(model, Share(communicator, owners)))
+        try:
+            return run(PartModel(model, Share(communicator, owners)))
+        except HybridError:
+            raise  # in all processes alike
+        except BaseException as failure:
+            # The others would wait for this process for ever.
+            communicator.abort(f"{type(failure).__name__}: {failure}")
+            raise
     return in_threads(size, lambda part: run(PartModel(model, Share(part, owners))))[0]
 
 
@@ -81,6 +94,8 @@ def part_of(model: SymbolicModel, communicator: Communicator) -> PartModel:
     OptionError
         If there are fewer states than processes, or they have built different models.
     """
+    from hybrid.parts.sharing import planned_owners, require_same
+
     require_same(model, communicator)
     return PartModel(model, Share(communicator, planned_owners(model, communicator.size)))
 

@@ -55,3 +55,24 @@ def test_without_mpi4py_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
         match=r"pip install 'hybrid-model-checker\[mpi\]', then start the same command with mpiexec -n 2",
     ):
         mpi_communicator()
+
+
+_OUT_OF_MEMORY = """
+import hybrid, hybrid.checking.checker as checker
+from mpi4py import MPI
+model = hybrid.load("examples/kanban.prism", constants={"t": 1})
+answer = checker.Checker.answer
+def fails(self, prop):
+    if MPI.COMM_WORLD.Get_rank() == 1:
+        raise MemoryError("of one process")
+    return answer(self, prop)
+checker.Checker.answer = fails
+hybrid.check(model, 'R{"throughput"}=? [ S ]', ranks=MPI.COMM_WORLD)
+"""
+
+
+@needs_mpi
+def test_a_process_without_memory_ends_the_job() -> None:
+    found = run_processes(2, sys.executable, "-c", _OUT_OF_MEMORY)
+    assert found.returncode != 0
+    assert "process 1 of 2: MemoryError: of one process" in found.stderr
