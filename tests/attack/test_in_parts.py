@@ -9,7 +9,7 @@ from tests.attack.in_parts import run_in_parts
 from tests.attack.open_faults import OPEN_CASES
 
 SEED = 20261123
-CASES = 120
+CASES = 60
 GROUP = 10
 
 
