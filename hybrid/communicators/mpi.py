@@ -30,6 +30,8 @@ class MpiCommunicator(Communicator):
 
     def __init__(self, comm: Any) -> None:
         self._comm = comm.Dup()
+        # Apart: the end of an answer that failed never meets what others ask in the midst of theirs.
+        self._ends = comm.Dup()
         self.rank, self.size = int(comm.Get_rank()), int(comm.Get_size())
 
     def gather(self, numbers: ArrayLike) -> Float64Array:
@@ -55,7 +57,7 @@ class MpiCommunicator(Communicator):
     def meet(self, failure: str | None) -> str | None:
         """See `Communicator.meet`; a failure that is not shared ends the job after a minute."""
         own, found = np.array([float(failure is not None)]), np.empty((self.size, 1))
-        request = self._comm.Iallgather(own, found)
+        request = self._ends.Iallgather(own, found)
         begin = time.monotonic()
         while not request.Test():
             time.sleep(0.0 if time.monotonic() - begin < 0.01 else 0.01)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hybrid.backends import Backend
 from hybrid.operators.halo import Halo
 from hybrid.operators.hybrid_matrix import HybridMatrix
+from hybrid.reference import relax_in_place
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.together import TogetherWorkspace
 from mtbdd.communicator import Communicator
@@ -100,7 +101,8 @@ class DividedMatrix:
         """
         self.halo.receive(x)
         if self.matrix is None:
-            return self._without_entries(x, out, b, diagonal, omega)
+            out[...] = 0.0
+            return relax_in_place(x, b, diagonal, float(omega), out)
         return self.matrix.product.relax(self.halo.whole, b, diagonal, float(omega), out)
 
     def workspace(self) -> Workspace:
@@ -118,18 +120,3 @@ class DividedMatrix:
         else:
             self.matrix.product.multiply(self.halo.whole, out)
         return out
-
-    def _without_entries(
-        self, x: Vector, out: Vector, b: Vector | None, diagonal: Vector, omega: float
-    ) -> tuple[float, float]:
-        """Make a relaxation step of a zero matrix."""
-        if not out.size:
-            return 0.0, 0.0
-        out[...] = 0.0 if b is None else b / diagonal
-        if omega != 1.0:
-            out *= omega
-            out += (1.0 - omega) * x
-        from hybrid.solvers.passes import NumPyPasses
-
-        absolute, relative = NumPyPasses().greatest_changes(out, x)
-        return float(absolute), float(relative)
