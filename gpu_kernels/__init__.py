@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from gpu_kernels.device import CudaDevice, Device, Place, current_device, device_problem, use_device
     from gpu_kernels.explicit import explicit_csr
     from gpu_kernels.formats import FORMATS, ExplicitMatrix
+    from gpu_kernels.idr import IDRKernels
     from gpu_kernels.krylov import BiCGStabKernels
     from gpu_kernels.pairs import PairMatrix, PairTuning, run_pairs
-    from gpu_kernels.shadows import ShadowKernels
     from gpu_kernels.staging import Host, copied_to, made_for
     from gpu_kernels.steps import IterationState, Mode, Step, coded_step, finish_iteration, product_step
     from gpu_kernels.tiles import TileMatrix, Tuning, run_tiles
@@ -48,12 +48,12 @@ __all__ = [
     "Device",
     "ExplicitMatrix",
     "Host",
+    "IDRKernels",
     "IterationState",
     "Mode",
     "PairMatrix",
     "PairTuning",
     "Place",
-    "ShadowKernels",
     "Step",
     "TileMatrix",
     "Tuning",
@@ -100,12 +100,12 @@ _HOMES = {
     "Device": "device",
     "ExplicitMatrix": "formats",
     "Host": "staging",
+    "IDRKernels": "idr",
     "IterationState": "steps",
     "Mode": "steps",
     "PairMatrix": "pairs",
     "PairTuning": "pairs",
     "Place": "device",
-    "ShadowKernels": "shadows",
     "Step": "steps",
     "TileMatrix": "tiles",
     "Tuning": "tiles",

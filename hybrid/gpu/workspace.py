@@ -17,7 +17,6 @@ from gpu_kernels import (
     Device,
     IterationState,
     Mode,
-    ShadowKernels,
     Step,
     add_scaled,
     compare_rows,
@@ -26,11 +25,10 @@ from gpu_kernels import (
     product_step,
 )
 from hybrid.core.arrays import Array, to_host
+from hybrid.gpu.idr import DeviceIDR
 from hybrid.gpu.krylov import DeviceBiCGStab
-from hybrid.gpu.shadow_passes import DeviceImages, DeviceShadows
 from hybrid.gpu.sweeps import RECORDED, DeviceSteps, Run
 from hybrid.solvers.base import Criterion, Vector
-from hybrid.solvers.idr import IDR
 from hybrid.solvers.workspace import Workspace
 from mtbdd.wording import option
 
@@ -130,7 +128,8 @@ class DeviceWorkspace(Workspace):
         """Bring some small arrays to the host together."""
         self.synchronisations += 1
         xp = self.xp
-        together = xp.concatenate([xp.asarray(a).ravel().astype(np.float64) for a in arrays])
+        parts = [xp.asarray(a, np.float64).ravel() for a in arrays]
+        together = parts[0] if len(parts) == 1 else xp.concatenate(parts)
         numbers: list[float] = to_host(together).tolist()
         return numbers
 
@@ -175,12 +174,12 @@ class DeviceSystem:
         space, operands = self._space, (self._diagonal, self._right)
         return DeviceBiCGStab(space.device, space, self._run, *operands, start, limit, orthogonal, anchor)
 
-    def idr(self, start: Array, limit: float, anchor: int | None = None, weights: Array | None = None) -> IDR:
-        """Return IDR(s)'s recurrence, whose numbers are read one by one."""
-        device = self._space.device
-        kernels = ShadowKernels(device, self._diagonal, anchor=anchor)
-        images = DeviceImages(device, self._run, kernels, self._diagonal, self._right)
-        return IDR(DeviceShadows(self._space, kernels), images, device.xp, start, limit, weights)
+    def idr(
+        self, start: Array, limit: float, anchor: int | None = None, weights: Array | None = None
+    ) -> DeviceIDR:
+        """Return IDR(s)'s recurrence, whose cycles are recorded."""
+        space, operands = self._space, (self._diagonal, self._right)
+        return DeviceIDR(space.device, space, self._run, *operands, start, limit, anchor, weights)
 
     def sharing(self, b: Array) -> DeviceSystem:
         """Return the system with another right-hand side, a vector on the device that is not copied."""

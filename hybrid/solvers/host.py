@@ -127,7 +127,7 @@ class HostSystem:
     ) -> IDR:
         """Return IDR(s)'s recurrence."""
         images = HostImages(self._passes, self._matrix.multiply, self._diagonal, self.relaxation(), anchor)
-        return IDR(self._passes.shadows(), images, np, start, limit, weights)
+        return IDR(self._passes.shadows(), images, start, limit, weights)
 
     def sharing(self, b: Vector) -> HostSystem:
         """Return the system with another right-hand side."""

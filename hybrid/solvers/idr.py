@@ -1,4 +1,4 @@
-"""IDR(s)'s recurrence with bi-orthogonal images: s = 4 directions; its few numbers are on the host.
+"""IDR(s)'s recurrence with bi-orthogonal images: s = 4 directions, vectors and numbers on the host.
 
 Residuals lie in ever smaller spaces: those of ``(I - omega A)`` times the vectors of the space before that
 are orthogonal to the s shadow vectors.  Directions u_k and their images g_k = A u_k are chosen so that g_k is
@@ -37,9 +37,15 @@ from hybrid.solvers.shadows import ShadowPasses
 IDR_VECTORS = 3 + 2 * DIRECTIONS
 """Vectors of the recurrence, its operands and weights not among them."""
 
-_KAPPA = 0.7  # cosine of the residual and its image below which omega is made greater
-_FALL = 1e-2  # of the greatest norm since the last fresh residual at which the next one is computed
-_LOST = 1e8  # times the first norm that the residual may grow before its digits are those of nothing
+KAPPA = 0.7
+"""Cosine of the residual and its image below which omega is made greater."""
+
+FALL = 1e-2
+"""Share of the greatest norm since the last fresh residual at which the next one is computed."""
+
+LOST = 1e8
+"""Times the first norm that the residual may grow before its digits are those of nothing."""
+
 
 Array = Any
 Numbers = NDArray[np.float64]
@@ -111,8 +117,8 @@ class Space:
             return False
         self.omega = across / image
         cosine = abs(across) / math.sqrt(image) / math.sqrt(square)
-        if cosine < _KAPPA:
-            self.omega *= _KAPPA / cosine
+        if cosine < KAPPA:
+            self.omega *= KAPPA / cosine
         return math.isfinite(self.omega)
 
 
@@ -123,8 +129,6 @@ class IDR:
     ----------
     passes : ShadowPasses
     images : Images
-    xp : module
-        NumPy, or CuPy where the vectors are on a device.
     start : array, shape (n,), float64
     limit : float
         Norm of the residual, weighed, below which it has arrived.
@@ -134,8 +138,7 @@ class IDR:
     Notes
     -----
     An iteration is a cycle of s + 1 products; it allocates parts of vectors only.  3 + 2 s vectors.  Time
-    besides the products: s + 1 passes over up to 2 s + 2 vectors.  On a device a look a product, and one more
-    a cycle.
+    besides the products: s + 1 passes over up to 2 s + 2 vectors.
     """
 
     cost, patience = DIRECTIONS + 1, 2000
@@ -144,16 +147,15 @@ class IDR:
         self,
         passes: ShadowPasses,
         images: Images,
-        xp: Any,
         start: Array,
         limit: float,
         weights: Array | None = None,
     ) -> None:
         self._passes, self._images = passes, images
         self._limit, self._weights = limit, weights
-        self.x = xp.array(start, dtype=np.float64, order="C")
-        self.r, self._t = xp.empty(start.size), xp.empty(start.size)
-        self._u, self._g = xp.empty((DIRECTIONS, start.size)), xp.empty((DIRECTIONS, start.size))
+        self.x = np.array(start, dtype=np.float64, order="C")
+        self.r, self._t = np.empty(start.size), np.empty(start.size)
+        self._u, self._g = np.empty((DIRECTIONS, start.size)), np.empty((DIRECTIONS, start.size))
         self._space = Space()
         self._first = self._norm = self._greatest = math.inf
         self._iterations, self._ended, self._broken = 0, True, False
@@ -185,7 +187,7 @@ class IDR:
             self._iterations += 1
             if not self._cycle():
                 self._ended = self._broken = True
-            elif self._norm < _FALL * self._greatest and not self._ended:
+            elif self._norm < FALL * self._greatest and not self._ended:
                 self.refresh()
             self._greatest = max(self._greatest, self._norm)
         return Standing(self._iterations, self._norm, self._ended, self._broken)
@@ -222,4 +224,4 @@ class IDR:
         passes.step(space.omega, t, r, x)
         space.left[...] = self._look()
         self._ended = self._norm < self._limit
-        return self._norm <= _LOST * self._first
+        return self._norm <= LOST * self._first

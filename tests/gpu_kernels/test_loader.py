@@ -51,6 +51,11 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
     "graph/mec_trim.cu": (GRAPH,),
     "graph/reach.cu": (GRAPH,),
     "graph/trim.cu": (GRAPH,),
+    "idr.cu": (
+        {"DIAGONAL_BITS": 0, "ANCHORED": 0},
+        {"DIAGONAL_BITS": 8, "ANCHORED": 0},
+        {"DIAGONAL_BITS": 64, "ANCHORED": 1},
+    ),
     "iteration.cu": (STEP,),
     "krylov.cu": (
         {"DIAGONAL_BITS": 0, "ANCHORED": 0},
@@ -70,7 +75,6 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
     "scan.cu": ({"VALUE_BITS": 16, "SCAN_THREADS": 256}, {"VALUE_BITS": 64, "SCAN_THREADS": 256}),
     "segments.cu": ({"VALUE_BITS": 8, "WARP": 32}, {"VALUE_BITS": 32, "WARP": 4}),
     "sell.cu": ({"VALUE_BITS": 16, "SORTED": 0}, {"VALUE_BITS": 64, "SORTED": 1}),
-    "shadows.cu": ({"DIAGONAL_BITS": 8, "ANCHORED": 0}, {"DIAGONAL_BITS": 64, "ANCHORED": 1}),
     "stream.cu": ({"VALUE_BITS": 8}, {"VALUE_BITS": 64}),
     "tiles.cu": (
         RECORDS | LAUNCH | STEP,

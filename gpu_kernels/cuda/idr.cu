@@ -1,0 +1,267 @@
+// The recurrence of IDR(s), s = 4, for A x = b / diagonal with A = I - M / diagonal: a cycle is five products.
+//
+//   aim(0), then four times: product with u[k] -> image_sums(k) -> settle(k), which aims at the next direction;
+//   then product with r -> step_sums -> move_rows
+//
+// The few numbers of the recurrence lie on the device, too: the block that is done last with a sum (grid_sums.cuh)
+// draws the conclusions.  Once the recurrence has ended, status[0] is not 0, and all kernels but begin_idr leave
+// everything as it is.
+//
+// The four shadow vectors have elements 1 and -1, told by bits of a hash of the row's number, and are stored nowhere.
+// `weights`, or null for ones, are what elements are multiplied with before they are measured.  The directions u and
+// their images g are matrices of four rows of n elements.
+//
+// Launch, all of them: blocks of THREADS threads, as many as there are places for sums at most, a thread a row in a loop
+// over the grid.
+// Macros besides those of common.cuh:
+//   DIAGONAL_BITS   8, 16 or 64: how the diagonal is held; 0: products are divided by it already
+//   ANCHORED        0, or 1: A x is x - (M x - x[anchor]) / diagonal; the diagonal has bits then
+// Source: [vGS11]
+
+#include "common.cuh"
+#include "grid_sums.cuh"
+
+constexpr int DIRECTIONS = 4;
+constexpr double LARGEST = 1.7976931348623157e308;
+
+// Places in `numbers`, and values of status[0]; status[1] counts cycles.
+constexpr int SHARES = 0;     // four: what the next direction takes of those of the last space
+constexpr int TAKEN = 4;      // three: what the direction loses to those before it
+constexpr int BETA = 7;
+constexpr int OMEGA = 8;
+constexpr int NORM = 9;       // of the residual, weighed
+constexpr int GREATEST = 10;  // norm since the last fresh residual
+constexpr int FIRST = 11;     // norm that the recurrence began with
+constexpr int LEFT = 12;      // four: products of the residual with the shadow vectors
+constexpr int IMAGES = 16;    // four by four: products of the shadow vectors, by row, with the images
+constexpr long long ARRIVED = 1;
+constexpr long long BROKEN = 2;
+
+__device__ inline bool is_finite(double value) { return fabs(value) <= LARGEST; }
+
+__device__ inline unsigned hash_of(INDEX row) {
+    unsigned hashed = static_cast<unsigned>(row) * 0x9E3779B1u;
+    hashed = (hashed ^ (hashed >> 15)) * 0x85EBCA6Bu;
+    return (hashed ^ (hashed >> 13)) * 0xC2B2AE35u;
+}
+
+__device__ inline double signed_by(double value, unsigned hashed, int bit) {
+    return (hashed >> bit) & 1u ? -value : value;
+}
+
+// Add an element's products with the shadow vectors, and with itself.
+__device__ inline void add_shadows(double (&sums)[DIRECTIONS + 1], double value, INDEX row) {
+    const unsigned hashed = hash_of(row);
+    sums[0] += signed_by(value, hashed, 5);
+    sums[1] += signed_by(value, hashed, 11);
+    sums[2] += signed_by(value, hashed, 17);
+    sums[3] += signed_by(value, hashed, 23);
+    sums[4] += value * value;
+}
+
+__device__ inline double weighed(double value, const double *weights, INDEX row) {
+    return weights == nullptr ? value : value * __ldg(weights + row);
+}
+
+// Element i of A x, from that of x, from the product, and from x[anchor].
+__device__ inline double image_of(double x, double product, const void *diagonal, const double *table, INDEX i,
+                                  double at_anchor) {
+#if ANCHORED
+    return x - (product - at_anchor) / Coded<DIAGONAL_BITS>::at(diagonal, table, i);
+#elif DIAGONAL_BITS == 0
+    return x - product;
+#else
+    return x - product / Coded<DIAGONAL_BITS>::at(diagonal, table, i);
+#endif
+}
+
+// What direction k takes of those of the last space: the solution of a triangular system, zero before k.
+__device__ inline void find_shares(double *numbers, int k) {
+    double shares[DIRECTIONS] = {};
+    for (int i = k; i < DIRECTIONS; ++i) {
+        double value = numbers[LEFT + i];
+        for (int j = k; j < i; ++j) value -= numbers[IMAGES + i * DIRECTIONS + j] * shares[j];
+        shares[i] = value / numbers[IMAGES + i * DIRECTIONS + i];
+    }
+    for (int i = 0; i < DIRECTIONS; ++i) numbers[SHARES + i] = shares[i];
+}
+
+// Take note of image k's products with the shadow vectors; whether nothing broke down.
+__device__ inline bool take_image(double *numbers, int k, const double *sums) {
+    double column[DIRECTIONS];
+    for (int i = 0; i < DIRECTIONS; ++i) column[i] = sums[i];
+    for (int i = 0; i < k; ++i) {
+        const double share = column[i] / numbers[IMAGES + i * DIRECTIONS + i];
+        for (int j = i; j < DIRECTIONS; ++j) column[j] -= share * numbers[IMAGES + j * DIRECTIONS + i];
+        numbers[TAKEN + i] = share;
+    }
+    bool finite = column[k] != 0.0;
+    for (int i = k; i < DIRECTIONS; ++i) {
+        numbers[IMAGES + i * DIRECTIONS + k] = column[i];
+        finite = finite && is_finite(column[i]);
+    }
+    const double beta = numbers[LEFT + k] / column[k];
+    if (!finite || !is_finite(beta)) return false;
+    numbers[BETA] = beta;
+    numbers[LEFT + k] = 0.0;
+    for (int i = k + 1; i < DIRECTIONS; ++i) numbers[LEFT + i] -= beta * column[i];
+    if (k + 1 < DIRECTIONS) find_shares(numbers, k + 1);
+    return true;
+}
+
+// Element i of omega r + sum over j >= first of share_j (u[j] - omega g[j])
+__device__ inline double aimed(int first, const double *shares, double omega, double r, const double *u,
+                               const double *g, long long n, INDEX i) {
+    double value = omega * r;
+#pragma unroll
+    for (int j = 0; j < DIRECTIONS; ++j) {
+        if (j >= first) value += shares[j] * (u[j * n + i] - omega * g[j * n + i]);
+    }
+    return value;
+}
+
+// From the residual of x: r is (M x + b) / diagonal before, and b / diagonal - A x afterwards.  A recurrence that is
+// not new keeps its images.  It has arrived already if the norm is below `limit`, and cannot begin from one that is no
+// number.
+extern "C" __global__ void __launch_bounds__(THREADS)
+begin_idr(const INDEX n_rows, MEETING, double *numbers, long long *status, const double limit, const double *weights,
+          const INDEX anchor, const void *diagonal, const double *table, const double *__restrict__ x,
+          double *__restrict__ r, const int is_new) {
+    double sums[DIRECTIONS + 1] = {};
+    for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
+        double residual = r[i] - __ldg(x + i);
+#if ANCHORED
+        residual -= __ldg(x + anchor) / Coded<DIAGONAL_BITS>::at(diagonal, table, i);
+#endif
+        r[i] = residual;
+        add_shadows(sums, weighed(residual, weights, i), i);
+    }
+    if (!add_grid(sums, partials, arrived)) return;
+    const double norm = sqrt(sums[DIRECTIONS]);
+    for (int k = 0; k < DIRECTIONS; ++k) numbers[LEFT + k] = sums[k];
+    numbers[NORM] = norm;
+    numbers[GREATEST] = norm;
+    if (is_new) {
+        numbers[FIRST] = norm;
+        numbers[OMEGA] = 1.0;
+        for (int k = 0; k < DIRECTIONS * DIRECTIONS; ++k) numbers[IMAGES + k] = k % (DIRECTIONS + 1) == 0;
+    }
+    find_shares(numbers, 0);
+    status[0] = !is_finite(norm) ? BROKEN : norm < limit ? ARRIVED : 0;
+}
+
+// The first direction of a cycle.
+extern "C" __global__ void __launch_bounds__(THREADS)
+aim(const INDEX n_rows, const double *numbers, const long long *status, const double *__restrict__ r, double *u,
+    const double *g) {
+    if (status[0] != 0) return;
+    double shares[DIRECTIONS];
+    for (int k = 0; k < DIRECTIONS; ++k) shares[k] = numbers[SHARES + k];
+    const double omega = numbers[OMEGA];
+    const long long n = n_rows;
+    for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
+        u[i] = aimed(0, shares, omega, __ldg(r + i), u, g, n, i);
+    }
+}
+
+// g[k] is M u[k] before, and A u[k] afterwards; then what follows from it.  A direction that breaks down ends the cycle,
+// which counts.
+extern "C" __global__ void __launch_bounds__(THREADS)
+image_sums(const INDEX n_rows, MEETING, double *numbers, long long *status, const double *weights, const INDEX anchor,
+           const void *diagonal, const double *table, const int k, const double *u, double *g) {
+    if (status[0] != 0) return;
+    const long long place = static_cast<long long>(k) * n_rows;
+    const double *x = u + place;
+    double *out = g + place;
+    const double at_anchor = ANCHORED ? x[anchor] : 0.0;
+    double sums[DIRECTIONS + 1] = {};
+    for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
+        const double image = image_of(x[i], out[i], diagonal, table, i, at_anchor);
+        out[i] = image;
+        add_shadows(sums, weighed(image, weights, i), i);
+    }
+    if (!add_grid(sums, partials, arrived)) return;
+    if (take_image(numbers, k, sums)) return;
+    status[0] = BROKEN;
+    status[1] += 1;
+}
+
+// Direction k and its image lose their shares of those before; x += beta u[k], r -= beta g[k]; then the next direction,
+// if there is one in this cycle.
+extern "C" __global__ void __launch_bounds__(THREADS)
+settle(const INDEX n_rows, const double *numbers, const long long *status, const int k, double *u, double *g,
+       double *__restrict__ r, double *__restrict__ x) {
+    if (status[0] != 0) return;
+    double shares[DIRECTIONS], taken[DIRECTIONS - 1];
+    for (int j = 0; j < DIRECTIONS; ++j) shares[j] = numbers[SHARES + j];
+    for (int j = 0; j < DIRECTIONS - 1; ++j) taken[j] = numbers[TAKEN + j];
+    const double beta = numbers[BETA], omega = numbers[OMEGA];
+    const long long n = n_rows;
+    for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
+        double direction = u[k * n + i], image = g[k * n + i];
+#pragma unroll
+        for (int j = 0; j < DIRECTIONS - 1; ++j) {
+            if (j < k) {
+                direction -= taken[j] * u[j * n + i];
+                image -= taken[j] * g[j * n + i];
+            }
+        }
+        const double residual = r[i] - beta * image;
+        u[k * n + i] = direction;
+        g[k * n + i] = image;
+        x[i] += beta * direction;
+        r[i] = residual;
+        if (k + 1 < DIRECTIONS) u[(k + 1) * n + i] = aimed(k + 1, shares, omega, residual, u, g, n, i);
+    }
+}
+
+// t is M r before, and A r afterwards; omega makes the residual small, but is no less than `kappa` allows.
+extern "C" __global__ void __launch_bounds__(THREADS)
+step_sums(const INDEX n_rows, MEETING, double *numbers, long long *status, const double *weights, const INDEX anchor,
+          const void *diagonal, const double *table, const double kappa, const double *__restrict__ r,
+          double *__restrict__ t) {
+    if (status[0] != 0) return;
+    const double at_anchor = ANCHORED ? __ldg(r + anchor) : 0.0;
+    double sums[3] = {};
+    for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
+        const double before = __ldg(r + i), after = image_of(before, t[i], diagonal, table, i, at_anchor);
+        t[i] = after;
+        const double residual = weighed(before, weights, i), image = weighed(after, weights, i);
+        sums[0] += image * residual;
+        sums[1] += image * image;
+        sums[2] += residual * residual;
+    }
+    if (!add_grid(sums, partials, arrived)) return;
+    const double cosine = fabs(sums[0]) / sqrt(sums[1]) / sqrt(sums[2]);
+    double omega = sums[0] / sums[1];
+    if (cosine < kappa) omega *= kappa / cosine;
+    numbers[OMEGA] = omega;
+    if (sums[1] > 0.0 && sums[2] > 0.0 && sums[0] != 0.0 && is_finite(sums[1] + sums[2]) && is_finite(omega)) return;
+    status[0] = BROKEN;
+    status[1] += 1;
+}
+
+// x += omega r, then r -= omega t; another cycle is done.  It breaks down if the norm has grown beyond `lost` times the
+// first one, or is no number.
+extern "C" __global__ void __launch_bounds__(THREADS)
+move_rows(const INDEX n_rows, MEETING, double *numbers, long long *status, const double limit, const double lost,
+          const double *weights, const double *__restrict__ t, double *__restrict__ r, double *__restrict__ x) {
+    if (status[0] != 0) return;
+    const double omega = numbers[OMEGA];
+    double sums[DIRECTIONS + 1] = {};
+    for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
+        const double before = r[i], after = before - omega * __ldg(t + i);
+        x[i] += omega * before;
+        r[i] = after;
+        add_shadows(sums, weighed(after, weights, i), i);
+    }
+    if (!add_grid(sums, partials, arrived)) return;
+    const double norm = sqrt(sums[DIRECTIONS]);
+    for (int k = 0; k < DIRECTIONS; ++k) numbers[LEFT + k] = sums[k];
+    numbers[NORM] = norm;
+    if (norm > numbers[GREATEST]) numbers[GREATEST] = norm;
+    find_shares(numbers, 0);
+    status[1] += 1;
+    if (!(norm <= lost * numbers[FIRST])) status[0] = BROKEN;
+    else if (norm < limit) status[0] = ARRIVED;
+}

@@ -1,0 +1,256 @@
+"""The launches of IDR(s)'s recurrence against NumPy: sizes around the borders of blocks, ways to end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpu_kernels import Device, IDRKernels, compress, idr
+from hybrid.solvers.idr import Space
+from hybrid.solvers.shadows import DIRECTIONS, NumPyShadows
+from tests.gpu_kernels.devices import to_numpy
+
+SIZES = (1, 31, 257, 1000)
+LIMIT, KAPPA, LOST = 1e-9, 0.7, 1e8
+SHARES, TAKEN, BETA, OMEGA, NORM, GREATEST, FIRST, LEFT, IMAGES = 0, 4, 7, 8, 9, 10, 11, 12, 16
+GOING, ARRIVED, BROKEN = 0, 1, 2
+PASSES = NumPyShadows()
+
+
+class Case:
+    """Kernels with random vectors and numbers, and the same vectors and numbers on the host."""
+
+    def __init__(
+        self,
+        device: Device,
+        rng: np.random.Generator,
+        size: int,
+        bits: int = 64,
+        anchored: bool = False,
+        weighed: bool = False,
+    ) -> None:
+        self.anchor = size // 3 if anchored else None
+        self.host = {name: rng.uniform(0.5, 1.5, size) for name in ("x", "r", "t")}
+        self.host |= {name: rng.uniform(0.5, 1.5, (DIRECTIONS, size)) for name in ("u", "g")}
+        self.diagonal = rng.uniform(1, 2, size) if bits == 64 else 1.0 + np.arange(size) % 3
+        coded = compress(device, self.diagonal if bits else None)
+        assert coded.bits == bits or size < 64
+        if bits == 0:
+            self.diagonal = np.ones(size)
+        self.weights = rng.uniform(0.5, 1.5, size) if weighed else None
+        weights = None if self.weights is None else device.xp.asarray(self.weights.copy())
+        x = device.xp.asarray(self.host["x"].copy())
+        self.kernels = IDRKernels(device, x, coded, LIMIT, KAPPA, LOST, weights, size % 2 == 0, self.anchor)
+        for name, vector in self.host.items():
+            getattr(self.kernels, name)[...] = device.xp.asarray(vector.copy())
+        self.space = Space()
+        self.space.begin(rng.uniform(0.5, 1.5, DIRECTIONS))
+        self.space.omega = 0.8
+        self.space._images += np.tril(rng.uniform(0.1, 0.5, (DIRECTIONS, DIRECTIONS)), -1)
+        self.tell(device, rng.uniform(0.5, 1.5, DIRECTIONS - 1), beta=0.6)
+
+    def tell(self, device: Device, taken: np.ndarray, beta: float, k: int = 0) -> None:
+        """Give the kernels the numbers of the space, of which direction k is next."""
+        numbers = np.zeros(32)
+        numbers[SHARES:TAKEN], numbers[TAKEN:BETA] = self.space.shares(k), taken
+        numbers[[BETA, OMEGA, NORM, GREATEST, FIRST]] = beta, self.space.omega, 1.0, 2.0, 1.5
+        numbers[LEFT:IMAGES], numbers[IMAGES:] = self.space.left, self.space._images.ravel()
+        self.kernels.numbers[...] = device.xp.asarray(numbers)
+        self.kernels.status[0] = GOING
+
+    def image(self, x: np.ndarray, product: np.ndarray) -> np.ndarray:
+        """A times x, from the product."""
+        return x - (product - (0.0 if self.anchor is None else x[self.anchor])) / self.diagonal
+
+    def numbers(self) -> np.ndarray:
+        return np.asarray(to_numpy(self.kernels.numbers))
+
+    def expect(self, status: list[int], **vectors: np.ndarray) -> None:
+        """Assert what has become of the vectors, and that the others are as they were."""
+        for name, before in self.host.items():
+            found = to_numpy(getattr(self.kernels, name))
+            if name in vectors:
+                np.testing.assert_allclose(found, vectors[name], rtol=1e-12, atol=1e-13, err_msg=name)
+            else:
+                np.testing.assert_array_equal(found, before, err_msg=name)
+        assert to_numpy(self.kernels.status).tolist() == status
+
+
+@pytest.fixture(params=[(0, False), (8, False), (64, False), (8, True), (64, True)], ids=str)
+def form(request: pytest.FixtureRequest) -> tuple[int, bool]:
+    """Bits of the diagonal, and whether there is an anchor."""
+    return request.param
+
+
+@pytest.fixture(params=SIZES)
+def case(
+    request: pytest.FixtureRequest, device: Device, rng: np.random.Generator, form: tuple[int, bool]
+) -> Case:
+    return Case(device, rng, request.param, *form, weighed=request.param in (31, 1000))
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_beginning_matches_numpy(case: Case, is_new: bool) -> None:
+    at_anchor = 0.0 if case.anchor is None else case.host["x"][case.anchor]
+    r = case.host["r"] - case.host["x"] - at_anchor / case.diagonal
+    *left, square = PASSES.shadow_sums(r, case.weights)
+    case.kernels.begin(is_new)
+    found = case.numbers()
+    np.testing.assert_allclose(found[LEFT:IMAGES], left, rtol=1e-11, atol=1e-12)
+    assert found[NORM] == found[GREATEST] == pytest.approx(np.sqrt(square), rel=1e-12)
+    if is_new:
+        case.space.begin(np.array(left))
+    case.space.left[...] = left
+    assert found[FIRST] == (found[NORM] if is_new else 1.5)
+    assert found[OMEGA] == (1.0 if is_new else 0.8)
+    np.testing.assert_array_equal(found[IMAGES:], case.space._images.ravel())
+    np.testing.assert_allclose(found[SHARES:TAKEN], case.space.shares(0), rtol=1e-10, atol=1e-11)
+    none = {name: np.zeros_like(case.host[name]) for name in ("u", "g")} if is_new else {}
+    case.expect([GOING, 0], r=r, **none)
+
+
+def test_the_first_direction_matches_numpy(case: Case) -> None:
+    u = case.host["u"].copy()
+    PASSES.aim(0, case.space.shares(0), 0.8, case.host["r"], u, case.host["g"])
+    case.kernels.aim()
+    case.expect([GOING, 0], u=u)
+
+
+@pytest.mark.parametrize("k", range(DIRECTIONS))
+def test_images_match_numpy(case: Case, k: int) -> None:
+    g = case.host["g"].copy()
+    g[k] = case.image(case.host["u"][k], g[k])
+    taken, beta = case.space.take(k, PASSES.shadow_sums(g[k], case.weights)[:DIRECTIONS]) or ([], 0.0)
+    case.kernels.find_image(k)
+    found = case.numbers()
+    np.testing.assert_allclose(found[TAKEN : TAKEN + k], taken[:k], rtol=1e-9, atol=1e-11)
+    assert found[BETA] == pytest.approx(beta, rel=1e-8)
+    np.testing.assert_allclose(found[LEFT:IMAGES], case.space.left, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(found[IMAGES:], case.space._images.ravel(), rtol=1e-9, atol=1e-10)
+    if k + 1 < DIRECTIONS:
+        np.testing.assert_allclose(found[SHARES:TAKEN], case.space.shares(k + 1), rtol=1e-7, atol=1e-8)
+    case.expect([GOING, 0], g=g)
+
+
+@pytest.mark.parametrize("k", range(DIRECTIONS))
+def test_moves_along_directions_match_numpy(
+    case: Case, device: Device, rng: np.random.Generator, k: int
+) -> None:
+    taken = rng.uniform(0.5, 1.5, DIRECTIONS - 1)
+    following = min(k + 1, DIRECTIONS - 1)
+    case.tell(device, taken, 0.3, following)
+    u, g, r, x = (case.host[name].copy() for name in ("u", "g", "r", "x"))
+    PASSES.settle(k, taken, 0.3, u, g, r, x)
+    if k < following:
+        PASSES.aim(following, case.space.shares(following), 0.8, r, u, g)
+    case.kernels.settle(k)
+    case.expect([GOING, 0], u=u, g=g, r=r, x=x)
+
+
+def test_the_step_along_the_residual_matches_numpy(case: Case) -> None:
+    r, x = case.host["r"], case.host["x"]
+    t = case.image(r, case.host["t"])
+    assert case.space.step(*PASSES.step_sums(t, r, case.weights))
+    case.kernels.find_omega()
+    assert case.numbers()[OMEGA] == pytest.approx(case.space.omega, rel=1e-10)
+    case.expect([GOING, 0], t=t)
+    omega = case.numbers()[OMEGA]
+    x, r = x + omega * r, r - omega * t
+    *left, square = PASSES.shadow_sums(r, case.weights)
+    case.kernels.move()
+    found = case.numbers()
+    np.testing.assert_allclose(found[LEFT:IMAGES], left, rtol=1e-10, atol=1e-11)
+    norm = float(np.sqrt(square))
+    assert found[NORM] == pytest.approx(norm, rel=1e-11, abs=1e-14)
+    assert found[GREATEST] == max(2.0, found[NORM])
+    case.space.left[...] = left
+    np.testing.assert_allclose(found[SHARES:TAKEN], case.space.shares(0), rtol=1e-9, atol=1e-10)
+    case.expect([ARRIVED if norm < LIMIT else GOING, 1], t=t, x=x, r=r)
+
+
+def test_a_cycle_that_has_ended_moves_nothing(device: Device, rng: np.random.Generator) -> None:
+    for status in (ARRIVED, BROKEN):
+        case = Case(device, rng, 40)
+        case.kernels.status[0] = status
+        before = case.numbers().tolist()
+        case.kernels.aim()
+        for k in range(DIRECTIONS):
+            case.kernels.find_image(k)
+            case.kernels.settle(k)
+        case.kernels.find_omega()
+        case.kernels.move()
+        assert case.numbers().tolist() == before
+        case.expect([status, 0])
+
+
+BEGINNINGS = {0.0: ARRIVED, 1e-10: ARRIVED, 1e-8: GOING, 1e200: BROKEN, np.nan: BROKEN}
+
+
+def test_ways_to_begin(device: Device, rng: np.random.Generator) -> None:
+    for residual, status in BEGINNINGS.items():
+        case = Case(device, rng, 40)
+        case.kernels.x[3] = 0.0
+        case.kernels.r[...] = case.kernels.x
+        case.kernels.r[3] = residual
+        case.kernels.begin(True)
+        assert to_numpy(case.kernels.status).tolist() == [status, 0], residual
+
+
+def test_ways_to_break_down(device: Device, rng: np.random.Generator) -> None:
+    # An image that is zero, no number, infinite; a residual that is orthogonal to its image, or that grows.
+    for value in (0.0, np.nan, 1e308):
+        case = Case(device, rng, 40)
+        case.kernels.u[0] = value
+        case.kernels.g[0] = value * case.diagonal if value == 0.0 else 0.0
+        case.kernels.find_image(0)
+        assert to_numpy(case.kernels.status).tolist() == [BROKEN, 1], value
+    for value in (0.0, np.nan, 1e200):
+        case = Case(device, rng, 40)
+        case.kernels.r[...], case.kernels.t[...] = 1.0, 0.0
+        case.kernels.r[5] = value
+        case.kernels.t[...] = case.kernels.r * device.xp.asarray(case.diagonal) if value == 0.0 else 0.0
+        case.kernels.find_omega()
+        assert to_numpy(case.kernels.status).tolist() == [BROKEN, 1], value
+    for first, status in ((1e-7, GOING), (1e-9, BROKEN)):
+        case = Case(device, rng, 40)
+        case.kernels.numbers[FIRST] = first
+        case.kernels.t[...] = 0.0
+        case.kernels.move()
+        assert to_numpy(case.kernels.status).tolist() == [status, 1]
+
+
+def test_small_cosines_make_omega_greater(device: Device, rng: np.random.Generator) -> None:
+    case = Case(device, rng, 2, bits=0)
+    for name, vector in (("r", [1.0, 0.0]), ("t", [0.5, -1.0])):
+        getattr(case.kernels, name)[...] = device.xp.asarray(np.array(vector))
+    case.kernels.find_omega()  # t becomes (0.5, 1)
+    cosine = 0.5 / np.sqrt(1.25)
+    assert case.numbers()[OMEGA] == pytest.approx(0.5 / 1.25 * KAPPA / cosine, rel=1e-14)
+
+
+def test_sums_meet_rows_beyond_the_grid(
+    device: Device, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idr, "_MOST_BLOCKS", 3)
+    case = Case(device, rng, 2000)
+    t = case.image(case.host["r"], case.host["t"])
+    found = []
+    for _ in range(2):
+        # Every time the same bits, and blocks are counted anew.
+        case.kernels.t[...] = device.xp.asarray(case.host["t"].copy())
+        case.kernels.find_omega()
+        found.append(case.numbers()[OMEGA])
+    case.space.step(*PASSES.step_sums(t, case.host["r"], None))
+    assert found[0] == found[1] == pytest.approx(case.space.omega, rel=1e-11)
+
+
+def test_bad_operands_are_refused(device: Device) -> None:
+    xp, ends = device.xp, (LIMIT, KAPPA, LOST)
+    three = compress(device, np.ones(3))
+    with pytest.raises(ValueError, match="diagonal: expected 4 elements, got 3"):
+        IDRKernels(device, xp.ones(4), three, *ends)
+    with pytest.raises(ValueError, match=r"weights: expected shape \(3,\)"):
+        IDRKernels(device, xp.ones(3), three, *ends, xp.ones(4))
+    for diagonal, anchor in ((three, 3), (compress(device, None), 0)):
+        with pytest.raises(ValueError, match=f"anchor: expected a row below 3 .*, got {anchor}"):
+            IDRKernels(device, xp.ones(3), diagonal, *ends, anchor=anchor)
