@@ -36,8 +36,10 @@ def choose_level(
         The candidates; of a decision process those of all layers, which have one level together.
     policy : str or int
         ``min-memory``: the fewest bytes on the backend, as far as they are known beforehand
-        (:meth:`hybrid.levels.table.LevelTable.bytes_predicted`). ``min-time``: the least predicted time of a
-        product on the backend. ``auto``: the same as ``min-time``. A number: that level.
+        (:meth:`hybrid.levels.table.LevelTable.bytes_predicted`). ``auto``: the least predicted time of a
+        product on the backend. ``min-time``: the same, unless a device is there to time some levels on
+        (:mod:`hybrid.levels.probe`): that takes longer than a solution of a thousand products gains by it.
+        A number: that level.
     backend : str
         ``cpu``, ``gpu`` or ``reference``, for the prediction of time.
     memory_budget : int, optional

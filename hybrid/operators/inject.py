@@ -1,4 +1,4 @@
-"""From a symbolic matrix to an operator: level and backend chosen, by measurement where that pays."""
+"""From a symbolic matrix to an operator: level and backend chosen, by measurement where that is asked for."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def inject(
     engine = choose_backend(backend).admitted(table)
     product: Product | None
     measured = None
-    if level in ("auto", "min-time"):
+    if level == "min-time":
         measured = engine.measured(table, memory_budget)
     if measured is not None:
         choice, product = measured

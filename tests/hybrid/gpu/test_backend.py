@@ -220,8 +220,9 @@ def test_levels_are_timed_where_that_pays(device: Device, monkeypatch: pytest.Mo
     fixed = inject(matrix, 3, "gpu")
     assert fixed.level == 3
     assert fixed._product is None
+    assert "predicted" in inject(matrix, "auto", "gpu").level_reason
     tight = inject(matrix, "min-memory", "gpu").nbytes
-    budget = inject(matrix, "auto", "gpu", memory_budget=tight)
+    budget = inject(matrix, "min-time", "gpu", memory_budget=tight)
     assert budget.nbytes == tight
     assert "was measured" in budget.level_reason or "needs the least memory" in budget.level_reason
     monkeypatch.setattr("hybrid.gpu.build.check_memory", _refuse)
