@@ -34,7 +34,8 @@ from gpu_kernels import (
     run_choice_rows,
 )
 from hybrid.core.arrays import to_host
-from hybrid.operators.device_choices import device_choices
+from hybrid.core.option_types import LevelOption
+from hybrid.operators.device_choices import DeviceChoices, device_choices
 from hybrid.operators.explicit_choices import ExplicitChoices
 from hybrid.operators.hybrid_choices import hybrid_choices
 from hybrid.operators.layer_choices import LayerChoices, choice_flow, choice_slack, layer_choices_of
@@ -157,6 +158,18 @@ def measure_explicit(rows: ChoiceRows, size: int) -> tuple[float, tuple[int, int
     return min(found)
 
 
+def lay_out(
+    case: Case, layer_choices: list[LayerChoices], problem: ChoiceProblem, level: LevelOption
+) -> tuple[DeviceChoices, float]:
+    """Return the fused layers of a case at the level that a policy chooses, and the seconds that it took."""
+    start = time.perf_counter()
+    system = device_choices(layer_choices, problem, CheckOptions.of(backend="gpu", level=level))
+    if system is None:
+        raise RuntimeError(f"{case.title}: the layers cannot be laid out to be fused")
+    current_device().synchronise()
+    return system, time.perf_counter() - start
+
+
 def measure(result: Row, case: Case, with_cpu: bool) -> None:
     """Measure one case."""
     device = current_device()
@@ -164,15 +177,8 @@ def measure(result: Row, case: Case, with_cpu: bool) -> None:
     model = load(case)
     built = time.perf_counter() - start
     layer_choices, size = offers_for(model, case.target)
-    slack, none = choice_slack(model), None
-    start = time.perf_counter()
-    system = device_choices(
-        layer_choices, ChoiceProblem(size, False, none, slack), CheckOptions.of(backend="gpu")
-    )
-    if system is None:
-        raise RuntimeError(f"{case.title}: the layers cannot be laid out to be fused")
-    device.synchronise()
-    set_up = time.perf_counter() - start
+    problem = ChoiceProblem(size, False, None, choice_slack(model))
+    system, set_up = lay_out(case, layer_choices, problem, "min-time")
     result |= {
         "target": case.target,
         "states": model.n_states,
@@ -189,7 +195,13 @@ def measure(result: Row, case: Case, with_cpu: bool) -> None:
         "gain_bytes": system.operand_bytes,
         "tuning": repr(system.tuning),
     }
-    explicit = ExplicitChoices(layer_choices, ChoiceProblem(size, False, none, slack))
+    predicted, predicted_set_up = lay_out(case, layer_choices, problem, "auto")
+    result |= {
+        "predicted_level": predicted.level,
+        "predicted_set_up_seconds": predicted_set_up,
+        "predicted_seconds": event_seconds(predicted.improve, size),
+    }
+    explicit = ExplicitChoices(layer_choices, problem)
     rows = explicit.rows.to_device(device)
     seconds, lanes = measure_explicit(rows, size)
     result |= {"explicit_seconds": seconds, "explicit_lanes": lanes, "explicit_bytes": rows.nbytes}
@@ -199,9 +211,7 @@ def measure(result: Row, case: Case, with_cpu: bool) -> None:
     del rows
     if with_cpu:
         result["cpu_explicit_seconds"] = host_seconds(explicit)
-        hybrid = hybrid_choices(
-            layer_choices, ChoiceProblem(size, False, none, slack), CheckOptions.of(backend="cpu")
-        )
+        hybrid = hybrid_choices(layer_choices, problem, CheckOptions.of(backend="cpu"))
         result["cpu_hybrid_seconds"] = host_seconds(hybrid)
 
 

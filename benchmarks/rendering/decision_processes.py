@@ -24,9 +24,10 @@ def mdp_sweep(record: Row) -> str:
         "One step of the least probability to reach a set, with its differences measured: all layers of "
         "choices in one launch, beside our kernel on the choices written out, in the same run.  Both "
         "have the same vectors; bytes are those of matrices and gains.  Times are of a sweep alone, from a "
-        "recorded graph; `set-up` is choosing a level by timing some and laying the layers out, kernels that "
-        "were compiled for the first time included, and `pays after` the sweeps after which it has been won "
-        "back if writing the choices out took no time at all, which was not measured.",
+        "recorded graph; `set-up` is choosing a level by timing some (`--level min-time`) and laying the "
+        "layers out, kernels that were compiled for the first time included.  `auto` is the level predicted, "
+        "laid out after it; `pays after` are the sweeps after which its set-up has been won back if writing "
+        "the choices out took no time at all, which was not measured.",
         table_of(
             measured(record),
             ("model", name_of),
@@ -37,11 +38,19 @@ def mdp_sweep(record: Row) -> str:
             ("explicit ms", lambda r: milliseconds(r["explicit_seconds"])),
             ("gain", lambda r: number(r["speedup"])),
             ("set-up s", lambda r: f"{r['set_up_seconds']:.1f}"),
-            ("pays after", lambda r: f"{r['set_up_seconds'] / (r['explicit_seconds'] - r['seconds']):,.0f}"),
+            ("auto ms", lambda r: milliseconds(r["predicted_seconds"])),
+            ("auto set-up s", lambda r: f"{r['predicted_set_up_seconds']:.2f}"),
+            ("pays after", _sweeps_to_pay),
             ("hybrid MB", lambda r: f"{r['bytes'] / 1e6:.1f}"),
             ("of explicit", lambda r: f"{100 * r['bytes_share']:.2f} %"),
         ),
     )
+
+
+def _sweeps_to_pay(row: Row) -> str:
+    """Return after how many sweeps the set-up of the level predicted is won back."""
+    gained = row["explicit_seconds"] - row["predicted_seconds"]
+    return f"{row['predicted_set_up_seconds'] / gained:,.0f}" if gained > 0.0 else "never"
 
 
 def mdp_agreement(record: Row) -> str:

@@ -1,4 +1,4 @@
-"""The matrices of all layers on the device: level and launch shape chosen, by measurement where that pays."""
+"""The matrices of all layers on the device: level and launch shape chosen, by timing if asked."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def build_choices(
     layers : int
         At most `MOST_LAYERS`.
     level : str or int
-        ``auto``, ``min-time``, ``min-memory``, or an injection level of the layers' diagrams.
+        ``auto``, ``min-time``, ``min-memory``, or an injection level of the layers' diagrams; levels and
+        launch shapes are timed for ``min-time`` alone.
     options : LayoutOptions, optional
         Choices of speed; given, no launch shapes are tried.
     gains : callable, optional
@@ -84,7 +85,7 @@ def build_choices(
     if level == "min-memory":
         weighed = weigh(curve.weights("gpu"), partial(build_level, device, curve, options=options))
         return None if weighed.level is None or weighed.built is None else (weighed.level, weighed.built)
-    timed, tuned = large and level in ("auto", "min-time"), large and options is None
+    timed, tuned = large and level == "min-time", large and level == "min-time" and options is None
     trial = _Trial(device, gains, maximise)
     fastest = Fastest(trial.seconds if timed or tuned else _untimed)
     candidates = _candidates(curve, level, timed)

@@ -53,7 +53,7 @@ def test_the_fastest_level_and_shape_are_taken(
     device: Device, matrices: dict[int, OffsetMTBDD], timing: Timing
 ) -> None:
     times = timing(lambda tiles: tiles.tuning.min_blocks + 1e-3 * len(tiles.items))
-    found = build_choices(device, matrices, 2)
+    found = build_choices(device, matrices, 2, "min-time")
     assert found is not None
     _, tiles = found
     # The shape with the fewest blocks, 256 threads, at the level with the fewest items.
@@ -71,7 +71,7 @@ def test_a_level_that_only_the_better_shape_favours_is_found(
         return {8: 2.0 + slots, 9: 1.0 - slots}.get(tiles.tuning.min_blocks, 5.0)
 
     times = timing(seconds)
-    found = build_choices(device, matrices, 2)
+    found = build_choices(device, matrices, 2, "min-time")
     assert found is not None
     _, tiles = found
     assert tiles.tuning.min_blocks == 9
@@ -84,9 +84,16 @@ def test_launches_that_differ_in_blocks_alone_share_one_layout(
     device: Device, matrices: dict[int, OffsetMTBDD], timing: Timing
 ) -> None:
     times = timing(lambda tiles: float(tiles.tuning.min_blocks == 8))
-    build_choices(device, matrices, 2)
+    build_choices(device, matrices, 2, "min-time")
     first = times.timed[0]
     assert {t.tuning.min_blocks for t in times.timed if t.codes is first.codes} == {8, 9, 7}
+
+
+def test_auto_times_nothing(device: Device, matrices: dict[int, OffsetMTBDD], timing: Timing) -> None:
+    times = timing(lambda tiles: float(len(tiles.items)))
+    found = build_choices(device, matrices, 2)
+    assert found is not None
+    assert times.timed == []
 
 
 def test_a_given_level_is_kept(device: Device, matrices: dict[int, OffsetMTBDD], timing: Timing) -> None:
