@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gpu_kernels._loader import seconds_loading
     from gpu_kernels.availability import is_available, unavailable_reason
     from gpu_kernels.block_tasks import BlockTasks, block_spmv, run_block_tasks
+    from gpu_kernels.blocks import copy_blocks
     from gpu_kernels.choice_rows import ChoiceRows, run_choice_rows
     from gpu_kernels.choice_steps import NO_CHOICE, ChoiceStep
     from gpu_kernels.choices import ChoiceGains, finish_choices, mark_entries, run_choices
@@ -64,6 +65,7 @@ __all__ = [
     "compare_rows",
     "compress",
     "copied_to",
+    "copy_blocks",
     "current_device",
     "device_problem",
     "explicit_csr",
@@ -116,6 +118,7 @@ _HOMES = {
     "compare_rows": "vector",
     "compress": "coded",
     "copied_to": "staging",
+    "copy_blocks": "blocks",
     "current_device": "device",
     "device_problem": "device",
     "explicit_csr": "explicit",

@@ -26,6 +26,7 @@ COMPILE_OPTIONS = ("-std=c++17",)
 
 SOURCES = (
     "block_spmv.cu",
+    "blocks.cu",
     "choice_rows.cu",
     "choices.cu",
     "delta_sell.cu",

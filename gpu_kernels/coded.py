@@ -61,7 +61,8 @@ def compress(place: Place, vector: Any) -> CodedVector:
     ----------
     place : Place
     vector : ndarray, shape (n,), float64, or None
-        On the host or on the device. None stands for zeros; the size of the result is then 0.
+        On the host or on the device; one with all elements in one place (`numpy.broadcast_to`) is not read.
+        None stands for zeros; the size of the result is then 0.
 
     Returns
     -------
@@ -76,6 +77,8 @@ def compress(place: Place, vector: Any) -> CodedVector:
     if vector is None:
         return CodedVector(0, 0, None, None)
     size = len(vector)
+    if size and vector.strides == (0,):
+        return CodedVector(size, 8, place.xp.zeros(size, np.uint8), place.xp.asarray(vector[:1].copy()))
     table = _values(place, vector)
     if table is None:
         return CodedVector(size, 64, place.xp.ascontiguousarray(place.xp.asarray(vector)), None)

@@ -113,7 +113,7 @@ def added_up(parts: Sequence[Partition], vectors: Sequence[Enclosed], index: Sta
     if pending is not None and len(pending):
         found.append(_expanded(pending, index))
     if not found:
-        return np.zeros(index.size), None
+        return index.place.xp.zeros(index.size), None
     if len(found) == 1:
         return found[0]
     return _sum(found)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.manager import Manager
-from mtbdd.memory import require_memory
 from mtbdd.nodes import NodeTable
+from mtbdd.places import gather
 from mtbdd.states import StateIndex
-
-_SHARED_BYTES = 1 << 29
-"""Bytes of a result from which several cores copy it."""
 
 
 def expand_values(index: StateIndex, table: NodeTable, values: Any, dtype: Any = np.float64) -> NDArray[Any]:
-    """Return a function of the states as a vector in index order.
+    """Return a function of the states as a vector in index order, in the place of the index.
 
     Parameters
     ----------
@@ -34,18 +30,21 @@ def expand_values(index: StateIndex, table: NodeTable, values: Any, dtype: Any =
     Returns
     -------
     ndarray, shape (n,)
+        Of the module of `index.place`.
 
     Notes
     -----
     Equal subvectors are expanded once and then copied as blocks.  Time: O(n) copying plus
-    O(nodes) in numpy.
+    O(nodes) in numpy.  Elsewhere than on the host, the host has the distinct blocks alone.
     """
     n = index.n_bits
     size = index.size
+    place, result = index.place, np.zeros(0, dtype=dtype)
     if size == 0:
-        return np.zeros(0, dtype=dtype)
+        result = place.array(result)
+        return result
     # Long results are put together once, from blocks of an eighth of their length at most.
-    require_memory(
+    place.require(
         size * np.dtype(dtype).itemsize * 9 // 8,
         f"a vector of {size} states",
         "choose smaller constants",
@@ -70,15 +69,19 @@ def expand_values(index: StateIndex, table: NodeTable, values: Any, dtype: Any =
     cuts = np.arange(flat.size + 1, dtype=np.int64)
     bit = n
     while bit > 0 and (flat.size < 4096 or flat.size * 8 < size):
+        if place.block_length is not None and flat.size >= place.block_length * (cuts.size - 1):
+            break
         bit -= 1
         flat, cuts = _join(flat, cuts, *links[bit])
     if bit == 0:
-        return flat
+        result = place.array(flat)
+        return result
     sequence = np.zeros(1, dtype=np.int64)
     for level in range(bit):
         both = np.stack([links[level][0][sequence], links[level][1][sequence]], axis=1).reshape(-1)
         sequence = both[both >= 0]
-    return _gather(flat, cuts, sequence)[0]
+    result = place.written(flat, cuts, sequence)
+    return result
 
 
 def _join(
@@ -89,30 +92,6 @@ def _join(
     present = both >= 0
     lengths = np.zeros(both.size, dtype=np.int64)
     lengths[present] = np.diff(cuts)[both[present]]
-    result, _ = _gather(flat, cuts, both[present])
+    result, _ = gather(flat, cuts, both[present])
     ends = np.cumsum(lengths)[1::2]
     return result, np.concatenate([[0], ends])
-
-
-def _gather(
-    flat: NDArray[Any], cuts: NDArray[np.int64], sequence: NDArray[np.int64]
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Concatenate the blocks of `flat` named by `sequence`."""
-    lengths = np.diff(cuts)[sequence]
-    ends = np.cumsum(lengths)
-    if sequence.size and lengths.mean() > 64:
-        result = np.empty(int(ends[-1]), dtype=flat.dtype)
-        if result.nbytes >= _SHARED_BYTES and importlib.util.find_spec("numba") is not None:
-            from mtbdd.block_kernels import copy_blocks
-
-            copy_blocks(flat, cuts[sequence], ends, result)
-            return result, ends
-        starts = cuts[sequence].tolist()
-        position = 0
-        for start, length in zip(starts, lengths.tolist(), strict=True):
-            result[position : position + length] = flat[start : start + length]
-            position += length
-        return result, ends
-    index = np.arange(int(ends[-1]) if sequence.size else 0, dtype=np.int64)
-    index += np.repeat(cuts[sequence] - (ends - lengths), lengths)
-    return flat[index], ends

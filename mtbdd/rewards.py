@@ -18,9 +18,9 @@ from mtbdd.language.model_syntax import ELAPSED, RewardItem
 from mtbdd.language.syntax import Expression, LabelReference
 from mtbdd.language.walk import expression_variables, walk
 from mtbdd.manager import Node
-from mtbdd.memory import require_memory
 from mtbdd.model import SymbolicModel
 from mtbdd.partition import Partition
+from mtbdd.places import HOST
 from mtbdd.real_partitions import RealPartitions
 from mtbdd.state_order import in_order
 from mtbdd.states import StateIndex
@@ -51,8 +51,9 @@ def reward_rates(
 
     Returns
     -------
-    ndarray of float64, shape (within.size,)
-        Zero, or of the right sign, wherever the exact number is; off by at most `reward_error`.
+    array of float64, shape (within.size,)
+        In the place of `within`. Zero, or of the right sign, wherever the exact number is; off by at most
+        `reward_error`.
 
     Raises
     ------
@@ -173,14 +174,18 @@ def _rewards(
     if structure == ELAPSED:
         if moves:
             model.layer(layer)
-        return np.full(within.size, 1.0 if with_states else 0.0), None
+        return within.place.xp.full(within.size, 1.0 if with_states else 0.0), None
     if model.given is not None:
         if moves:
             model.layer(layer)
-        return model.given.rewards[structure].values(within, with_states, (layer or 0) if moves else None)
+        found = model.given.rewards[structure].values(
+            within.at(HOST), with_states, (layer or 0) if moves else None
+        )
+        return _moved(found, within)
     carriers = carriers_of(model, structure, layer) if moves else []
     faults: list[Fault] = []
-    require_memory(16 * within.size, f"a reward vector of {within.size} states", "choose smaller constants")
+    what = f"a reward vector of {within.size} states"
+    within.place.require(16 * within.size, what, "choose smaller constants")
     parts: list[Partition] = []
     vectors: list[tuple[Vector, Vector | None]] = []
     for item in model.source.rewards[structure].items:
@@ -194,7 +199,8 @@ def _rewards(
         if states == model.manager.false:
             continue
         if len(model.encoding.bits_of(expression_variables(item.value))) > _SYMBOLIC_BITS:
-            vectors += _wide(model, item, states, exits, within, faults)
+            wide = _wide(model, item, states, exits, within.at(HOST), faults)
+            vectors += [_moved(vector, within) for vector in wide]
             continue
         value = RealPartitions(model.translator).of(item.value).only(states)
         for number, where in value:
@@ -212,14 +218,15 @@ def _rewards(
         raise BuildError(faults)
     total, error = added_up(parts, vectors, within)
     place = model.source.rewards[structure].position
-    wrong = np.flatnonzero(~np.isfinite(total))
-    if wrong.size:
+    if not np.isfinite(total).all():
+        wrong = np.flatnonzero(~np.isfinite(HOST.array(total)))
         state = format_state(model.describe(in_order(model, wrong, within)[:1], within)[0])
         message = f"expected rewards that add up to less than 1.79e308, the largest double, in state {state}"
         raise BuildError([Fault(place, message)])
     if error is not None:
-        unsure = np.flatnonzero((error > 0) & (np.abs(total) <= error))
-        if unsure.size:
+        is_unsure = (error > 0) & (np.abs(total) <= error)
+        if is_unsure.any():
+            unsure = np.flatnonzero(HOST.array(is_unsure))
             state = format_state(model.describe(in_order(model, unsure, within)[:1], within)[0])
             message = (
                 "rewards of both signs cancel, or are too small for doubles, so that it is not known whether "
@@ -227,6 +234,12 @@ def _rewards(
             )
             raise BuildError([Fault(place, f"{message}, in state {state}; write them as one item")])
     return total, error
+
+
+def _moved(found: tuple[Vector, Vector | None], within: StateIndex) -> tuple[Vector, Vector | None]:
+    """Return vectors of the host in the place of an index."""
+    values, error = found
+    return within.place.array(values), None if error is None else within.place.array(error)
 
 
 def _wide(

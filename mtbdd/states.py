@@ -17,6 +17,7 @@ from mtbdd.manager import Manager, Node
 from mtbdd.node_pairs import distinct_pairs, nodes_of_pairs
 from mtbdd.nodes import FALSE, read_nodes
 from mtbdd.path_counts import MAX_COUNT
+from mtbdd.places import HOST, VectorPlace
 from mtbdd.uniting import united
 
 
@@ -34,6 +35,8 @@ class StateIndex:
         One array a level, ``n_bits + 1`` in all: the number of states below each node.
     shared_total : int or None
         Where processes share the states, the number of all members; the arrays have the own ones.
+    place : VectorPlace
+        Where vectors over the set are made.
     """
 
     states: Node
@@ -41,6 +44,11 @@ class StateIndex:
     high: tuple[NDArray[np.int32], ...]
     counts: tuple[NDArray[np.int64], ...]
     shared_total: int | None = None
+    place: VectorPlace = HOST
+
+    def at(self, place: VectorPlace) -> StateIndex:
+        """Return the same states, with vectors in another place."""
+        return replace(self, place=place)
 
     @property
     def total(self) -> int:

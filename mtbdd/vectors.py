@@ -13,11 +13,14 @@ from mtbdd.nodes import FALSE
 from mtbdd.partition import Partition
 from mtbdd.states import StateIndex
 
+Vector = NDArray[np.float64]
+"""Of the place of an index."""
+
 _SYMBOLIC_PRODUCT = 64  # partitions are added as sets while this many pairs of pieces suffice
 
 
-def expand(function: SymbolicMatrix, index: StateIndex) -> NDArray[np.float64]:
-    """Return a function of row bits over a set of states, shape (index.size,)."""
+def expand(function: SymbolicMatrix, index: StateIndex) -> Vector:
+    """Return a function of row bits over a set of states, shape (index.size,), in the place of the index."""
     table = function.table()
     padded = np.concatenate([function.terminals, [0.0]])
 
@@ -28,15 +31,15 @@ def expand(function: SymbolicMatrix, index: StateIndex) -> NDArray[np.float64]:
     return expand_values(index, table, values)
 
 
-def expand_sum(parts: Iterable[Partition], index: StateIndex) -> NDArray[np.float64]:
-    """Return the sum of many functions over a set of states, shape (index.size,).
+def expand_sum(parts: Iterable[Partition], index: StateIndex) -> Vector:
+    """Return the sum of many functions over a set of states, shape (index.size,), in the place of the index.
 
     Functions with few values are added as sets first; the rest meet as vectors, because the
     sums of state-dependent rates take far more values than the rates themselves.  Time: O(n)
     for every function that is not absorbed.
     """
     # Vectors may be gigabytes: the first one becomes the sum.
-    total: NDArray[np.float64] | None = None
+    total: Vector | None = None
     pending: Partition | None = None
     for part in sorted((p.only(index.states).nonzero() for p in parts), key=len):
         if pending is None:
@@ -48,10 +51,10 @@ def expand_sum(parts: Iterable[Partition], index: StateIndex) -> NDArray[np.floa
             pending = part
     if pending is not None and len(pending):
         total = _added(total, pending, index)
-    return np.zeros(index.size) if total is None else total
+    return index.place.xp.zeros(index.size) if total is None else total
 
 
-def _added(total: NDArray[np.float64] | None, part: Partition, index: StateIndex) -> NDArray[np.float64]:
+def _added(total: Vector | None, part: Partition, index: StateIndex) -> Vector:
     """Return the sum of a vector, changed in place, and a function; the function alone without a vector."""
     values = expand(SymbolicMatrix.from_partition(part), index)
     if total is None:

@@ -15,7 +15,7 @@ def is_constant(communicator: Communicator, vector: NDArray[np.float64]) -> bool
 
     Part by part: most vectors differ early, some are gigabytes.
     """
-    first = vector[0] if vector.size else np.inf
+    first = float(vector[0]) if vector.size else np.inf
     own = all(bool((vector[begin : begin + _PART] == first).all()) for begin in range(0, vector.size, _PART))
     if communicator.size == 1:
         return own

@@ -11,7 +11,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis.systems import injected, leaving_rates, solve_stationary
+from hybrid.analysis.held_matrices import injected
+from hybrid.analysis.systems import leaving_rates, solve_stationary
 from hybrid.errors import NotConvergedError, OptionError, UnsupportedError
 from hybrid.run.options import CheckOptions
 from hybrid.run.work import Work
@@ -144,7 +145,7 @@ def steady_distribution(model: SymbolicModel, options: CheckOptions, work: Work 
         weight = float(ends[inside].sum())
         if weight > 0.0:
             what = "steady-state probabilities"
-            found = solve_stationary(model, index_states(model.manager, component), options, work, what)
+            found, _ = solve_stationary(model, index_states(model.manager, component), options, work, what)
             result[inside] = weight * found
     return result
 

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.constant_vectors import is_constant
-from hybrid.analysis.systems import injected, solve_gain, solve_linear, solve_stationary
+from hybrid.analysis.held_matrices import expected_place, injected
+from hybrid.analysis.systems import solve_gain, solve_linear, solve_stationary
+from hybrid.core.arrays import extremes
 from hybrid.operators.rounding import row_entries, step_slack
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
@@ -42,7 +44,11 @@ def steady_probabilities(
         if inside == component:
             return 1.0, 1.0, 1.0
         what = "steady-state probabilities"
-        return _average(model, index, model.indicator(inside, index).astype(np.float64), options, work, what)
+
+        def membership(there: StateIndex) -> Vector:
+            return model.indicator(inside, there).astype(np.float64)
+
+        return _average(model, index, membership, options, work, what)
 
     return _over_components(model, gains, options, work)
 
@@ -56,14 +62,20 @@ def steady_rewards(model: SymbolicModel, structure: int, options: CheckOptions, 
     """
 
     def gains(component: Node, index: StateIndex) -> Gains:
-        rewards, error = enclosed_rewards(model, structure, index)
+        expected = index.at(expected_place(options, index.size))
+        rewards, error = enclosed_rewards(model, structure, expected)
+        # Only the greatest error counts: the vector is let go.
+        own = 0.0 if error is None else max(0.0, extremes(error)[1])
+        del error
         if is_constant(model.communicator, rewards):
-            value = model.communicator.greatest(float(rewards.max(initial=-np.inf)))
-            found = (value,) * 3
+            found = (model.communicator.greatest(extremes(rewards)[1]),) * 3
         else:
-            found = _average(model, index, rewards, options, work, "steady-state rewards")
-        error = np.zeros(0) if error is None else error
-        off = model.communicator.greatest(float(error.max(initial=0.0)))
+
+            def moved(there: StateIndex) -> Vector:
+                return there.place.array(rewards)
+
+            found = _average(model, index, moved, options, work, "steady-state rewards")
+        off = model.communicator.greatest(own)
         if off == 0.0:
             return found
         # An average is off by what rewards are off by at most.
@@ -73,14 +85,23 @@ def steady_rewards(model: SymbolicModel, structure: int, options: CheckOptions, 
 
 
 def _average(
-    model: SymbolicModel, index: StateIndex, rewards: Vector, options: CheckOptions, work: Work, what: str
+    model: SymbolicModel,
+    index: StateIndex,
+    rewards: Callable[[StateIndex], Vector],
+    options: CheckOptions,
+    work: Work,
+    what: str,
 ) -> Gains:
-    """Return one component's average, without bounds (NaN) if the method chosen gives none."""
+    """Return one component's average, without bounds (NaN) if the method chosen gives none.
+
+    The rewards are asked for where the vectors of the solution lie.
+    """
     method = options.average_reward()
     if method is not None:
         return solve_gain(model, index, rewards, method, options, work, what)
-    distribution = solve_stationary(model, index, options, work, what)
-    return float(model.communicator.total([distribution @ rewards])[0]), np.nan, np.nan
+    distribution, there = solve_stationary(model, index, options, work, what, beside=True)
+    earned = float(distribution @ rewards(there))
+    return float(model.communicator.total([earned])[0]), np.nan, np.nan
 
 
 def _over_components(

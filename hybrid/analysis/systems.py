@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.analysis.held_matrices import Matrix, injected, place_beside
 from hybrid.cpu.csr import csr_of
 from hybrid.errors import NotConvergedError, PropertyError
-from hybrid.explicit.operators import ExplicitOperator, write_out
 from hybrid.operators.discount import Discount
-from hybrid.operators.divided_matrix import DividedMatrix
-from hybrid.operators.hybrid_matrix import HybridMatrix
-from hybrid.operators.inject import inject
 from hybrid.operators.rounding import row_entries, step_slack
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
@@ -24,44 +22,13 @@ from hybrid.solvers.bounded_solution import UNIT, BoundedSolution, BoundingMetho
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.topological import Topological
 from mtbdd.communicator import Communicator
-from mtbdd.divided import DividedMTBDD
-from mtbdd.memory import require_memory
 from mtbdd.model import SymbolicModel
-from mtbdd.offset import OffsetMTBDD
+from mtbdd.places import HOST
 from mtbdd.states import StateIndex
 
 Vector = NDArray[np.float64]
-Matrix = HybridMatrix | DividedMatrix | ExplicitOperator
 
 _DISCOUNTING = 8.0  # units of rounding of the operations that bring a discount into a system
-_HOST_VECTORS = 3
-"""Diagonal, right-hand side and solution; they are on the host whatever the backend."""
-
-
-def injected(matrix: OffsetMTBDD, options: CheckOptions) -> Matrix:
-    """Return the operator with its representation built, so that no set-up hides in the iterations' time.
-
-    Raises
-    ------
-    MemoryError
-        If there is no room for the vectors that any method keeps on the host.
-    """
-    require_memory(
-        8 * _HOST_VECTORS * matrix.n_rows,
-        f"a system of {matrix.n_rows} equations, with {_HOST_VECTORS} vectors at least,",
-        "choose smaller constants",
-    )
-    backend = options.matrix_backend()
-    if isinstance(matrix, DividedMTBDD):
-        held = None
-        if matrix.n_entries:
-            held = inject(matrix, options.level, backend, representation=options.representation).prepare()
-        return DividedMatrix(held, matrix, backend if held is None else held.engine)
-    if options.engine == "explicit":
-        written = write_out(matrix, backend.name, options.storage)
-        written.backend_reason = backend.reason
-        return written
-    return inject(matrix, options.level, backend, representation=options.representation).prepare()
 
 
 def flow_into(
@@ -92,8 +59,8 @@ def flow_into(
 def leaving_rates(model: SymbolicModel, within: StateIndex, options: CheckOptions) -> Vector:
     """Return the rate at which every state of a set is left for another state, shape (within.size,).
 
-    This is the row sum without the diagonal.  Where a self-loop is most of a row, subtracting it
-    would cancel the digits of the rest, so that the other entries are added up instead.
+    It lies in the place of the set.  This is the row sum without the diagonal.  Where a self-loop is most
+    of a row, subtracting it would cancel the digits of the rest, so that the other entries are added up.
     """
     rates: Vector = model.exit_rates(within)
     if not model.has_self_loops(within):
@@ -101,7 +68,7 @@ def leaving_rates(model: SymbolicModel, within: StateIndex, options: CheckOption
     loops = model.self_loops(within)
     if model.communicator.any((loops > 0.5 * rates).any()):
         matrix = injected(model.submatrix(within, model.index, diagonal=False), options)
-        others = matrix.row_sums()
+        others: Vector = within.place.array(matrix.row_sums())
         return others
     rates -= loops
     return rates
@@ -214,7 +181,7 @@ def _discounted(
 def solve_gain(
     model: SymbolicModel,
     component: StateIndex,
-    rewards: Vector,
+    rewards: Callable[[StateIndex], Vector],
     method: AverageReward,
     options: CheckOptions,
     work: Work,
@@ -226,17 +193,23 @@ def solve_gain(
     ----------
     component : StateIndex
         Of two states or more.
-    rewards : ndarray of float64, shape (component.size,)
-        Per step or unit of time.
+    rewards : callable
+        Per step or unit of time; given the component, it returns a vector of float64, shape
+        (component.size,), in the component's place.
 
     Raises
     ------
     NotConvergedError
+
+    Notes
+    -----
+    Where the matrix lies on a device, so do all vectors.
     """
-    matrix = injected(model.submatrix(component, component, diagonal=False), options)
-    diagonal = leaving_rates(model, component, options)
+    matrix = injected(model.submatrix(component, component, diagonal=False), options, beside=True)
+    there = component.at(place_beside(matrix))
+    diagonal = leaving_rates(model, there, options)
     slack = step_slack(matrix, row_entries(model.transitions))
-    found = method.solve(matrix, diagonal, rewards, slack, work.progress)
+    found = method.solve(matrix, diagonal, rewards(there), slack, work.progress)
     work.synchronisations += found.synchronisations
     work.products += found.products
     _note(work, method, matrix, found.iterations, found.seconds, found.more_vectors)
@@ -246,23 +219,37 @@ def solve_gain(
 
 
 def solve_stationary(
-    model: SymbolicModel, component: StateIndex, options: CheckOptions, work: Work, what: str
-) -> Vector:
+    model: SymbolicModel,
+    component: StateIndex,
+    options: CheckOptions,
+    work: Work,
+    what: str,
+    beside: bool = False,
+) -> tuple[Vector, StateIndex]:
     """Return the stationary distribution of a bottom strongly connected component.
+
+    Parameters
+    ----------
+    beside : bool
+        Whether it lies where the matrix does, and not on the host.
 
     Returns
     -------
-    ndarray of float64, shape (component.size,)
+    distribution : ndarray of float64, shape (component.size,)
         Sums to 1.
+    there : StateIndex
+        The component, with vectors in the same place.
 
     Raises
     ------
     NotConvergedError
     """
     if component.total == 1:
-        return np.ones(component.size)
-    matrix = injected(model.submatrix(component, component, diagonal=False, transposed=True), options)
-    diagonal = leaving_rates(model, component, options)
+        return np.ones(component.size), component
+    entries = model.submatrix(component, component, diagonal=False, transposed=True)
+    matrix = injected(entries, options, beside)
+    there = component.at(place_beside(matrix) if beside else HOST)
+    diagonal = leaving_rates(model, there, options)
     solver = options.solver(steady=True)
     start = np.broadcast_to(np.float64(1.0 / component.total), (component.size,))
     solution = solver.solve(matrix, diagonal, None, start, work.progress)
@@ -272,14 +259,14 @@ def solve_stationary(
     work.estimate(_next_change(matrix, diagonal, None, solution.values))
     work.products += 1
     distribution: Vector = solution.values
-    distribution /= model.communicator.total([distribution.sum()])[0]
-    return distribution
+    distribution /= model.communicator.total([float(distribution.sum())])[0]
+    return distribution, there
 
 
 def _refuse_infinite(what: str, solution: Solution, communicator: Communicator) -> None:
     """Refuse an estimate that is no finite number, or whose elements add up to none."""
     with np.errstate(over="ignore", invalid="ignore"):
-        total = float(communicator.total([np.abs(solution.values).sum()])[0])
+        total = float(communicator.total([float(np.abs(solution.values).sum())])[0])
     if not math.isfinite(total):
         raise NotConvergedError(what, Status.DIVERGED, solution.iterations, solution.difference)
 

@@ -28,7 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.dense_powers import FEWEST_STEPS, DensePowers, dense_powers, dense_powers_pay
-from hybrid.analysis.systems import injected, leaving_rates
+from hybrid.analysis.held_matrices import injected
+from hybrid.analysis.systems import leaving_rates
 from hybrid.analysis.transient_errors import Course, StepErrors
 from hybrid.errors import NotConvergedError
 from hybrid.operators.divided_matrix import DividedMatrix

@@ -19,6 +19,7 @@ from hybrid.solvers.base import MatrixOperator
 from hybrid.solvers.workspace import Workspace
 from mtbdd.memory import require_memory
 from mtbdd.offset import OffsetMTBDD
+from mtbdd.places import HOST, VectorPlace
 from mtbdd.wording import option
 
 Float64Array = NDArray[np.float64]
@@ -71,6 +72,11 @@ class Backend(ABC):
     def because(self, reason: str) -> Self:
         """Return the same backend for another reason, no longer free."""
         return replace(self, reason=reason, is_free=False)
+
+    @property
+    def place(self) -> VectorPlace:
+        """Where vectors over states are made for matrices of this backend."""
+        return HOST
 
     def holds(self, x: object) -> bool:
         """Return whether a vector lies where this backend has its own, and the host cannot read it."""

@@ -14,12 +14,20 @@ from hybrid.levels.policy import LevelChoice
 from hybrid.solvers.base import MatrixOperator
 from hybrid.solvers.workspace import Workspace
 from mtbdd.offset import OffsetMTBDD
+from mtbdd.places import VectorPlace
 
 
 class GpuBackend(Backend):
     """See `Backend`; a CUDA device, with vectors that lie there."""
 
     name = "gpu"
+
+    @property
+    def place(self) -> VectorPlace:
+        """See `Backend.place`."""
+        from hybrid.gpu.places import DevicePlace
+
+        return DevicePlace(current_device())
 
     def holds(self, x: object) -> bool:
         """See `Backend.holds`."""

@@ -17,6 +17,9 @@ from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.states import StateIndex, index_states
 
+_FEW = 64
+"""One state in so many, or fewer, are numbered one by one."""
+
 
 @dataclass(frozen=True)
 class Scope:
@@ -49,14 +52,16 @@ class Scope:
 
         Notes
         -----
-        Time and memory: O(n) for n reachable states, unless these are all.
+        Time and memory: O(n) for n reachable states, unless these are all, or few.
         """
         if states == model.reachable:
             return cls.every(model)
-        positions = np.flatnonzero(model.indicator(states))
         if states == model.manager.false:
             raise PropertyError("no reachable state satisfies the filter's condition")
-        return cls(index_states(model.manager, states), positions)
+        index = index_states(model.manager, states)
+        if index.size < model.index.size // _FEW:
+            return cls(index, model.index.places(index))
+        return cls(index, np.flatnonzero(model.indicator(states)))
 
     def of_values(self, found: StateValues) -> StateValues:
         """Return, of values in all states, those in the scope."""

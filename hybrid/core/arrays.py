@@ -7,6 +7,7 @@ prefix sums and scattered additions alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -83,6 +84,11 @@ def _ranks(xp: Any, key: Array) -> tuple[Array, int]:
 def to_host(array: Array) -> Any:
     """Return an array as a NumPy array, copied from the device if it lies there."""
     return array.get() if hasattr(array, "get") else array
+
+
+def extremes(x: Array) -> tuple[float, float]:
+    """Return the least and the greatest element; infinite the wrong way round where there is none."""
+    return (float(x.min()), float(x.max())) if len(x) else (math.inf, -math.inf)
 
 
 def distinct_values(xp: Any, values: Array) -> tuple[Array, Array]:

@@ -21,6 +21,7 @@ from hybrid.reference import relax_in_place
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.workspace import Workspace
 from mtbdd.offset import OffsetMTBDD
+from mtbdd.places import HOST, VectorPlace
 from mtbdd.wording import option
 
 if TYPE_CHECKING:
@@ -76,6 +77,15 @@ class Relaxing(LinearProtocol):
 
         run = Unfused(self.device, self.multiply, self.shape[0])
         return relax_once(self.device, run, x, b, diagonal, omega, out)
+
+    @property
+    def place(self) -> VectorPlace:
+        """Where vectors over its rows and columns are made."""
+        if self.device is None:
+            return HOST
+        from hybrid.gpu.places import DevicePlace
+
+        return DevicePlace(self.device)
 
     def workspace(self) -> Workspace:
         """Return where the solvers keep their vectors: beside the matrix."""

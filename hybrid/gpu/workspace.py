@@ -87,8 +87,20 @@ class DeviceWorkspace(Workspace):
         return self.xp.array(values, dtype=np.float64, order="C")
 
     def operand(self, values: Vector) -> Array:
-        """Return a vector on the device."""
+        """Return a vector on the device, the same one if it lies there."""
+        if isinstance(values, self.xp.ndarray) and not isinstance(values, np.ndarray):
+            return values
         return self.vector(values)
+
+    def result(self, x: Array, like: Array) -> Array:
+        """Return a vector, on the host unless `like` lies on the device."""
+        if isinstance(like, self.xp.ndarray) and not isinstance(like, np.ndarray):
+            return x
+        return self.to_host(x)
+
+    def ones(self, size: int) -> Vector:
+        """Return a vector of ones without an array for it; systems hold a byte an element."""
+        return np.broadcast_to(np.float64(1.0), (size,))
 
     def multiply(self, x: Array, out: Array) -> None:
         """Queue a product."""

@@ -25,6 +25,7 @@ from hybrid.operators.matrix_statistics import MatrixStatistics
 from hybrid.reference import ReferenceProduct, ReferenceTaskProduct
 from mtbdd.diagonal import diagonal_of
 from mtbdd.offset import OffsetMTBDD
+from mtbdd.places import VectorPlace
 
 if TYPE_CHECKING:
     from hybrid.solvers.workspace import Workspace
@@ -148,6 +149,11 @@ class HybridMatrix(TransposedProtocol):
         if isinstance(self._product, ReferenceTaskProduct):
             return self._product.tasks
         return cut_tasks(self.injected)
+
+    @property
+    def place(self) -> VectorPlace:
+        """Where vectors over its rows and columns are made."""
+        return self.engine.place
 
     @property
     def product(self) -> Product:

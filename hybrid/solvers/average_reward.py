@@ -24,6 +24,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from hybrid.core.arrays import extremes
 from hybrid.solvers.average_krylov import ORTHOGONAL, AnchoredSolution, Forecast
 from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector
 from hybrid.solvers.bounded_solution import underflow_of
@@ -120,8 +121,8 @@ class AverageReward:
         lost = underflow_of(np.array([max(1.0, fastest)]), slack)
         lower, upper = lower - lost, upper + lost
         alike = space.communicator
-        lower = max(lower, alike.least(float(rewards.min(initial=np.inf))))
-        upper = min(upper, alike.greatest(float(rewards.max(initial=-np.inf))))
+        least, most = extremes(rewards)
+        lower, upper = max(lower, alike.least(least)), min(upper, alike.greatest(most))
         width, middle = upper - lower, 0.5 * (lower + upper)
         difference, made = self._distance(width, middle), course.products
         return GainResult(
@@ -202,7 +203,7 @@ class _Course:
     def __init__(self, space: Workspace, diagonal: Vector, rewards: Vector, omega: float) -> None:
         self.space, self._omega = space, omega
         self.diagonal, self._rewards = space.operand(diagonal), space.operand(rewards)
-        self._system = space.system(diagonal, np.ones(rewards.size))
+        self._system = space.system(diagonal, space.ones(rewards.size))
         self._h = space.xp.zeros(rewards.size)
         self._offset = space.xp.zeros(())
         self.products = self.more_vectors = 0

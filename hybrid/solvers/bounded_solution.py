@@ -26,6 +26,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.core.arrays import extremes
 from hybrid.solvers.base import Criterion, MatrixOperator, Progress, Solution, Vector
 from hybrid.solvers.workspace import Array, Workspace
 from mtbdd.communicator import ALONE, Communicator
@@ -230,8 +231,8 @@ def underflow_of(diagonal: Vector, slack: float, communicator: Communicator = AL
     Every product and the division lose at most half the smallest double, a product of a block that is shared
     up to a scale that much times the scale, which is an entry of M.
     """
-    least = communicator.least(float(diagonal.min(initial=np.inf)))
-    most = communicator.greatest(float(diagonal.max(initial=0.0)))
+    own_least, own_most = extremes(diagonal)
+    least, most = communicator.least(own_least), communicator.greatest(max(0.0, own_most))
     if not least < np.inf:
         return 0.0
     with np.errstate(over="ignore", divide="ignore"):

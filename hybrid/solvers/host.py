@@ -60,6 +60,10 @@ class HostWorkspace(Workspace):
         """Return the vector itself."""
         return values
 
+    def ones(self, size: int) -> Vector:
+        """See `Workspace.ones`."""
+        return np.ones(size)
+
     def multiply(self, x: Vector, out: Vector) -> None:
         """Write ``M x`` to `out`."""
         self._matrix.multiply(x, out)

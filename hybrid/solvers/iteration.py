@@ -18,6 +18,7 @@ def iterate(
     criterion: Criterion,
     start: Vector,
     progress: Progress | None,
+    like: Vector,
 ) -> Solution:
     """Make steps from `start` until two iterates are close; the one place that decides how it ended.
 
@@ -30,6 +31,8 @@ def iterate(
         Made with the same criterion, so that they end by themselves wherever they were queued beyond it.
     criterion : Criterion
     start : ndarray of float64, shape (n,)
+    like : ndarray of float64, shape (n,)
+        An operand: the values lie where it does.
     """
     pair = space.vector(start), space.xp.empty(len(start))
     clock = Clock(progress)
@@ -47,7 +50,7 @@ def iterate(
     seconds, looks = clock.seconds, space.synchronisations
     x, scratch = pair[iterations % 2], pair[1 - iterations % 2]
     (residual,) = space.read(system.residual(x, scratch))
-    values = space.to_host(x)
+    values = space.result(x, like)
     return Solution(
         values, status, iterations, seconds, difference, residual, synchronisations=looks,
         products=iterations + 1,

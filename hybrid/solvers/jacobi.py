@@ -70,4 +70,4 @@ class Jacobi:
         space.reserve(self.vectors, diagonal.size)
         system = space.system(diagonal, b)
         steps = system.relaxation(self.omega, criterion=self.criterion)
-        return iterate(space, system, steps, self.criterion, start, progress)
+        return iterate(space, system, steps, self.criterion, start, progress, diagonal)

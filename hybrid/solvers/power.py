@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hybrid.core.arrays import extremes
 from hybrid.solvers.base import Criterion, MatrixOperator, Progress, Solution, Vector
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.iteration import ITERATE_VECTORS, iterate
@@ -38,8 +39,8 @@ class Power:
     ) -> Solution:
         """Iterate from `start`; parameters as for `Jacobi.solve`."""
         space = workspace_of(matrix)
-        rate = 1.02 * space.communicator.greatest(float(diagonal.max(initial=0.0))) or 1.0
+        rate = 1.02 * space.communicator.greatest(max(0.0, extremes(diagonal)[1])) or 1.0
         space.reserve(self.vectors, diagonal.size)
         system = space.system(diagonal, b)
         steps = system.uniformised(rate, self.criterion)
-        return iterate(space, system, steps, self.criterion, start, progress)
+        return iterate(space, system, steps, self.criterion, start, progress, diagonal)

@@ -149,6 +149,9 @@ class Workspace(Protocol):
     def operand(self, values: Vector) -> Array:
         """Return a vector in the workspace that nobody will write to; on the host the same one."""
 
+    def ones(self, size: int) -> Vector:
+        """Return a vector of ones as an operand of a system."""
+
     def multiply(self, x: Array, out: Array) -> None:
         """Queue ``out = M x``."""
 
@@ -208,6 +211,10 @@ class Workspace(Protocol):
 
     def read(self, *arrays: Array) -> list[float]:
         """Return all elements of some small arrays; one look, however many they are."""
+
+    def result(self, x: Array, like: Array) -> Array:
+        """Return a vector of the workspace where another one lies: NumPy's for NumPy's operands."""
+        return self.to_host(x)
 
     def to_host(self, array: Array) -> NDArray[Any]:
         """Return a whole array as a NumPy array."""

@@ -31,6 +31,7 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
         STEP | {"MODE": 2},
         STEP | {"MODE": 3},
     ),
+    "blocks.cu": ({"ELEMENT_BYTES": 1}, {"ELEMENT_BYTES": 8}),
     "choice_rows.cu": (
         CHOICE | {"STATE_LANES": 4, "CHOICE_LANES": 1},
         ALL_PARTS | {"STATE_LANES": 32, "CHOICE_LANES": 8},

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.analysis.systems import injected
+from hybrid.analysis.held_matrices import injected
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.gathering import gathered

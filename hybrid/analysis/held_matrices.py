@@ -1,0 +1,75 @@
+"""Matrices as the options of a check have them held, and where the vectors beside them are made."""
+
+from __future__ import annotations
+
+from hybrid.explicit.operators import ExplicitOperator, write_out
+from hybrid.operators.divided_matrix import DividedMatrix
+from hybrid.operators.hybrid_matrix import HybridMatrix
+from hybrid.operators.inject import inject
+from hybrid.run.options import CheckOptions
+from mtbdd.divided import DividedMTBDD
+from mtbdd.memory import require_memory
+from mtbdd.offset import OffsetMTBDD
+from mtbdd.places import HOST, VectorPlace
+
+Matrix = HybridMatrix | DividedMatrix | ExplicitOperator
+
+_SMALL = 1 << 18
+"""States below which a device that nobody asked for takes no system."""
+
+_HOST_VECTORS = 3
+"""Diagonal, right-hand side and solution, where they are on the host."""
+
+
+def injected(matrix: OffsetMTBDD, options: CheckOptions, beside: bool = False) -> Matrix:
+    """Return the operator with its representation built, so that no set-up hides in the iterations' time.
+
+    Parameters
+    ----------
+    matrix : OffsetMTBDD
+    options : CheckOptions
+    beside : bool
+        Whether the vectors of the solution lie where the matrix does, and not on the host in any case.
+
+    Raises
+    ------
+    MemoryError
+        If there is no room for the vectors that any method keeps on the host.
+    """
+    backend = options.matrix_backend()
+    expects_room = not beside or backend.place is HOST
+    if expects_room:
+        _require_room(matrix)
+    if isinstance(matrix, DividedMTBDD):
+        held = None
+        if matrix.n_entries:
+            held = inject(matrix, options.level, backend, representation=options.representation).prepare()
+        return DividedMatrix(held, matrix, backend if held is None else held.engine)
+    if options.engine == "explicit":
+        written = write_out(matrix, backend.name, options.storage)
+        written.backend_reason = backend.reason
+        return written
+    operator = inject(matrix, options.level, backend, representation=options.representation)
+    if not expects_room and operator.place is HOST:
+        _require_room(matrix)  # the device had none for it
+    return operator.prepare()
+
+
+def _require_room(matrix: OffsetMTBDD) -> None:
+    """Refuse a system whose vectors do not fit on the host."""
+    require_memory(
+        8 * _HOST_VECTORS * matrix.n_rows,
+        f"a system of {matrix.n_rows} equations, with {_HOST_VECTORS} vectors at least,",
+        "choose smaller constants",
+    )
+
+
+def place_beside(matrix: Matrix) -> VectorPlace:
+    """Return where vectors beside a matrix are made."""
+    return HOST if isinstance(matrix, DividedMatrix) else matrix.place
+
+
+def expected_place(options: CheckOptions, size: int) -> VectorPlace:
+    """Return where vectors of a size will probably be wanted, before the matrix tells."""
+    backend = options.matrix_backend()
+    return HOST if backend.is_free and size < _SMALL else backend.place

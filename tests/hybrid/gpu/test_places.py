@@ -1,0 +1,107 @@
+"""Vectors over states made on the device: the host's, bit for bit; long-run averages need none of the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hybrid
+from gpu_kernels import Device
+from hybrid.core.foreign import lies_on_device
+from hybrid.gpu.places import DevicePlace
+from hybrid.solvers import AverageReward
+from mtbdd.build import build_model
+from mtbdd.language import parse_model, resolve
+from mtbdd.model import SymbolicModel
+from mtbdd.places import HostPlace
+from mtbdd.rewards import enclosed_rewards
+from mtbdd.states import index_states
+from tests.gpu_kernels.devices import to_numpy
+from tests.source_tree import ROOT
+
+MODELS = {
+    "kanban": {"t": 2},
+    "brp": {"N": 16, "MAX": 2},
+    "tandem": {"c": 7},
+    "fms": {"n": 2},
+}
+
+
+@pytest.fixture(params=MODELS)
+def model(request: pytest.FixtureRequest) -> SymbolicModel:
+    text = (ROOT / f"examples/{request.param}.prism").read_text(encoding="utf-8")
+    return build_model(resolve(parse_model(text), dict(MODELS[request.param])))
+
+
+# Whole vectors in one block, and blocks of few states.
+@pytest.fixture(params=[1 << 12, 4])
+def place(request: pytest.FixtureRequest, device: Device, monkeypatch: pytest.MonkeyPatch) -> DevicePlace:
+    monkeypatch.setattr(DevicePlace, "block_length", request.param)
+    return DevicePlace(device)
+
+
+def test_vectors_of_a_model_are_those_of_the_host(model: SymbolicModel, place: DevicePlace) -> None:
+    some = index_states(model.manager, model.reachable & ~model.initial)
+    for here in (model.index, some):
+        there = here.at(place)
+        for made in (model.exit_rates, model.self_loops):
+            found = made(there)
+            assert isinstance(found, place.xp.ndarray)
+            np.testing.assert_array_equal(to_numpy(found), made(here))
+        inside = model.manager.bdd.var(model.manager.rows[0])
+        found = model.indicator(inside, there)
+        assert found.dtype == np.bool_
+        np.testing.assert_array_equal(to_numpy(found), model.indicator(inside, here))
+
+
+def test_rewards_are_those_of_the_host(model: SymbolicModel, place: DevicePlace) -> None:
+    for structure in range(len(model.source.rewards)):
+        expected, off = enclosed_rewards(model, structure, model.index)
+        found, error = enclosed_rewards(model, structure, model.index.at(place))
+        assert isinstance(found, place.xp.ndarray)
+        np.testing.assert_array_equal(to_numpy(found), expected)
+        assert (error is None) == (off is None)
+        if off is not None:
+            np.testing.assert_array_equal(to_numpy(error), off)
+
+
+def test_vectors_without_elements_lie_there_too(model: SymbolicModel, place: DevicePlace) -> None:
+    none = index_states(model.manager, model.manager.false).at(place)
+    assert isinstance(model.exit_rates(none), place.xp.ndarray)
+    assert len(model.indicator(model.reachable, none)) == 0
+
+
+def test_a_vector_without_room_is_refused(model: SymbolicModel, place: DevicePlace) -> None:
+    place._device = type("Full", (), {"free_bytes": lambda _: 8, "name": "a full card"})()
+    with pytest.raises(MemoryError, match="on a full card, 8 .* are free; choose smaller constants"):
+        model.exit_rates(model.index.at(place))
+
+
+@pytest.mark.parametrize(("engine", "method"), [("hybrid", "auto"), ("hybrid", "jor"), ("explicit", "auto")])
+@pytest.mark.parametrize("text", ['R{"throughput"}=? [ S ]', "S=? [ x4>0 ]"])
+def test_averages_need_no_vector_of_the_host(
+    device: Device, monkeypatch: pytest.MonkeyPatch, text: str, method: Any, engine: Any
+) -> None:
+    model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
+    expected = hybrid.check(model, text, backend="cpu", method=method, engine=engine)
+    asked: list[int] = []
+    written, moved, solve = HostPlace.written, HostPlace.array, AverageReward.solve
+
+    def counted(*arguments: Any) -> Any:
+        found = (written if len(arguments) > 2 else moved)(*arguments)
+        asked.append(len(found))
+        return found
+
+    def seen(self: Any, matrix: Any, diagonal: Any, rewards: Any, *rest: Any) -> Any:
+        assert device.xp is np or (lies_on_device(diagonal) and lies_on_device(rewards))
+        return solve(self, matrix, diagonal, rewards, *rest)
+
+    monkeypatch.setattr(HostPlace, "written", counted)
+    monkeypatch.setattr(HostPlace, "array", counted)
+    monkeypatch.setattr(AverageReward, "solve", seen)
+    found = hybrid.check(model, text, backend="gpu", method=method, engine=engine)
+    assert max(asked, default=0) < model.n_states
+    assert found.value == pytest.approx(expected.value, rel=1e-5)
+    assert found.kind == expected.kind
