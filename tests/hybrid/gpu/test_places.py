@@ -1,4 +1,4 @@
-"""Vectors over states made on the device: the host's, bit for bit; long-run averages need none of the host."""
+"""Vectors over states made on the device: the host's, bit for bit; averages need none of the host."""
 
 from __future__ import annotations
 
