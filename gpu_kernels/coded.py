@@ -47,6 +47,17 @@ class CodedVector:
             return replace(self, table=self.table * factor)
         return self if self.bits == 0 else replace(self, elements=self.elements * factor)
 
+    def __len__(self) -> int:
+        return self.size
+
+    def min(self) -> Any:
+        """Return the least element, shape ()."""
+        return (self.elements if self.table is None else self.table).min()
+
+    def max(self) -> Any:
+        """Return the greatest element, shape ()."""
+        return (self.elements if self.table is None else self.table).max()
+
     def expand(self, device: Device) -> Any:
         """Return the plain vector, shape (size,), float64."""
         if self.bits == 0:

@@ -15,9 +15,8 @@ from mtbdd.language.reals import Enclosure
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.partition import Partition
 from mtbdd.states import StateIndex
-from mtbdd.vectors import expand
+from mtbdd.vectors import expand, most_pairs
 
-_SYMBOLIC_PRODUCT = 64  # partitions are added as sets while this many pairs of pieces suffice
 _UNIT = Fraction(1, 2**53)
 _UP = 1 + 2.0**-40
 
@@ -102,10 +101,11 @@ def added_up(parts: Sequence[Partition], vectors: Sequence[Enclosed], index: Sta
     """
     found = list(vectors)
     pending: Partition | None = None
+    most = most_pairs(index)
     for part in sorted((p.only(index.states) for p in parts), key=len):
         if pending is None:
             pending = part
-        elif len(pending) * len(part) <= _SYMBOLIC_PRODUCT:
+        elif len(pending) * len(part) <= most:
             pending = pending.plus(part)
         else:
             found.append(_expanded(pending, index))

@@ -48,6 +48,9 @@ class VectorPlace(Protocol):
     def array(self, values: Any) -> NDArray[Any]:
         """Return a vector here, the same one if it is here already."""
 
+    def compressed(self, vector: NDArray[Any]) -> Any:
+        """Return a vector of this place, float64, as operands of solutions are best held here."""
+
     def require(self, needed: int, what: str, advice: str) -> None:
         """Refuse a vector that there is no room for; see `mtbdd.memory.require_memory`."""
 
@@ -68,6 +71,10 @@ class HostPlace:
         """See `VectorPlace.array`."""
         here: NDArray[Any] = values.get() if hasattr(values, "get") else values
         return here
+
+    def compressed(self, vector: NDArray[Any]) -> Any:
+        """See `VectorPlace.compressed`; the same one."""
+        return vector
 
     def require(self, needed: int, what: str, advice: str) -> None:
         """See `VectorPlace.require`."""

@@ -16,7 +16,9 @@ from mtbdd.states import StateIndex
 Vector = NDArray[np.float64]
 """Of the place of an index."""
 
-_SYMBOLIC_PRODUCT = 64  # partitions are added as sets while this many pairs of pieces suffice
+_PAIRS = 64
+_MORE_PAIRS = 4096
+_LONG = 1 << 24
 
 
 def expand(function: SymbolicMatrix, index: StateIndex) -> Vector:
@@ -31,6 +33,14 @@ def expand(function: SymbolicMatrix, index: StateIndex) -> Vector:
     return expand_values(index, table, values)
 
 
+def most_pairs(index: StateIndex) -> int:
+    """Return how many pairs of pieces suffice for two partitions to be added as sets, and not as vectors.
+
+    Sets are worth more work where vectors are long.
+    """
+    return _PAIRS if index.size < _LONG else _MORE_PAIRS
+
+
 def expand_sum(parts: Iterable[Partition], index: StateIndex) -> Vector:
     """Return the sum of many functions over a set of states, shape (index.size,), in the place of the index.
 
@@ -41,10 +51,11 @@ def expand_sum(parts: Iterable[Partition], index: StateIndex) -> Vector:
     # Vectors may be gigabytes: the first one becomes the sum.
     total: Vector | None = None
     pending: Partition | None = None
+    most = most_pairs(index)
     for part in sorted((p.only(index.states).nonzero() for p in parts), key=len):
         if pending is None:
             pending = part
-        elif len(pending) * len(part) <= _SYMBOLIC_PRODUCT:
+        elif len(pending) * len(part) <= most:
             pending = pending.plus(part)
         else:
             total = _added(total, pending, index)

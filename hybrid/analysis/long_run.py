@@ -20,6 +20,7 @@ from hybrid.solvers.bounded_solution import NEGLIGIBLE, TINY, underflow_of
 from mtbdd.graph.prob01 import bottom_components
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
+from mtbdd.places import HOST
 from mtbdd.rewards import enclosed_rewards
 from mtbdd.states import StateIndex, index_states
 
@@ -70,11 +71,15 @@ def steady_rewards(model: SymbolicModel, structure: int, options: CheckOptions, 
         if is_constant(model.communicator, rewards):
             found = (model.communicator.greatest(extremes(rewards)[1]),) * 3
         else:
+            kept = rewards if expected.place is HOST else None
+            del rewards  # a device makes it anew sooner than it has room for it
 
-            def moved(there: StateIndex) -> Vector:
-                return there.place.array(rewards)
+            def earned(there: StateIndex) -> Vector:
+                if kept is None:
+                    return enclosed_rewards(model, structure, there)[0]
+                return there.place.array(kept)
 
-            found = _average(model, index, moved, options, work, "steady-state rewards")
+            found = _average(model, index, earned, options, work, "steady-state rewards")
         off = model.communicator.greatest(own)
         if off == 0.0:
             return found

@@ -28,6 +28,7 @@ from mtbdd.states import StateIndex
 
 Vector = NDArray[np.float64]
 
+_PART = 1 << 26  # elements added up together: bounds the temporary memory
 _DISCOUNTING = 8.0  # units of rounding of the operations that bring a discount into a system
 
 
@@ -249,7 +250,7 @@ def solve_stationary(
     entries = model.submatrix(component, component, diagonal=False, transposed=True)
     matrix = injected(entries, options, beside)
     there = component.at(place_beside(matrix) if beside else HOST)
-    diagonal = leaving_rates(model, there, options)
+    diagonal = there.place.compressed(leaving_rates(model, there, options))
     solver = options.solver(steady=True)
     start = np.broadcast_to(np.float64(1.0 / component.total), (component.size,))
     solution = solver.solve(matrix, diagonal, None, start, work.progress)
@@ -265,9 +266,11 @@ def solve_stationary(
 
 def _refuse_infinite(what: str, solution: Solution, communicator: Communicator) -> None:
     """Refuse an estimate that is no finite number, or whose elements add up to none."""
+    values = solution.values
     with np.errstate(over="ignore", invalid="ignore"):
-        total = float(communicator.total([float(np.abs(solution.values).sum())])[0])
-    if not math.isfinite(total):
+        parts = (values[begin : begin + _PART] for begin in range(0, values.size, _PART))
+        own = sum(float(np.abs(part).sum()) for part in parts)
+    if not math.isfinite(float(communicator.total([own])[0])):
         raise NotConvergedError(what, Status.DIVERGED, solution.iterations, solution.difference)
 
 
@@ -275,7 +278,7 @@ def _next_change(matrix: Matrix, diagonal: Vector, b: Vector | None, x: Vector) 
     """Return the greatest change of an element in one more step from x, relative to the element."""
     space = workspace_of(matrix)
     steps = space.system(diagonal, b).relaxation()
-    steps.sweep((space.vector(x), space.xp.empty(x.size)), 0, 1)
+    steps.sweep((space.operand(x), space.xp.empty(x.size)), 0, 1)
     return space.read(steps.changes)[1]
 
 

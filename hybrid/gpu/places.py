@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels import Device, copy_blocks
+from gpu_kernels import CodedVector, Device, compress, copy_blocks
 
 _BLOCK_LENGTH = 1 << 12
 
@@ -39,6 +39,10 @@ class DevicePlace:
     def array(self, values: Any) -> Any:
         """See `VectorPlace.array`."""
         return self.xp.asarray(values)
+
+    def compressed(self, vector: Any) -> CodedVector:
+        """See `VectorPlace.compressed`; by dictionary where it has few values."""
+        return compress(self._device, vector)
 
     def require(self, needed: int, what: str, advice: str) -> None:
         """See `VectorPlace.require`; of the device."""

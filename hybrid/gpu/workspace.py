@@ -29,7 +29,7 @@ from hybrid.gpu.idr import DeviceIDR
 from hybrid.gpu.krylov import DeviceBiCGStab
 from hybrid.gpu.sweeps import RECORDED, DeviceSteps, Run
 from hybrid.solvers.base import Criterion, Vector
-from hybrid.solvers.workspace import Workspace
+from hybrid.solvers.workspace import OPERANDS, Workspace
 from mtbdd.wording import option
 
 _STRIDE = 2 * RECORDED
@@ -88,15 +88,21 @@ class DeviceWorkspace(Workspace):
 
     def operand(self, values: Vector) -> Array:
         """Return a vector on the device, the same one if it lies there."""
-        if isinstance(values, self.xp.ndarray) and not isinstance(values, np.ndarray):
-            return values
-        return self.vector(values)
+        return values if self._has(values) else self.vector(values)
+
+    def _has(self, values: Array) -> bool:
+        """Whether a vector lies on the device; those of an emulator are NumPy's, as the host's are."""
+        if isinstance(values, CodedVector):
+            return True
+        return isinstance(values, self.xp.ndarray) and not isinstance(values, np.ndarray)
 
     def result(self, x: Array, like: Array) -> Array:
         """Return a vector, on the host unless `like` lies on the device."""
-        if isinstance(like, self.xp.ndarray) and not isinstance(like, np.ndarray):
-            return x
-        return self.to_host(x)
+        return x if self._has(like) else self.to_host(x)
+
+    def more(self, vectors: int, operand: Array) -> int:
+        """Return how many of a method's vectors are still to be made: an operand may be held already."""
+        return vectors - OPERANDS if isinstance(operand, CodedVector) else vectors
 
     def ones(self, size: int) -> Vector:
         """Return a vector of ones without an array for it; systems hold a byte an element."""
@@ -108,7 +114,11 @@ class DeviceWorkspace(Workspace):
 
     def system(self, diagonal: Vector, b: Vector | None) -> DeviceSystem:
         """Return a system whose operands are put on the device, by dictionary where they have few values."""
-        return DeviceSystem(self, self._run, compress(self.device, diagonal), compress(self.device, b))
+        operands = (
+            operand if isinstance(operand, CodedVector) else compress(self.device, operand)
+            for operand in (diagonal, b)
+        )
+        return DeviceSystem(self, self._run, *operands)
 
     def add_scaled(self, weight: float, x: Array, total: Array, factor: Array | None = None) -> None:
         """Queue ``total += weight * factor * x``."""

@@ -67,7 +67,7 @@ class Jacobi:
         loop.
         """
         space = workspace_of(matrix)
-        space.reserve(self.vectors, diagonal.size)
+        space.reserve(space.more(self.vectors, diagonal), diagonal.size)
         system = space.system(diagonal, b)
         steps = system.relaxation(self.omega, criterion=self.criterion)
         return iterate(space, system, steps, self.criterion, start, progress, diagonal)

@@ -40,7 +40,7 @@ class Power:
         """Iterate from `start`; parameters as for `Jacobi.solve`."""
         space = workspace_of(matrix)
         rate = 1.02 * space.communicator.greatest(max(0.0, extremes(diagonal)[1])) or 1.0
-        space.reserve(self.vectors, diagonal.size)
+        space.reserve(space.more(self.vectors, diagonal), diagonal.size)
         system = space.system(diagonal, b)
         steps = system.uniformised(rate, self.criterion)
         return iterate(space, system, steps, self.criterion, start, progress, diagonal)

@@ -20,6 +20,9 @@ from mtbdd.communicator import ALONE, Communicator
 Array = Any
 """An array of the workspace's module `xp`."""
 
+OPERANDS = 2
+"""Vectors that a method counts for the operands of a system: diagonal and right-hand side."""
+
 Pair = tuple[Array, Array]
 """Two vectors that take turns: the iterate after k steps lies in number ``k % 2``."""
 
@@ -215,6 +218,10 @@ class Workspace(Protocol):
     def result(self, x: Array, like: Array) -> Array:
         """Return a vector of the workspace where another one lies: NumPy's for NumPy's operands."""
         return self.to_host(x)
+
+    def more(self, vectors: int, operand: Array) -> int:
+        """Return how many of a method's vectors are still to be made, given one of its operands."""
+        return vectors
 
     def to_host(self, array: Array) -> NDArray[Any]:
         """Return a whole array as a NumPy array."""

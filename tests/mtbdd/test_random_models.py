@@ -209,8 +209,7 @@ def test_symbolic_model_equals_explicit_with_other_paths(text: str) -> None:
         patch.setattr("mtbdd.reach._PATIENCE", 1)
         patch.setattr("mtbdd.reach._CLOSURE_FLOOR", 0)
         patch.setattr("mtbdd.rewards._SYMBOLIC_BITS", -1)
-        patch.setattr("mtbdd.vectors._SYMBOLIC_PRODUCT", 0)
-        patch.setattr("mtbdd.amounts._SYMBOLIC_PRODUCT", 0)
+        patch.setattr("mtbdd.vectors._PAIRS", 0)
         both = build_or_refuse(text, FASTEST)
         if both is not None:
             assert_same_model(*both)

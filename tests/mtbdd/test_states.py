@@ -168,7 +168,7 @@ def test_expand_without_bits() -> None:
 def test_expand_sum_equals_tables(
     symbolic_product: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mtbdd.vectors._SYMBOLIC_PRODUCT", symbolic_product)
+    monkeypatch.setattr("mtbdd.vectors._PAIRS", symbolic_product)
     manager = Manager(5, FASTEST)
     codes = random_codes(rng, 5, 0.7)
     index = index_of(manager, codes)
