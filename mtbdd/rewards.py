@@ -27,6 +27,8 @@ from mtbdd.states import StateIndex
 
 _SYMBOLIC_BITS = 12  # expressions over more bits take too many values to be worth a set each
 
+_PART = 1 << 28
+
 Vector = NDArray[np.float64]
 
 
@@ -218,7 +220,7 @@ def _rewards(
         raise BuildError(faults)
     total, error = added_up(parts, vectors, within)
     place = model.source.rewards[structure].position
-    if not np.isfinite(total).all():
+    if not _is_finite(total):
         wrong = np.flatnonzero(~np.isfinite(HOST.array(total)))
         state = format_state(model.describe(in_order(model, wrong, within)[:1], within)[0])
         message = f"expected rewards that add up to less than 1.79e308, the largest double, in state {state}"
@@ -234,6 +236,12 @@ def _rewards(
             )
             raise BuildError([Fault(place, f"{message}, in state {state}; write them as one item")])
     return total, error
+
+
+def _is_finite(vector: Vector) -> bool:
+    """Whether all elements are, part by part: libraries count elements by 32 bits."""
+    parts = (vector[begin : begin + _PART] for begin in range(0, vector.size, _PART))
+    return all(bool(np.isfinite(part).all()) for part in parts)
 
 
 def _moved(found: tuple[Vector, Vector | None], within: StateIndex) -> tuple[Vector, Vector | None]:

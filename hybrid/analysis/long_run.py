@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hybrid.analysis.constant_vectors import is_constant
 from hybrid.analysis.held_matrices import expected_place, injected
 from hybrid.analysis.systems import solve_gain, solve_linear, solve_stationary
-from hybrid.core.arrays import extremes
+from hybrid.core.arrays import extremes, inner
 from hybrid.operators.rounding import row_entries, step_slack
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
@@ -105,7 +105,7 @@ def _average(
     if method is not None:
         return solve_gain(model, index, rewards, method, options, work, what)
     distribution, there = solve_stationary(model, index, options, work, what, beside=True)
-    earned = float(distribution @ rewards(there))
+    earned = inner(distribution, rewards(there))
     return float(model.communicator.total([earned])[0]), np.nan, np.nan
 
 

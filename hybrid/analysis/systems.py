@@ -8,7 +8,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels import CodedVector
 from hybrid.analysis.held_matrices import Matrix, injected, place_beside
+from hybrid.core.arrays import total
 from hybrid.cpu.csr import csr_of
 from hybrid.errors import NotConvergedError, PropertyError
 from hybrid.operators.discount import Discount
@@ -21,6 +23,7 @@ from hybrid.solvers.base import Clock, Method, Solution
 from hybrid.solvers.bounded_solution import UNIT, BoundedSolution, BoundingMethod
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.topological import Topological
+from hybrid.solvers.workspace import OPERANDS
 from mtbdd.communicator import Communicator
 from mtbdd.model import SymbolicModel
 from mtbdd.places import HOST
@@ -254,13 +257,16 @@ def solve_stationary(
     solver = options.solver(steady=True)
     start = np.broadcast_to(np.float64(1.0 / component.total), (component.size,))
     solution = solver.solve(matrix, diagonal, None, start, work.progress)
-    _note(work, solver, matrix, solution.iterations, solution.seconds)
+    # A diagonal by dictionary stands in the place of both operands.
+    is_coded = isinstance(diagonal, CodedVector)
+    own = (-OPERANDS, diagonal.nbytes) if is_coded else (0, 0)
+    _note(work, solver, matrix, solution.iterations, solution.seconds, *own)
     _refuse_infinite(what, solution, model.communicator)
     work.accept(what, solution)
     work.estimate(_next_change(matrix, diagonal, None, solution.values))
     work.products += 1
     distribution: Vector = solution.values
-    distribution /= model.communicator.total([float(distribution.sum())])[0]
+    distribution /= model.communicator.total([total(distribution)])[0]
     return distribution, there
 
 
@@ -283,9 +289,15 @@ def _next_change(matrix: Matrix, diagonal: Vector, b: Vector | None, x: Vector) 
 
 
 def _note(
-    work: Work, method: Method, matrix: Matrix, iterations: int, seconds: float, more_vectors: int = 0
+    work: Work,
+    method: Method,
+    matrix: Matrix,
+    iterations: int,
+    seconds: float,
+    more_vectors: int = 0,
+    more_bytes: int = 0,
 ) -> None:
     """Add one run of a method's iterations to the account, with the vectors that it held."""
     rows = csr_of(matrix)
     vectors = method.vectors + more_vectors + (0 if rows is None else rows.spare_vectors)
-    work.note(method.name, matrix, iterations, seconds, 8 * vectors * matrix.shape[0])
+    work.note(method.name, matrix, iterations, seconds, 8 * vectors * matrix.shape[0] + more_bytes)

@@ -14,6 +14,9 @@ from typing import Any
 Array = Any
 """A NumPy or CuPy array."""
 
+_PART = 1 << 28
+"""Elements summed together: libraries count them by 32 bits."""
+
 
 def counts(xp: Any, numbers: Array, n: int) -> Array:
     """Return how often each of 0, ..., n - 1 occurs among some numbers, shape (n,), int64."""
@@ -89,6 +92,17 @@ def to_host(array: Array) -> Any:
 def extremes(x: Array) -> tuple[float, float]:
     """Return the least and the greatest element; infinite the wrong way round where there is none."""
     return (float(x.min()), float(x.max())) if len(x) else (math.inf, -math.inf)
+
+
+def total(x: Array) -> float:
+    """Return the sum of all elements."""
+    return sum((float(x[begin : begin + _PART].sum()) for begin in range(0, len(x), _PART)), 0.0)
+
+
+def inner(x: Array, y: Array) -> float:
+    """Return the sum of products of two vectors in one place."""
+    parts = (slice(begin, begin + _PART) for begin in range(0, len(x), _PART))
+    return sum((float(x[part] @ y[part]) for part in parts), 0.0)
 
 
 def distinct_values(xp: Any, values: Array) -> tuple[Array, Array]:

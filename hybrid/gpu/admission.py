@@ -6,7 +6,7 @@ from gpu_kernels import Device
 from hybrid.gpu.cost import rank_levels
 from hybrid.gpu.pair_cost import pair_build_bytes
 from hybrid.injection.row_types import RowTypes, TypedMatrix
-from hybrid.solvers.base import DEFAULT_VECTORS, LEAST_VECTORS
+from hybrid.solvers.base import DEFAULT_VECTORS
 
 SMALL_ENTRIES = 1 << 20
 """Entries below which a product takes less time than launching it."""
@@ -18,6 +18,9 @@ _BYTES_PER_LAYER_ENTRY = 180
 """The same where the terms are put in order by layers as well."""
 
 _BYTES_PER_SLOT = 60
+_LEAST_BYTES_PER_ROW = 8 + 2
+"""Of two iterates the one that has rows, and two operands by dictionary."""
+
 _CPU_SECONDS_ENTRY = 0.1e-9
 """Time of an entry on a CPU with many cores; the device takes longer where it waits for its longest rows."""
 
@@ -40,7 +43,7 @@ def build_bytes(types: RowTypes, k: int, layers: bool = False) -> int:
     """
     classes, level = types.classes, types.levels[k]
     entries = int(level.entries.sum())
-    vectors = 8 * (LEAST_VECTORS - 1) * classes.matrix.n_rows + 8 * classes.matrix.n_columns
+    vectors = _LEAST_BYTES_PER_ROW * classes.matrix.n_rows + 8 * classes.matrix.n_columns
     per_entry = _BYTES_PER_LAYER_ENTRY if layers else _BYTES_PER_ENTRY
     return vectors + per_entry * entries + _BYTES_PER_SLOT * (level.group_slots + level.n_groups)
 
