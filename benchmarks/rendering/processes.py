@@ -7,6 +7,13 @@ from benchmarks.rendering.markdown import Row, measured, name_of, section, table
 __all__ = ["cold_start", "first_use", "whole_run"]
 
 
+_TITLES = {
+    "whole_run": "Whole processes",
+    "whole_run_certified": "Whole processes: between bounds, kernels compiled",
+    "whole_run_large": "Whole processes: five and a half billion states",
+}
+
+
 def whole_run(record: Row) -> str:
     """Return the section on whole processes: what they took, and which they were."""
 
@@ -17,7 +24,7 @@ def whole_run(record: Row) -> str:
     rows = measured(record)
     counted = all("compiled_kernels" in row for row in rows)
     return section(
-        "Whole processes",
+        _TITLES[record.get("file", "whole_run")],
         record,
         "The command line from start to exit, in a process of its own: the model's text is read, the "
         "diagram built, the level chosen, the matrix laid out, kernels loaded, and the answer printed.  "

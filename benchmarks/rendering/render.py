@@ -59,6 +59,8 @@ SECTIONS: dict[str, Renderer] = {
     "kernel_counters": lambda record: kernel_counters(record, load("gpu_product")),
     "thesis_tables": thesis_tables,
     "whole_run": whole_run,
+    "whole_run_certified": whole_run,
+    "whole_run_large": whole_run,
     "first_use": first_use,
     "cold_start": cold_start,
     "explicit_formats": explicit_formats,

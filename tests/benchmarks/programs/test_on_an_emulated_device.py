@@ -231,10 +231,12 @@ def test_sweeps_are_measured_and_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     assert row["difference"] <= 1e-12
     assert row["transitions"] == 410
     assert min(row[key] for key in ("seconds", "explicit_seconds", "cpu_hybrid_seconds", "bytes")) > 0
+    assert min(row[key] for key in ("predicted_seconds", "predicted_set_up_seconds")) > 0
     row |= {"seconds": 1e-3, "explicit_seconds": 3e-3, "set_up_seconds": 4.0}
+    row |= {"predicted_seconds": 2e-3, "predicted_set_up_seconds": 0.5}
     text = rendered("mdp_sweep", {**WHERE, "rows": [row]})
     assert "| 1.00 | 3.00 |" in text
-    assert "| 4.0 | 2,000 |" in text
+    assert "| 4.0 | 2.00 | 0.50 | 500 |" in text
     given = mdp_sweep.given_case(f"{ROOT / 'examples' / 'coin.prism'}@K=2:x=1")
     assert replace(given, path=None) == mdp_sweep.Case("coin", None, {"K": 2}, "x=1")
     with pytest.raises(Exception, match="with a model file, got 'coin'"):

@@ -65,18 +65,27 @@ def test_figures_in_prose_are_those_of_the_records() -> None:
     (_, (on_gpu, *_)), *_ = gpu.mean_gains(load("gpu_product")["rows"])
     assert f"{on_gpu:.1f} times as fast as cuSPARSE's CSR" in readme
     whole = load("whole_run")["rows"][0]
-    assert f"in {whole['wall_seconds']:.0f} seconds" in readme
+    host = f"with {whole['peak_rss_bytes'] / 1e9:.1f} GB on the host"
+    assert f"in {whole['wall_seconds']:.0f} seconds from text to steady state, {host}" in readme
     assert whole["lower"] is None and "without bounds" in readme
     mean = mean_speedup(load("thesis_tables"), "min_time")
     assert f"{mean:.0f} times as fast as on its 16 CPU cores" in readme
     sweeps = load("mdp_sweep")["rows"]
     gains, set_up = ([row[key] for row in sweeps] for key in ("speedup", "set_up_seconds"))
-    gain, cost = (
+    predicted = [row["explicit_seconds"] / row["predicted_seconds"] for row in sweeps]
+    laid_out = [row["predicted_set_up_seconds"] for row in sweeps]
+    said = (
         f"{min(gains):.1f} to {max(gains):.1f} times as fast as",
         f"{min(set_up):.0f} to {max(set_up):.0f} s",
+        f"{min(predicted):.1f} to {max(predicted):.1f} times",
+        f"{min(laid_out):.1f} to {max(laid_out):.1f} s",
     )
     for page in (readme, " ".join((DOCS / "gpu.md").read_text().split())):
-        assert gain in page and cost in page
+        assert [text for text in said if text not in page] == []
+    certified, large = (load(f"whole_run_{name}")["rows"][0] for name in ("certified", "large"))
+    assert certified["upper"] - certified["lower"] < 2.1e-8 * certified["value"]
+    assert f"in {certified['wall_seconds']:.0f} seconds" in readme
+    assert f"{large['states']:,} states" in readme and f"{large['wall_seconds']:.0f} seconds" in readme
     beside = [row for row in load("symbolic_build")["rows"] if "prism_seconds" in row]
     assert all(row["seconds"] < row["prism_seconds"] for row in beside), (
         "README says so of builds after the first"
