@@ -65,8 +65,8 @@ def test_figures_in_prose_are_those_of_the_records() -> None:
     (_, (on_gpu, *_)), *_ = gpu.mean_gains(load("gpu_product")["rows"])
     assert f"{on_gpu:.1f} times as fast as cuSPARSE's CSR" in readme
     whole = load("whole_run")["rows"][0]
-    host = f"with {whole['peak_rss_bytes'] / 1e9:.1f} GB on the host"
-    assert f"in {whole['wall_seconds']:.0f} seconds from text to steady state, {host}" in readme
+    held_there = f"with {whole['peak_rss_bytes'] / 1e9:.1f} GB on the host"
+    assert f"in {whole['wall_seconds']:.0f} seconds from text to steady state, {held_there}" in readme
     assert whole["lower"] is None and "without bounds" in readme
     mean = mean_speedup(load("thesis_tables"), "min_time")
     assert f"{mean:.0f} times as fast as on its 16 CPU cores" in readme
