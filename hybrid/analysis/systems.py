@@ -218,7 +218,7 @@ def solve_gain(
     work.products += found.products
     _note(work, method, matrix, found.iterations, found.seconds, found.more_vectors)
     if found.status not in (Status.CONVERGED, Status.INTERRUPTED):
-        raise NotConvergedError(what, found.status, found.iterations, found.difference)
+        work.settle_for(NotConvergedError(what, found.status, found.iterations, found.difference), True)
     return found.value, found.lower, found.upper
 
 

@@ -44,7 +44,7 @@ class Answer:
     lower, upper : float, int, bool or None
         Bounds that hold for certain; None where the method gives none.
     error : str or None
-        Why there is no value: the message of `fault`.
+        Why there is no value: the message of `fault`; bounds that were reached before it are told.
     statistics : Work
         Iterations, seconds, memory.
     seconds : float
@@ -140,10 +140,11 @@ class Answer:
     def kind(self) -> str | None:
         """What is promised: "exact", "certified" (by its bounds), "estimate"; None without an answer.
 
-        The bounds of an iteration that was ended are certified like all others.
+        The bounds of an iteration that was ended, or of one whose steps were spent, are certified like all
+        others.
         """
         if self.error is not None:
-            return "certified" if self.interrupted and self.lower is not None else None
+            return None if self.lower is None else "certified"
         if not self.proven or (self.value is not None and self.lower is None):
             return "estimate"
         method = self.statistics.method
@@ -174,7 +175,7 @@ class Answer:
         """Return the value and what is promised of it, or why there is none."""
         if self.error is not None:
             reason = _shortened(self.error.partition("\n")[0], _LONGEST_REASON)
-            if self.interrupted and self.lower is not None:
+            if self.lower is not None:
                 return f"{reason}; between {self.lower!r} and {self.upper!r} so far"
             return f"not answered: {reason}"
         if self.several is not None and self.several.is_curve:

@@ -8,6 +8,7 @@ decision diagrams again, so that operators nest to any depth.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -133,6 +134,9 @@ class Checker(FormulaChecker):
         _log.info("checking %s", prop.text)
         start = time.perf_counter()
         self._work, self._unproven = Work(progress=self._progress), False
+        self._work.settles = not (
+            self._with_scheduler or isinstance(prop.formula, (MultiObjective, Quantile))
+        )
         self._scheduled = self._scheduler = self._whole = self._several = None
         summary, shown, exact = None, None, None
         failure: HybridError | None = None
@@ -170,6 +174,15 @@ class Checker(FormulaChecker):
                 prop.name, prop.text, None, summary.lower, summary.upper, str(stopped), work, seconds, engine,
                 interrupted=True,
             )  # fmt: skip
+        if summary is not None and work.unfinished is not None and not _is_decided(summary):
+            failure = work.unfinished
+            if self._unproven or not summary.proven or not _is_range(summary):
+                summary = None
+            else:
+                return Answer(
+                    prop.name, prop.text, None, summary.lower, summary.upper, str(failure), work, seconds,
+                    engine, fault=failure,
+                )  # fmt: skip
         if summary is None:
             error = str(failure)
             return Answer(prop.name, prop.text, None, None, None, error, work, seconds, engine, fault=failure)
@@ -210,6 +223,8 @@ class Checker(FormulaChecker):
             return self._summary(formula)
         except UnknownError:
             coarse = self.options
+            if self._work.unfinished is not None:
+                raise self._work.unfinished from None
             if coarse.exact or coarse.bounding_method() is None or self._stopped() is not None:
                 raise
             is_divided = self.model.communicator.size > 1
@@ -290,6 +305,7 @@ class Checker(FormulaChecker):
         if is_divided:
             refuse_in_parts(formula)
         patient = self.options.method == "auto" and formula is not self._scheduled and not is_divided
+        before = self._work.unfinished
         try:
             found = self._iterated(formula)
         except NotConvergedError:
@@ -297,6 +313,11 @@ class Checker(FormulaChecker):
             if exact is None:
                 raise
             return exact
+        if self._work.unfinished is not before and self._stopped() is None:
+            exact = self._exactly(formula) if patient else None
+            if exact is not None:
+                self._work.unfinished, found = before, exact
+            return found
         if self._stopped() is not None:
             return found
         if patient and self.model.n_states <= _FEW_STATES and self._is_loose(found):
@@ -357,6 +378,12 @@ def _no_values_of_parts() -> StateValues | StateTruth:
     raise UnsupportedError(
         "the values of all states are not brought together from parts by this version; ask with one process"
     )
+
+
+def _is_range(summary: Summary) -> bool:
+    """Whether both bounds are told, and finite."""
+    bounds = summary.lower, summary.upper
+    return summary.listing is None and all(b is not None and math.isfinite(b) for b in bounds)
 
 
 def _is_decided(summary: Summary | None) -> bool:

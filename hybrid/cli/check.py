@@ -256,7 +256,7 @@ def _text(answer: Answer) -> str:
     """Return an answer as lines of text."""
     title = f"{answer.name}: {answer.property}" if answer.name else answer.property
     work = answer.statistics
-    if answer.interrupted:
+    if answer.error is not None and answer.lower is not None:
         result = f"{answer.error}; between {value_text(answer.lower)} and {value_text(answer.upper)} so far"
     elif answer.error is not None:
         result = "not answered: " + answer.error.replace("\n", "\n  ")

@@ -78,9 +78,9 @@ class RunTable:
         cells["property"] = _title(answer)
         cells["states"] = "" if states is None else f"{states:,}"
         cells["time"] = seconds_text(answer.seconds)
-        if answer.error is not None and not answer.interrupted:
+        if answer.error is not None and answer.lower is None:
             return self._row(cells | {"value": f"not answered: {answer.error}"}, "red", cut="value")
-        if answer.interrupted:
+        if answer.error is not None:
             text = f"{answer.error}; between {value_text(answer.lower)} and {value_text(answer.upper)} so far"
             return self._row(cells | {"value": text}, "magenta", cut="value")
         if answer.value is None:

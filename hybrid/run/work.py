@@ -8,6 +8,7 @@ from typing import Protocol
 
 from hybrid.errors import NotConvergedError
 from hybrid.solvers import Solution, Status
+from hybrid.solvers.bounded_solution import BoundedSolution
 
 
 class Accounted(Protocol):
@@ -62,6 +63,10 @@ class Work:
         How often the host waited for a device in iterations; 0 on the CPU.
     products : int
         With the matrices of the systems, of decision processes sweeps over all choices.
+    settles : bool
+        Whether bounds count that are not as close as they should be when the iterations are spent.
+    unfinished : NotConvergedError or None
+        Of which system that was first.
     """
 
     method: str | None = None
@@ -77,6 +82,8 @@ class Work:
     synchronisations: int = 0
     products: int = 0
     progress: Callable[[int, float], None] | None = field(default=None, repr=False)
+    settles: bool = False
+    unfinished: NotConvergedError | None = field(default=None, repr=False)
     _reasons: dict[str, str] = field(default_factory=dict, repr=False)
     _only_products: bool = field(default=False, repr=False)
 
@@ -119,6 +126,12 @@ class Work:
         if largest or operator.backend not in self._reasons:
             self._reasons[operator.backend] = operator.backend_reason
 
+    def settle_for(self, error: NotConvergedError, is_bounded: bool) -> None:
+        """Keep why a system was left with the bounds that it had; raise it where that is not enough."""
+        if error.status is not Status.MAX_ITERATIONS or not (is_bounded and self.settles):
+            raise error
+        self.unfinished = self.unfinished or error
+
     def estimate(self, relative: float) -> None:
         """Keep the change that one more step would make to some element, relative to it."""
         self.component_residual = max(self.component_residual or 0.0, relative)
@@ -126,14 +139,15 @@ class Work:
     def accept(self, what: str, solution: Solution) -> None:
         """Keep a solution's residual and count of looks at a device; refuse one that did not converge.
 
-        One that was ended before is kept: it has bounds.
+        One that was ended before is kept: it has bounds.  So is one whose iterations are spent, if `settles`.
 
         Raises
         ------
         NotConvergedError
         """
         if solution.status not in (Status.CONVERGED, Status.INTERRUPTED):
-            raise NotConvergedError(what, solution.status, solution.iterations, solution.difference)
+            error = NotConvergedError(what, solution.status, solution.iterations, solution.difference)
+            self.settle_for(error, isinstance(solution, BoundedSolution))
         self.residual = max(self.residual, solution.residual)
         self.products += solution.products
         self.synchronisations += solution.synchronisations

@@ -254,7 +254,9 @@ class _Climb:
                 outcome.status = Status.INTERRUPTED
                 x, y = pair[made % 2], pair[1 - made % 2]
                 return x, y if self._ends_above(x, y, made) else None
-        return pair[made % 2], None
+        x, y = pair[made % 2], pair[1 - made % 2]
+        is_spent = outcome.status is Status.MAX_ITERATIONS and made > 0
+        return x, y if is_spent and self._ends_above(x, y, made) else None
 
     def _leaps(self, made: int) -> bool:
         """Whether both bounds are found at once: the lower in the place of the iterate, the upper beside."""
