@@ -98,6 +98,7 @@ def check_all(
     exact: bool = False,
     pareto_epsilon: float = 1e-3,
     ranks: Ranks | None = None,
+    bisimulation: bool = False,
 ) -> list[Answer]:
     """Check all properties of a file or text, in order.
 
@@ -127,6 +128,9 @@ def check_all(
     ranks : int or communicator, optional
         Who shares the states: a communicator of mpi4py, of processes that all make the same call and get the
         same answers; or a number of parts in this process, one after the other, which is slower than one.
+    bisimulation : bool
+        Answer each property from the quotient of the model by the coarsest strong bisimulation that the
+        property cannot tell from it, ``answer.reduction``.  Takes the list of all transitions.
 
     Returns
     -------
@@ -143,6 +147,13 @@ def check_all(
         )
         properties = resolve_properties(parsed, model.source, constants, keep_faults=True)
     asked = properties.properties
+    if bisimulation:
+        from hybrid.lumping import LumpingChecker
+        from hybrid.lumping.refusing import refuse_with_quotient
+
+        refuse_with_quotient(chosen, parts=ranks is not None)
+        lumping = LumpingChecker(model, chosen, progress, scheduler, values, witness)
+        return [lumping.answer(prop) for prop in asked]
     if ranks is not None:
         if scheduler or values or witness:
             raise OptionError(

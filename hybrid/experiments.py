@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from itertools import product
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
@@ -23,12 +23,15 @@ from mtbdd.budget import BudgetError
 from mtbdd.model import SymbolicModel
 from mtbdd.wording import option
 
+if TYPE_CHECKING:
+    from hybrid.lumping import LumpingChecker
+
 MOST_RUNS = 100_000
 """Combinations of constants; more are surely a slip."""
 
 _MOST_DIGITS = 400  # a double has fewer in front of the point and behind it
 _LOADING = frozenset(LoadKeywords.__annotations__)
-_KEPT = ("scheduler", "values")
+_KEPT = ("scheduler", "values", "bisimulation")
 _ROWS_SHOWN = 20
 _OPTIONAL, _UNSHOWN = ("lower", "upper", "error"), ("states", "seconds")
 
@@ -161,7 +164,7 @@ def experiment(
     """
     given: Mapping[str, Any] = options
     loading = {name: value for name, value in given.items() if name in _LOADING}
-    keep_scheduler, keep_values = (bool(given.get(name)) for name in _KEPT)
+    keep_scheduler, keep_values, with_quotient = (bool(given.get(name)) for name in _KEPT)
     chosen = CheckOptions.of(
         **{name: value for name, value in given.items() if name not in _LOADING and name not in _KEPT}
     )
@@ -181,7 +184,13 @@ def experiment(
                 built, own = load(model, needed, **loading), needed
             assert built is not None
             resolved = resolve_properties(parsed, built.source, values, keep_faults=True)
-            checker = Checker(built, chosen, None, keep_scheduler, keep_values)
+            checker: Checker | LumpingChecker
+            if with_quotient:
+                from hybrid.lumping import LumpingChecker  # most experiments need none
+
+                checker = LumpingChecker(built, chosen, None, keep_scheduler, keep_values)
+            else:
+                checker = Checker(built, chosen, None, keep_scheduler, keep_values)
         except (HybridError, MemoryError) as error:
             failures.append(error)
             table += [{**values, **_unanswered(p.name or p.text, _reason(error))} for p in parsed.properties]
@@ -193,7 +202,7 @@ def experiment(
     return table
 
 
-def _answered(name: str, checker: Checker, item: Any, states: int) -> dict[str, Any]:
+def _answered(name: str, checker: Checker | LumpingChecker, item: Any, states: int) -> dict[str, Any]:
     """Return the record of one answer."""
     try:
         answer: Answer = checker.answer(item)

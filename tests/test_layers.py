@@ -81,6 +81,7 @@ FLOORS = (
     "interchange",
     "modelling",
     "exploration",
+    "lumping",
     "loading",
     "api",
     "experiments",

@@ -16,6 +16,7 @@ from hybrid.checking.every_state import EveryState
 from hybrid.checking.listing import Listing
 from hybrid.core.notebook import block, facts_table, rows_table
 from hybrid.errors import HybridError, UnsupportedError
+from hybrid.run.reduction import Reduction
 from hybrid.run.work import Work
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class Answer:
         Whether an iteration was ended before its time: `error` says by what; the bounds hold.
     exact : Fraction or None
         The answer as a rational number, where exact answers were asked for and it is one number.
+    reduction : Reduction or None
+        The quotient that was checked in the model's place, where one was asked for.
     """
 
     name: str | None
@@ -88,6 +91,7 @@ class Answer:
     interrupted: bool = False
     several: SeveralObjectives | None = field(default=None, repr=False, compare=False)
     exact: Fraction | None = field(default=None, repr=False)
+    reduction: Reduction | None = None
 
     @builtins.property
     def values(self) -> NDArray[Any]:
@@ -215,6 +219,7 @@ class Answer:
             **({"witness": self.witness.record()} if self.witness is not None else {}),
             **({"exact": fraction_text(self.exact)} if self.exact is not None else {}),
             **({"multi": self.several.record()} if self.several is not None else {}),
+            **({"bisimulation": self.reduction.record()} if self.reduction is not None else {}),
         }
 
 

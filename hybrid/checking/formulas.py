@@ -115,7 +115,7 @@ class FormulaChecker(ABC):
         if isinstance(formula, Filter):
             return self._nested_filter(formula)
         if not _has_operators(formula):
-            if _is_boolean(formula, self.model):
+            if is_truth_value(formula, self.model):
                 holds = self.model.states(formula, scope.index.states)
                 return StateTruth(self.model.indicator(holds, scope.index))
             return self._expression(formula)
@@ -291,14 +291,14 @@ def _has_operators(formula: Expression) -> bool:
     return any(isinstance(part, _OPERATORS) for part in walk(formula))
 
 
-def _is_boolean(formula: Expression, model: SymbolicModel) -> bool:
+def is_truth_value(formula: Expression, model: SymbolicModel) -> bool:
     """Whether a resolved, operator-free formula is a truth value."""
     if isinstance(formula, Literal):
         return isinstance(formula.value, bool)
     if isinstance(formula, Name):
         return model.encoding.by_name[formula.name].is_bool
     if isinstance(formula, Conditional):
-        return _is_boolean(formula.then, model)
+        return is_truth_value(formula.then, model)
     if isinstance(formula, Binary):
         return formula.operator not in _ARITHMETIC
     return isinstance(formula, LabelReference) or (isinstance(formula, Unary) and formula.operator == "!")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybrid.analysis.choice_table import SUFFIXES as SCHEDULER_SUFFIXES
 from hybrid.checking.answer import Answer, fraction_text
@@ -30,6 +30,7 @@ from hybrid.cli.following import Following
 from hybrid.cli.model_record import model_record
 from hybrid.cli.objectives import curve_text, point_lines
 from hybrid.cli.outputs import refuse_overwriting
+from hybrid.cli.reduction import checker_class, reduction_text, refuse_with_bisimulation
 from hybrid.cli.report import Report, unanswered
 from hybrid.cli.values import value_text
 from hybrid.cli.witness import witness_lines
@@ -43,6 +44,9 @@ from mtbdd.budget import check_budget
 from mtbdd.communicator import Communicator
 from mtbdd.language import LanguageError, parse_constants
 from mtbdd.model import SymbolicModel
+
+if TYPE_CHECKING:
+    from hybrid.lumping import LumpingChecker
 
 MAX_LISTED = 1000
 """States that a filter's listing has as text."""
@@ -84,6 +88,7 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
         raise OptionError("--json prints one object and --json-lines one a property; give one of them")
     if options.exact and options.certificate is not None:
         raise OptionError("--exact needs no certificate: the answer is verified in integers; leave one out")
+    refuse_with_bisimulation(options, chosen, communicator is not None)
     refuse_overwriting(options)
     combinations = expand_ranges(options.const)
     several = len(combinations) > 1
@@ -220,12 +225,13 @@ def _answer(
     if model.communicator.size > 1:
         # What would end an iteration in one process alone is left out: all are ended.
         progress = None if model.communicator.rank else console.iteration
-    checker: Checker | None = None
+    checker: Checker | LumpingChecker | None = None
+    made = checker_class(options)
     for prop in properties:
         check_budget()
         if checker is None:
             with_scheduler, with_values = options.scheduler is not None, options.values is not None
-            checker = Checker(model, chosen, progress, with_scheduler, with_values, options.witness)
+            checker = made(model, chosen, progress, with_scheduler, with_values, options.witness)
         try:
             answer = checker.answer(prop)
         except MemoryError as error:
@@ -263,6 +269,8 @@ def _text(answer: Answer) -> str:
     else:
         result = _result(answer)
     lines = [title, f"  result       {result}"]
+    if answer.reduction is not None:
+        lines.append(f"  bisimulation {reduction_text(answer.reduction)}")
     if work.method is not None and (work.iterations or work.method != "exact"):
         per = seconds_text(work.seconds / work.iterations if work.iterations else None)
         lines.append(f"  iterations   {work.iterations} in {seconds_text(work.seconds)}, {per} each")

@@ -55,6 +55,12 @@ def add_check(parser: argparse.ArgumentParser) -> None:
         help="be one of the processes that `mpiexec -n P hybrid check ...` starts, which share the states "
         "and solve together; the first prints the answers (needs mpi4py)",
     )
+    parser.add_argument(
+        "--bisimulation",
+        action="store_true",
+        help="answer each property from the quotient by strong bisimulation: states that it cannot tell "
+        "apart become one; takes the list of all transitions",
+    )
     parser.add_argument("--exact", action="store_true", help="answer in rational numbers, or not at all")
     add_automaton_tool(parser)
     add_check_pictures(parser)

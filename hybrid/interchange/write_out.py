@@ -73,7 +73,7 @@ def written_out(model: SymbolicModel, *, force: bool = False) -> ExplicitModel:
             f"needs {required} bytes, {available} are free; use the compressed matrix (hybrid.inject), a "
             "symbolic file, or force it"
         )
-    rows = _rows(model, required if force else None)
+    rows = listed_choices(model, required if force else None)
     variables = tuple(StateVariable(v.name, v.low, v.high, v.is_bool) for v in model.source.variables)
     sets = {"deadlock": model.deadlocks}
     sets |= {label.name: model.states(label.expression) for label in model.source.labels}
@@ -91,7 +91,7 @@ def written_out(model: SymbolicModel, *, force: bool = False) -> ExplicitModel:
         variables,
         _valuations(model),
         labels,
-        tuple(_reward(model, k, rows) for k in range(len(model.source.rewards))),
+        tuple(listed_reward(model, k, rows) for k in range(len(model.source.rewards))),
         model.entry_units,
         model.source.file,
         ArrayPlaces(model.source.file),
@@ -99,7 +99,7 @@ def written_out(model: SymbolicModel, *, force: bool = False) -> ExplicitModel:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class ListedChoices:
     """The choices of all states, see `ExplicitModel`; `layers` and `owners` are their layers and states."""
 
     starts: Numbers
@@ -112,21 +112,33 @@ class _Rows:
     choice_actions: Numbers | None = None
 
 
-def _rows(model: SymbolicModel, budget: int | None) -> _Rows:
-    """Return the choices of all states, those of a state in the order of the layers."""
+def listed_choices(model: SymbolicModel, budget: int | None = None) -> ListedChoices:
+    """Return the choices of all states, those of a state in the order of the layers.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    budget : int, optional
+        Bytes that may be taken; default what is free.
+
+    Raises
+    ------
+    MemoryError
+        The arrays do not fit.
+    """
     states = np.arange(model.n_states, dtype=np.int64)
     if not model.is_mdp:
         matrix = explicit_matrix(model.transitions, memory_budget=budget)
         if model.numbering is not None:
             matrix = renumbered(matrix, model.numbering)
         starts, columns = (a.astype(np.int64) for a in (matrix.row_starts, matrix.columns))
-        return _Rows(starts, columns, matrix.values, states, np.zeros(model.n_states, dtype=np.uint8))
+        return ListedChoices(starts, columns, matrix.values, states, np.zeros(model.n_states, dtype=np.uint8))
     graph = model_graph(model, probabilities=True, memory_budget=budget)
     assert graph.probabilities is not None
     names, numbers = choice_actions(model, graph)
     actions = tuple(name for name in names if name is not None)
     place = np.array([-1 if name is None else actions.index(name) for name in names], dtype=np.int64)
-    return _Rows(
+    return ListedChoices(
         graph.choice_offsets.astype(np.int64),
         graph.targets.astype(np.int64),
         graph.probabilities,
@@ -153,8 +165,8 @@ def _valuations(model: SymbolicModel) -> dict[str, NDArray[Any]]:
     return {name: for_users(model, column) for name, column in found.items()}
 
 
-def _reward(model: SymbolicModel, structure: int, rows: _Rows) -> ExplicitReward:
-    """Return a reward structure."""
+def listed_reward(model: SymbolicModel, structure: int, rows: ListedChoices) -> ExplicitReward:
+    """Return a reward structure by number of the state and of the choice."""
     index = model.index
     own = state_rewards(model, structure, index)
     units = relative_units(own, state_reward_error(model, structure, index))

@@ -45,6 +45,7 @@ class KeptKeywords(SolutionKeywords, total=False):
 
     scheduler: bool
     values: bool
+    bisimulation: bool
 
 
 class CheckKeywords(KeptKeywords, total=False):
