@@ -106,7 +106,13 @@ def _signature(state, choice_starts, hashes):  # type: ignore[no-untyped-def]
     """Return what a state does: the hash of its row, or of the set of its choices."""
     if not len(choice_starts):
         return hashes[state]
-    own = np.sort(hashes[choice_starts[state] : choice_starts[state + 1]])
+    begin, end = choice_starts[state], choice_starts[state + 1]
+    if end - begin == 1:
+        return _mixed(hashes[begin])
+    if end - begin == 2:
+        total = _mixed(hashes[begin])
+        return total if hashes[begin] == hashes[begin + 1] else total + _mixed(hashes[begin + 1])
+    own = np.sort(hashes[begin:end])
     total = np.uint64(0)
     for k in range(len(own)):
         if not k or own[k] != own[k - 1]:
@@ -244,6 +250,20 @@ def _split(  # type: ignore[no-untyped-def]
                 n_moved += 1
         part = end
     return n_moved
+
+
+@njit(cache=True, nogil=True)
+def have_all_choices(choice_starts, kinds, blocks, counts):  # type: ignore[no-untyped-def]
+    """Tell whether every state has as many kinds of choices as its block has."""
+    for state in range(len(blocks)):
+        own = np.sort(kinds[choice_starts[state] : choice_starts[state + 1]])
+        different = 1
+        for k in range(1, len(own)):
+            if own[k] != own[k - 1]:
+                different += 1
+        if different != counts[blocks[state]]:
+            return False
+    return True
 
 
 @njit(cache=True, nogil=True)

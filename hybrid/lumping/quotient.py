@@ -232,11 +232,11 @@ def _require_all_choices(
     """Require that every state has all choices of its block."""
     if moves.listed.choice_starts is None:
         return
+    from hybrid.lumping.kernels import have_all_choices
+
     kinds = np.empty(len(members), dtype=np.int64)
     kinds[members] = np.repeat(np.arange(len(classes) - 1), np.diff(classes))
-    pairs = np.unique(moves.owners * (len(classes) - 1) + kinds)
-    counts = np.bincount(pairs // (len(classes) - 1), minlength=moves.n_states)
-    if (counts != np.diff(starts)[blocks.of_state]).any():
+    if not have_all_choices(moves.choice_starts, kinds, blocks.of_state, np.diff(starts)):
         raise _AccidentError
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -90,3 +92,64 @@ def test_quotient_of_examples_answers_as_they_do(name: str, constants: dict[str,
     assert all(answer.reduction is not None for answer in lumped)
     for found, known in zip(lumped, plain, strict=True):
         assert_same(found, known, name)
+
+
+LOOPS = """ctmc
+module m
+  x : [0..2] init 0;
+  [] x=0 -> 1:(x'=1) + 1:(x'=2);
+  [] x=1 -> 3:(x'=0) + 1:(x'=2);
+  [] x=2 -> 1:(x'=0);
+endmodule
+label "goal" = x=2;
+"""
+
+
+def test_steps_of_a_ctmc_count_moves_within_a_block_and_times_do_not() -> None:
+    model = hybrid.parse(LOOPS)
+    text = 'P=? [ F<=2 "goal" ]; P=? [ X "goal" ]; T=? [ F "goal" ]; S=? [ "goal" ]; P=? [ X X "goal" ];'
+    plain, lumped = (hybrid.check_all(model, text, bisimulation=k) for k in (False, True))
+    for found, known in zip(lumped, plain, strict=True):
+        assert_same(found, known, LOOPS)
+    assert [answer.reduction.blocks for answer in lumped if answer.reduction] == [2, 3, 2, 2, 3]
+
+
+def test_a_path_may_stay_within_a_block_for_ever() -> None:
+    model = hybrid.parse(LOOPS)
+    assert hybrid.check(model, 'E [ G !"goal" ]', bisimulation=True).value is True
+    assert hybrid.check(model, 'P=? [ G !"goal" ]', bisimulation=True).value == 0
+
+
+def test_rewards_of_moves_within_a_block_are_earned() -> None:
+    text = LOOPS + "rewards [] x=0 : 3; [] x=1 : 1.5; endrewards\n"
+    model = hybrid.parse(text)
+    asked = 'R=? [ C<=1 ]; R=? [ F "goal" ]; R=? [ S ]; R=? [ I=1 ];'
+    plain, lumped = (hybrid.check_all(model, asked, bisimulation=k) for k in (False, True))
+    for found, known in zip(lumped, plain, strict=True):
+        assert_same(found, known, text)
+    assert lumped[0].reduction is not None and lumped[0].reduction.blocks == 2
+
+
+def test_an_absorbing_block_of_several_states_is_one_state() -> None:
+    model = hybrid.parse(
+        "ctmc module m x:[0..2]; [] x=0 -> 2:(x'=1); [] x=1 -> 5:(x'=2); [] x=2 -> 7:(x'=1); endmodule "
+        "rewards x>0 : 2; [] x>0 : 0; endrewards"
+    )
+    for prop in ("P=? [ F<=0.5 x>0 ]", "S=? [ x>0 ]", "R=? [ S ]", "R=? [ C<=1 ]"):
+        found, known = (hybrid.check(model, prop, bisimulation=k) for k in (True, False))
+        assert_same(found, known, prop)
+        assert found.reduction is not None and found.reduction.blocks == 2
+
+
+def test_automata_of_files_may_ask_for_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("seen.hoa").write_text(
+        'HOA: v1\nStates: 2\nStart: 0\nAP: 2 "goal" "first"\nacc-name: Buchi\nAcceptance: 1 Inf(0)\n'
+        "--BODY--\nState: 0\n[0] 1\n[!0] 0\nState: 1 {0}\n[t] 1\n--END--\n",
+        encoding="utf-8",
+    )
+    model = hybrid.parse(LOOPS)
+    prop = 'P=? [ HOA: {"seen.hoa", "first" <- x=0} ]'
+    found, known = (hybrid.check(model, prop, bisimulation=k) for k in (True, False))
+    assert_same(found, known, prop)
+    assert found.reduction is not None and found.reduction.blocks == 3
