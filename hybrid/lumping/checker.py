@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,10 @@ from hybrid.run.work import Work
 from mtbdd.budget import BudgetError
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
+from mtbdd.reward_split import RewardSplitError
+
+_OF_ROUNDING = (UnknownError, RewardSplitError)
+"""Faults that the model's own numbers may not have."""
 
 _SHARE = 0.5
 """Blocks a state from which the model itself is checked."""
@@ -80,6 +85,7 @@ class LumpingChecker:
 
         See `Checker.answer`; what a quotient does not tell is an error of the answer.
         """
+        started = time.perf_counter()
         try:
             if prop.error is not None:
                 raise prop.error
@@ -97,13 +103,15 @@ class LumpingChecker:
             return self._failed(prop, PropertyError("expected a property nested less deeply"))
         found = asked.checker.answer(replace(prop, formula=formula))
         reduction, states = asked.found.reduction, found.states
-        if isinstance(found.fault, UnknownError) and asked.found.model is not self.model:
-            # The model's own numbers may be exact, and decide; blocks' are off by what doubles may be off.
-            own = Checker(self.model, self.options, self._progress, values=self._values).answer(prop)
-            return replace(own, reduction=replace(reduction, block_transitions=None))
+        if isinstance(found.fault, _OF_ROUNDING) and asked.found.model is not self.model:
+            # The model's own numbers may be exact; blocks' are off by what doubles may be off.
+            found = Checker(self.model, self.options, self._progress, values=self._values).answer(prop)
+            reduction = replace(reduction, block_transitions=None)
+            return replace(found, reduction=reduction, seconds=time.perf_counter() - started)
         if states is not None and asked.found.model is not self.model:
             states = EveryState(self.model, None, _of_blocks(states, asked.found))
-        return replace(found, states=states, reduction=reduction)
+        seconds = time.perf_counter() - started
+        return replace(found, states=states, reduction=reduction, seconds=seconds)
 
     def _asked(self, questions: Questions) -> _Asked:
         """Return the quotient for some questions; the last one is kept."""
@@ -117,7 +125,10 @@ class LumpingChecker:
             self._moves = ListedMoves(self.model)
         # In the order of the property, so that runs repeat.
         own = dict.fromkeys(questions.sets.values())
-        names = {states: f"condition {k}" for k, states in enumerate(own, start=1)}
+        word = "condition"
+        while any(name.startswith(word) for name in named):
+            word += "'"
+        names = {states: f"{word} {k}" for k, states in enumerate(own, start=1)}
         found = quotient(
             self.model,
             [*names, *named.values()],

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.ragged import pointers
+from hybrid.graphs.arrays import graph_bytes
 from hybrid.interchange.compressing.few_values import few_values
 from hybrid.interchange.explicit_model import Numbers, Vector
-from hybrid.interchange.write_out import ListedChoices, listed_choices, written_out_bytes
+from hybrid.interchange.write_out import ListedChoices, listed_choices
 from hybrid.lumping.residues import residues
 from mtbdd.budget import check_budget
 from mtbdd.memory import require_memory
@@ -71,12 +72,12 @@ class ListedMoves:
 
     Notes
     -----
-    Time and memory: O(states + choices + transitions), about 40 bytes a transition and 80 a state.
+    Time and memory: O(states + choices + transitions), about 50 bytes a transition, 60 a choice, 100 a state.
     """
 
     def __init__(self, model: SymbolicModel) -> None:
         choices = model.n_choices or model.n_states
-        needed = written_out_bytes(model) + 24 * model.n_transitions + 80 * model.n_states + 32 * choices
+        needed = graph_bytes(model, True) + 32 * model.n_transitions + 64 * choices + 100 * model.n_states
         require_memory(
             needed,
             f"the list of {model.n_transitions} transitions that the bisimulation quotient is made from",
