@@ -23,6 +23,7 @@ from benchmarks.programs import (
     file_formats,
     first_use,
     ltl_products,
+    lumping,
     many_vectors,
     simulation,
     structure_plots,
@@ -232,6 +233,16 @@ def test_starts(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"| hybrid check kanban t=3 | {check['wall_seconds'] * 1000:.0f} |" in shown
     with pytest.raises(RuntimeError, match="ended with 2"):
         cold_start.measure({"command": "python"}, ("-c", "raise SystemExit(2)"), 1, None)
+
+
+def test_checks_with_quotients(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    herman = ("examples/herman.prism", "examples/herman.props")
+    monkeypatch.setitem(lumping.EXAMPLES, "tandem c=255", herman)
+    record = record_of(lumping, "--only", "tandem c=255", "--repeat", "1")
+    (row,) = record["rows"]
+    assert (row["states"], row["blocks"], row["runs"]) == (32, 4, 1)
+    assert row["lumped_lower"] <= row["plain_upper"] and row["refinement_seconds"] > 0
+    assert "| 32 | 244 | 4 | 2 |" in rendered("lumping", record)
 
 
 def test_checks_of_the_first_use_are_there() -> None:
