@@ -121,9 +121,9 @@ def several_processes(record: Row) -> str:
 def quotients(record: Row) -> str:
     """Return the section on checks with the bisimulation quotient and without."""
     text = (
-        "Whole processes of `hybrid check` with bounds, medians of the runs, with `--bisimulation` and without; "
-        "the bounds of both hold one number.  `quotient s` is listing the transitions, refining, proving and "
-        "compressing; `x` is how many times faster the whole process is with it.  Where blocks are more than "
+        "Whole processes of `hybrid check` with bounds, medians of the runs, with `--bisimulation` and "
+        "without; the bounds of both hold one number.  `quotient s` is listing the transitions, refining, "
+        "proving and compressing; `x` is how many times faster the whole process is with it.  Where blocks are more than "
         "half as many as states, the model itself is checked after all."
     )
 

@@ -9,7 +9,9 @@ import pytest
 
 import hybrid
 from hybrid.checking.answer import Answer
+from hybrid.interchange.compressing import compressed
 from tests.builders.blown_up import blown_up
+from tests.builders.explicit_models import random_explicit_model
 from tests.exploring import rounds
 from tests.source_tree import ROOT
 
@@ -206,3 +208,33 @@ def test_values_of_blocks_are_those_of_their_states() -> None:
     assert np.allclose(found.values, known.values)
     truth = hybrid.check(model, 'Pmax>=0.25 [ X "goal" ]', bisimulation=True)
     assert truth.values.tolist() == [True, True, True, True, False, True, True, True, True]
+
+
+@pytest.mark.parametrize("kind", ["dtmc", "ctmc", "mdp"])
+def test_quotients_of_models_that_are_given_written_out(rng: np.random.Generator, kind: str) -> None:
+    for _ in range(rounds(6)):
+        model = hybrid.Model.of(compressed(random_explicit_model(rng, kind)))
+        m = "max" if kind == "mdp" else ""
+        text = f'P{m}=? [ F "goal" ]; P{m}=? [ "some" U "goal" ]; R{{"cost"}}{m}=? [ I=2 ]; '
+        text += f"R{{2}}{m}=? [ C<=2 ];"
+        plain, lumped = (hybrid.check_all(model, text, bisimulation=k) for k in (False, True))
+        for found, known in zip(lumped, plain, strict=True):
+            assert_same(found, known, text)
+
+
+def test_quotient_of_a_matrix_without_variables_is_numbered_as_users_number_it() -> None:
+    n = 12
+    matrix = np.zeros((n, n))
+    matrix[0, 1:6] = matrix[0, 6:11] = 0.1
+    for state in range(1, 11):
+        matrix[state, 11], matrix[state, 0] = (0.25, 0.75) if state < 6 else (0.75, 0.25)
+    matrix[11, 11] = 1.0
+    labels = {"goal": np.arange(n) == 11}
+    model = hybrid.from_scipy(
+        matrix, labels=labels, rewards={"steps": np.where(np.arange(n) == 11, 0.0, 1.0)}
+    )
+    found, known = (hybrid.check(model, 'P=? [ F<=3 "goal" ]', bisimulation=k) for k in (True, False))
+    assert found.reduction is not None
+    assert (found.reduction.blocks, found.reduction.block_transitions) == (4, 7)
+    assert np.allclose(found.values, known.values)
+    assert hybrid.check(model, 'R{"steps"}=? [ F "goal" ]', bisimulation=True).value == pytest.approx(4.0)
