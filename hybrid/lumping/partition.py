@@ -64,6 +64,8 @@ class ListedMoves:
     listed : ListedChoices
     units : float
         Bound on the relative error of every entry, in units of 2^-53.
+    distinct : ndarray of float64
+        The distinct entries, ascending.
 
     Raises
     ------
@@ -85,8 +87,8 @@ class ListedMoves:
         )
         self.listed: ListedChoices = listed_choices(model)
         self.units = model.entry_units
-        values, self._codes = few_values(self.listed.values)
-        self._numbers = residues(values, self.units)
+        self.distinct, self._codes = few_values(self.listed.values)
+        self._numbers = residues(self.distinct, self.units)
         self.n_states = model.n_states
 
     @property
