@@ -170,6 +170,9 @@ class Answer:
             facts.append(("backend", f"{work.backend}: {work.backend_reason}"))
             form = f" at level {work.level}" if work.level is not None else f" as {work.storage}"
             facts.append(("matrix", f"{work.representation_bytes:,} B{form}, engine {self.engine}"))
+        if self.reduction is not None:
+            sizes = f"{self.reduction.states:,} states in {self.reduction.blocks:,} blocks"
+            facts.append(("bisimulation", sizes))
         facts.append(("seconds", f"{self.seconds:.3g}"))
         shown = [] if self.error is not None else self.listing[:_LISTED]
         listing = rows_table(("state", "value"), shown, len(self.listing) - len(shown)) if shown else ""

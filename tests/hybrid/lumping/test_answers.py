@@ -238,3 +238,16 @@ def test_quotient_of_a_matrix_without_variables_is_numbered_as_users_number_it()
     assert (found.reduction.blocks, found.reduction.block_transitions) == (4, 7)
     assert np.allclose(found.values, known.values)
     assert hybrid.check(model, 'R{"steps"}=? [ F "goal" ]', bisimulation=True).value == pytest.approx(4.0)
+
+
+def test_experiments_ask_quotients() -> None:
+    jobs = ROOT / "examples/jobs.prism"
+    asked = 'Rmin=? [ F "done" ]'
+    plain, lumped = (hybrid.experiment(jobs, asked, {"N": [2, 3]}, bisimulation=k) for k in (False, True))
+    assert [row["states"] for row in plain] == [row["states"] for row in lumped]
+    assert [row["value"] for row in lumped] == pytest.approx([row["value"] for row in plain])
+
+
+def test_notebooks_show_states_and_blocks() -> None:
+    answer = hybrid.check(hybrid.parse(COUNTED), 'Pmax=? [ F "goal" ]', bisimulation=True)
+    assert "9 states in 4 blocks" in answer._repr_html_()
