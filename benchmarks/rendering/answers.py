@@ -124,7 +124,7 @@ def quotients(record: Row) -> str:
         "Whole processes of `hybrid check` with bounds, medians of the runs, with `--bisimulation` and "
         "without; the bounds of both hold one number.  `quotient s` is listing the transitions, refining, "
         "proving and compressing; `x` is how many times faster the whole process is with it.  Where blocks "
-        "are more than half as many as states, the model itself is checked after all."
+        "are half as many as states or more, the model itself is checked after all."
     )
 
     def megabytes(form: str) -> Callable[[Row], str]:

@@ -31,7 +31,6 @@ from mtbdd.state_table import some_states
 
 _SEEDS = (0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0)
 _GRID = 2.0**40  # multiples of its inverse below 2^12 add up without rounding
-_NEAR = 2.0**-51  # of 1: rows that add up so closely are not divided
 _UP = 1 + 2.0**-40
 _MOST_APART = 64.0  # of their own errors that numbers of one class may be apart
 
@@ -196,8 +195,7 @@ def _listed(
         and (choices[members] != np.repeat(choices[members[classes[:-1]]], np.diff(classes))).any()
     ):
         raise _AccidentError
-    is_stochastic = model.type is not ModelType.CTMC
-    row_starts, columns, values, units = _rows(moves, blocks, members, classes, skip_own, is_stochastic)
+    row_starts, columns, values, units = _rows(moves, blocks, members, classes, skip_own)
     first = np.full(blocks.count, moves.n_states, dtype=np.int64)
     np.minimum.at(first, blocks.of_state, np.arange(moves.n_states))
     initial = np.zeros(blocks.count, dtype=np.bool_)
@@ -248,7 +246,6 @@ def _rows(
     members: Numbers,
     classes: Numbers,
     skip_own: bool,
-    is_stochastic: bool,
 ) -> tuple[Numbers, Numbers, Vector, float]:
     """Return the rows of the quotient, and a bound on the relative error of what all members do, in units."""
     from hybrid.lumping.kernels import sums_over_blocks
@@ -268,8 +265,6 @@ def _rows(
     rounds = bool((grid != np.floor(grid)).any()) or float(moves.row_sums.max()) >= 2.0**12
     units = (moves.units + apart + (max(terms - 1.0, 0.0) if rounds else 0.0)) * _UP
     starts, values = pointers(np, lengths), sums[:entries].copy()
-    if is_stochastic and (np.abs(np.add.reduceat(values, starts[:-1]) - 1.0) > _NEAR).any():
-        units *= 2.0  # rows are divided by their sums, which are off by as much as their terms
     return starts, targets[:entries].copy(), values, units
 
 

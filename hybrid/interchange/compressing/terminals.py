@@ -63,7 +63,8 @@ def _scaled(model: ExplicitModel) -> tuple[Vector, float]:
     if bool((grid == np.floor(grid)).all()) and bool((sums[filled] == 1.0).all()):
         return values, model.value_units
     most = float(lengths.max(initial=1))
-    units = model.value_units + _NEAR_UNITS + most + 2.0
+    # The sum is off by as much as its terms are.
+    units = 2.0 * model.value_units + _NEAR_UNITS + most + 2.0
     far = filled & (np.abs(sums - 1.0) > _NEAR)
     if bool(far.any()):
         divisors = np.where(far, sums, 1.0)

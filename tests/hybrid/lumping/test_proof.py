@@ -147,19 +147,3 @@ def test_what_sums_are_apart_is_an_error_of_the_quotient() -> None:
     assert apart > 1
     # Every number of a sum may be off, the sum is rounded once, and another state's is so far from it.
     assert found.model.matrix.units >= model.entry_units + 1 + apart
-
-
-def test_rows_that_are_divided_by_their_sums_are_off_twice_as_much() -> None:
-    text = (
-        "dtmc module m x:[0..3]; [] x=0 -> 0.3:(x'=1) + 0.2:(x'=2) + 0.5:(x'=3); [] x>0 -> true; endmodule "
-        'init true endinit label "one" = x=1;'
-    )
-    model = hybrid.parse(text)
-    sets = [super(hybrid.Model, model).states(model.source.labels[0].expression)]
-    units = []
-    for factor in (1.0, 1.0 + 2.0**-48):
-        moves = ListedMoves(model)
-        moves.listed.values[:] *= factor
-        units.append(quotient(model, sets, moves=moves).model.matrix.units)
-        assert moves.units == model.entry_units
-    assert units[1] >= units[0] + model.entry_units
