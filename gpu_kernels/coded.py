@@ -12,6 +12,9 @@ from gpu_kernels.device import Device, Place
 _CHUNK = 1 << 24
 """Elements looked at together: bounds the temporary memory."""
 
+_FEW = 1 << 17
+"""Elements of a vector of the host that are coded there: kernels take longer to compile."""
+
 _LIMIT = 1 << 16
 
 
@@ -90,21 +93,22 @@ def compress(place: Place, vector: Any) -> CodedVector:
     size = len(vector)
     if size and vector.strides == (0,):
         return CodedVector(size, 8, place.xp.zeros(size, np.uint8), place.xp.asarray(vector[:1].copy()))
-    table = _values(place, vector)
+    # Ten kernels would be compiled for a vector that the host codes in a few milliseconds.
+    xp = np if isinstance(vector, np.ndarray) and size <= _FEW else place.xp
+    table = _values(xp, vector)
     if table is None:
         return CodedVector(size, 64, place.xp.ascontiguousarray(place.xp.asarray(vector)), None)
     bits = 8 if len(table) <= 256 else 16
-    elements = place.xp.empty(size, np.uint8 if bits == 8 else np.uint16)
+    elements = xp.empty(size, np.uint8 if bits == 8 else np.uint16)
     keys = table.view(np.int64)
     for begin in range(0, size, _CHUNK):
-        part = place.xp.asarray(vector[begin : begin + _CHUNK]).view(np.int64)
-        elements[begin : begin + _CHUNK] = place.xp.searchsorted(keys, part)
-    return CodedVector(size, bits, elements, table)
+        part = xp.asarray(vector[begin : begin + _CHUNK]).view(np.int64)
+        elements[begin : begin + _CHUNK] = xp.searchsorted(keys, part)
+    return CodedVector(size, bits, place.xp.asarray(elements), place.xp.asarray(table))
 
 
-def _values(place: Place, vector: Any) -> Any:
+def _values(xp: Any, vector: Any) -> Any:
     """Return the distinct values in the order of their bits, or None if they are too many to pay."""
-    xp = place.xp
     found = xp.zeros(0, np.int64)
     # A dictionary must be much shorter than the vector to be worth its indirection.
     limit = min(_LIMIT, max(16, len(vector) // 8))

@@ -18,6 +18,7 @@ from mtbdd.language.model_syntax import ELAPSED, RewardItem
 from mtbdd.language.syntax import Expression, LabelReference
 from mtbdd.language.walk import expression_variables, walk
 from mtbdd.manager import Node
+from mtbdd.masks import all_finite, is_any
 from mtbdd.model import SymbolicModel
 from mtbdd.partition import Partition
 from mtbdd.places import HOST
@@ -26,8 +27,6 @@ from mtbdd.state_order import in_order
 from mtbdd.states import StateIndex
 
 _SYMBOLIC_BITS = 12  # expressions over more bits take too many values to be worth a set each
-
-_PART = 1 << 28
 
 Vector = NDArray[np.float64]
 
@@ -220,14 +219,14 @@ def _rewards(
         raise BuildError(faults)
     total, error = added_up(parts, vectors, within)
     place = model.source.rewards[structure].position
-    if not _is_finite(total):
+    if not all_finite(total):
         wrong = np.flatnonzero(~np.isfinite(HOST.array(total)))
         state = format_state(model.describe(in_order(model, wrong, within)[:1], within)[0])
         message = f"expected rewards that add up to less than 1.79e308, the largest double, in state {state}"
         raise BuildError([Fault(place, message)])
     if error is not None:
         is_unsure = (error > 0) & (np.abs(total) <= error)
-        if is_unsure.any():
+        if is_any(is_unsure):
             unsure = np.flatnonzero(HOST.array(is_unsure))
             state = format_state(model.describe(in_order(model, unsure, within)[:1], within)[0])
             message = (
@@ -236,12 +235,6 @@ def _rewards(
             )
             raise BuildError([Fault(place, f"{message}, in state {state}; write them as one item")])
     return total, error
-
-
-def _is_finite(vector: Vector) -> bool:
-    """Whether all elements are, part by part: libraries count elements by 32 bits."""
-    parts = (vector[begin : begin + _PART] for begin in range(0, vector.size, _PART))
-    return all(bool(np.isfinite(part).all()) for part in parts)
 
 
 def _moved(found: tuple[Vector, Vector | None], within: StateIndex) -> tuple[Vector, Vector | None]:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.communicator import Communicator
+from mtbdd.masks import is_all
 
 _PART = 1 << 20  # elements compared together: bounds the temporary memory
 
@@ -16,7 +17,7 @@ def is_constant(communicator: Communicator, vector: NDArray[np.float64]) -> bool
     Part by part: most vectors differ early, some are gigabytes.
     """
     first = float(vector[0]) if vector.size else np.inf
-    own = all(bool((vector[begin : begin + _PART] == first).all()) for begin in range(0, vector.size, _PART))
+    own = all(is_all(vector[begin : begin + _PART] == first) for begin in range(0, vector.size, _PART))
     if communicator.size == 1:
         return own
     found = communicator.gather([float(own), first])

@@ -181,7 +181,7 @@ class BudgetSweep:
         return self._all.space
 
     def _equal(self, a: Array, b: Array) -> bool:
-        return a is b or bool(self._space.read((a == b).all())[0])
+        return a is b or bool(self._space.read(self._space.all(a == b))[0])
 
     # ------------------------------------------------------------------ what the graph tells
 

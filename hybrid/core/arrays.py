@@ -11,6 +11,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 Array = Any
 """A NumPy or CuPy array."""
 
@@ -22,7 +24,12 @@ def counts(xp: Any, numbers: Array, n: int) -> Array:
     """Return how often each of 0, ..., n - 1 occurs among some numbers, shape (n,), int64."""
     if n == 0 or len(numbers) == 0:
         return xp.zeros(n, xp.int64)
-    return xp.bincount(numbers, minlength=n)
+    if isinstance(numbers, np.ndarray):
+        return np.bincount(numbers, minlength=n)
+    # CuPy's bincount compiles a search for negative numbers, which takes four seconds.
+    found = xp.zeros(n, xp.uint64)
+    xp.add.at(found, numbers, xp.ones((), xp.uint64))
+    return found.view(xp.int64)
 
 
 def distinct(xp: Any, columns: Sequence[Array]) -> tuple[Array, Array]:

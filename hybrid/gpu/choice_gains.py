@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels import ChoiceGains, Place
 from hybrid.core.arrays import Array, distinct, to_host
+from mtbdd.masks import is_any
 
 Vector = NDArray[np.float64]
 
@@ -63,7 +64,7 @@ def code_gains(
         gain = xp.asarray(gains[layer][on_host])
         factor = xp.asarray(factors[layer][on_host]) if layer in factors else None
         if layer not in usual:
-            if bool(xp.isinf(gain[here]).any()):
+            if is_any(xp.isinf(gain[here])):
                 raise ValueError(f"gains: layer {layer} has transitions of choices whose gain is infinite")
             usual[layer] = _frequent(xp, gain[here]), 1.0 if factor is None else _frequent(xp, factor[here])
         if factor is not None:

@@ -18,6 +18,7 @@ from gpu_kernels.tiles import LANES, PAD
 from hybrid.core.arrays import Array, counts, scramble, stable_order
 from hybrid.gpu.tile_rounds import LayerSegments, Rounds
 from hybrid.gpu.tile_terms import TileTerms
+from mtbdd.masks import is_all
 
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
@@ -196,8 +197,8 @@ def share_cells(
     _, first, inverse = xp.unique(keys, return_index=True, return_inverse=True)
     twin = first[inverse]
     source, _ = ranges(xp, cell_ptr[twin], cell_ptr, total)
-    same = bool((units == units[twin]).all()) and bool((words[source] == words).all())
-    if not same or (marks is not None and not bool((marks[source] == marks).all())):
+    same = is_all(units == units[twin]) and is_all((words[source] == words).ravel())
+    if not same or (marks is not None and not is_all(marks[source] == marks)):
         return cell_ptr[:-1], units, xp.arange(total)
     chosen = xp.sort(first)
     kept_ptr = pointers(xp, units[chosen])

@@ -134,6 +134,14 @@ class DeviceWorkspace(Workspace):
         """Queue the search for the least and the greatest element."""
         return x.min(), x.max()
 
+    def all(self, mask: Array) -> Array:
+        """Queue the question whether all elements are true; see `mtbdd.masks`."""
+        return mask.view(np.uint8).min() if mask.size else self.xp.ones(())
+
+    def any(self, mask: Array) -> Array:
+        """Queue the question whether some element is true."""
+        return mask.view(np.uint8).max() if mask.size else self.xp.zeros(())
+
     def each(self, work: Callable[..., object], *vectors: Array) -> None:
         """Queue elementwise work on whole vectors."""
         work(*vectors)

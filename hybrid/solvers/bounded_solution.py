@@ -30,6 +30,7 @@ from hybrid.core.arrays import extremes
 from hybrid.solvers.base import Criterion, MatrixOperator, Progress, Solution, Vector
 from hybrid.solvers.workspace import Array, Workspace
 from mtbdd.communicator import ALONE, Communicator
+from mtbdd.masks import is_any
 
 UNIT = 2.0**-53
 """Greatest relative error of one rounded operation."""
@@ -242,6 +243,6 @@ def underflow_of(diagonal: Vector, slack: float, communicator: Communicator = AL
 def guard_underflow(lower: Vector, upper: Vector) -> None:
     """Widen, in place, the bounds of positive values so small that no digit of them is told."""
     small = (upper < TINY) & (upper > 0.0)
-    if bool(small.any()):
+    if is_any(small):
         lower[small] = 0.0
         upper[small] = TINY

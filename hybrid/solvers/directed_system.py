@@ -13,6 +13,7 @@ from hybrid.solvers.host import workspace_of
 from hybrid.solvers.krylov_bounds import KrylovBounds
 from hybrid.solvers.sum_guess import SumGuess
 from hybrid.solvers.workspace import Array, Steps, System
+from mtbdd.masks import is_all
 
 _PART = 1 << 20  # elements compared together: bounds the temporary memory
 
@@ -95,4 +96,4 @@ class DirectedSystem(BellmanOperator):
 
 def _exceeds(x: Vector, limit: float) -> bool:
     """Whether all elements are greater; most vectors have a small one among the first."""
-    return all(bool((x[i : i + _PART] > limit).all()) for i in range(0, x.size, _PART))
+    return all(is_all(x[i : i + _PART] > limit) for i in range(0, x.size, _PART))
