@@ -9,6 +9,7 @@ from typing import Unpack
 
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
+from hybrid.checking.checkpoints import checkpoint_of
 from hybrid.checking.in_parts import Ranks, in_parts, options_of_parts
 from hybrid.core.option_types import (
     BackendName,
@@ -99,6 +100,8 @@ def check_all(
     pareto_epsilon: float = 1e-3,
     ranks: Ranks | None = None,
     bisimulation: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_minutes: float = 10.0,
 ) -> list[Answer]:
     """Check all properties of a file or text, in order.
 
@@ -131,6 +134,11 @@ def check_all(
     bisimulation : bool
         Answer each property from the quotient of the model by the coarsest strong bisimulation that the
         property cannot tell from it, ``answer.reduction``.  Takes the list of all transitions.
+    checkpoint : str or path-like, optional
+        A folder in which iterations are kept while they run.  A call with the same model, properties, method
+        and precision goes on where the last one was; `ranks` may be others.
+    checkpoint_minutes : float
+        Between two states that are written there.
 
     Returns
     -------
@@ -152,6 +160,8 @@ def check_all(
         from hybrid.lumping.refusing import refuse_with_quotient
 
         refuse_with_quotient(chosen, parts=ranks is not None)
+        if checkpoint is not None:
+            raise OptionError("checkpoint: not offered with bisimulation; leave one of them out")
         lumping = LumpingChecker(model, chosen, progress, scheduler, values, witness)
         return [lumping.answer(prop) for prop in asked]
     if ranks is not None:
@@ -162,9 +172,12 @@ def check_all(
         divided = options_of_parts(chosen)
 
         def of_part(part: SymbolicModel) -> list[Answer]:
-            checker = Checker(part, divided, progress if part.communicator.rank == 0 else None)
+            told = progress if part.communicator.rank == 0 else None
+            kept = checkpoint_of(part, divided, checkpoint, checkpoint_minutes)
+            checker = Checker(part, divided, told, checkpoint=kept)
             return [checker.answer(prop) for prop in asked]
 
         return in_parts(model, ranks, of_part)
-    checker = Checker(model, chosen, progress, scheduler, values, witness)
+    kept = checkpoint_of(model, chosen, checkpoint, checkpoint_minutes)
+    checker = Checker(model, chosen, progress, scheduler, values, witness, kept)
     return [checker.answer(prop) for prop in asked]

@@ -49,6 +49,10 @@ class CertificateError(HybridError, ValueError):
     """A certificate that does not show what it claims: damaged, of another model, or a broken inequality."""
 
 
+class CheckpointError(HybridError, ValueError):
+    """A folder of checkpoints that is of no use here: damaged, or of another check."""
+
+
 class InterchangeError(HybridError, ValueError):
     """A file or arrays that are no model, or a model that does not fit a format.
 

@@ -106,6 +106,11 @@ class SymbolicModel(Memoised):
         return self.manager.communicator
 
     @property
+    def whole(self) -> SymbolicModel:
+        """The model with all states numbered: this one, unless it is a part."""
+        return self
+
+    @property
     def type(self) -> ModelType:
         """Kind of model."""
         return self.source.type

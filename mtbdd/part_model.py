@@ -36,6 +36,11 @@ class PartModel(SymbolicModel):
         self.build_seconds = model.build_seconds
 
     @property
+    def whole(self) -> SymbolicModel:
+        """The model that it is a part of."""
+        return self._model
+
+    @property
     def n_states(self) -> int:
         """Number of reachable states, those of other processes among them."""
         return self._model.n_states

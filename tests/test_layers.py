@@ -68,6 +68,7 @@ FLOORS = (
     "explicit",
     "levels",
     "backends",
+    "checkpoints",
     "run",
     "operators",
     "explorer",

@@ -92,7 +92,7 @@ def _gathered_over_choices(
         None,
         options,
     )
-    found = after_steps(operator, np.zeros(model.index.size), steps, work)
+    found = after_steps(operator, np.zeros(model.index.size), steps, work, model.index)
     return scaled_bounds(found, reward_units(model, structure))
 
 
@@ -114,7 +114,7 @@ def _later_over_choices(
         None,
         options,
     )
-    return scaled_bounds(after_steps(operator, rewards, steps, work), units)
+    return scaled_bounds(after_steps(operator, rewards, steps, work, model.index), units)
 
 
 def _by_sign(

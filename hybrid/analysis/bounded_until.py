@@ -183,7 +183,7 @@ def _course(
 
     allowed = [layer.enabled for layer in model.layers]
     operator = choice_operator(model, within, allowed, gain, maximise, None, options)
-    return lambda x, steps: after_steps(operator, np.ascontiguousarray(x), steps, work)
+    return lambda x, steps: after_steps(operator, np.ascontiguousarray(x), steps, work, within)
 
 
 def _probabilities(found: StateValues) -> StateValues:

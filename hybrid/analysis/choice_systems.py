@@ -10,6 +10,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.analysis.recorded_steps import RecordedSteps
+from hybrid.analysis.transient_errors import Course
 from hybrid.errors import NotConvergedError, UnsupportedError
 from hybrid.operators.discount import Discount
 from hybrid.operators.layer_choices import LayerChoices, RewardOf, choice_slack, layer_choices_of
@@ -125,12 +127,19 @@ def _discounted(offer: LayerChoices, discount: Discount) -> LayerChoices:
 
 
 def solve_choices(
-    system: ChoiceOperator, upper_bound: float | None, options: CheckOptions, work: Work, what: str
+    system: ChoiceOperator,
+    upper_bound: float | None,
+    options: CheckOptions,
+    work: Work,
+    what: str,
+    states: StateIndex | None = None,
 ) -> StateValues:
     """Solve ``x = opt over i of (A_i x + b_i)``.
 
     Parameters
     ----------
+    states : StateIndex, optional
+        The unknown ones, for records.
     upper_bound : float, optional
         A bound on all values known beforehand.
 
@@ -148,7 +157,7 @@ def solve_choices(
     check_method(options)
     if options.method in _PLAIN:
         plain = ValueIteration(options.criterion)
-        solution = plain.solve(system, work.progress)
+        solution = plain.solve(system, work.following(states))
         note_steps(work, plain.name, plain.vectors, system, solution.iterations, solution.seconds)
         work.accept(what, solution)
         system.improve(system.space.vector(solution.values), system.zeros())
@@ -159,7 +168,7 @@ def solve_choices(
     sound: Interval | Optimistic = (
         Interval(options.criterion) if options.method == "interval" else Optimistic(options.criterion)
     )
-    found = sound.bounds(system, upper_bound, work.progress)
+    found = sound.bounds(system, upper_bound, work.following(states))
     note_steps(work, sound.name, BOUND_VECTORS, system, found.iterations, found.seconds)
     work.accept(what, found)
     return StateValues(found.values, found.lower, found.upper)
@@ -179,8 +188,15 @@ def check_method(options: CheckOptions) -> None:
         )
 
 
-def after_steps(system: ChoiceOperator, start: Vector, steps: int, work: Work) -> StateValues:
+def after_steps(
+    system: ChoiceOperator, start: Vector, steps: int, work: Work, states: StateIndex | None = None
+) -> StateValues:
     """Return the values a number of steps before those of `start`, which are not negative.
+
+    Parameters
+    ----------
+    states : StateIndex, optional
+        The unknown ones, for records.
 
     Raises
     ------
@@ -193,20 +209,23 @@ def after_steps(system: ChoiceOperator, start: Vector, steps: int, work: Work) -
     and what underflow adds.  Computed zeros are exact unless something on the way can have underflown; then
     the steps are made once more, with zeros and ones.
     """
-    space, clock = system.space, Clock(work.progress, steps=steps)
+    space, clock = system.space, Clock(work.following(states), steps=steps)
     alike = space.communicator
     pair = space.vector(start), space.xp.empty(system.size)
-    made, is_ended = 0, False
+    record = RecordedSteps(clock, space, pair, Course())
+    made, is_ended = record.made, False
     # From zeros values only rise, so that those of fewer steps are lower bounds.
     with nullcontext() if alike.any(start.any()) else clock.gently():
-        while made < steps and not is_ended:
+        while made < steps and not (is_ended or record.is_finished):
             system.improve(pair[made % 2], pair[1 - made % 2])
             made += 1
             if made % _CHECK_EVERY == 0:
                 change, _ = space.read(system.changes)
                 if change == 0.0:
                     break
+                record.offer(made)
                 is_ended = clock.tick(made, change)
+    record.end(made, not is_ended)
     note_steps(work, "steps", ValueIteration.vectors, system, made, clock.seconds)
     work.products += made
     x = np.array(space.to_host(pair[made % 2]))

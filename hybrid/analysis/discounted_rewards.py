@@ -80,7 +80,7 @@ def discounted_rewards(
     enabled = [layer.enabled for layer in model.layers]
     operator = choice_operator(model, unknown, enabled, gain, maximise, None, options, discount=d)
     greatest = model.communicator.greatest(max(most))
-    found = solve_choices(operator, d.bound(greatest), options, work, "discounted rewards")
+    found = solve_choices(operator, d.bound(greatest), options, work, "discounted rewards", unknown)
     if maker is not None:
         maker.policy(unknown, operator, found, None)
     found = scaled_bounds(found, reward_units(model, structure))

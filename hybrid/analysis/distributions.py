@@ -162,7 +162,7 @@ def _entered(
     matrix = injected(model.submatrix(outside, outside, diagonal=False).transpose(), options)
     diagonal = leaving_rates(model, outside, options)
     solver = options.solver(steady=False)
-    found = solver.solve(matrix, diagonal, start[~inside], np.zeros(outside.size), work.progress)
+    found = solver.solve(matrix, diagonal, start[~inside], np.zeros(outside.size), work.following(outside))
     work.note(solver.name, matrix, found.iterations, found.seconds, 8 * solver.vectors * outside.size)
     work.accept("probabilities of bottom components", found)
     flow = injected(model.submatrix(outside, bottom).transpose(), options)

@@ -73,7 +73,7 @@ def reachability_rewards(
         return StateValues.exact(known)
     check_method(options)
     operator = reward_operator(model, structure, system, maximise, options)
-    found = solve_choices(operator, None, options, work, "reachability rewards")
+    found = solve_choices(operator, None, options, work, "reachability rewards", system.unknown)
     if maker is not None:
         maker.policy(system.unknown, operator, found, system.components)
     found = scaled_bounds(found, reward_units(model, structure))
@@ -150,7 +150,7 @@ def total_rewards(
         options,
         stop=stop,
     )
-    found = solve_choices(operator, None, options, work, "total rewards")
+    found = solve_choices(operator, None, options, work, "total rewards", unknown)
     found = scaled_bounds(found, reward_units(model, structure))
     return found.spread(model.indicator(unknown_states), known)
 

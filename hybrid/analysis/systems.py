@@ -129,7 +129,7 @@ def solve_linear(
     if method is None:
         solver = options.solver(steady=False)
         right = b if losses is None else b - losses
-        solution = solver.solve(matrix, diagonal, right, np.zeros(maybe.size), work.progress)
+        solution = solver.solve(matrix, diagonal, right, np.zeros(maybe.size), work.following(maybe))
         _note(work, solver, matrix, solution.iterations, solution.seconds)
         _refuse_infinite(what, solution, model.communicator)
         work.accept(what, solution)
@@ -143,7 +143,7 @@ def solve_linear(
     slack = step_slack(matrix, row_entries(model.transitions)) + units * UNIT
 
     def enclose(right: Vector) -> BoundedSolution:
-        found = method.solve(matrix, diagonal, right, slack, upper_bound, work.progress)
+        found = method.solve(matrix, diagonal, right, slack, upper_bound, work.following(maybe))
         _note(work, method, matrix, found.iterations, found.seconds, found.more_vectors)
         work.accept(what, found)
         return found
@@ -213,7 +213,7 @@ def solve_gain(
     there = component.at(place_beside(matrix))
     diagonal = leaving_rates(model, there, options)
     slack = step_slack(matrix, row_entries(model.transitions))
-    found = method.solve(matrix, diagonal, rewards(there), slack, work.progress)
+    found = method.solve(matrix, diagonal, rewards(there), slack, work.following(component))
     work.synchronisations += found.synchronisations
     work.products += found.products
     _note(work, method, matrix, found.iterations, found.seconds, found.more_vectors)
@@ -256,7 +256,7 @@ def solve_stationary(
     diagonal = there.place.compressed(leaving_rates(model, there, options))
     solver = options.solver(steady=True)
     start = np.broadcast_to(np.float64(1.0 / component.total), (component.size,))
-    solution = solver.solve(matrix, diagonal, None, start, work.progress)
+    solution = solver.solve(matrix, diagonal, None, start, work.following(component))
     # A diagonal by dictionary stands in the place of both operands.
     is_coded = isinstance(diagonal, CodedVector)
     own = (-OPERANDS, diagonal.nbytes) if is_coded else (0, 0)

@@ -22,15 +22,15 @@ from __future__ import annotations
 
 import math
 from contextlib import nullcontext
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.dense_powers import FEWEST_STEPS, DensePowers, dense_powers, dense_powers_pay
 from hybrid.analysis.held_matrices import injected
+from hybrid.analysis.recorded_steps import RecordedSteps
 from hybrid.analysis.systems import leaving_rates
-from hybrid.analysis.transient_errors import Course, StepErrors
+from hybrid.analysis.transient_errors import Course, StepErrors, indicator_of
 from hybrid.errors import NotConvergedError
 from hybrid.operators.divided_matrix import DividedMatrix
 from hybrid.operators.rounding import far_from_underflow, row_entries, step_slack, widened
@@ -51,8 +51,6 @@ Vector = NDArray[np.float64]
 
 _ABOVE = 1.02  # q over the greatest exit rate, so that P has a diagonal and no period
 _CHECK_EVERY = 32  # steps between questions whether the rest may be left out
-_NEGLIGIBLE = 0.01  # share of epsilon that may be left out of a settled course
-_PART = 1 << 20  # elements looked at together: bounds the temporary memory
 _TRUNCATED = 0.25  # share of epsilon that truncation may cost
 _VECTORS = 5  # two iterates, the sum, and the operands of the steps
 
@@ -81,7 +79,7 @@ class TransientAnalysis:
         work: Work,
     ) -> None:
         self.continuous = model.type is ModelType.CTMC
-        self._work, self._criterion = work, options.criterion
+        self._work, self._criterion, self._within = work, options.criterion, within
         self._matrix = injected(model.submatrix(within, within, diagonal=not self.continuous), options)
         self._space = workspace_of(self._matrix)
         terminals = np.abs(self._matrix.symbolic.terminals)
@@ -122,17 +120,19 @@ class TransientAnalysis:
 
     def after_steps(self, start: Vector, steps: int) -> StateValues:
         """Return the values a number of steps before those of `start`, not negative."""
-        course, clock = Course(steps=steps), Clock(self._work.progress, steps=steps)
+        course, clock = Course(steps=steps), Clock(self._work.following(self._within), steps=steps)
         leaps = self._leaps(start, steps)
         if leaps is not None:
             x = leaps.after(start, steps)
             self._account(leaps.products, clock.seconds)
             positive = leaps.positive_after(start, steps)
             return self._errors.bounds(x, course, max(float(start.max()), float(x.max())), positive=positive)
-        space, pair, made, looked = self._space, self._vectors(start), 0, 0
+        space, pair, looked = self._space, self._vectors(start), 0
+        record = RecordedSteps(clock, space, pair, course)
+        made = record.made
         is_rising, is_ended = not self._alike.any(start.any()), False
         with clock.gently() if is_rising else nullcontext():
-            while made < steps and not is_ended:
+            while made < steps and not (is_ended or record.is_finished):
                 count = min(space.stride, steps - made)
                 self._steps.sweep(pair, made, count)
                 made += count
@@ -144,7 +144,9 @@ class TransientAnalysis:
                     if self._may_stop(pair[made % 2], change, steps - made, course):
                         course.made = made if is_rising else None
                         break
+                record.offer(made)
                 is_ended = clock.tick(made, change)
+        record.end(made, not is_ended)
         self._account(made, clock.seconds)
         x = space.to_host(pair[made % 2])
         greatest = self._alike.greatest(max(float(start.max(initial=0)), float(x.max(initial=0))))
@@ -213,19 +215,21 @@ class TransientAnalysis:
         The last number returned is the greatest value met.
         """
         last = first + weights.size - 1
-        space, clock = self._space, Clock(self._work.progress, steps=last)
+        space, clock = self._space, Clock(self._work.following(self._within), steps=last)
         course = Course(steps=last, terms=last + 1 if flat else weights.size)
         pair, result = self._vectors(start), space.xp.zeros(start.size)
         greatest = max(self._alike.greatest(float(start.max(initial=0.0))), self._least_bound)
         rest = np.append(np.cumsum(weights[::-1])[::-1], 0.0)
         negligible = _TRUNCATED * self._criterion.epsilon * (float(rest[0]) + flat * first)
-        made, products, is_ended = 0, 0, False
+        products, is_ended = 0, False
+        record = RecordedSteps(clock, space, pair, course, result)
+        made = record.made
         leaps = self._leaps(start, first) if flat == 0.0 else None
-        if leaps is not None:
+        if leaps is not None and made < first:
             pair[first % 2][...] = self._space.vector(leaps.after(start, first))
             made, products = first, leaps.products - first
         with clock.gently():
-            while not is_ended:
+            while not (is_ended or record.is_finished):
                 x = pair[made % 2]
                 if made == first and flat:
                     result *= flat
@@ -253,7 +257,9 @@ class TransientAnalysis:
                         space.add_scaled(float(weights[max(made - first, 0) :].sum()), pair[made % 2], result)
                         course.made = None if self._alike.any(start.any()) else made
                         break
+                    record.offer(made)
                     is_ended = clock.tick(made, change)
+        record.end(made, not is_ended)
         if is_ended:
             if flat and made <= first:
                 result *= flat
@@ -272,23 +278,10 @@ class TransientAnalysis:
 
     def _may_stop(self, x: Array, change: float, remaining: int, course: Course) -> bool:
         """Return whether the steps still to come may be left out, and note the error if so."""
-        if remaining == 0:
-            return False
-        error = remaining * change
-        # The least doubles need not become zero, but they change by less than what underflow costs anyway.
-        if change > self._errors.underflow:
-            # Less than the rounding errors of the steps, made or not, is negligible, too.
-            limit = max(_NEGLIGIBLE * self._criterion.epsilon, remaining * self._errors.absolute)
-            (most,) = self._space.read(self._space.greatest(x))
-            if error > limit * most:
-                return False
-            if not self._criterion.absolute:
-                positive = _least_positive(self._space.xp, x)
-                (least,) = self._space.read(self._space.least(positive))
-                if error > limit * (least if math.isfinite(least) else 0.0):
-                    return False
-        course.left_out = error
-        return True
+        error = self._errors.of_steps_left_out(self._space, x, change, remaining, self._criterion)
+        if error is not None:
+            course.left_out = error
+        return error is not None
 
     def _positive_after(self, x: Vector, start: Vector, steps: int, made: int) -> NDArray[np.bool_] | None:
         """Return where the exact values after some steps are positive; None if that is not known.
@@ -305,7 +298,7 @@ class TransientAnalysis:
         seeds = np.concatenate((start, gained))
         if self._alike.all(far_from_underflow(seeds, self._least_entry / self._most, steps)):
             return positive
-        space, b = self._space, None if self._b is None else self._space.vector(_indicator(self._b))
+        space, b = self._space, None if self._b is None else self._space.vector(indicator_of(self._b))
 
         def step(inside: Array, out: Array) -> None:
             space.multiply(inside, out)
@@ -313,7 +306,7 @@ class TransientAnalysis:
             if b is not None:
                 out += b
 
-        return positive_after(space, space.vector(_indicator(start)), step, steps, made)
+        return positive_after(space, space.vector(indicator_of(start)), step, steps, made)
 
     def _account(self, steps: int, seconds: float) -> None:
         """Add the steps made to the account of the work."""
@@ -323,17 +316,3 @@ class TransientAnalysis:
         self._work.synchronisations += self._space.synchronisations
         self._work.note(method, matrix, steps, seconds, base)
         self._work.products += steps
-
-
-def _indicator(x: Vector) -> Vector:
-    """Return ones where a vector is positive, and zeros."""
-    return np.asarray(x > 0.0, dtype=np.float64)
-
-
-def _least_positive(xp: Any, x: Array) -> Array:
-    """Return the least positive element, shape (); infinite if there is none."""
-    least = xp.full((), np.inf)
-    for begin in range(0, x.size, _PART):
-        part = x[begin : begin + _PART]
-        least = xp.minimum(least, xp.where(part > 0, part, np.inf).min())
-    return least

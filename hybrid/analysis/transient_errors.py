@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.errors import NotConvergedError
 from hybrid.run.state_values import StateValues
-from hybrid.solvers.base import Status
+from hybrid.solvers.base import Criterion, Status
 from hybrid.solvers.bounded_solution import UNIT
+from hybrid.solvers.workspace import Array, Workspace
 from mtbdd.communicator import ALONE, Communicator
 
 Vector = NDArray[np.float64]
+
+_NEGLIGIBLE = 0.01  # share of epsilon that may be left out of a settled course
+_PART = 1 << 20  # elements looked at together: bounds the temporary memory
 
 
 @dataclass
@@ -63,6 +68,34 @@ class StepErrors:
     absolute: float
     underflow: float
     communicator: Communicator = ALONE
+
+    def of_steps_left_out(
+        self, space: Workspace, x: Array, change: float, remaining: int, criterion: Criterion
+    ) -> float | None:
+        """Return the error of leaving out the steps that remain; None if it would count.
+
+        Parameters
+        ----------
+        x : array, shape (n,)
+            In the workspace.
+        change : float
+            Greatest change of the last step.
+        """
+        if remaining == 0:
+            return None
+        error = remaining * change
+        # The least doubles need not become zero, but they change by less than what underflow costs anyway.
+        if change > self.underflow:
+            # Less than the rounding errors of the steps, made or not, is negligible, too.
+            limit = max(_NEGLIGIBLE * criterion.epsilon, remaining * self.absolute)
+            (most,) = space.read(space.greatest(x))
+            if error > limit * most:
+                return None
+            if not criterion.absolute:
+                (least,) = space.read(space.least(least_positive(space.xp, x)))
+                if error > limit * (least if math.isfinite(least) else 0.0):
+                    return None
+        return error
 
     def bounds(
         self,
@@ -122,3 +155,17 @@ class StepErrors:
         grown = math.expm1(min(1.01 * steps * self.slack, 700.0))
         error: Vector = np.minimum(x * grown, 1.01 * steps * self.absolute * greatest)
         return error
+
+
+def indicator_of(x: Vector) -> Vector:
+    """Return ones where a vector is positive, and zeros."""
+    return np.asarray(x > 0.0, dtype=np.float64)
+
+
+def least_positive(xp: Any, x: Array) -> Array:
+    """Return the least positive element, shape (); infinite if there is none."""
+    least = xp.full((), np.inf)
+    for begin in range(0, x.size, _PART):
+        part = x[begin : begin + _PART]
+        least = xp.minimum(least, xp.where(part > 0, part, np.inf).min())
+    return least

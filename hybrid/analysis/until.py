@@ -76,7 +76,8 @@ def until_probabilities(
         return StateValues.exact(known)
     check_method(options)
     operator = until_operator(model, system, maximise, options)
-    found = solve_choices(operator, 1.0, options, work, "until probabilities").within(0.0, 1.0)
+    solved = solve_choices(operator, 1.0, options, work, "until probabilities", system.unknown)
+    found = solved.within(0.0, 1.0)
     if maker is not None:
         maker.policy(system.unknown, operator, found, system.components)
     return found.spread(model.indicator(system.unknown.states), known)

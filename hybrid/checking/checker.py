@@ -61,6 +61,7 @@ from mtbdd.wording import option
 if TYPE_CHECKING:
     from hybrid.analysis.scheduler import Scheduler
     from hybrid.checking.several import SeveralObjectives
+    from hybrid.checkpoints.checkpoint import Checkpoint
 
 _log = logging.getLogger(__name__)
 
@@ -84,6 +85,9 @@ class Checker(FormulaChecker):
         Whether answers hold the values of all states, however many these are.
     witness : bool
         Whether answers to A and E come with a path that shows them, where there is one.
+    checkpoint : Checkpoint, optional
+        What keeps iterations for runs to come, and has those of an earlier one; not those of several
+        objectives and of quantiles.
 
     Raises
     ------
@@ -99,11 +103,12 @@ class Checker(FormulaChecker):
         scheduler: bool = False,
         values: bool = False,
         witness: bool = False,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         super().__init__(model)
         refuse_options(model, options, scheduler)
         self.options = options
-        self._progress = progress
+        self._progress, self._checkpoint = progress, checkpoint
         self._work = Work()
         self._with_scheduler = scheduler
         self._with_witness = witness
@@ -134,9 +139,10 @@ class Checker(FormulaChecker):
         _log.info("checking %s", prop.text)
         start = time.perf_counter()
         self._work, self._unproven = Work(progress=self._progress), False
-        self._work.settles = not (
-            self._with_scheduler or isinstance(prop.formula, (MultiObjective, Quantile))
-        )
+        is_search = isinstance(prop.formula, (MultiObjective, Quantile))
+        self._work.settles = not (self._with_scheduler or is_search)
+        if self._checkpoint is not None and not is_search:
+            self._work.checkpoint = self._checkpoint.begin(prop.text)
         self._scheduled = self._scheduler = self._whole = self._several = None
         summary, shown, exact = None, None, None
         failure: HybridError | None = None

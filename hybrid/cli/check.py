@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid.analysis.choice_table import SUFFIXES as SCHEDULER_SUFFIXES
 from hybrid.checking.answer import Answer, fraction_text
 from hybrid.checking.checker import Checker
+from hybrid.checking.checkpoints import checkpoint_of
 from hybrid.checking.filters import LISTING
 from hybrid.checking.in_parts import options_of_parts, part_of
 from hybrid.cli.asked_properties import (
@@ -96,6 +97,11 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
         check_suffix(options.scheduler, "--scheduler", SCHEDULER_SUFFIXES)
         if several:
             raise OptionError("--scheduler writes the scheduler of one run; give constants without ranges")
+    if options.checkpoint is not None:
+        refused = [name for name in ("certificate", "bisimulation", "exact") if getattr(options, name)]
+        if several or refused:
+            what = "ranges of constants" if several else " and ".join(f"--{name}" for name in refused)
+            raise OptionError(f"--checkpoint keeps the iterations of one run; leave {what} out")
     if options.values is not None:
         check_suffix(options.values, "--values")
         if several:
@@ -227,11 +233,13 @@ def _answer(
         progress = None if model.communicator.rank else console.iteration
     checker: Checker | LumpingChecker | None = None
     made = checker_class(options)
+    checkpoint = checkpoint_of(model, chosen, options.checkpoint, options.every, console)
+    kept = {} if checkpoint is None else {"checkpoint": checkpoint}
     for prop in properties:
         check_budget()
         if checker is None:
             with_scheduler, with_values = options.scheduler is not None, options.values is not None
-            checker = made(model, chosen, progress, with_scheduler, with_values, options.witness)
+            checker = made(model, chosen, progress, with_scheduler, with_values, options.witness, **kept)
         try:
             answer = checker.answer(prop)
         except MemoryError as error:

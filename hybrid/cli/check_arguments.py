@@ -55,6 +55,20 @@ def add_check(parser: argparse.ArgumentParser) -> None:
         help="be one of the processes that `mpiexec -n P hybrid check ...` starts, which share the states "
         "and solve together; the first prints the answers (needs mpi4py)",
     )
+    kept = parser.add_argument_group("runs that last long")
+    kept.add_argument(
+        "--checkpoint",
+        metavar="DIR",
+        help="keep iterations in a folder while they run; the same command goes on where the last one was, "
+        "with another engine, backend or number of processes if you like",
+    )
+    kept.add_argument(
+        "--every",
+        type=float,
+        default=10.0,
+        metavar="MIN",
+        help="minutes between two states that are kept (default 10)",
+    )
     parser.add_argument(
         "--bisimulation",
         action="store_true",

@@ -56,6 +56,15 @@ def require_same(model: SymbolicModel, communicator: Communicator) -> None:
     -----
     Digests of the diagrams are compared.  Time: O(nodes).
     """
+    if len(set(communicator.gather_bytes(matrix_digest(model)))) > 1:
+        raise OptionError(
+            "the processes have built different models: start all of them with the same files, constants and "
+            "versions"
+        )
+
+
+def matrix_digest(model: SymbolicModel) -> bytes:
+    """Return a digest of a model's kind, variables and matrices, 32 bytes.  Time: O(nodes)."""
     digest = hashlib.sha256(repr((model.type.value, len(model.layers), model.encoding.shown)).encode())
     for layer in range(len(model.layers)):
         matrix = model.layer_transitions(layer)
@@ -63,8 +72,4 @@ def require_same(model: SymbolicModel, communicator: Communicator) -> None:
             for array in (level.low, level.high, level.offset):
                 digest.update(array.tobytes())
         digest.update(matrix.terminals.tobytes())
-    if len(set(communicator.gather_bytes(digest.digest()))) > 1:
-        raise OptionError(
-            "the processes have built different models: start all of them with the same files, constants and "
-            "versions"
-        )
+    return digest.digest()

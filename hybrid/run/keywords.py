@@ -54,6 +54,8 @@ class CheckKeywords(KeptKeywords, total=False):
     progress: Callable[[int, float], None] | None
     witness: bool
     ranks: Any
+    checkpoint: FileName | None
+    checkpoint_minutes: float
 
 
 class LoadKeywords(TypedDict, total=False):

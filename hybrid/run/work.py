@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from hybrid.checkpoints.checkpoint import Checkpoint
 from hybrid.errors import NotConvergedError
 from hybrid.solvers import Solution, Status
 from hybrid.solvers.bounded_solution import BoundedSolution
+from mtbdd.states import StateIndex
 
 
 class Accounted(Protocol):
@@ -63,6 +65,8 @@ class Work:
         How often the host waited for a device in iterations; 0 on the CPU.
     products : int
         With the matrices of the systems, of decision processes sweeps over all choices.
+    checkpoint : Checkpoint or None
+        What keeps iterations for runs to come.
     settles : bool
         Whether bounds count that are not as close as they should be when the iterations are spent.
     unfinished : NotConvergedError or None
@@ -82,10 +86,20 @@ class Work:
     synchronisations: int = 0
     products: int = 0
     progress: Callable[[int, float], None] | None = field(default=None, repr=False)
+    checkpoint: Checkpoint | None = field(default=None, repr=False)
     settles: bool = False
     unfinished: NotConvergedError | None = field(default=None, repr=False)
     _reasons: dict[str, str] = field(default_factory=dict, repr=False)
     _only_products: bool = field(default=False, repr=False)
+
+    def following(self, states: StateIndex | None) -> Callable[[int, float], None] | None:
+        """Return what follows the next solution, whose vectors are over some states; its record as well.
+
+        To be called once a solution, in the order in which they are made.
+        """
+        if self.checkpoint is None or states is None:
+            return self.progress
+        return self.checkpoint.following(self.progress, states)
 
     @property
     def backend_reason(self) -> str | None:

@@ -11,12 +11,13 @@ vector comes out, its bounds hold (:mod:`hybrid.solvers.average_reward`); they m
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from hybrid.solvers.base import Clock, Criterion, Status
+from hybrid.solvers.record import Numbers
 from hybrid.solvers.recurrence import Recurrence
 from hybrid.solvers.workspace import Array, Workspace
 
@@ -180,7 +181,15 @@ class AnchoredSolution:
                 return Status.CONVERGED
             if not math.isfinite(difference):
                 break
+
+            def state() -> tuple[Mapping[str, Array], Numbers]:
+                (offset,) = self._space.read(self._space.element(recurrence.x, self._anchor))
+                numbers = {"offset": offset, "products": before + self.products, "most": most - self.products}
+                return {"h": recurrence.x}, numbers
+
+            clock.offer(state)
             if clock.tick(before + self.products, difference):
+                clock.keep(state)
                 return Status.INTERRUPTED
             if difference < smallest:
                 smallest, found_at = difference, self.products

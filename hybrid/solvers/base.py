@@ -8,8 +8,8 @@ diagonal, by repeated products with M; the matrix may be held in any form that o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, Protocol
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels import seconds_loading
 from hybrid.errors import OptionError
+from hybrid.solvers.record import IterationRecord, Kept, Place, State
 from hybrid.solvers.watch import Watch
 from mtbdd.communicator import communicator_of
 from mtbdd.wording import option
@@ -194,6 +195,10 @@ class Clock:
     ) -> None:
         self._progress = progress
         self._watch = progress if isinstance(progress, Watch) else None
+        self._record: IterationRecord | None = None if self._watch is None else self._watch.record
+        self._target = target
+        self._state: State | None = None
+        self._is_kept = False
         if self._watch is not None:
             self._watch.begin(target, steps)
         self._start = self._last = time.perf_counter()
@@ -213,8 +218,48 @@ class Clock:
             watch.look(iteration, difference)
         if now - self._last > 0.5 or (watch is not None and watch.is_pressing):
             self._last = now
-            self._progress(iteration, difference)
+            try:
+                self._progress(iteration, difference)
+            except BaseException:
+                if self._record is not None and self._state is not None:
+                    self._record.rescue(self._state)
+                raise
         return watch is not None and watch.stopped is not None
+
+    @property
+    def unrecorded(self) -> Progress | None:
+        """What to follow the parts of a solution with, which have no record of their own."""
+        return self._progress if self._watch is None else self._watch.unrecorded
+
+    def resumed(self, space: Place, name: str, size: int) -> Kept | None:
+        """Return what an earlier run has left of this iteration; see `IterationRecord.resume`."""
+        if self._record is None:
+            return None
+        with self._apart():
+            return self._record.resume(space, name, size, self._target)
+
+    def offer(self, state: State) -> None:
+        """Offer the state after a look, for runs to come."""
+        if self._record is not None:
+            self._state = state
+            with self._apart():
+                self._record.offer(state)
+
+    def keep(self, state: State, is_finished: bool = False) -> None:
+        """Have the state kept in which the iteration ends, or that of its first part that was ended."""
+        if self._record is not None and not self._is_kept:
+            self._state, self._is_kept = None, True
+            with self._apart():
+                self._record.keep(state, is_finished, self.seconds)
+
+    @contextmanager
+    def _apart(self) -> Iterator[None]:
+        """Leave out of the iterations' time what files take."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._start += time.perf_counter() - begin
 
     def gently(self) -> AbstractContextManager[None]:
         """Return the context of an iteration that heeds what `tick` returns; see `Watch.gently`."""

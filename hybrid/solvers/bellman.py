@@ -17,6 +17,7 @@ import numpy as np
 
 from hybrid.solvers.base import Clock, Criterion, Status
 from hybrid.solvers.bounded_solution import FLOOR, NEGLIGIBLE, BoundedSolution, guard_underflow
+from hybrid.solvers.record import Kept, State
 from hybrid.solvers.workspace import Array, Pair, Steps, Workspace
 
 
@@ -79,6 +80,40 @@ class Guess(Protocol):
         """Return two vectors that are free from now on."""
 
 
+STAGE = "stage"
+"""Name of the number by which a state tells that its iteration was in a leap, and where in it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """What an iteration from below lends to a `Leap`.
+
+    Attributes
+    ----------
+    x : array, shape (n,)
+        An iterate from below, zero only where the solution is.  The lower bound if the leap succeeds, and
+        else as it was.
+    y, spare : array, shape (n,)
+        Overwritten; `y` becomes the upper bound.
+    total : array, shape (n,)
+        Sum of all iterates before x.
+    made : int
+        How many.
+    positive : array, shape (n,), or None
+        See `Guess.verified`.
+    state : callable
+        Where the iteration is, for records; of its vectors only x and `total` are left as they are.
+    """
+
+    x: Array
+    y: Array
+    total: Array
+    spare: Array
+    made: int
+    positive: Array | None
+    state: State
+
+
 class Leap(Protocol):
     """Finds both bounds at once from an iterate; see :class:`hybrid.solvers.krylov_bounds.KrylovBounds`."""
 
@@ -88,18 +123,7 @@ class Leap(Protocol):
     def budget(self, made: int, difference: float) -> float:
         """Return the products that a try is worth now."""
 
-    def solve(
-        self,
-        x: Array,
-        y: Array,
-        total: Array,
-        spare: Array,
-        made: int,
-        positive: Array | None,
-        most: float,
-        limit: int,
-        clock: Clock,
-    ) -> int:
+    def solve(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None = None) -> int:
         """Try; return the products made."""
 
 

@@ -16,6 +16,7 @@ as that helps.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,8 +24,9 @@ import numpy as np
 
 from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Solution, Status, Vector
 from hybrid.solvers.host import workspace_of
+from hybrid.solvers.record import Numbers
 from hybrid.solvers.recurrence import Recurrence
-from hybrid.solvers.workspace import Workspace
+from hybrid.solvers.workspace import Array, Workspace
 
 _RESTARTS = 20
 _HELPED = 0.9  # of the residual may be left for a start to have helped
@@ -77,15 +79,20 @@ class BiCGStab:
         system = space.system(diagonal, b)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             scale = 1.0 if self.criterion.absolute else _norm(space, b / diagonal) or 1.0
-            recurrence = system.bicgstab(start, self.criterion.epsilon * scale, _ORTHOGONAL)
-            run = _Course(recurrence, scale)
+            kept = clock.resumed(space, self.name, b.size)
+            first = start if kept is None else kept.vectors["x"]
+            recurrence = system.bicgstab(first, self.criterion.epsilon * scale, _ORTHOGONAL)
+            before = 0 if kept is None else int(kept.numbers["iterations"])
+            run = _Course(recurrence, scale, before)
             status = self._repeat(run, clock)
+            if status in (Status.CONVERGED, Status.MAX_ITERATIONS):
+                clock.keep(run.state, status is Status.CONVERGED)
         seconds, looks = clock.seconds, space.synchronisations
         (residual,) = space.read(system.residual(recurrence.x, recurrence.spare))
         values = space.to_host(recurrence.x)
         return Solution(
             values, status, run.iterations, seconds, run.difference, residual, synchronisations=looks,
-            products=2 * run.iterations + run.restarts + 1,
+            products=2 * (run.iterations - run.before) + run.restarts + 1,
         )  # fmt: skip
 
     def _repeat(self, run: _Course, clock: Clock) -> Status:
@@ -113,6 +120,8 @@ class BiCGStab:
         smallest, found_at = run.difference, run.iterations
         while not run.ended and run.iterations < self.criterion.max_iterations:
             run.advance(self.criterion.max_iterations - run.iterations)
+            if math.isfinite(run.difference):
+                clock.offer(run.state)
             clock.tick(run.iterations, run.difference)
             if run.difference < smallest:
                 smallest, found_at = run.difference, run.iterations
@@ -127,11 +136,20 @@ class _Course:
 
     recurrence: Recurrence
     scale: float
+    before: int = 0
     iterations: int = 0
     difference: float = math.inf
     restarts: int = 0
     ended: bool = True
     broken: bool = False
+
+    def __post_init__(self) -> None:
+        """Count from where an earlier run was."""
+        self.iterations = self.before
+
+    def state(self) -> tuple[Mapping[str, Array], Numbers]:
+        """Return the iterate, for records."""
+        return {"x": self.recurrence.x}, {"iterations": self.iterations}
 
     def restart(self) -> None:
         """Begin with a fresh residual, and read how great it is."""
@@ -141,7 +159,8 @@ class _Course:
 
     def advance(self, most: int) -> None:
         """Make some iterations and look where they have led."""
-        self.iterations, norm, self.ended, self.broken = self.recurrence.advance(most)
+        made, norm, self.ended, self.broken = self.recurrence.advance(most)
+        self.iterations = self.before + made
         self.difference = norm / self.scale
 
 

@@ -9,7 +9,7 @@ cost of a Jacobi step, and fewer iterations.  The reference backend takes the ta
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -29,6 +29,7 @@ from hybrid.solvers.base import (
     true_residual,
 )
 from hybrid.solvers.host import HostWorkspace
+from hybrid.solvers.record import Numbers
 
 Sweep = Callable[[Vector, "Vector | None", Vector, float], tuple[float, float]]
 
@@ -76,10 +77,16 @@ class GaussSeidel:
         """
         sweep = _sweep_of(matrix)
         HostWorkspace(matrix).reserve(self.vectors, diagonal.size)
-        x = np.array(start, dtype=np.float64)
-        clock = Clock(progress)
-        status, difference, iteration = Status.MAX_ITERATIONS, math.inf, 0
-        while iteration < self.criterion.max_iterations:
+        space, clock = HostWorkspace(matrix), Clock(progress)
+        kept = clock.resumed(space, self.name, diagonal.size)
+        x = np.array(start, dtype=np.float64) if kept is None else kept.vectors["x"]
+        before = iteration = 0 if kept is None else int(kept.numbers["iterations"])
+        status, difference = Status.MAX_ITERATIONS, math.inf
+
+        def state() -> tuple[Mapping[str, Vector], Numbers]:
+            return {"x": x}, {"iterations": iteration}
+
+        while iteration < max(self.criterion.max_iterations, before + 1):
             iteration += 1
             absolute, relative = sweep(x, b, diagonal, self.omega)
             difference = self.criterion.difference(absolute, relative)
@@ -89,11 +96,14 @@ class GaussSeidel:
             if difference < self.criterion.epsilon:
                 status = Status.CONVERGED
                 break
+            clock.offer(state)
             clock.tick(iteration, difference)
+        if status is not Status.DIVERGED:
+            clock.keep(state, status is Status.CONVERGED)
         seconds = clock.seconds
         with np.errstate(invalid="ignore", over="ignore"):
             residual = true_residual(matrix, x, b, diagonal, np.empty_like(x))
-        return Solution(x, status, iteration, seconds, difference, residual, products=iteration + 1)
+        return Solution(x, status, iteration, seconds, difference, residual, products=iteration - before + 1)
 
 
 def relax_by_tasks(

@@ -9,15 +9,18 @@ directed as in `hybrid.solvers.bounded_solution`.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector
 from hybrid.solvers.bellman import BellmanOperator, Outcome
 from hybrid.solvers.bounded_solution import ENCLOSING_VECTORS, BoundedSolution, SearchEndedError
+from hybrid.solvers.bracket import Bracket, keep_bounds, told_again
 from hybrid.solvers.check_interval import CheckInterval
 from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.optimistic import Optimistic
+from hybrid.solvers.record import Numbers
 from hybrid.solvers.workspace import Array
 
 _CHECK_EVERY = 8  # iterations between measurements of the distance, which cost as much as a small product
@@ -72,12 +75,19 @@ class Interval:
         self, operator: BellmanOperator, upper_bound: float | None, clock: Clock
     ) -> BoundedSolution:
         space = operator.space
+        kept = clock.resumed(space, self.name, operator.size)
+        if kept is not None and kept.is_finished:
+            found = told_again(operator, kept)
+            return operator.enclosure(found.outcome, clock, found.lower, found.upper, found.spare)
         if not math.isfinite(operator.negligible):
             outcome, spare = Outcome(Status.NO_BOUND), (operator.zeros(), operator.zeros())
             return operator.enclosure(outcome, clock, operator.zeros(), None, spare)
-        if upper_bound is None:
+        if kept is not None and "lower" in kept.vectors:
+            lows = kept.vectors["lower"], operator.zeros()
+            highs, done = (kept.vectors["upper"], operator.zeros()), int(kept.numbers["iterations"])
+        elif upper_bound is None:
             coarse = Optimistic(replace(self.criterion, epsilon=_COARSE, absolute=False), krylov="never")
-            found = coarse.bracket(operator, clock)
+            found = coarse.bracket(operator, clock, kept)
             if found.upper is None:
                 return operator.enclosure(found.outcome, clock, found.lower, None, found.spare)
             lows, highs = (found.lower, found.spare[0]), (found.upper, found.spare[1])
@@ -89,6 +99,10 @@ class Interval:
         outcome, pace = Outcome(iterations=done), CheckInterval(space.stride)
         down, up = operator.down, operator.up
         made = measured = 0
+
+        def state() -> tuple[Mapping[str, Array], Numbers]:
+            return {"lower": lows[made % 2], "upper": highs[made % 2]}, {"iterations": outcome.iterations}
+
         while outcome.iterations < self.criterion.max_iterations:
             count = pace.steps(self.criterion.max_iterations - outcome.iterations)
             down.sweep(lows, made, count)
@@ -112,12 +126,17 @@ class Interval:
                     outcome.status = Status.CONVERGED
                     break
                 pace.look(made, outcome.difference, self.criterion.epsilon)
+            clock.offer(state)
             if clock.tick(outcome.iterations, outcome.difference):
                 outcome.status = Status.INTERRUPTED
                 break
+        if outcome.status in (Status.INTERRUPTED, Status.MAX_ITERATIONS):
+            clock.keep(state)
         k = made % 2
         self._widen(operator, lows[k], highs[k], highs[1 - k], outcome, upper_bound, clock)
-        return operator.enclosure(outcome, clock, lows[k], highs[k], (lows[1 - k], highs[1 - k]))
+        found = Bracket(outcome, lows[k], highs[k], (lows[1 - k], highs[1 - k]))
+        keep_bounds(clock, found)
+        return operator.enclosure(found.outcome, clock, found.lower, found.upper, found.spare)
 
     def _widen(
         self,

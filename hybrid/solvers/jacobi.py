@@ -70,4 +70,4 @@ class Jacobi:
         space.reserve(space.more(self.vectors, diagonal), diagonal.size)
         system = space.system(diagonal, b)
         steps = system.relaxation(self.omega, criterion=self.criterion)
-        return iterate(space, system, steps, self.criterion, start, progress, diagonal)
+        return iterate(space, system, steps, self.criterion, start, progress, diagonal, self.name)

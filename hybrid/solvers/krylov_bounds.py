@@ -22,10 +22,12 @@ import numpy as np
 
 from hybrid.solvers.average_krylov import Forecast
 from hybrid.solvers.base import Clock, Criterion, Vector
-from hybrid.solvers.bellman import BellmanOperator
+from hybrid.solvers.bellman import STAGE, BellmanOperator, Held
 from hybrid.solvers.bounded_solution import width_of
 from hybrid.solvers.idr import IDR_VECTORS
 from hybrid.solvers.krylov_run import follow
+from hybrid.solvers.krylov_try import APPROACH, SPREAD, Try
+from hybrid.solvers.record import Kept
 from hybrid.solvers.recurrence import Recurrence
 from hybrid.solvers.workspace import Array, System
 
@@ -109,44 +111,27 @@ class KrylovBounds:
             return math.inf
         return left if self._forecast.is_long(left) else 0.0
 
-    def solve(
-        self,
-        x: Array,
-        y: Array,
-        total: Array,
-        spare: Array,
-        made: int,
-        positive: Array | None,
-        most: float,
-        limit: int,
-        clock: Clock,
-    ) -> int:
+    def solve(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None = None) -> int:
         """Try to find bounds; return the products made.
 
         Parameters
         ----------
-        x : array, shape (n,)
-            An iterate from below, zero only where the solution is.  The lower bound if the try succeeds, and
-            else as it was.
-        y, spare : array, shape (n,)
-            Overwritten; `y` becomes the upper bound.
-        total : array, shape (n,)
-            Sum of all iterates before x.
-        made : int
-            How many.
-        positive : array, shape (n,), or None
-            See :meth:`hybrid.solvers.bellman.Guess.verified`.
+        held : Held
+            What the iteration lends.
         most : float
             Products after which it gives up.
         limit : int
             Products that may be made in any case.
         clock : Clock
+        kept : Kept, optional
+            Where an earlier process was in such a try.
 
         Notes
         -----
         It has succeeded if `width` is finite.  A look in ten products or more.
         """
         operator, self.width = self._operator, math.inf
+        made, w = held.made, held.spare
         self._not_before = _AGAIN * made
         try:
             operator.space.reserve(MORE_VECTORS + _OPERANDS, operator.size)
@@ -155,52 +140,54 @@ class KrylovBounds:
         self.more_vectors = MORE_VECTORS
         before = operator.products
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            operator.space.xp.multiply(total, -1.0, out=spare)
-            operator.space.add_scaled(float(made), x, spare)
-            operator.space.xp.maximum(spare, 0.0, out=spare)
-            self._enclose(x, y, spare, positive, min(most, limit), max(_SHARE * made, _LEAST), clock)
+            if kept is None:
+                # Where w begins: the sum of ``x - x_j`` over all iterates before; its image is x but for a
+                # change.
+                operator.space.xp.multiply(held.total, -1.0, out=w)
+                operator.space.add_scaled(float(made), held.x, w)
+                operator.space.xp.maximum(w, 0.0, out=w)
+            else:
+                w[...] = kept.vectors["w"]
+            # Products that the first w may take: how long it takes tells what z will.
+            self._enclose(
+                held, Try(operator, held, min(most, limit)), max(_SHARE * made, _LEAST), clock, kept
+            )
         return operator.products - before
 
-    def _enclose(
-        self,
-        x: Array,
-        y: Array,
-        w: Array,
-        positive: Array | None,
-        most: float,
-        soon: float,
-        clock: Clock,
-    ) -> None:
-        """Find w and z, and verify bounds around it; `width` is finite if they are.
-
-        Parameters
-        ----------
-        w : array, shape (n,)
-            Where w begins: the sum of ``x - x_j`` over all iterates before; its image is x but for a change.
-        soon : float
-            Products that the first w may take: how long it takes tells what z will.
-        """
-        operator, xp = self._operator, self._operator.space.xp
-        begun, shape = operator.products, x
-        for turn in range(_SHAPES):
+    def _enclose(self, held: Held, course: Try, soon: float, clock: Clock, kept: Kept | None) -> None:
+        """Find w and z, and verify bounds around it; `width` is finite if they are."""
+        x, y, w = held.x, held.y, held.spare
+        xp, shape = self._operator.space.xp, x
+        if kept is not None:
+            course.turn, shape = int(kept.numbers["turn"]), kept.vectors.get("shape", x)
+        for turn in range(course.turn, _SHAPES):
+            course.turn, course.shape = turn, shape
             xp.divide(1.0, shape, out=y)
             xp.copyto(y, 0.0, where=shape == 0.0)
-            left = most - (operator.products - begun)
-            loose = self._spread(shape, y, w, left if turn else min(left, soon), clock)
+            start, loose = shape, None
+            if kept is not None and kept.numbers[STAGE] == APPROACH:
+                start, loose = kept.vectors["z"], kept.numbers["loose"]
+            kept = None
+            if loose is None:
+                loose = self._spread(
+                    shape, y, w, course, course.left if turn else min(course.left, soon), clock
+                )
             if loose is None:
                 return
-            recurrence = self._equation.system.idr(shape, 0.0, None, y)
-            eta = self._approach(recurrence, y, w, loose, most - (operator.products - begun), clock)
+            recurrence = self._equation.system.idr(start, 0.0, None, y)
+            eta = self._approach(recurrence, y, w, loose, course, clock)
             if eta is None:
                 return
             # Rounding errors are those of z, and large beside a shape that z has outgrown.
             if self._width(eta, loose) <= self._criterion.epsilon or self._stretch <= _OUTGROWN:
-                self._accept(recurrence, x, y, w, eta, loose, positive)
+                self._accept(recurrence, x, y, w, eta, loose, held.positive)
                 return
             shape = xp.maximum(recurrence.x, x)
             del recurrence
 
-    def _spread(self, shape: Array, y: Array, w: Array, most: float, clock: Clock) -> float | None:
+    def _spread(
+        self, shape: Array, y: Array, w: Array, course: Try, most: float, clock: Clock
+    ) -> float | None:
         """Leave w with about the image `shape` in its place; return by which share of it that is off at most.
 
         Returns
@@ -223,7 +210,16 @@ class KrylovBounds:
         def tell(now: float) -> float:
             return self._change
 
-        found = follow(self._operator, recurrence, share, close, tell, most, clock)
+        found = follow(
+            self._operator,
+            recurrence,
+            share,
+            close,
+            tell,
+            most,
+            clock,
+            course.state({"w": recurrence}, SPREAD),
+        )
         if found is None:
             return None
         w[...] = recurrence.x
@@ -231,7 +227,7 @@ class KrylovBounds:
         return max(found, 0.0) if least >= 0.0 else None
 
     def _approach(
-        self, recurrence: Recurrence, y: Array, w: Array, loose: float, most: float, clock: Clock
+        self, recurrence: Recurrence, y: Array, w: Array, loose: float, course: Try, clock: Clock
     ) -> float | None:
         """Iterate until z is close enough, or as close as rounding lets it come; return eta."""
         criterion, space, xp = self._criterion, self._operator.space, self._operator.space.xp
@@ -252,7 +248,8 @@ class KrylovBounds:
             width = self._width(eta, loose)
             return min(width, self._change) if width >= 0.0 else self._change
 
-        return follow(self._operator, recurrence, share, close, tell, most, clock)
+        state = course.state({"z": recurrence}, APPROACH, loose)
+        return follow(self._operator, recurrence, share, close, tell, course.left, clock, state)
 
     def _accept(
         self,

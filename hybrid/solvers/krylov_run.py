@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from hybrid.solvers.base import Clock
 from hybrid.solvers.bellman import BellmanOperator
+from hybrid.solvers.record import State
 from hybrid.solvers.recurrence import Recurrence
 
 _LOOK = 10  # products between two looks
@@ -21,6 +22,7 @@ def follow(
     tell: Callable[[float], float],
     most: float,
     clock: Clock,
+    state: State,
 ) -> float | None:
     """Iterate until a measure of a fresh residual is close; None if it does not become so.
 
@@ -38,6 +40,8 @@ def follow(
         Of what was measured: what is told as the difference that epsilon is compared with.
     most : float
         Products after which it gives up.
+    state : callable
+        Where the iteration is, for records.
     """
     before = math.inf
     counted, stride = 0, max(_LOOK, 2 * operator.space.stride) // recurrence.cost
@@ -58,7 +62,11 @@ def follow(
         if now < best:
             best, found_at = now, counted
         stale = counted - found_at >= recurrence.patience
-        if counted >= most or stale or clock.tick(operator.products, tell(now)):
+        if counted >= most or stale:
+            return None
+        clock.offer(state)
+        if clock.tick(operator.products, tell(now)):
+            clock.keep(state)
             return None
         standing = recurrence.advance(stride)
         fresh = False

@@ -43,4 +43,4 @@ class Power:
         space.reserve(space.more(self.vectors, diagonal), diagonal.size)
         system = space.system(diagonal, b)
         steps = system.uniformised(rate, self.criterion)
-        return iterate(space, system, steps, self.criterion, start, progress, diagonal)
+        return iterate(space, system, steps, self.criterion, start, progress, diagonal, self.name)

@@ -14,6 +14,7 @@ one, so is the solution, and one iteration serves both.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -25,6 +26,7 @@ from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Stat
 from hybrid.solvers.bounded_solution import TINY, UNIT, BoundedSolution, underflow_of, width_of
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.optimistic import Optimistic
+from hybrid.solvers.record import Numbers
 
 Int64Array = NDArray[np.int64]
 
@@ -152,7 +154,8 @@ class Topological:
                 f"matrix: expected compressed sparse rows (CsrMatrix), got {type(matrix).__name__}; "
                 "use Optimistic or Interval for it"
             )
-        HostWorkspace(matrix).reserve(self.vectors, b.size)
+        space = HostWorkspace(matrix)
+        space.reserve(self.vectors, b.size)
         found, csr = self.components, held.csr
         low, high = diagonal * (1.0 + slack), diagonal * (1.0 - slack)
         lower, upper = np.zeros_like(b), np.zeros_like(b)
@@ -161,12 +164,23 @@ class Topological:
         operands = (csr.indptr, csr.indices, csr.data, b, low, high, underflow, TINY, most, lower, upper)
         substitute_csr(found.single[:0], *operands)  # compiled before the clock starts
         clock = Clock(progress, self.criterion.epsilon)
-        entries = more_vectors = 0  # entries of parts, each as often as it was multiplied
+        level = entries = more_vectors = 0  # entries of parts, each as often as it was multiplied
         status, iterations = Status.CONVERGED, int(found.single.size > 0)
+        kept = clock.resumed(space, self.name, b.size)
+        if kept is not None:
+            lower[...], upper[...] = kept.vectors["lower"], kept.vectors["upper"]
+            level, iterations, entries = (int(kept.numbers[n]) for n in ("level", "iterations", "entries"))
         # A level may take two solutions, each with an error of its own.
         share = 0.45 / max(found.depth, 1)
         inner = Optimistic(replace(self.criterion, epsilon=share * self.criterion.epsilon))
-        for level in range(len(found.single_ptr) - 1):
+        parts = clock.unrecorded
+
+        def state() -> tuple[Mapping[str, Vector], Numbers]:
+            numbers = {"level": level, "iterations": iterations, "entries": entries}
+            return {"lower": lower, "upper": upper}, numbers
+
+        for level in range(level, len(found.single_ptr) - 1):  # noqa: B020 - where the state tells it
+            clock.offer(state)
             rows = found.single[found.single_ptr[level] : found.single_ptr[level + 1]]
             substitute_csr(rows, *operands)
             rows = found.joined[found.joined_ptr[level] : found.joined_ptr[level + 1]]
@@ -186,7 +200,7 @@ class Topological:
                 status = Status.DIVERGED
                 break
             delta = float((1.0 - np.divide(below, above, out=np.ones_like(above), where=above > 0)).max())
-            solved = inner.solve(part, diagonal[rows], above, slack, upper_bound, progress)
+            solved = inner.solve(part, diagonal[rows], above, slack, upper_bound, parts)
             iterations += solved.iterations
             more_vectors = max(more_vectors, solved.more_vectors)
             entries += solved.products * part.csr.nnz
@@ -198,7 +212,7 @@ class Topological:
             elif self._covers(delta, solved.upper, inner.criterion.epsilon):
                 lower[rows] = solved.lower * (1.0 - (delta + 8.0 * UNIT))
             elif status is Status.CONVERGED:
-                second = inner.solve(part, diagonal[rows], below, slack, upper_bound, progress)
+                second = inner.solve(part, diagonal[rows], below, slack, upper_bound, parts)
                 iterations += second.iterations
                 entries += second.products * part.csr.nnz
                 status, lower[rows] = second.status, second.lower
@@ -208,6 +222,9 @@ class Topological:
                 upper[found.joined[found.joined_ptr[level + 1] :]] = most
             if status is not Status.CONVERGED:
                 break
+        else:
+            level = len(found.single_ptr) - 1
+            clock.keep(state, is_finished=True)
         seconds = clock.seconds
         # A product that overflows makes lower bounds infinite; a upper_bound may keep the upper ones finite.
         if status is Status.CONVERGED and not bool((np.isfinite(lower) & np.isfinite(upper)).all()):

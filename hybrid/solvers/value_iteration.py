@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,7 +11,8 @@ from hybrid.solvers.base import Clock, Criterion, Progress, Solution, Status
 from hybrid.solvers.bellman import Outcome
 from hybrid.solvers.check_interval import CheckInterval
 from hybrid.solvers.choice_operator import ChoiceOperator
-from hybrid.solvers.workspace import Pair
+from hybrid.solvers.record import Numbers
+from hybrid.solvers.workspace import Array, Pair
 
 
 @dataclass(frozen=True)
@@ -30,10 +32,17 @@ class ValueIteration:
         """Iterate from 0."""
         clock, space = Clock(progress), system.space
         space.reserve(self.vectors, system.size)
-        pair: Pair = system.zeros(), system.zeros()
+        kept = clock.resumed(space, self.name, system.size)
+        pair: Pair = (system.zeros() if kept is None else kept.vectors["x"]), system.zeros()
         outcome, pace = Outcome(), CheckInterval(space.stride)
-        while outcome.status is Status.MAX_ITERATIONS and outcome.iterations < self.criterion.max_iterations:
-            count = pace.steps(self.criterion.max_iterations - outcome.iterations)
+        before = 0 if kept is None else int(kept.numbers["iterations"])
+        most = max(self.criterion.max_iterations - before, 1)
+
+        def state() -> tuple[Mapping[str, Array], Numbers]:
+            return {"x": pair[outcome.iterations % 2]}, {"iterations": before + outcome.iterations}
+
+        while outcome.status is Status.MAX_ITERATIONS and outcome.iterations < most:
+            count = pace.steps(most - outcome.iterations)
             system.repeat(pair, outcome.iterations, count)
             outcome.iterations += count
             absolute, relative = space.read(system.changes)
@@ -42,12 +51,16 @@ class ValueIteration:
                 outcome.status = Status.DIVERGED
             elif outcome.difference < self.criterion.epsilon:
                 outcome.status = Status.CONVERGED
+            else:
+                clock.offer(state)
             pace.look(outcome.iterations, outcome.difference, self.criterion.epsilon)
-            clock.tick(outcome.iterations, outcome.difference)
+            clock.tick(before + outcome.iterations, outcome.difference)
+        if outcome.status is not Status.DIVERGED:
+            clock.keep(state, outcome.status is Status.CONVERGED)
         k = outcome.iterations % 2
         seconds, looks = clock.seconds, space.synchronisations
         residual = system.residual(pair[k], pair[1 - k])
         return Solution(
-            space.to_host(pair[k]), outcome.status, outcome.iterations, seconds, outcome.difference, residual,
-            synchronisations=looks, products=outcome.iterations + 1,
+            space.to_host(pair[k]), outcome.status, before + outcome.iterations, seconds, outcome.difference,
+            residual, synchronisations=looks, products=outcome.iterations + 1,
         )  # fmt: skip

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+
+from hybrid.solvers.record import IterationRecord
 
 
 class Watch:
@@ -18,16 +21,24 @@ class Watch:
         Why an iteration was ended.
     is_pressing : bool
         Whether to call at the end of this step, and not only about twice a second.
+    record : IterationRecord or None
+        Of the one solution that it follows.
     """
 
     stopped: BaseException | None = None
     is_pressing: bool = False
+    record: IterationRecord | None = None
 
     def __call__(self, iteration: int, difference: float) -> None:
         """Hear that so many steps are done, and their difference: what is compared with epsilon."""
 
     def look(self, iteration: int, difference: float) -> None:
         """Hear of every look that a method takes at its difference, those between two calls as well."""
+
+    @property
+    def unrecorded(self) -> Callable[[int, float], None] | None:
+        """What follows parts of the solution, which have no record of their own."""
+        return self
 
     def begin(self, target: float | None, steps: int | None) -> None:
         """Hear that an iteration begins; raise `stopped` if one was ended.

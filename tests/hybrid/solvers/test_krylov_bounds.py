@@ -12,6 +12,7 @@ from gpu_kernels import Device
 from hybrid.operators.inject import inject
 from hybrid.solvers import Criterion, Optimistic, Status
 from hybrid.solvers.base import Clock
+from hybrid.solvers.bellman import Held
 from hybrid.solvers.bounded_solution import UNIT, BoundedSolution
 from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.host import HostWorkspace
@@ -319,7 +320,8 @@ def test_a_try_in_vain_is_not_repeated_soon() -> None:
     assert [bounds.budget(made, 0.01) for made in (50, 55, 60, 70)] == [0.0] * 4
     assert bounds.budget(80, 0.0099) > 300.0
     x = np.full(9, 0.1)
-    made = bounds.solve(x, x * 0, x * 0, x * 0, 80, None, 10.0, 0, Clock(None))
+    held = Held(x, x * 0, x * 0, x * 0, 80, None, lambda: ({}, {}))
+    made = bounds.solve(held, 10.0, 0, Clock(None))
     assert made > 0 and not np.isfinite(bounds.width)
     assert x.tolist() == [0.1] * 9
     differences = {made: 0.0098 - made * 1e-6 for made in range(90, 700, 10)}

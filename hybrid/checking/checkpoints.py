@@ -1,0 +1,61 @@
+"""The checkpoint of a check, made from what its caller asks for."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hybrid.errors import OptionError
+from hybrid.run.options import CheckOptions
+from mtbdd.model import SymbolicModel
+from mtbdd.wording import option
+
+if TYPE_CHECKING:
+    from hybrid.checkpoints.checkpoint import Checkpoint
+    from hybrid.checkpoints.solution_record import Teller
+
+
+def checkpoint_of(
+    model: SymbolicModel,
+    options: CheckOptions,
+    folder: str | os.PathLike[str] | None,
+    minutes: float = 10.0,
+    teller: Teller | None = None,
+) -> Checkpoint | None:
+    """Return what keeps the iterations of a check; None if no folder was given.
+
+    Another engine, backend or level, or more iterations, go on with what is kept.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+        As this process has it; all of them call it.
+    minutes : float
+        Between two states that are written; 0: every state that a method offers.
+    teller : Teller, optional
+        Tells the user; by default a log and Python's warnings do.
+
+    Raises
+    ------
+    OptionError, CheckpointError
+    """
+    if folder is None:
+        return None
+    if not (math.isfinite(minutes) and minutes >= 0.0):
+        raise OptionError(f"expected minutes between checkpoints, not negative, got {minutes}")
+    if options.exact:
+        raise OptionError(
+            f"{option('checkpoint')} keeps iterations, and exact answers have none; leave one of them out"
+        )
+    from hybrid.checkpoints.checkpoint import Checkpoint
+
+    criterion = options.criterion
+    kept = {
+        "method": options.method,
+        "omega": options.omega,
+        "epsilon": criterion.epsilon,
+        "absolute": criterion.absolute,
+    }
+    return Checkpoint(Path(folder), minutes, model, kept, teller)

@@ -1,0 +1,158 @@
+"""The iterates behind the bounds on a long-run average: bias, visits, average so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hybrid.solvers.average_krylov import ORTHOGONAL
+from hybrid.solvers.base import Vector
+from hybrid.solvers.idr import IDR_VECTORS
+from hybrid.solvers.record import Kept, Numbers
+from hybrid.solvers.recurrence import Recurrence
+from hybrid.solvers.workspace import Array, Workspace
+
+_OPERANDS = 2
+_LET_GO = 5  # vectors that the steps need and IDR(s) does not
+_MORE_VECTORS = IDR_VECTORS - _LET_GO
+
+
+class AverageCourse:
+    """The two iterations; all vectors and numbers stay in the workspace."""
+
+    def __init__(self, space: Workspace, diagonal: Vector, rewards: Vector, omega: float) -> None:
+        self.space, self._omega = space, omega
+        self.diagonal, self._rewards = space.operand(diagonal), space.operand(rewards)
+        self._system = space.system(diagonal, space.ones(rewards.size))
+        self._h = space.xp.zeros(rewards.size)
+        self._offset = space.xp.zeros(())
+        self.products = self.more_vectors = 0
+        self.begin()
+
+    def state(self) -> tuple[Mapping[str, Array], Numbers]:
+        """Return the bias and the average so far, for records."""
+        (offset,) = self.space.read(self._offset)
+        return {"h": self._h}, {"offset": offset, "products": self.products}
+
+    def take(self, kept: Kept) -> None:
+        """Go on from what an earlier run has left."""
+        self._h, self.products = kept.vectors["h"], int(kept.numbers["products"])
+        self._offset = self._offset + kept.numbers["offset"]
+        self.space.xp.subtract(self._rewards, self._offset, out=self._right)
+
+    def begin(self) -> None:
+        """Make what the iterations need besides h and the average so far; w begins anew."""
+        xp, size, omega = self.space.xp, self._h.size, self._omega
+        self._w, self._spare = xp.zeros(size), xp.empty(size)
+        self._moved, self._paced = xp.empty(size), xp.ones(size)
+        self._right = self.space.vector(self._rewards)
+        self._right -= self._offset
+        self._pacing = self._system.relaxation(omega)
+        self._moving = self._system.sharing(self._right).relaxation(omega)
+        self._paces: tuple[Array, Array] | None = None
+        self.settled = False
+
+    def anchored(self, anchor: int, by_bicgstab: bool = False) -> Recurrence:
+        """Return the recurrence for h with h[anchor] the average, from where h is; all but h is let go.
+
+        It is IDR(s)'s unless there is no room for its vectors, or BiCGStab's is asked for.
+        """
+        del self._w, self._spare, self._moved, self._paced, self._right, self._pacing, self._moving
+        self._h += self._offset - self.space.read(self.space.element(self._h, anchor))[0]
+        system = self._system.sharing(self._rewards)
+        # It ends by its bounds, and not by a norm.
+        if by_bicgstab or not self._has_room():
+            return system.bicgstab(self._h, 0.0, ORTHOGONAL, anchor)
+        self.more_vectors = _MORE_VECTORS
+        return system.idr(self._h, 0.0, anchor)
+
+    def _has_room(self) -> bool:
+        try:
+            self.space.reserve(_MORE_VECTORS + _OPERANDS, self._h.size)
+        except MemoryError:
+            return False
+        return True
+
+    def take_bias(self, recurrence: Recurrence, closer: bool) -> None:
+        """Take over the iterate as h if its bounds are closer, and vectors for measuring them."""
+        self._moved, self._spare = recurrence.r, recurrence.spare
+        if closer:
+            self._h = recurrence.x
+        self._centre(self._h)
+
+    def advance(self, count: int) -> None:
+        """Make an even number of steps of h, and of w unless it has settled; note the last increments."""
+        space, subtract = self.space, self.space.xp.subtract
+
+        def increment(new: Array, old: Array, out: Array) -> None:
+            subtract(new, old, out=out)
+
+        self._moving.sweep((self._h, self._spare), 0, count)
+        space.each(increment, self._h, self._spare, self._moved)
+        self.products += count
+        if self.settled:
+            return
+        self._pacing.sweep((self._w, self._spare), 0, count)
+        space.each(increment, self._w, self._spare, self._paced)
+        self.products += count
+        quickest, slowest = space.extremes(self._paced)
+        self._paces = slowest, quickest
+        self._centre(self._w)
+
+    def correct(self) -> tuple[Array, ...]:
+        """Take what is missing in the average out of h, and measure what is left.
+
+        Returns
+        -------
+        tuple of arrays, shape ()
+            Greatest and least increment of w, average so far, its extreme errors, least and greatest h.
+        """
+        if self._paces is None:
+            raise RuntimeError("increments are corrected after the first steps")
+        space, subtract, omega = self.space, self.space.xp.subtract, self._omega
+        slowest, quickest = self._paces
+        missing = sum(space.extremes(self._moved)) / (slowest + quickest)
+        offset = self._offset = self._offset + missing
+
+        def offer(rewards: Array, right: Array) -> None:
+            subtract(rewards, offset, out=right)
+
+        def weigh(moved: Array, diagonal: Array) -> None:
+            moved *= diagonal
+            moved /= omega
+
+        space.add_scaled(-1.0, self._w, self._h, missing)
+        space.each(offer, self._rewards, self._right)
+        space.add_scaled(-1.0, self._paced, self._moved, missing)
+        space.each(weigh, self._moved, self.diagonal)
+        least, most = self._centre(self._h)
+        return slowest, quickest, offset, *space.extremes(self._moved), least, most
+
+    def _centre(self, x: Array) -> tuple[Array, Array]:
+        """Take the middle of a vector's extremes out of it, and return them."""
+        least, most = self.space.extremes(x)
+        middle = 0.5 * (least + most)
+
+        def lower(x: Array) -> None:
+            x -= middle
+
+        self.space.each(lower, x)
+        return least, most
+
+    def bounds(self, slack: float) -> tuple[Array, Array]:
+        """Return the least and greatest rho, widened by the rounding errors of computing them."""
+        space, xp = self.space, self.space.xp
+        h, rho, error = self._h, self._moved, self._spare
+        space.multiply(h, rho)
+        rho += self._rewards
+        xp.multiply(self.diagonal, h, out=error)
+        rho -= error
+        xp.absolute(h, out=h)
+        space.multiply(h, error)
+        h *= self.diagonal
+        error += h
+        xp.absolute(self._rewards, out=h)
+        error += h
+        error *= slack
+        xp.subtract(rho, error, out=h)
+        rho += error
+        return space.least(h), space.greatest(rho)

@@ -1,0 +1,208 @@
+"""Iterates from below until a guess above them is verified: the climb of optimistic value iteration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from hybrid.solvers.base import Clock, Criterion, Status
+from hybrid.solvers.bellman import STAGE, BellmanOperator, Guess, Held, Leap, Outcome
+from hybrid.solvers.bounded_solution import SearchEndedError
+from hybrid.solvers.check_interval import CheckInterval
+from hybrid.solvers.record import Kept, Numbers
+from hybrid.solvers.workspace import Array, Pair, Steps
+
+
+class Climb:
+    """Iterates from 0 until a guess above them is verified.
+
+    Parameters
+    ----------
+    criterion : Criterion
+    operator : BellmanOperator
+    pair : pair of arrays, shape (n,)
+        Zero; the iterates.
+    guess : Guess
+    outcome : Outcome
+        Of all runs.
+    clock : Clock
+    leap : Leap, optional
+        What may take over from the first run.
+    kept : Kept, optional
+        Where an earlier process was in its first run.
+
+    Attributes
+    ----------
+    is_recorded : bool
+        Whether states are offered to the record.
+    positive : array, shape (n,), float64, or None
+        One where the solution is positive, zero where it is zero; None while all iterates are far from
+        underflow.
+    lost : bool
+        Whether positive values of some run were so near to underflow that no guess could be verified.
+    """
+
+    def __init__(
+        self,
+        criterion: Criterion,
+        operator: BellmanOperator,
+        pair: Pair,
+        guess: Guess,
+        outcome: Outcome,
+        clock: Clock,
+        leap: Leap | None = None,
+        kept: Kept | None = None,
+    ) -> None:
+        self.leap, self.is_recorded = leap, True
+        self.criterion, self._operator, self._pair = criterion, operator, pair
+        self._guess, self._outcome, self._clock = guess, outcome, clock
+        self.positive: Array | None = None
+        self.lost = False
+        self._made, self._target, self._kept = 0, criterion.epsilon, kept
+
+    def run(self, down: Steps) -> tuple[Array, Array | None]:
+        """Iterate, and leave the outcome's status.
+
+        Parameters
+        ----------
+        down : Steps
+            Of the operator, or of one with a greater solution.
+
+        Returns
+        -------
+        x, upper : array, shape (n,)
+            The last iterate, and an upper bound of the operator's solution; None if none was verified.
+        """
+        try:
+            return self._iterated(down)
+        except SearchEndedError:
+            self._keep()
+            self._outcome.status = Status.INTERRUPTED
+            return self._pair[self._made % 2], None
+
+    def _iterated(self, down: Steps) -> tuple[Array, Array | None]:
+        """Do as `run` does."""
+        space, outcome, guess = self._operator.space, self._outcome, self._guess
+        pair, self._target = self._pair, self.criterion.epsilon
+        pace, outcome.status = CheckInterval(space.stride), Status.MAX_ITERATIONS
+        kept, self._kept = self._kept, None
+        made = self._made = 0 if kept is None else self._take(kept)
+        if kept is not None and STAGE in kept.numbers and self._leaps(made, kept):
+            return pair[made % 2], pair[1 - made % 2]
+        while outcome.iterations < self.criterion.max_iterations:
+            target = self._target
+            count = pace.steps(self.criterion.max_iterations - outcome.iterations)
+            down.sweep(pair, made, count, guess.total)
+            made += count
+            self._made = made
+            outcome.iterations += count
+            self._operator.products += count
+            absolute, relative = space.read(down.changes)
+            if not math.isfinite(absolute):
+                outcome.status = Status.DIVERGED
+                break
+            outcome.difference = guess.difference(absolute, relative)
+            if outcome.difference <= target:
+                x, y = pair[made % 2], pair[1 - made % 2]
+                if self._is_lost(x) and (outcome.difference == 0.0 or not self.criterion.absolute):
+                    outcome.status = Status.NO_BOUND
+                    break
+                wanted = guess.verified(x, y, made, outcome, self.positive)
+                if wanted is None:
+                    outcome.status = Status.CONVERGED
+                    return x, y
+                if outcome.difference == 0.0:
+                    outcome.status = Status.NO_BOUND
+                    break
+                self._target = target = min(wanted, 0.5 * target)
+            elif self._leaps(made):
+                return pair[made % 2], pair[1 - made % 2]
+            pace.look(made, outcome.difference, target)
+            if self.is_recorded:
+                self._clock.offer(self.state)
+            if self._clock.tick(outcome.iterations, outcome.difference):
+                self._keep()
+                outcome.status = Status.INTERRUPTED
+                x, y = pair[made % 2], pair[1 - made % 2]
+                return x, y if self._ends_above(x, y, made) else None
+        x, y = pair[made % 2], pair[1 - made % 2]
+        is_spent = outcome.status is Status.MAX_ITERATIONS and made > 0
+        if is_spent:
+            self._keep()
+        return x, y if is_spent and self._ends_above(x, y, made) else None
+
+    def state(self) -> tuple[Mapping[str, Array], Numbers]:
+        """Return where the first run is; see `hybrid.solvers.record.State`."""
+        made, outcome, total = self._made, self._outcome, self._guess.total
+        vectors = {"x": self._pair[made % 2]} | ({} if total is None else {"total": total})
+        numbers = {"made": made, "iterations": outcome.iterations, "difference": outcome.difference}
+        return vectors, numbers | {"target": self._target}
+
+    def _keep(self) -> None:
+        """Keep where the first run is, which ends before it has arrived."""
+        if self.is_recorded:
+            self._clock.keep(self.state)
+
+    def _take(self, kept: Kept) -> int:
+        """Go to where an earlier process was; return the steps that it had made."""
+        made, outcome, total = int(kept.numbers["made"]), self._outcome, self._guess.total
+        self._pair[made % 2][...] = kept.vectors["x"]
+        if total is not None:
+            total[...] = kept.vectors["total"]
+        outcome.iterations, outcome.difference = int(kept.numbers["iterations"]), kept.numbers["difference"]
+        self._target = kept.numbers["target"]
+        return made
+
+    def _leaps(self, made: int, kept: Kept | None = None) -> bool:
+        """Whether both bounds are found at once: the lower in the place of the iterate, the upper beside."""
+        leap, outcome, total = self.leap, self._outcome, self._guess.total
+        if leap is None or total is None:
+            return False
+        most = leap.budget(made, outcome.difference) if kept is None else kept.numbers["most"]
+        x, y = self._pair[made % 2], self._pair[1 - made % 2]
+        if most <= 0.0 or not self._is_clear(x):
+            return False
+        limit = self.criterion.max_iterations - outcome.iterations
+        spare = self._guess.spare()[1]
+        held = Held(x, y, total, spare, made, self.positive, self.state)
+        outcome.iterations += leap.solve(held, most, limit, self._clock, kept)
+        outcome.more_vectors = max(outcome.more_vectors, leap.more_vectors)
+        if not math.isfinite(leap.width):
+            return False
+        outcome.status, outcome.difference = Status.CONVERGED, leap.width
+        return True
+
+    def _is_clear(self, x: Array) -> bool:
+        """Whether no positive value is next to underflow.
+
+        Raises
+        ------
+        SearchEndedError
+            The iteration is to be ended, in the midst of the search for positive values.
+        """
+        operator, xp = self._operator, self._operator.space.xp
+        if not operator.is_near_underflow(x):
+            return True
+        if self.positive is None:
+            outcome = self._outcome
+            self.positive = operator.positive(
+                lambda: self._clock.tick(outcome.iterations, outcome.difference)
+            )
+        least = operator.space.least(xp.where(self.positive > 0.0, x, np.inf))
+        return bool(operator.space.read(least)[0] > operator.floor)
+
+    def _ends_above(self, x: Array, y: Array, made: int) -> bool:
+        """Whether a few guesses leave an upper bound in y, for an iteration that is ended here.
+
+        Next to underflow, where the graph would have to be searched first, none is made.
+        """
+        if self.lost or not math.isfinite(self._outcome.difference) or self._operator.is_near_underflow(x):
+            return False
+        return self._guess.verified(x, y, made, self._outcome, self.positive, last=True) is None
+
+    def _is_lost(self, x: Array) -> bool:
+        """Whether a positive value is so near to underflow that no guess can be verified."""
+        self.lost = not self._is_clear(x)
+        return self.lost
