@@ -111,6 +111,27 @@ def test_every_element_comes_to_its_state(
     in_parts(model, after, read)
 
 
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("after", [1, 2])
+def test_another_division_is_refused(after: int, tmp_path: Path) -> None:
+    model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
+    half = states_from(model.manager, model.index, np.arange(model.n_states) % 2 == 0)
+    owners = (half, model.reachable & ~half)
+
+    def run(part: SymbolicModel) -> Any:
+        checkpoint = Checkpoint(tmp_path, 0.0, part, {}).begin("x")
+        states = part.index
+        record = checkpoint.following(None, states).record
+        assert record is not None
+        found = record.resume(HostWorkspace(None), "method", states.size, None)  # type: ignore[arg-type]
+        record.keep(lambda: ({"x": np.arange(float(states.size))}, {}), seconds=1.0)
+        return found
+
+    in_parts(model, 2, run, owners)
+    with pytest.raises(CheckpointError, match="its states are not those that such a process has"):
+        in_parts(model, after, run)
+
+
 @pytest.mark.parametrize("after", [1, 2, 3])
 def test_damage_is_told_to_all(after: int, tmp_path: Path) -> None:
     model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
