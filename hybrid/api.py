@@ -13,7 +13,7 @@ from hybrid.checking.checkpoints import checkpoint_of
 from hybrid.checking.in_parts import Ranks, in_parts, options_of_parts
 from hybrid.core.option_types import (
     BackendName,
-    Engine,
+    CheckEngine,
     LevelOption,
     MethodName,
     Representation,
@@ -81,7 +81,7 @@ def check_all(
     properties: Properties | str | os.PathLike[str],
     constants: Constants | None = None,
     *,
-    engine: Engine = "hybrid",
+    engine: CheckEngine = "hybrid",
     backend: BackendName = "auto",
     level: LevelOption = "auto",
     method: MethodName = "auto",

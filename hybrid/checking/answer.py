@@ -207,6 +207,7 @@ class Answer:
             "kind": self.kind,
             "residual": json_number(work.component_residual),
             "engine": self.engine,
+            **({"engine_reason": work.engine_reason} if work.engine_reason is not None else {}),
             "backend": work.backend,
             "backend_reason": work.backend_reason,
             "method": work.method,

@@ -22,6 +22,7 @@ from hybrid.analysis.quantified import witness as witness_of
 from hybrid.checking.answer import Answer
 from hybrid.checking.arithmetic import constant_values
 from hybrid.checking.combine import compare
+from hybrid.checking.engine_choice import with_engine
 from hybrid.checking.every_state import KEPT, EveryState
 from hybrid.checking.filters import Summary, summarise
 from hybrid.checking.formulas import FormulaChecker
@@ -107,7 +108,7 @@ class Checker(FormulaChecker):
     ) -> None:
         super().__init__(model)
         refuse_options(model, options, scheduler)
-        self.options = options
+        self.options, self._engine_reason = with_engine(options, model)
         self._progress, self._checkpoint = progress, checkpoint
         self._work = Work()
         self._with_scheduler = scheduler
@@ -138,7 +139,7 @@ class Checker(FormulaChecker):
         """
         _log.info("checking %s", prop.text)
         start = time.perf_counter()
-        self._work, self._unproven = Work(progress=self._progress), False
+        self._work, self._unproven = Work(progress=self._progress, engine_reason=self._engine_reason), False
         is_search = isinstance(prop.formula, (MultiObjective, Quantile))
         self._work.settles = not (self._with_scheduler or is_search)
         if self._checkpoint is not None and not is_search:

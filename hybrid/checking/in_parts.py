@@ -108,7 +108,7 @@ def options_of_parts(options: CheckOptions) -> CheckOptions:
     OptionError
     """
     refused = {
-        "engine": options.engine != "hybrid",
+        "engine": options.engine == "explicit",
         "backend": options.backend == "gpu",
         "method": options.method not in _METHODS,
         "exact": options.exact,
@@ -119,10 +119,11 @@ def options_of_parts(options: CheckOptions) -> CheckOptions:
             f"parts of a model are solved by the hybrid engine, on the cpu, between bounds or by iterations: "
             f"leave {' and '.join(option(name) for name in named)} out, or ask without parts"
         )
-    if options.backend != "auto":
-        return options
     from dataclasses import replace
 
+    options = replace(options, engine="hybrid")
+    if options.backend != "auto":
+        return options
     from hybrid.backends import choose_backend
 
     return replace(options, backend="reference" if choose_backend("auto").name == "reference" else "cpu")

@@ -291,6 +291,8 @@ def _text(answer: Answer) -> str:
             f"matrix {bytes_text(work.representation_bytes)}{form}"
         )
         lines.append(f"  backend      {work.backend}: {shortened_reason(work)}")
+    if work.engine_reason is not None:
+        lines.append(f"  engine       {answer.engine}: {work.engine_reason}")
     lines += [f"    {state} = {value_text(value)}" for state, value in answer.listing[:MAX_LISTED]]
     if len(answer.listing) > MAX_LISTED:
         more = len(answer.listing) - MAX_LISTED

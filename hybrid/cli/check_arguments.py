@@ -87,8 +87,9 @@ def add_solution(parser: argparse.ArgumentParser) -> None:
     solution.add_argument(
         "--engine",
         default="hybrid",
-        choices=("hybrid", "explicit", "symbolic"),
-        help="the matrix compressed, or written out: on the cpu, with --backend gpu on the device",
+        choices=("auto", "hybrid", "explicit", "symbolic"),
+        help="the matrix compressed, or written out: on the cpu, with --backend gpu on the device; auto "
+        "writes out what diagrams do not compress, and says so",
     )
     solution.add_argument(
         "--storage",

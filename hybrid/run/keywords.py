@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from hybrid.core.option_types import (
     BackendName,
-    Engine,
+    CheckEngine,
     LevelOption,
     MethodName,
     ModelTypeName,
@@ -25,7 +25,7 @@ FileName = str | os.PathLike[str]
 class SolutionKeywords(TypedDict, total=False):
     """Keywords of `hybrid.CheckOptions.of`: how values are found."""
 
-    engine: Engine
+    engine: CheckEngine
     backend: BackendName
     level: LevelOption
     method: MethodName

@@ -8,7 +8,7 @@ from hybrid.automata.programs import AUTOMATON_TOOLS, command_words
 from hybrid.backends import Backend, choose_backend
 from hybrid.core.option_types import (
     BackendName,
-    Engine,
+    CheckEngine,
     LevelOption,
     MethodName,
     Representation,
@@ -22,7 +22,7 @@ from hybrid.solvers.gauss_seidel import GaussSeidel
 from mtbdd.language.errors import suggestion
 from mtbdd.wording import option
 
-ENGINES = ("hybrid", "explicit")
+ENGINES = ("auto", "hybrid", "explicit")
 METHODS = ("auto", "jacobi", "jor", "power", "gauss-seidel", "bicgstab", "interval", "optimistic")
 _ENCLOSING = ("auto", "interval", "optimistic")
 _RELAXED = ("jor", "gauss-seidel")
@@ -36,8 +36,9 @@ class CheckOptions:
 
     Attributes
     ----------
-    engine : {"hybrid", "explicit"}
-        The matrix as a decision diagram above explicit blocks, or written out.
+    engine : {"hybrid", "explicit", "auto"}
+        The matrix as a decision diagram above explicit blocks, or written out; "auto" writes out matrices
+        whose diagrams are about as large, see `hybrid.checking.engine_choice`.
     backend : {"auto", "cpu", "gpu", "reference"}
         The method gauss-seidel does not run on the gpu, and the explicit engine not on "reference"; with
         either "auto" is the cpu.  What was chosen, and why, is told by ``answer.statistics``.
@@ -77,7 +78,7 @@ class CheckOptions:
         A value that is not offered.
     """
 
-    engine: Engine = "hybrid"
+    engine: CheckEngine = "hybrid"
     backend: BackendName = "auto"
     level: LevelOption = "auto"
     method: MethodName = "auto"
@@ -98,7 +99,7 @@ class CheckOptions:
                 "large as plain ones once their values differ; choose hybrid or explicit"
             )
         if self.engine not in ENGINES:
-            offered = " or ".join(ENGINES)
+            offered = "auto, hybrid or explicit"
             near = suggestion(str(self.engine), ENGINES)
             raise OptionError(
                 f"engine {self.engine!r} is not offered by this version; choose {offered}{near}"
@@ -145,7 +146,7 @@ class CheckOptions:
     @classmethod
     def of(
         cls,
-        engine: Engine = "hybrid",
+        engine: CheckEngine = "hybrid",
         backend: BackendName = "auto",
         level: LevelOption = "auto",
         method: MethodName = "auto",

@@ -65,6 +65,8 @@ class Work:
         How often the host waited for a device in iterations; 0 on the CPU.
     products : int
         With the matrices of the systems, of decision processes sweeps over all choices.
+    engine_reason : str or None
+        Why the engine was chosen; None where it was asked for.
     checkpoint : Checkpoint or None
         What keeps iterations for runs to come.
     settles : bool
@@ -87,6 +89,7 @@ class Work:
     products: int = 0
     progress: Callable[[int, float], None] | None = field(default=None, repr=False)
     checkpoint: Checkpoint | None = field(default=None, repr=False)
+    engine_reason: str | None = field(default=None, repr=False)
     settles: bool = False
     unfinished: NotConvergedError | None = field(default=None, repr=False)
     _reasons: dict[str, str] = field(default_factory=dict, repr=False)

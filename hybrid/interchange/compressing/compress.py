@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.checking.engine_choice import saves_little
 from hybrid.core.lists import concatenated_ranges
 from hybrid.errors import InterchangeError
 from hybrid.interchange.compressing.choice_classes import choice_layers
@@ -35,7 +36,6 @@ _SMALLER = (
 )
 
 _LARGE = 10_000  # transitions from which it is told that diagrams save little
-_FEW_NODES = 4  # transitions a node that are worth a diagram
 
 
 def compressed(
@@ -122,11 +122,11 @@ def _taken(model: ExplicitModel, commands: NDArray[np.int32], held: Sequence[Num
 
 def _warnings(model: ExplicitModel, nodes: int) -> list[str]:
     """Tell of a large model that its diagram saves little over its list of transitions."""
-    if model.n_entries < _LARGE or _FEW_NODES * nodes < model.n_entries:
+    if model.n_entries < _LARGE or not saves_little(nodes, model.n_entries):
         return []
     why = "" if model.variables else ": it has no valuations, and only numbers tell states apart"
     size = f"{nodes} nodes for {model.n_entries} transitions"
-    return [f"{model.source}: {size}{why}; {option('engine', 'explicit')} suits such a model better"]
+    return [f"{model.source}: {size}{why}; {option('engine', 'auto')} writes such a matrix out"]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,77 @@
+"""The engine is chosen by what the diagram saves, and the answer says why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import hybrid
+import hybrid.checking.engine_choice as engine_choice
+from hybrid.__main__ import main
+from tests.builders.flat_texts import opinions
+from tests.source_tree import ROOT
+
+AGREED = 'P=? [ F<=2 "agreed" ]'
+
+
+@pytest.fixture(scope="module")
+def flat() -> hybrid.Model:
+    return hybrid.parse(opinions(40))
+
+
+@pytest.fixture(scope="module")
+def structured() -> hybrid.Model:
+    return hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 2})
+
+
+def test_what_diagrams_do_not_compress_is_written_out(flat: hybrid.Model) -> None:
+    found = hybrid.check(flat, AGREED, engine="auto")
+    expected = hybrid.check(flat, AGREED)
+    assert (found.engine, expected.engine) == ("explicit", "hybrid")
+    assert found.statistics.level is None
+    assert "nodes a transition, and saves little" in found.record()["engine_reason"]
+    assert "engine_reason" not in expected.record()
+    assert found.lower is not None and expected.lower is not None
+    assert found.upper is not None and expected.upper is not None
+    assert found.lower <= expected.upper and expected.lower <= found.upper
+
+
+def test_what_they_compress_is_not(structured: hybrid.Model) -> None:
+    found = hybrid.check(structured, 'R{"throughput"}=? [ S ]', engine="auto")
+    assert found.engine == "hybrid" and found.statistics.level is not None
+    assert "and saves memory" in found.record()["engine_reason"]
+
+
+def test_a_decision_process_is_chosen_for_as_well() -> None:
+    model = hybrid.load(ROOT / "examples/coin.prism", constants={"K": 2})
+    found = hybrid.check(model, "Pmax=? [ F counter=0 ]", engine="auto")
+    expected = hybrid.check(model, "Pmax=? [ F counter=0 ]")
+    assert found.engine == "explicit"
+    assert found.value == pytest.approx(expected.value)
+
+
+def test_without_room_for_a_list_it_stays_compressed(
+    flat: hybrid.Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_choice, "free_memory_bytes", lambda: 10_000)
+    found = hybrid.check(flat, AGREED, engine="auto")
+    assert found.engine == "hybrid"
+    assert "no room for a list" in found.record()["engine_reason"]
+
+
+def test_what_was_asked_for_besides_counts(flat: hybrid.Model) -> None:
+    assert hybrid.check(flat, AGREED, engine="auto", backend="reference").engine == "hybrid"
+    assert hybrid.check(flat, AGREED, engine="auto", representation="tasks").engine == "hybrid"
+    assert hybrid.check(flat, AGREED, engine="auto", ranks=2).engine == "hybrid"
+
+
+def test_the_command_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "flat.prism").write_text(opinions(40))
+    given = ["check", str(tmp_path / "flat.prism"), "-pf", AGREED, "--engine", "auto"]
+    assert main(given) == 0
+    assert "  engine       explicit: the diagram has" in capsys.readouterr().out
+    assert main([*given, "--json"]) == 0
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert result["engine"] == "explicit"
