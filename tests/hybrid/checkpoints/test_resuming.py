@@ -173,3 +173,31 @@ def test_short_solutions_are_not_written(tmp_path: Path) -> None:
     model = hybrid.parse(SHORT)
     hybrid.check(model, 'P=? [ F "up" ]', checkpoint=tmp_path / "kept")
     assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["check.json"]
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("name", "text", "method"),
+    [
+        ("queue", 'R{"length"}=? [ S ]', "auto"),
+        ("queue", 'R{"length"}=? [ S ]', "jor"),
+        ("queue", 'R{"length"}=? [ S ]', "bicgstab"),
+        ("queue", "P=? [ F<=200 x=40 ]", "auto"),
+        ("walk", 'P=? [ F "up" ]', "auto"),
+        ("walk", 'P=? [ F "up" ]', "interval"),
+        ("choices", "Pmax=? [ F x=30 ]", "auto"),
+    ],
+)
+def test_a_device_goes_on(name: str, text: str, method: Any, tmp_path: Path) -> None:
+    model = hybrid.parse(TEXTS[name])
+    given: dict[str, Any] = {"method": method, "epsilon": 1e-6}
+    kept = {"checkpoint": tmp_path, "checkpoint_minutes": 1e6} | given
+    whole = Killer()
+    expected = hybrid.check(model, text, progress=whole, backend="gpu", **given)
+    if whole.looks > 2:
+        with pytest.raises(Killed):
+            hybrid.check(model, text, progress=Killer(whole.looks // 2), backend="gpu", **kept)
+    agree(hybrid.check(model, text, backend="gpu", **kept), expected)
+    # What a device has left, the host goes on with.
+    agree(hybrid.check(model, text, backend="cpu", **kept), expected)
