@@ -11,6 +11,7 @@ named after its level (``b0``, ``b1``, ...), so that a dump is all numbers.
 from __future__ import annotations
 
 import copy
+import sys
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -32,6 +33,20 @@ _retired: list[Any] = []
 def _retire(key: int) -> None:
     """Move a manager to the retired ones."""
     _retired.append(_in_use.pop(key))
+
+
+def _holders(managers: list[Any]) -> list[int]:
+    """Return how many references there are to each of some managers, those of this count among them."""
+    return [sys.getrefcount(manager) for manager in managers]
+
+
+_UNUSED = _holders([object()])[0]
+
+
+def _let_go() -> None:
+    """Let go of retired managers to which no node refers; nodes in cyclic garbage outlive theirs."""
+    used = [count > _UNUSED for count in _holders(_retired)]
+    _retired[:] = [manager for manager, is_used in zip(_retired, used, strict=True) if is_used]
 
 
 class Manager:
@@ -56,7 +71,7 @@ class Manager:
     """
 
     def __init__(self, n_bits: int, package: str = "auto") -> None:
-        _retired.clear()
+        _let_go()
         chosen = diagram_package(package)
         self.bdd, self._and_exists, self._restrict = chosen.new_manager(), chosen.and_exists, chosen.restrict
         _in_use[id(self)] = self.bdd

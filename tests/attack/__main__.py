@@ -29,6 +29,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--in-parts", action="store_true", help="ask in 2 to 7 parts, states dealt to them at random"
     )
+    parser.add_argument(
+        "--resumed", action="store_true", help="end checks at random looks, and go on from checkpoints"
+    )
     parser.add_argument("--processes", type=int, default=1, help="how many (default 1)")
     parser.add_argument("--json", type=Path, help="write counts and failures here")
     parser.add_argument(
@@ -37,6 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     if chosen.case is not None:
         return _one(chosen.seed, chosen.case, chosen.backend)
+    way = "parts" if chosen.in_parts else "resumed" if chosen.resumed else ""
     start = time.perf_counter()
     last = start
 
@@ -46,9 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
             last = time.perf_counter()
             print(f"{summary.cases} cases, {len(summary.findings)} failures", file=sys.stderr, flush=True)
 
-    summary = attack(
-        chosen.seed, chosen.cases, chosen.backend, chosen.processes, chosen.first, progress, chosen.in_parts
-    )
+    summary = attack(chosen.seed, chosen.cases, chosen.backend, chosen.processes, chosen.first, progress, way)
     print(summary.table())
     print(f"{time.perf_counter() - start:.0f} s")
     if chosen.json is not None:
@@ -56,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not summary.findings:
         return 0
     shown = summary.findings[:_MOST_SHRUNK]
-    small = shown if chosen.in_parts else [shrunk(f, chosen.backend) for f in shown]
+    small = shown if way else [shrunk(f, chosen.backend) for f in shown]
     write_findings(chosen.findings, [*small, *summary.findings[_MOST_SHRUNK:]])
     for finding in small:
         print(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -34,6 +34,9 @@ __all__ = ["Case", "Finding", "Record", "draw_case", "random_options", "run_case
 _QUESTIONS = 3
 _FURTHER = 1
 _MOST_ITERATIONS = 5000
+
+
+Ask = Callable[..., hybrid.Answer]
 
 
 @dataclass
@@ -119,8 +122,14 @@ def build(text: str) -> SymbolicModel:
     return build_model(resolve(parse_model(text), {}))
 
 
-def run_case(case: Case) -> Record:
-    """Check the properties of a case and judge the answers; faults of the program are findings, too."""
+def run_case(case: Case, ask: Ask | None = None) -> Record:
+    """Check the properties of a case and judge the answers; faults of the program are findings, too.
+
+    Parameters
+    ----------
+    ask : callable, optional
+        Called as `hybrid.check`, in whose place it answers.
+    """
     start = time.perf_counter()
     record = Record(case.number, case.spec.kind, case.spec.family)
     text = case.spec.text()
@@ -142,14 +151,14 @@ def run_case(case: Case) -> Record:
         note(Verdict("refused" if beyond else "crash", traceback.format_exc()), "")
         return record
     for question in case.questions:
-        verdict, count = _judge_question(model, case, question)
+        verdict, count = _judge_question(model, case, question, ask or hybrid.check)
         record.values += count
         note(verdict, question.text)
     record.seconds = time.perf_counter() - start
     return record
 
 
-def _judge_question(model: SymbolicModel, case: Case, question: Question) -> tuple[Verdict, int]:
+def _judge_question(model: SymbolicModel, case: Case, question: Question, ask: Ask) -> tuple[Verdict, int]:
     """Judge the answer to a property, and the values of all states; return how many numbers were looked at.
 
     A warning is a failure where the answer is none: warnings are for developers, not for users.
@@ -157,7 +166,7 @@ def _judge_question(model: SymbolicModel, case: Case, question: Question) -> tup
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            answer = hybrid.check(model, question.text, throw=False, **case.options)
+            answer = ask(model, question.text, **({"throw": False} | case.options))
             verdict, count = judge(question.expected, answer, question.formula, case.options), 1
             if verdict.kind not in FAILURES and isinstance(question.formula, Bounded):
                 found, more = _judge_states(model, case, question)

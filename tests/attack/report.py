@@ -15,6 +15,7 @@ from typing import Any
 from tests.attack.cases import Finding, Record, draw_case, run_case
 from tests.attack.in_parts import run_in_parts
 from tests.attack.judge import VERDICTS
+from tests.attack.resumed import run_resumed
 
 __all__ = ["Summary", "attack", "run_block"]
 
@@ -68,9 +69,12 @@ class Summary:
         }
 
 
-def run_block(seed: int, numbers: range, backend: str | None, parts: bool = False) -> list[Record]:
-    """Run some cases, as they are or in parts."""
-    run = run_in_parts if parts else run_case
+_WAYS = {"": run_case, "parts": run_in_parts, "resumed": run_resumed}
+
+
+def run_block(seed: int, numbers: range, backend: str | None, way: str = "") -> list[Record]:
+    """Run some cases: as they are, in parts, or ended and gone on with."""
+    run = _WAYS[way]
     return [run(draw_case(seed, number, backend)) for number in numbers]
 
 
@@ -81,12 +85,12 @@ def attack(
     processes: int = 1,
     first: int = 0,
     progress: Callable[[Summary], None] | None = None,
-    parts: bool = False,
+    way: str = "",
 ) -> Summary:
     """Run cases in one process or several and return the summary."""
     summary = Summary(seed)
     blocks = [range(a, min(a + _BLOCK, first + cases)) for a in range(first, first + cases, _BLOCK)]
-    for records in _records(seed, blocks, backend, processes, parts):
+    for records in _records(seed, blocks, backend, processes, way):
         for record in records:
             summary.add(record)
         if progress is not None:
@@ -95,16 +99,16 @@ def attack(
 
 
 def _records(
-    seed: int, blocks: list[range], backend: str | None, processes: int, parts: bool
+    seed: int, blocks: list[range], backend: str | None, processes: int, way: str
 ) -> Iterator[list[Record]]:
     if processes <= 1:
         for block in blocks:
-            yield run_block(seed, block, backend, parts)
+            yield run_block(seed, block, backend, way)
         return
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         count = len(blocks)
-        yield from pool.map(run_block, [seed] * count, blocks, [backend] * count, [parts] * count)
+        yield from pool.map(run_block, [seed] * count, blocks, [backend] * count, [way] * count)
 
 
 def write_findings(path: Path, findings: list[Finding]) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from itertools import product
+from typing import Any
 
 import pytest
 
+import mtbdd.manager
 from mtbdd.manager import Manager
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.models import node_set
@@ -92,3 +96,22 @@ def test_manager_without_bits(recwarn: pytest.WarningsRecorder) -> None:
         assert empty.and_exists(empty.true, empty.true, ()) == empty.true
         assert empty.index_bits(2) == ("b0", "b1")
     assert not recwarn.list
+
+
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
+def test_nodes_in_garbage_keep_the_diagrams_of_their_manager(package: str) -> None:
+    gc.collect()
+    manager = Manager(2, package)
+    garbage: list[Any] = [manager.bdd.var(manager.rows[0]) & manager.bdd.var(manager.rows[1])]
+    garbage.append(garbage)
+    diagrams = weakref.ref(manager.bdd) if package == "autoref" else None
+    held = len(mtbdd.manager._retired)
+    del manager, garbage
+    assert len(mtbdd.manager._retired) == held + 1
+    Manager(2, package)
+    # A node is left, if only in a cycle: what it is a node of is not let go before.
+    assert len(mtbdd.manager._retired) > held
+    gc.collect()
+    Manager(2, package)
+    assert len(mtbdd.manager._retired) <= 1
+    assert diagrams is None or diagrams() is None

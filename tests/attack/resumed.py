@@ -1,0 +1,42 @@
+"""Cases of the attack whose checks are ended at random moments, and gone on with; the same judge."""
+
+from __future__ import annotations
+
+import tempfile
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import hybrid
+import hybrid.checkpoints.solution_record as solution_record
+from mtbdd.model import SymbolicModel
+from tests.attack.cases import Case, Record, run_case
+from tests.builders.killing import Killed, Killer
+
+_RUNS = 3
+"""Runs that are ended, at most."""
+
+
+def run_resumed(case: Case) -> Record:
+    """Check the properties of a case, ended at some looks, and judge what comes out in the end."""
+    rng = Random(f"{case.seed}/{case.number}/resumed")
+
+    def ask(model: SymbolicModel, text: str, **options: Any) -> hybrid.Answer:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            patch.object(solution_record, "_LEAST_SECONDS", 0.0),
+            patch.object(solution_record, "_BYTES_PER_SECOND", float("inf")),
+        ):
+            for _ in range(_RUNS):
+                own = options | ({"engine": "hybrid"} if rng.random() < 0.5 else {})
+                killer = Killer(rng.choice((1, 2, 3, 5, 10, 20, 50)))
+                try:
+                    return hybrid.check(
+                        model, text, progress=killer, checkpoint=folder,
+                        checkpoint_minutes=rng.choice((0.0, 1e6)), **own,
+                    )  # fmt: skip
+                except Killed:
+                    continue
+            return hybrid.check(model, text, checkpoint=folder, **options)
+
+    return run_case(case, ask)

@@ -1,0 +1,22 @@
+"""Random models whose checks are ended and gone on with, against exact answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.attack.cases import draw_case
+from tests.attack.open_faults import OPEN_CASES
+from tests.attack.resumed import run_resumed
+
+SEED = 20261124
+CASES = 40
+GROUP = 10
+
+
+@pytest.mark.parametrize("first", range(0, CASES, GROUP))
+def test_answers_gone_on_with_agree_with_exact_ones(first: int) -> None:
+    failures = []
+    for number in range(first, first + GROUP):
+        if number not in OPEN_CASES:
+            failures += run_resumed(draw_case(SEED, number)).findings
+    assert not failures, "\n\n".join(f.report() for f in failures)
