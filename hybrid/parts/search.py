@@ -40,12 +40,19 @@ class _Nets:
     owner : ndarray, shape (nets,), int64
     weight : ndarray, shape (nets,), float64
         Columns.
+    users, owners : csr_array, shape (groups, nets), float64
+        `pins` and `owned` transposed.
+    own_use : ndarray, shape (nets, 1), float64
+        Ones where the owner of a net uses it.
     """
 
     pins: csr_array
     owned: csr_array
     owner: Int64Array
     weight: NDArray[np.float64]
+    users: csr_array
+    owners: csr_array
+    own_use: NDArray[np.float64]
 
 
 def choose_parts(uses: ColumnUses, work: NDArray[np.float64], parts: int) -> Int64Array:
@@ -155,7 +162,10 @@ def _nets(uses: ColumnUses, groups: int) -> _Nets:
     shape = (len(owner), groups)
     pins = csr_array((np.ones(len(row)), (row, column)), shape=shape)
     owned = csr_array((np.ones(len(owner)), (np.arange(len(owner)), owner)), shape=shape)
-    return _Nets(pins, owned, owner, weight)
+    # What every move asks for is made once.
+    users, owners = csr_array(pins.T), csr_array(owned.T)
+    own_use = pins.multiply(owned).sum(axis=1)[:, None]
+    return _Nets(pins, owned, owner, weight, users, owners, own_use)
 
 
 def _halos(nets: _Nets, part: Int64Array, parts: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -220,15 +230,15 @@ def _moves(nets: _Nets, part: Int64Array, parts: int) -> NDArray[np.float64]:
     weight = nets.weight[:, None]
     # A group that leaves: nets that it alone uses there are no longer received, nets of its own are from now
     # on, if others there use them.
-    alone = nets.pins.T @ (weight * ((count == 1) & ~at_home))
-    own_use = nets.pins.multiply(nets.owned).sum(axis=1)
-    others = count - own_use[:, None] * at_home
-    kept = nets.owned.T @ (weight * (others > 0) * at_home)
-    # A group that comes: nets that nobody used there are received, nets of its own no longer.
-    new = nets.pins.T @ (weight * ((count == 0) & ~at_home))
-    # Of the nets new there, its own are not received.
-    new -= nets.owned.T @ (weight * own_use[:, None] * ((count == 0) & ~at_home))
-    home = nets.owned.T @ (weight * ((count > 0) & ~at_home))
+    alone = weight * ((count == 1) & ~at_home)
+    kept = weight * (count - nets.own_use * at_home > 0) * at_home
+    # A group that comes: nets that nobody used there are received, nets of its own no longer. Of the nets new
+    # there, its own are not received.
+    new = weight * ((count == 0) & ~at_home)
+    home = nets.own_use * new + weight * ((count > 0) & ~at_home)
+    # Sums over the nets of a group: of those that it uses, and of those that it owns.
+    alone, new = np.split(nets.users @ np.hstack((alone, new)), 2, axis=1)
+    kept, home = np.split(nets.owners @ np.hstack((kept, home)), 2, axis=1)
     after = np.broadcast_to(halo, (len(part), parts, parts)).copy()
     after[groups, :, part] += (kept - alone)[groups, part][:, None]
     to = np.arange(parts)
