@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import hypothesis
 
-__all__ = ["multiply_examples", "rounds"]
+__all__ = ["multiply_examples", "rounds", "taken_in_turn"]
 
 _SHARE = 3
+
+T = TypeVar("T")
 
 
 def rounds(count: int) -> int:
@@ -19,6 +22,17 @@ def rounds(count: int) -> int:
     and `make nightly` draw all.
     """
     return count if os.environ.get("HYBRID_TEST_SEED") else -(-count // _SHARE)
+
+
+def taken_in_turn(values: Sequence[T], turn: int, count: int = 2) -> list[T]:
+    """Return so many of some values, others at every turn; all where a seed is asked for.
+
+    Cases that would be a full product share the values among them: as many turns as there are values have
+    each value `count` times.
+    """
+    if os.environ.get("HYBRID_TEST_SEED"):
+        return list(values)
+    return [values[(turn + 2 * k) % len(values)] for k in range(min(count, len(values)))]
 
 
 def multiply_examples(function: Any, times: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.exploring import multiply_examples, rounds
+from tests.exploring import multiply_examples, rounds, taken_in_turn
 from tests.source_tree import ROOT
 
 
@@ -19,6 +19,15 @@ def test_loops_draw_a_share_unless_a_seed_is_asked_for(monkeypatch: pytest.Monke
     assert [rounds(count) for count in (1, 8, 30)] == [1, 3, 10]
     monkeypatch.setenv("HYBRID_TEST_SEED", "4")
     assert [rounds(count) for count in (1, 8, 30)] == [1, 8, 30]
+
+
+def test_values_are_taken_in_turn_unless_a_seed_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HYBRID_TEST_SEED", raising=False)
+    taken = [taken_in_turn("abcde", turn) for turn in range(5)]
+    assert taken[0] == ["a", "c"] and sorted(sum(taken, [])) == list("aabbccddee")
+    assert taken_in_turn("ab", 1, 1) == ["b"]
+    monkeypatch.setenv("HYBRID_TEST_SEED", "4")
+    assert taken_in_turn("abcde", 3) == list("abcde")
 
 
 def test_tests_with_settings_of_their_own_draw_more_too() -> None:
