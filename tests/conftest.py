@@ -110,7 +110,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 explored.add(id(function))
                 multiply_examples(function, _NIGHTLY_EXAMPLES)
     if config.getoption("--seeded"):
-        _keep(config, items, [item for item in items if _draws(item)])
+        _keep(config, items, [item for item in items if _draws(item, explores)])
     if not config.getoption("--first-cases"):
         return
     seen: set[tuple[Path, str]] = set()
@@ -123,8 +123,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     _keep(config, items, kept)
 
 
-def _draws(item: pytest.Item) -> bool:
-    """Return whether a test depends on the seed."""
+def _draws(item: pytest.Item, explores: bool) -> bool:
+    """Return whether a test depends on the seed, or has more cases in a nightly run."""
+    if explores and item.get_closest_marker("shortened") is not None:
+        return True
     function = getattr(item, "function", None)
     fixtures = getattr(item, "fixturenames", ())
     return hypothesis.is_hypothesis_test(function) or "rng" in fixtures or "seed" in fixtures

@@ -32,7 +32,8 @@ def taken_in_turn(values: Sequence[T], turn: int, count: int = 2) -> list[T]:
     """
     if os.environ.get("HYBRID_TEST_SEED"):
         return list(values)
-    return [values[(turn + 2 * k) % len(values)] for k in range(min(count, len(values)))]
+    step = 2 if len(values) % 2 else 1
+    return [values[(turn + step * k) % len(values)] for k in range(min(count, len(values)))]
 
 
 def multiply_examples(function: Any, times: int) -> None:

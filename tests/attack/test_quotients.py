@@ -6,13 +6,15 @@ import pytest
 
 import hybrid
 from tests.attack.cases import draw_case, run_case
+from tests.exploring import rounds
 
 REFUSED = ("leave bisimulation out", "depends on the state")
 """What blocks do not tell, in the words of its errors."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 60, 20))
+@pytest.mark.shortened
+@pytest.mark.parametrize("first", range(0, rounds(60), 10))
 def test_answers_from_quotients_agree_with_exact_ones(monkeypatch: pytest.MonkeyPatch, first: int) -> None:
     asked = hybrid.check
     monkeypatch.setattr(
@@ -20,7 +22,7 @@ def test_answers_from_quotients_agree_with_exact_ones(monkeypatch: pytest.Monkey
     )
     # A quotient wherever two states are alike, and of models that have none such, too.
     monkeypatch.setattr("hybrid.lumping.checker._SHARE", 1.01)
-    records = [run_case(draw_case(4242, number, "cpu")) for number in range(first, first + 20)]
+    records = [run_case(draw_case(4242, number, "cpu")) for number in range(first, first + 10)]
     findings = [f for record in records for f in record.findings]
     assert not [f for f in findings if not any(words in f.detail for words in REFUSED)]
-    assert sum(record.verdicts.get("right", 0) for record in records) > 20
+    assert sum(record.verdicts.get("right", 0) for record in records) > 10

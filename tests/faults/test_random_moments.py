@@ -1,4 +1,4 @@
-"""Signals at twenty moments spread over a run: no finished answer is lost, and every file is whole."""
+"""Signals at moments spread over a run: no finished answer is lost, and every file is whole."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ module walk
 endmodule
 """
 QUESTIONS = [f"P=? [ F<={2000 + k} s=60 ]" for k in range(ANSWERS)]
-MOMENTS = range(20)
+MOMENTS = range(12)
 
 
 def exact(steps: int) -> float:

@@ -87,8 +87,9 @@ def agree(one: Answer, many: Answer) -> bool:
 NAMES = sorted({p.stem for p in EXAMPLES.glob("*.prism")} - {"quick_sort"})
 
 
+@pytest.mark.shortened
 @pytest.mark.parametrize("name", NAMES)
-def test_examples_in_parts(name: str, seed: int) -> None:
+def test_examples_in_parts(name: str) -> None:
     model, properties = example(name)
     ones = hybrid.check_all(model, properties)
     quick = [other for other in NAMES if other not in SLOW]
