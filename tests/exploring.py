@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import hypothesis
 
-__all__ = ["multiply_examples", "rounds", "taken_in_turn"]
+__all__ = ["multiply_examples", "rounds", "share_of_examples", "taken_in_turn"]
 
 _SHARE = 3
 
@@ -36,12 +37,17 @@ def taken_in_turn(values: Sequence[T], turn: int, count: int = 2) -> list[T]:
     return [values[(turn + step * k) % len(values)] for k in range(min(count, len(values)))]
 
 
-def multiply_examples(function: Any, times: int) -> None:
+def share_of_examples() -> float:
+    """Return how many of its examples a test of Hypothesis draws: half, and all where a seed is asked for."""
+    return 1.0 if os.environ.get("HYBRID_TEST_SEED") else 0.5
+
+
+def multiply_examples(function: Any, times: float) -> None:
     """Let a test of Hypothesis draw so many times as many examples as its settings say, and keep failures.
 
     The profile's database comes back, which a seed has taken away.
     """
     own: hypothesis.settings = function._hypothesis_internal_use_settings
     function._hypothesis_internal_use_settings = hypothesis.settings(
-        own, max_examples=times * own.max_examples, database=hypothesis.settings.default.database
+        own, max_examples=math.ceil(times * own.max_examples), database=hypothesis.settings.default.database
     )

@@ -12,8 +12,8 @@ from gpu_kernels._launch import GRID_LIMIT, blocks_for, index_bits, loop_bits, m
 from gpu_kernels._loader import COMPILE_OPTIONS, SOURCES, Macros, kernel_names, raw_kernel, source_text
 from tests.exploring import taken_in_turn
 
-# Each has one width of indices: no source asks for which it is compiled. Every source is compiled for both; so is
-# every variant in `make nightly`, and for one of the two in `make test`.
+# Each has one width of indices: no source asks for which it is compiled. Every source is compiled for both;
+# so is every variant in `make nightly`, and for one of the two in `make test`.
 ARCHITECTURES = {32: "sm_80", 64: "sm_90"}
 STEP = {"MODE": 1, "DIAGONAL_BITS": 8, "RIGHT_BITS": 64}
 RECORDS = {"CODE_BITS": 8, "TERM_BITS": 16, "UNIT": 4}
@@ -100,7 +100,9 @@ def variants() -> list[tuple[str, Macros, str]]:
         (source, macros(INDEX_BITS=bits, **values), architecture)
         for source, all_values in VARIANTS.items()
         for turn, values in enumerate(all_values)
-        for bits, architecture in taken_in_turn(list(ARCHITECTURES.items()), turn, 1 if len(all_values) > 1 else 2)
+        for bits, architecture in taken_in_turn(
+            list(ARCHITECTURES.items()), turn, 1 if len(all_values) > 1 else 2
+        )
     ]
 
 

@@ -171,7 +171,9 @@ def test_any_states_may_belong_to_any_part(shuffled: bool, rng: np.random.Genera
         def answers(own: SymbolicModel, properties: tuple[Property, ...] = properties) -> list[Answer]:
             return [Checker(own, CheckOptions()).answer(prop) for prop in properties]
 
-        for prop, one, many in zip(properties, answers(model), in_parts(model, 4, answers, owners), strict=True):
+        for prop, one, many in zip(
+            properties, answers(model), in_parts(model, 4, answers, owners), strict=True
+        ):
             assert agree(one, many), (prop, one.value, many.value)
 
 
