@@ -84,7 +84,7 @@ def test_without_cudd_auto_is_autoref_and_says_so(
 def test_the_command_line_answers_without_cudd(tmp_path: Path) -> None:
     examples = ROOT / "examples"
     surroundings = {**os.environ, "PYTHONPATH": str(ROOT), package.VARIABLE: ""}
-    for model, properties, constants in (("kanban", "kanban", "t=1"), ("coin", "coin", "K=2")):
+    for model, properties, constants in (("kanban", "kanban", "t=1"), ("coin", "coin", "K=1")):
         command = [
             "check",
             f"{examples / model}.prism",

@@ -84,8 +84,19 @@ const double d = 0.999;
 """
 
 
-@pytest.mark.parametrize("kind", ["dtmc", "mdp"])
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("dtmc", {}),
+        ("dtmc", {"backend": "reference", "level": 0}),
+        ("dtmc", {"method": "interval"}),
+        ("mdp", {}),
+        ("mdp", {"engine": "explicit"}),
+        pytest.param("dtmc", {"backend": "gpu"}, marks=pytest.mark.gpu),
+        pytest.param("mdp", {"backend": "gpu"}, marks=pytest.mark.gpu),
+    ],
+    ids=str,
+)
 def test_loops_and_discounts_near_one_keep_their_digits(kind: str, options: dict[str, object]) -> None:
     model, d = build(LOOPS.format(kind)), Fraction(999, 1000)
     stay = Fraction(1, 10) / (1 - d)

@@ -63,7 +63,7 @@ SHAPES = [(2, 0, False), (1, 1, False), (0, 2, False), (2, 1, True), (1, 2, True
 def test_bounds_and_values(rng: np.random.Generator, n_targets: int, n_rewards: int, counted: bool) -> None:
     answered = 0
     for _ in range(60):  # many have no finite answer
-        if answered == rounds(8):
+        if answered == rounds(6):
             break
         asked = _Asked(rng, n_targets, n_rewards, counted)
         others = list(range(1, len(asked.maximise)))
@@ -103,12 +103,12 @@ def test_bounds_and_values(rng: np.random.Generator, n_targets: int, n_rewards: 
             bound = value + (offset if asked.maximise[0] else -offset)
             if bound >= 0.0 and (n_targets == 0 or bound <= 1.0):
                 assert asked.check(", ".join([asked.text(0, bound), *texts])).value is truth
-    assert answered > 2
+    assert answered > 1
 
 
 @pytest.mark.parametrize(("n_targets", "n_rewards", "counted"), SHAPES)
 def test_curves(rng: np.random.Generator, n_targets: int, n_rewards: int, counted: bool) -> None:
-    for _ in range(rounds(8)):
+    for _ in range(rounds(6)):
         asked = _Asked(rng, n_targets, n_rewards, counted)
         count = len(asked.maximise)
         found = asked.check(", ".join(asked.text(i) for i in range(count)))

@@ -15,6 +15,7 @@ from hybrid.automata.reading_formulas import automaton_of
 from hybrid.errors import InterchangeError, PropertyError, UnsupportedError
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
+from tests.exploring import rounds
 from tests.oracles.lasso_words import random_tree, tree_text
 
 GAMBLE = """
@@ -45,7 +46,7 @@ def printing(folder: Path, formula: str) -> str:
 
 def test_files_say_what_formulas_say(tmp_path: Path, rng: np.random.Generator) -> None:
     compared = 0
-    for number in range(10):
+    for number in range(rounds(15)):
         model = build(random_labelled(rng, "mdp").text().replace("init true endinit", ""))
         formulas = [tree_text(random_tree(rng, int(rng.integers(3, 8)), 3), LABELS) for _ in range(2)]
         paths = []
@@ -66,7 +67,7 @@ def test_files_say_what_formulas_say(tmp_path: Path, rng: np.random.Generator) -
                     compared += 1
                     assert first.upper - first.lower < 1e-6
                     assert first.lower <= other.upper and other.lower <= first.upper
-    assert compared > 10
+    assert compared > 5
 
 
 def test_propositions_of_files_are_labels_or_bound(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ OPTIONS = [
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("kind", ["dtmc", "mdp"])
 def test_random_models(kind: str, options: dict[str, object], rng: np.random.Generator) -> None:
-    for number in range(rounds(40)):
+    for number in range(rounds(24)):
         unit = (Fraction(1), Fraction(1, 2), Fraction(3))[number % 3]
         drawn = DrawnRewards(rng, kind, unit)
         model = build(drawn.text)

@@ -20,6 +20,7 @@ from tests.builders.known_answers import OF_CHAINS, OF_MDPS
 from tests.builders.mdp_texts import ROUND
 from tests.builders.models import build
 from tests.builders.stopping import Stop, StopAfter
+from tests.exploring import taken_in_turn
 
 WINDOWS = [
     (ROUND, 'Pmax=? [ F{"r"}<=5 s=2 ]', Fraction(63, 64)),
@@ -48,15 +49,17 @@ def answered(model: SymbolicModel | str, prop: str, method: str, watch: Watch | 
         return None
 
 
+@pytest.mark.shortened
 @pytest.mark.parametrize("method", ["optimistic", "interval"])
 @pytest.mark.parametrize(("text", "prop", "exact"), [*OF_CHAINS, *OF_MDPS, *WINDOWS])
 def test_what_is_told_holds(text: str, prop: str, exact: Fraction | float | None, method: str) -> None:
     model = build(text)
+    counts = taken_in_turn((1, 2, 5, 20), len(prop) + 2 * (method == "interval"))
     if method == "optimistic" and re.search(r"\bS\b", prop):
         method = "auto"  # averages in the long run have no other iteration
     whole = answered(model, prop, method, None)
     assert whole is not None and whole.error is None
-    for count in (1, 2, 5, 20):
+    for count in counts:
         watch = StopAfter(count)
         found = answered(model, prop, method, watch)
         if found is None:

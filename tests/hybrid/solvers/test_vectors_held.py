@@ -30,7 +30,7 @@ from hybrid.solvers.value_iteration import ValueIteration
 from tests.builders.models import build
 
 SIZE = 1 << 17
-FEW = Criterion(1e-12, max_iterations=40)
+FEW = Criterion(1e-12, max_iterations=15)
 ESTIMATES = (Jacobi(FEW), Jacobi(FEW, 0.9), Power(FEW), GaussSeidel(FEW), BiCGStab(FEW))
 ENCLOSING = (Interval(FEW), Optimistic(FEW))
 
@@ -123,7 +123,7 @@ def test_averages_by_idr(matrix: Any) -> None:
 
 def test_bounds_by_idr(matrix: Any) -> None:
     diagonal, b = system()
-    method = Optimistic(Criterion(1e-12, max_iterations=200), krylov="always")
+    method = Optimistic(Criterion(1e-12, max_iterations=80), krylov="always")
     found = method.solve(matrix, diagonal, b, 2.0**-50, 1.0)
     held = vectors_at_peak(lambda: method.solve(matrix, diagonal, b, 2.0**-50, 1.0))
     assert found.more_vectors > 0
