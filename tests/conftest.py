@@ -17,7 +17,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 import gpu_kernels
 from mtbdd.package import VARIABLE
 from tests.builders.diagram_packages import HAS_CUDD
-from tests.exploring import multiply_examples, share_of_examples
+from tests.exploring import multiply_examples
 from tests.gpu_kernels.devices import device
 
 __all__ = ["device"]
@@ -42,8 +42,7 @@ hypothesis.settings.register_profile(
     database=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
-# `make test` draws half of the examples that a test's settings say; `make nightly` explores: ten times the
-# examples of every test; failures are kept, then tried first.
+# `make nightly` explores: ten times the examples of every test; failures are kept, then tried first.
 _NIGHTLY_EXAMPLES = 10
 hypothesis.settings.register_profile(
     "nightly",
@@ -107,9 +106,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if hypothesis.is_hypothesis_test(function):
             hypothesis.seed(_SEED)(function)
             # A test with parameters is one function.
-            if id(function) not in explored:
+            if explores and id(function) not in explored:
                 explored.add(id(function))
-                multiply_examples(function, _NIGHTLY_EXAMPLES if explores else share_of_examples())
+                multiply_examples(function, _NIGHTLY_EXAMPLES)
     if config.getoption("--seeded"):
         _keep(config, items, [item for item in items if _draws(item, explores)])
     if not config.getoption("--first-cases"):

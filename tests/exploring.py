@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import hypothesis
 
-__all__ = ["multiply_examples", "rounds", "share_of_examples", "taken_in_turn"]
+__all__ = ["half", "multiply_examples", "rounds", "taken_in_turn"]
 
 _SHARE = 3
 
@@ -25,6 +24,11 @@ def rounds(count: int) -> int:
     return count if os.environ.get("HYBRID_TEST_SEED") else -(-count // _SHARE)
 
 
+def half(count: int) -> int:
+    """Return how many of so many cases that take long are drawn: half, and all where a seed is asked for."""
+    return count if os.environ.get("HYBRID_TEST_SEED") else -(-count // 2)
+
+
 def taken_in_turn(values: Sequence[T], turn: int, count: int = 2) -> list[T]:
     """Return so many of some values, others at every turn; all where a seed is asked for.
 
@@ -37,17 +41,12 @@ def taken_in_turn(values: Sequence[T], turn: int, count: int = 2) -> list[T]:
     return [values[(turn + step * k) % len(values)] for k in range(min(count, len(values)))]
 
 
-def share_of_examples() -> float:
-    """Return how many of its examples a test of Hypothesis draws: half, and all where a seed is asked for."""
-    return 1.0 if os.environ.get("HYBRID_TEST_SEED") else 0.5
-
-
-def multiply_examples(function: Any, times: float) -> None:
+def multiply_examples(function: Any, times: int) -> None:
     """Let a test of Hypothesis draw so many times as many examples as its settings say, and keep failures.
 
     The profile's database comes back, which a seed has taken away.
     """
     own: hypothesis.settings = function._hypothesis_internal_use_settings
     function._hypothesis_internal_use_settings = hypothesis.settings(
-        own, max_examples=math.ceil(times * own.max_examples), database=hypothesis.settings.default.database
+        own, max_examples=times * own.max_examples, database=hypothesis.settings.default.database
     )

@@ -10,15 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.exploring import multiply_examples, rounds, taken_in_turn
+from tests.exploring import half, multiply_examples, rounds, taken_in_turn
 from tests.source_tree import ROOT
 
 
 def test_loops_draw_a_share_unless_a_seed_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HYBRID_TEST_SEED", raising=False)
     assert [rounds(count) for count in (1, 8, 30)] == [1, 3, 10]
+    assert [half(count) for count in (1, 7, 30)] == [1, 4, 15]
     monkeypatch.setenv("HYBRID_TEST_SEED", "4")
-    assert [rounds(count) for count in (1, 8, 30)] == [1, 8, 30]
+    assert [rounds(count) for count in (1, 8, 30)] == [half(count) for count in (1, 8, 30)] == [1, 8, 30]
 
 
 def test_values_are_taken_in_turn_unless_a_seed_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +62,7 @@ def test_the_profile_multiplies_examples_and_keeps_the_database(variables: dict[
     test = "tests/mtbdd/language/test_fuzz.py::test_fuzz_unicode"
     environment = {k: v for k, v in os.environ.items() if k not in ("CI", "HYBRID_TEST_SEED")} | variables
     for options, expected in (
-        ([], "found 75 False NoneType"),
+        ([], "found 150 False NoneType"),
         (["--hypothesis-profile=nightly"], "found 1500 False DirectoryBasedExampleDatabase"),
     ):
         found = subprocess.run(
