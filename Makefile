@@ -41,24 +41,27 @@ test: venv
 	PYTHONDONTWRITEBYTECODE= PYTHONHASHSEED=$${PYTHONHASHSEED:-0} $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # Quick tests on the other versions of Python that are here, each in an environment of its own; dd has no CUDD for 3.14.
+# A target for each: `make -j3 versions lint docs` installs for one while another's tests run.
 VERSIONS ?= 3.11 3.12 3.13 3.14
-QUICK := tests/test_distribution.py tests/test_neighbour.py tests/test_layers.py tests/mtbdd tests/hybrid/cli
-versions: venv
-	@own=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
-	for version in $(VERSIONS); do \
-	  if [ "$$version" = "$$own" ]; then continue; fi; \
-	  chosen=; \
-	  for candidate in "python$$version" "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/"$$version".*/bin/python; do \
-	    if "$$candidate" -c "import sys, venv, ensurepip; sys.exit('%d.%d' % sys.version_info[:2] != '$$version')" \
-	      >/dev/null 2>&1; then chosen=$$candidate; break; fi; \
-	  done; \
-	  if [ -z "$$chosen" ]; then echo "make: Python $$version is not here; its tests are left out"; continue; fi; \
-	  echo "tests on Python $$version"; \
-	  "$$chosen" -m venv "build/python-$$version" || exit; \
-	  "build/python-$$version/bin/python" -m pip install --quiet --disable-pip-version-check --editable '.[test]' || exit; \
-	  PYTHONHASHSEED=$${PYTHONHASHSEED:-0} "build/python-$$version/bin/python" -m pytest -n $(WORKERS) --dist worksteal -q \
-	    -m 'not slow and not gpu' $(QUICK) || exit; \
-	done
+QUICK := tests/test_distribution.py tests/test_neighbour.py tests/mtbdd tests/hybrid/cli
+versions: $(VERSIONS:%=version-%)
+
+version-%: venv
+	@if [ "$*" = "$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')" ]; then exit 0; fi; \
+	chosen=; \
+	for candidate in "python$*" "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/"$*".*/bin/python; do \
+	  if "$$candidate" -c "import sys, venv, ensurepip; sys.exit('%d.%d' % sys.version_info[:2] != '$*')" \
+	    >/dev/null 2>&1; then chosen=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$chosen" ]; then echo "make: Python $* is not here; its tests are left out"; exit 0; fi; \
+	echo "tests on Python $*"; own=build/python-$*; \
+	if [ ! "$$own/.installed" -nt pyproject.toml ]; then \
+	  "$$chosen" -m venv --clear "$$own" || exit; \
+	  "$$own/bin/python" -m pip install --quiet --disable-pip-version-check --editable '.[test]' || exit; \
+	  touch "$$own/.installed"; \
+	fi; \
+	PYTHONDONTWRITEBYTECODE= PYTHONHASHSEED=$${PYTHONHASHSEED:-0} "$$own/bin/python" -m pytest -n $(WORKERS) \
+	  --dist worksteal -q -m 'not slow and not gpu' $(QUICK)
 
 # The tests that draw random numbers, with twenty other seeds, or with those of SEEDS.
 SEEDS ?= 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20
