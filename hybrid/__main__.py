@@ -64,7 +64,7 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
 
     from hybrid.cli.console import StreamError
     from hybrid.cli.thread_limit import limited_threads
-    from hybrid.errors import InterchangeError, OptionError
+    from hybrid.errors import CheckpointError, InterchangeError, OptionError
     from mtbdd.language.errors import LanguageError
     from mtbdd.package import PackageError
 
@@ -88,7 +88,7 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
 
         console.error(Excerpts(options).added(str(error)))
         return 2
-    except (OptionError, PackageError, StreamError) as error:
+    except (CheckpointError, OptionError, PackageError, StreamError) as error:
         console.error(str(error))
         return 2
     except MemoryError as error:

@@ -165,8 +165,45 @@ def write_vectors(path: Path, vectors: Iterable[Chunks]) -> list[int]:
     return checks
 
 
-def vectors_of(folder: Path, part: KeptPart, vectors: list[str]) -> dict[str, NDArray[np.float64]]:
-    """Return the vectors of a file, not read yet.
+@dataclass(frozen=True)
+class KeptVector:
+    """A vector in a file, not read yet.
+
+    Attributes
+    ----------
+    path : Path
+    begin, size : int
+        Elements before it, and its own.
+    check : int
+        CRC-32 that it was written with.
+    """
+
+    path: Path
+    begin: int
+    size: int
+    check: int
+
+    def chunks(self) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """Yield its chunks with their places; refuse it at its end if it is not what was written.
+
+        Raises
+        ------
+        CheckpointError
+        """
+        found = 0
+        with self.path.open("rb") as file:
+            file.seek(8 * self.begin)
+            for begin in range(0, self.size, CHUNK):
+                place = slice(begin, min(begin + CHUNK, self.size))
+                chunk = np.fromfile(file, "<f8", place.stop - begin)
+                found = zlib.crc32(chunk.data, found)
+                yield place, chunk
+        if found != self.check:
+            raise damaged(self.path, "its content is not what was written")
+
+
+def vectors_of(folder: Path, part: KeptPart, names: list[str]) -> dict[str, KeptVector]:
+    """Return the vectors of a file by name.
 
     Raises
     ------
@@ -174,31 +211,15 @@ def vectors_of(folder: Path, part: KeptPart, vectors: list[str]) -> dict[str, ND
         The file is missing, or has another size.
     """
     path = folder / part.file
-    expected = 8 * part.size * len(vectors)
+    expected = 8 * part.size * len(names)
     try:
         found = path.stat().st_size
     except OSError:
         raise damaged(path, "expected it to be there") from None
     if found != expected:
         raise damaged(path, f"expected {expected} bytes, got {found}")
-    if not expected:
-        return {name: np.zeros(0) for name in vectors}
-    whole = np.memmap(path, dtype="<f8", mode="r")
-    return {name: whole[k * part.size : (k + 1) * part.size] for k, name in enumerate(vectors)}
-
-
-def checked_chunks(
-    vector: NDArray[np.float64], check: int, path: Path
-) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Yield a vector's chunks with their places; refuse it at its end if it is not what was written."""
-    found = 0
-    for begin in range(0, vector.size, CHUNK):
-        place = slice(begin, min(begin + CHUNK, vector.size))
-        chunk = np.array(vector[place])
-        found = zlib.crc32(chunk.data, found)
-        yield place, chunk
-    if found != check:
-        raise damaged(path, "its content is not what was written")
+    pairs = enumerate(zip(names, part.checks, strict=True))
+    return {name: KeptVector(path, k * part.size, part.size, check) for k, (name, check) in pairs}
 
 
 def remove_others(folder: Path, name: str, kept: Mapping[str, object]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.checkpoints.digests import states_digest
-from hybrid.checkpoints.folder import Description, KeptPart, checked_chunks, damaged, vectors_of
+from hybrid.checkpoints.folder import Description, KeptPart, damaged, vectors_of
 from hybrid.parts.sharing import planned_owners
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
@@ -64,10 +64,9 @@ def _take(
     put: Put,
 ) -> None:
     """Hand on the elements of one file."""
-    vectors = vectors_of(folder, part, names)
-    for name, check in zip(names, part.checks, strict=True):
+    for name, vector in vectors_of(folder, part, names).items():
         done = 0
-        for place, chunk in checked_chunks(vectors[name], check, folder / part.file):
+        for place, chunk in vector.chunks():
             end = int(np.searchsorted(sources, place.stop))
             if end > done:
                 put(name, places[done:end], chunk[sources[done:end] - place.start])

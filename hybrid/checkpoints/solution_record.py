@@ -16,7 +16,6 @@ from hybrid.checkpoints.folder import (
     CHUNK,
     Description,
     KeptPart,
-    checked_chunks,
     damaged,
     put_text,
     remove_others,
@@ -129,9 +128,8 @@ class SolutionRecord:
         part = told.parts[self._all.rank] if len(told.parts) == self._all.size else None
         is_same = part is not None and part.states == self._own and part.size == self._states.size
         if part is not None and self._all.all(is_same):
-            found = vectors_of(self._folder, part, told.vectors)
-            for name, check in zip(told.vectors, part.checks, strict=True):
-                for place, chunk in checked_chunks(found[name], check, self._folder / part.file):
+            for name, vector in vectors_of(self._folder, part, told.vectors).items():
+                for place, chunk in vector.chunks():
                     vectors[name][place] = space.vector(chunk)
             return
 
@@ -153,14 +151,14 @@ class SolutionRecord:
             return
         least = max(_LEAST_SECONDS, 2 * 8 * self._states.size / _BYTES_PER_SECOND)
         if self._all.greatest(seconds) >= least or self._generation:
-            self._write(self._space, state, is_finished)
+            self._write(self._space, state, is_finished, is_last=not is_finished)
 
     def rescue(self, state: State) -> None:
         """See `IterationRecord.rescue`."""
         if self._space is not None and self._all.size == 1:
-            self._write(self._space, state, False)
+            self._write(self._space, state, False, is_last=True)
 
-    def _write(self, space: Place, state: State, is_finished: bool) -> None:
+    def _write(self, space: Place, state: State, is_finished: bool, is_last: bool = False) -> None:
         """Write a state, with all processes; failures are told, and what was there before stays."""
         vectors, numbers = state()
         generation = self._generation + 1
@@ -188,6 +186,8 @@ class SolutionRecord:
             self._schedule.warn(f"no checkpoint could be written: {failure}; the check goes on without")
         else:
             self._generation = generation
+            if is_last:
+                self._schedule.note(f"kept in {self._folder}, from where the same check goes on")
             if self._all.rank == 0:
                 remove_others(self._folder, self._name, {part["file"]: part for part in parts})
         self._schedule.written()

@@ -93,7 +93,7 @@ def test_mypy_refuses_options_that_do_not_exist(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "taken"),
     [
-        (option_types.Engine, ENGINES),
+        (option_types.CheckEngine, ENGINES),
         (option_types.BackendName, BACKENDS),
         (option_types.MethodName, METHODS),
         (option_types.Representation, REPRESENTATIONS),

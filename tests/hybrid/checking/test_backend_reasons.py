@@ -160,7 +160,7 @@ def test_formats_are_told_without_a_name(tmp_path: Path) -> None:
         ({"engine": "explicit", "backend": "cpu", "storage": "sell"}, "or choose backend='gpu'"),
         ({"engine": "explicit", "storage": "dense"}, "expected one of auto, msr, cmsr"),
         ({"engine": "explicit", "storage": "sel-sorted"}, r"csr on the cpu; did you mean 'sell-sorted'\?"),
-        ({"engine": "explict"}, r"choose hybrid or explicit; did you mean 'explicit'\?"),
+        ({"engine": "explict"}, r"choose auto, hybrid or explicit; did you mean 'explicit'\?"),
         ({"method": "jro"}, r"did you mean 'jor'\?"),
         ({"backend": "refrence"}, r"did you mean 'reference'\?"),
         ({"representation": "row-type"}, r"got 'row-type'; did you mean 'row-types'\?"),

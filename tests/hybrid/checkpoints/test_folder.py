@@ -245,10 +245,25 @@ def test_the_command_refuses_what_is_not_kept(
     assert not (tmp_path / "kept").exists()
 
 
-def test_the_command_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_refuses_the_folder_of_another_check(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "walk.prism").write_text(WALK)
+    given = ["check", str(tmp_path / "walk.prism"), "-pf", TEXT, "--const", "n=30", "--checkpoint"]
+    given.append(str(tmp_path / "kept"))
+    assert main(given) == 0
+    assert main([*given, "--method", "jor"]) == 2
+    told = capsys.readouterr().err
+    assert "of another check: its method is 'auto', not 'jor'; give another folder, or remove" in told
+
+
+def test_the_command_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(solution_record, "_LEAST_SECONDS", 0.0)
     (tmp_path / "walk.prism").write_text(WALK)
     given = ["check", str(tmp_path / "walk.prism"), "-pf", TEXT, "--const", "n=30", "--json"]
-    given += ["--checkpoint", str(tmp_path / "kept"), "--every", "0", "--method", "interval"]
+    given += ["--checkpoint", str(tmp_path / "kept"), "--every", "60", "--method", "interval"]
     assert main([*given, "--max-iters", "20"]) == 1
     capsys.readouterr()
     assert main(given) == 0

@@ -19,6 +19,7 @@ from hybrid.solvers.host import HostWorkspace
 from mtbdd.model import SymbolicModel
 from mtbdd.states import index_states, states_from
 from tests.builders.killing import Killed, Killer
+from tests.exploring import taken_in_turn
 from tests.source_tree import ROOT
 
 PAIRS = [(1, 2), (2, 1), (2, 2), (2, 3), (3, 2), (4, 3)]
@@ -39,9 +40,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("case", "before", "after"),
-    [(k, *PAIRS[(k + j) % len(PAIRS)]) for k in range(len(CASES)) for j in (0, 3)],
+    [(k, *pair) for k in range(len(CASES)) for pair in taken_in_turn(PAIRS, k, 1)],
 )
 def test_others_go_on(
     case: int, before: int, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -75,7 +77,7 @@ def test_others_go_on(
 
 
 @pytest.mark.usefixtures("quick")
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(st.integers(1, 5), st.integers(1, 5), st.integers(0, 2**32))
 def test_every_element_comes_to_its_state(
     tmp_path_factory: pytest.TempPathFactory, before: int, after: int, seed: int

@@ -10,6 +10,7 @@ import pytest
 import hybrid
 import hybrid.checkpoints.solution_record as solution_record
 from tests.builders.killing import Killed, Killer
+from tests.exploring import taken_in_turn
 from tests.source_tree import ROOT
 
 WALK = """dtmc
@@ -75,9 +76,14 @@ def agree(found: hybrid.Answer, expected: hybrid.Answer) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("engine", ["hybrid", "explicit"])
+@pytest.mark.shortened
 @pytest.mark.parametrize(
-    ("name", "text", "method"), [(name, text, method) for name, text, own in CASES for method in own]
+    ("name", "text", "method", "engine"),
+    [
+        (name, text, method, engine)
+        for k, (name, text, method) in enumerate((n, t, m) for n, t, own in CASES for m in own)
+        for engine in taken_in_turn(["hybrid", "explicit"], k, 1)
+    ],
 )
 def test_goes_on_where_it_was(name: str, text: str, method: Any, engine: Any, tmp_path: Path) -> None:
     model = hybrid.parse(TEXTS[name])
@@ -101,7 +107,7 @@ def test_goes_on_where_it_was(name: str, text: str, method: Any, engine: Any, tm
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("at", range(2, 30, 3))
+@pytest.mark.parametrize("at", [2, 11, 23])
 def test_goes_on_in_the_midst_of_a_krylov_method(at: int, tmp_path: Path) -> None:
     model = hybrid.parse(WALK, constants={"n": 400})
     whole = Killer()

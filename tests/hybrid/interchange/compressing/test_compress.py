@@ -197,7 +197,7 @@ def test_a_matrix_without_moves_is_taken_entry_by_entry(rng: np.random.Generator
     np.testing.assert_allclose(found, dense, rtol=1e-13)
     (warning,) = model.warnings
     assert "it has no valuations" in warning
-    assert "engine='explicit'" in warning
+    assert "engine='auto'" in warning
 
 
 def test_rates_that_were_split_are_united() -> None:
