@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     if alone:
         # Loading makes much and no garbage; looking for some again and again takes a tenth of a start.
         gc.disable()
-    with Signals() as signals:
+    with Signals(is_last=alone) as signals:
         from hybrid.cli.arguments import parse_arguments
 
         options = parse_arguments(arguments)

@@ -42,6 +42,11 @@ class Signals:
     The first signal raises :class:`Interrupted`, the second one ends the process as if there were no handler.
     Outside of the main thread nothing is handled.
 
+    Parameters
+    ----------
+    is_last : bool
+        Whether the process ends afterwards: a signal that comes then changes nothing of what was told.
+
     Attributes
     ----------
     received : Interrupted or None
@@ -49,7 +54,8 @@ class Signals:
         extension modules, may have lost it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, is_last: bool = False) -> None:
+        self._is_last = is_last
         self.received: Interrupted | None = None
         self._loading = True
         self._held = 0
@@ -70,7 +76,7 @@ class Signals:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for number, before in self._before.items():
-            signal.signal(number, before)  # type: ignore[arg-type]
+            signal.signal(number, signal.SIG_IGN if self._is_last else before)  # type: ignore[arg-type]
         self._before.clear()
 
     def loaded(self) -> None:

@@ -162,3 +162,17 @@ def test_kill_leaves_whole_rows_and_the_older_file(tmp_path: Path, slow: str) ->
     lines = table.read_text().splitlines(keepends=True)
     assert [line[-1] for line in lines] == ["\n", "\n"]
     assert lines[1].startswith(",P=? [ X s=1 ],0.5,")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_after_all_is_told_changes_nothing(number: int) -> None:
+    code = (
+        "import atexit, os, sys\n"
+        "from hybrid.__main__ import main\n"
+        f"atexit.register(lambda: os.kill(os.getpid(), {int(number)}))\n"
+        "sys.argv = ['hybrid', '--version']\n"
+        "sys.exit(main())\n"
+    )
+    done = run(code=code)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("hybrid")
