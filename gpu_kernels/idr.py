@@ -17,7 +17,7 @@ _MOST_BLOCKS = 1024
 
 _DIRECTIONS = 4
 _SUMS = _DIRECTIONS + 1
-_NUMBERS = 32
+_NUMBERS = 40
 
 
 class IDRKernels:
@@ -51,10 +51,10 @@ class IDRKernels:
     Attributes
     ----------
     x, r, t : ndarray, shape (n,), float64
-        Iterate, residual, and its image. `r` is the fresh ``(M x + b) / diagonal`` when `begin` is called.
+        Iterate, residual, and ``M r``. `r` is the fresh ``(M x + b) / diagonal`` when `begin` is called.
     u, g : ndarray, shape (4, n), float64
-        Directions and their images.
-    numbers : ndarray, shape (32,), float64
+        Directions and their images; ``g[k]`` is ``M u[k]`` until `settle`.
+    numbers : ndarray, shape (40,), float64
         See cuda/idr.cu; `NORM`, `GREATEST` are places in it.
     status : ndarray, shape (2,), int64
         How the recurrence ended (0 not yet, 1 arrived, 2 broken down), and all cycles done. It is made ended,
@@ -120,9 +120,9 @@ class IDRKernels:
         self._begin = (*sums, end, measure, place, *divisor, self.x, self.r)
         self._aim = (*state, self.r, self.u, self.g)
         self._image = (*sums, measure, place, *divisor)
-        self._settle = state
+        self._settle = (*state, *divisor)
         self._omega = (*sums, measure, place, *divisor, np.float64(kappa), self.r, self.t)
-        self._move = (*sums, end, np.float64(lost), measure, self.t, self.r, self.x)
+        self._move = (*sums, end, np.float64(lost), measure, *divisor, self.t, self.r, self.x)
 
     def begin(self, is_new: bool) -> None:
         """Queue a beginning from ``r = (M x + b) / diagonal``, which becomes the residual.
@@ -142,11 +142,14 @@ class IDRKernels:
         self._launch("aim", *self._aim)
 
     def find_image(self, k: int) -> None:
-        """Queue what follows from ``g[k] = M u[k]``: the image, its shares and the step along it."""
+        """Queue what follows from ``g[k] = M u[k]``: the shares of the image, and the step along it."""
         self._launch("image_sums", *self._image, np.int32(k), self.u, self.g)
 
     def settle(self, k: int) -> None:
-        """Queue the step along direction k, once it has lost its shares of those before, and the next one."""
+        """Queue the image of direction k, both without their shares of those before, and the next direction.
+
+        The last direction moves x and r, along all of the cycle.
+        """
         self._launch("settle", *self._settle, np.int32(k), self.u, self.g, self.r, self.x)
 
     def find_omega(self) -> None:

@@ -27,13 +27,14 @@ constexpr double LARGEST = 1.7976931348623157e308;
 // Places in `numbers`, and values of status[0]; status[1] counts cycles.
 constexpr int SHARES = 0;     // four: what the next direction takes of those of the last space
 constexpr int TAKEN = 4;      // three: what the direction loses to those before it
-constexpr int BETA = 7;
 constexpr int OMEGA = 8;
 constexpr int NORM = 9;       // of the residual, weighed
 constexpr int GREATEST = 10;  // norm since the last fresh residual
 constexpr int FIRST = 11;     // norm that the recurrence began with
 constexpr int LEFT = 12;      // four: products of the residual with the shadow vectors
 constexpr int IMAGES = 16;    // four by four: products of the shadow vectors, by row, with the images
+constexpr int BETAS = 32;     // four: steps along the directions of this cycle
+constexpr int AT_ANCHOR = 36; // of the vector that was multiplied last, as it was then
 constexpr long long ARRIVED = 1;
 constexpr long long BROKEN = 2;
 
@@ -102,7 +103,7 @@ __device__ inline bool take_image(double *numbers, int k, const double *sums) {
     }
     const double beta = numbers[LEFT + k] / column[k];
     if (!finite || !is_finite(beta)) return false;
-    numbers[BETA] = beta;
+    numbers[BETAS + k] = beta;
     numbers[LEFT + k] = 0.0;
     for (int i = k + 1; i < DIRECTIONS; ++i) numbers[LEFT + i] -= beta * column[i];
     if (k + 1 < DIRECTIONS) find_shares(numbers, k + 1);
@@ -164,68 +165,73 @@ aim(const INDEX n_rows, const double *numbers, const long long *status, const do
     }
 }
 
-// g[k] is M u[k] before, and A u[k] afterwards; then what follows from it.  A direction that breaks down ends the cycle,
-// which counts.
+// From g[k] = M u[k]: what follows from the image A u[k], which nobody writes yet.  A direction that breaks down ends the
+// cycle, which counts.
 extern "C" __global__ void __launch_bounds__(THREADS)
 image_sums(const INDEX n_rows, MEETING, double *numbers, long long *status, const double *weights, const INDEX anchor,
-           const void *diagonal, const double *table, const int k, const double *u, double *g) {
+           const void *diagonal, const double *table, const int k, const double *u, const double *g) {
     if (status[0] != 0) return;
     const long long place = static_cast<long long>(k) * n_rows;
-    const double *x = u + place;
-    double *out = g + place;
+    const double *x = u + place, *product = g + place;
     const double at_anchor = ANCHORED ? x[anchor] : 0.0;
     double sums[DIRECTIONS + 1] = {};
     for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
-        const double image = image_of(x[i], out[i], diagonal, table, i, at_anchor);
-        out[i] = image;
-        add_shadows(sums, weighed(image, weights, i), i);
+        add_shadows(sums, weighed(image_of(x[i], product[i], diagonal, table, i, at_anchor), weights, i), i);
     }
     if (!add_grid(sums, partials, arrived)) return;
+    numbers[AT_ANCHOR] = at_anchor;
     if (take_image(numbers, k, sums)) return;
     status[0] = BROKEN;
     status[1] += 1;
 }
 
-// Direction k and its image lose their shares of those before; x += beta u[k], r -= beta g[k]; then the next direction,
-// if there is one in this cycle.
+// The image of direction k is written; both lose their shares of those before; then the next direction.  The last one of
+// a cycle moves x and r instead, along all of them: x += beta u[j], r -= beta g[j].
 extern "C" __global__ void __launch_bounds__(THREADS)
-settle(const INDEX n_rows, const double *numbers, const long long *status, const int k, double *u, double *g,
-       double *__restrict__ r, double *__restrict__ x) {
+settle(const INDEX n_rows, const double *numbers, const long long *status, const void *diagonal, const double *table,
+       const int k, double *u, double *g, double *__restrict__ r, double *__restrict__ x) {
     if (status[0] != 0) return;
-    double shares[DIRECTIONS], taken[DIRECTIONS - 1];
+    double shares[DIRECTIONS], taken[DIRECTIONS - 1], betas[DIRECTIONS - 1];
     for (int j = 0; j < DIRECTIONS; ++j) shares[j] = numbers[SHARES + j];
-    for (int j = 0; j < DIRECTIONS - 1; ++j) taken[j] = numbers[TAKEN + j];
-    const double beta = numbers[BETA], omega = numbers[OMEGA];
+    for (int j = 0; j < DIRECTIONS - 1; ++j) taken[j] = numbers[TAKEN + j], betas[j] = numbers[BETAS + j];
+    const bool is_last = k + 1 == DIRECTIONS;
+    const double beta = numbers[BETAS + k], omega = numbers[OMEGA], at_anchor = numbers[AT_ANCHOR];
     const long long n = n_rows;
     for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
-        double direction = u[k * n + i], image = g[k * n + i];
+        double direction = u[k * n + i], image = image_of(direction, g[k * n + i], diagonal, table, i, at_anchor);
+        double residual = r[i], iterate = is_last ? x[i] : 0.0;
 #pragma unroll
         for (int j = 0; j < DIRECTIONS - 1; ++j) {
             if (j < k) {
-                direction -= taken[j] * u[j * n + i];
-                image -= taken[j] * g[j * n + i];
+                const double before = u[j * n + i], its_image = g[j * n + i];
+                direction -= taken[j] * before;
+                image -= taken[j] * its_image;
+                iterate += betas[j] * before;
+                residual -= betas[j] * its_image;
             }
         }
-        const double residual = r[i] - beta * image;
+        residual -= beta * image;
         u[k * n + i] = direction;
         g[k * n + i] = image;
-        x[i] += beta * direction;
-        r[i] = residual;
-        if (k + 1 < DIRECTIONS) u[(k + 1) * n + i] = aimed(k + 1, shares, omega, residual, u, g, n, i);
+        if (is_last) {
+            x[i] = iterate + beta * direction;
+            r[i] = residual;
+        } else {
+            u[(k + 1) * n + i] = aimed(k + 1, shares, omega, residual, u, g, n, i);
+        }
     }
 }
 
-// t is M r before, and A r afterwards; omega makes the residual small, but is no less than `kappa` allows.
+// From t = M r: omega makes the residual small, but is no less than `kappa` allows.
 extern "C" __global__ void __launch_bounds__(THREADS)
 step_sums(const INDEX n_rows, MEETING, double *numbers, long long *status, const double *weights, const INDEX anchor,
           const void *diagonal, const double *table, const double kappa, const double *__restrict__ r,
-          double *__restrict__ t) {
+          const double *__restrict__ t) {
     if (status[0] != 0) return;
     const double at_anchor = ANCHORED ? __ldg(r + anchor) : 0.0;
     double sums[3] = {};
     for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
-        const double before = __ldg(r + i), after = image_of(before, t[i], diagonal, table, i, at_anchor);
-        t[i] = after;
+        const double before = __ldg(r + i), after = image_of(before, __ldg(t + i), diagonal, table, i, at_anchor);
         const double residual = weighed(before, weights, i), image = weighed(after, weights, i);
         sums[0] += image * residual;
         sums[1] += image * image;
@@ -236,21 +242,24 @@ step_sums(const INDEX n_rows, MEETING, double *numbers, long long *status, const
     double omega = sums[0] / sums[1];
     if (cosine < kappa) omega *= kappa / cosine;
     numbers[OMEGA] = omega;
+    numbers[AT_ANCHOR] = at_anchor;
     if (sums[1] > 0.0 && sums[2] > 0.0 && sums[0] != 0.0 && is_finite(sums[1] + sums[2]) && is_finite(omega)) return;
     status[0] = BROKEN;
     status[1] += 1;
 }
 
-// x += omega r, then r -= omega t; another cycle is done.  It breaks down if the norm has grown beyond `lost` times the
-// first one, or is no number.
+// x += omega r, then r loses omega times its image; another cycle is done.  It breaks down if the norm has grown beyond
+// `lost` times the first one, or is no number.
 extern "C" __global__ void __launch_bounds__(THREADS)
 move_rows(const INDEX n_rows, MEETING, double *numbers, long long *status, const double limit, const double lost,
-          const double *weights, const double *__restrict__ t, double *__restrict__ r, double *__restrict__ x) {
+          const double *weights, const void *diagonal, const double *table, const double *__restrict__ t,
+          double *__restrict__ r, double *__restrict__ x) {
     if (status[0] != 0) return;
-    const double omega = numbers[OMEGA];
+    const double omega = numbers[OMEGA], at_anchor = numbers[AT_ANCHOR];
     double sums[DIRECTIONS + 1] = {};
     for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
-        const double before = r[i], after = before - omega * __ldg(t + i);
+        const double before = r[i];
+        const double after = before - omega * image_of(before, __ldg(t + i), diagonal, table, i, at_anchor);
         x[i] += omega * before;
         r[i] = after;
         add_shadows(sums, weighed(after, weights, i), i);

@@ -12,7 +12,8 @@ from tests.gpu_kernels.devices import to_numpy
 
 SIZES = (1, 31, 257, 1000)
 LIMIT, KAPPA, LOST = 1e-9, 0.7, 1e8
-SHARES, TAKEN, BETA, OMEGA, NORM, GREATEST, FIRST, LEFT, IMAGES = 0, 4, 7, 8, 9, 10, 11, 12, 16
+SHARES, TAKEN, OMEGA, NORM, GREATEST, FIRST = 0, 4, 8, 9, 10, 11
+LEFT, IMAGES, BETAS, AT_ANCHOR = 12, 16, 32, 36
 GOING, ARRIVED, BROKEN = 0, 1, 2
 PASSES = NumPyShadows()
 
@@ -47,14 +48,17 @@ class Case:
         self.space.begin(rng.uniform(0.5, 1.5, DIRECTIONS))
         self.space.omega = 0.8
         self.space._images += np.tril(rng.uniform(0.1, 0.5, (DIRECTIONS, DIRECTIONS)), -1)
-        self.tell(device, rng.uniform(0.5, 1.5, DIRECTIONS - 1), beta=0.6)
+        self.tell(device, rng.uniform(0.5, 1.5, DIRECTIONS - 1), rng.uniform(0.5, 1.5, DIRECTIONS))
 
-    def tell(self, device: Device, taken: np.ndarray, beta: float, k: int = 0) -> None:
+    def tell(
+        self, device: Device, taken: np.ndarray, betas: np.ndarray, k: int = 0, at_anchor: float = 0.0
+    ) -> None:
         """Give the kernels the numbers of the space, of which direction k is next."""
-        numbers = np.zeros(32)
-        numbers[SHARES:TAKEN], numbers[TAKEN:BETA] = self.space.shares(k), taken
-        numbers[[BETA, OMEGA, NORM, GREATEST, FIRST]] = beta, self.space.omega, 1.0, 2.0, 1.5
-        numbers[LEFT:IMAGES], numbers[IMAGES:] = self.space.left, self.space._images.ravel()
+        numbers = np.zeros(40)
+        numbers[SHARES:TAKEN], numbers[TAKEN : TAKEN + DIRECTIONS - 1] = self.space.shares(k), taken
+        numbers[[OMEGA, NORM, GREATEST, FIRST]] = self.space.omega, 1.0, 2.0, 1.5
+        numbers[LEFT:IMAGES], numbers[IMAGES:BETAS] = self.space.left, self.space._images.ravel()
+        numbers[BETAS:AT_ANCHOR], numbers[AT_ANCHOR] = betas, at_anchor
         self.kernels.numbers[...] = device.xp.asarray(numbers)
         self.kernels.status[0] = GOING
 
@@ -103,7 +107,7 @@ def test_beginning_matches_numpy(case: Case, is_new: bool) -> None:
     case.space.left[...] = left
     assert found[FIRST] == (found[NORM] if is_new else 1.5)
     assert found[OMEGA] == (1.0 if is_new else 0.8)
-    np.testing.assert_array_equal(found[IMAGES:], case.space._images.ravel())
+    np.testing.assert_array_equal(found[IMAGES:BETAS], case.space._images.ravel())
     np.testing.assert_allclose(found[SHARES:TAKEN], case.space.shares(0), rtol=1e-10, atol=1e-11)
     none = {name: np.zeros_like(case.host[name]) for name in ("u", "g")} if is_new else {}
     case.expect([GOING, 0], r=r, **none)
@@ -124,27 +128,32 @@ def test_images_match_numpy(case: Case, k: int) -> None:
     case.kernels.find_image(k)
     found = case.numbers()
     np.testing.assert_allclose(found[TAKEN : TAKEN + k], taken[:k], rtol=1e-9, atol=1e-11)
-    assert found[BETA] == pytest.approx(beta, rel=1e-8)
+    assert found[BETAS + k] == pytest.approx(beta, rel=1e-8)
+    assert found[AT_ANCHOR] == (0.0 if case.anchor is None else case.host["u"][k][case.anchor])
     np.testing.assert_allclose(found[LEFT:IMAGES], case.space.left, rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(found[IMAGES:], case.space._images.ravel(), rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(found[IMAGES:BETAS], case.space._images.ravel(), rtol=1e-9, atol=1e-10)
     if k + 1 < DIRECTIONS:
         np.testing.assert_allclose(found[SHARES:TAKEN], case.space.shares(k + 1), rtol=1e-7, atol=1e-8)
-    case.expect([GOING, 0], g=g)
+    case.expect([GOING, 0])
 
 
 @pytest.mark.parametrize("k", range(DIRECTIONS))
 def test_moves_along_directions_match_numpy(
     case: Case, device: Device, rng: np.random.Generator, k: int
 ) -> None:
-    taken = rng.uniform(0.5, 1.5, DIRECTIONS - 1)
-    following = min(k + 1, DIRECTIONS - 1)
-    case.tell(device, taken, 0.3, following)
+    taken, betas = rng.uniform(0.5, 1.5, DIRECTIONS - 1), rng.uniform(0.1, 0.5, DIRECTIONS)
+    following, is_last = min(k + 1, DIRECTIONS - 1), k + 1 == DIRECTIONS
     u, g, r, x = (case.host[name].copy() for name in ("u", "g", "r", "x"))
-    PASSES.settle(k, taken, 0.3, u, g, r, x)
-    if k < following:
+    case.tell(device, taken, betas, following, 0.0 if case.anchor is None else u[k][case.anchor])
+    g[k] = case.image(u[k], g[k])
+    for j in range(k):  # what the steps before would have moved
+        x += betas[j] * u[j]
+        r -= betas[j] * g[j]
+    PASSES.settle(k, taken, betas[k], u, g, r, x)
+    if not is_last:
         PASSES.aim(following, case.space.shares(following), 0.8, r, u, g)
     case.kernels.settle(k)
-    case.expect([GOING, 0], u=u, g=g, r=r, x=x)
+    case.expect([GOING, 0], u=u, g=g, **({"r": r, "x": x} if is_last else {}))
 
 
 def test_the_step_along_the_residual_matches_numpy(case: Case) -> None:
@@ -153,7 +162,7 @@ def test_the_step_along_the_residual_matches_numpy(case: Case) -> None:
     assert case.space.step(*PASSES.step_sums(t, r, case.weights))
     case.kernels.find_omega()
     assert case.numbers()[OMEGA] == pytest.approx(case.space.omega, rel=1e-10)
-    case.expect([GOING, 0], t=t)
+    case.expect([GOING, 0])
     omega = case.numbers()[OMEGA]
     x, r = x + omega * r, r - omega * t
     *left, square = PASSES.shadow_sums(r, case.weights)
@@ -165,7 +174,7 @@ def test_the_step_along_the_residual_matches_numpy(case: Case) -> None:
     assert found[GREATEST] == max(2.0, found[NORM])
     case.space.left[...] = left
     np.testing.assert_allclose(found[SHARES:TAKEN], case.space.shares(0), rtol=1e-9, atol=1e-10)
-    case.expect([ARRIVED if norm < LIMIT else GOING, 1], t=t, x=x, r=r)
+    case.expect([ARRIVED if norm < LIMIT else GOING, 1], x=x, r=r)
 
 
 def test_a_cycle_that_has_ended_moves_nothing(device: Device, rng: np.random.Generator) -> None:
@@ -223,7 +232,7 @@ def test_small_cosines_make_omega_greater(device: Device, rng: np.random.Generat
     case = Case(device, rng, 2, bits=0)
     for name, vector in (("r", [1.0, 0.0]), ("t", [0.5, -1.0])):
         getattr(case.kernels, name)[...] = device.xp.asarray(np.array(vector))
-    case.kernels.find_omega()  # t becomes (0.5, 1)
+    case.kernels.find_omega()  # its image is (0.5, 1)
     cosine = 0.5 / np.sqrt(1.25)
     assert case.numbers()[OMEGA] == pytest.approx(0.5 / 1.25 * KAPPA / cosine, rel=1e-14)
 
