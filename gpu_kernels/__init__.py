@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gpu_kernels.tiles import TileMatrix, Tuning, run_tiles
     from gpu_kernels.tiles_many import run_tiles_many
     from gpu_kernels.vector import add_scaled, compare_rows, relax_rows
+    from gpu_kernels.warm_up import begin_warm_up, end_warm_up
 
 __all__ = [
     "FORMATS",
@@ -59,6 +60,7 @@ __all__ = [
     "TileMatrix",
     "Tuning",
     "add_scaled",
+    "begin_warm_up",
     "block_spmv",
     "check_vector",
     "coded_step",
@@ -68,6 +70,7 @@ __all__ = [
     "copy_blocks",
     "current_device",
     "device_problem",
+    "end_warm_up",
     "explicit_csr",
     "finish_choices",
     "finish_iteration",
@@ -112,6 +115,7 @@ _HOMES = {
     "TileMatrix": "tiles",
     "Tuning": "tiles",
     "add_scaled": "vector",
+    "begin_warm_up": "warm_up",
     "block_spmv": "block_tasks",
     "check_vector": "_launch",
     "coded_step": "steps",
@@ -121,6 +125,7 @@ _HOMES = {
     "copy_blocks": "blocks",
     "current_device": "device",
     "device_problem": "device",
+    "end_warm_up": "warm_up",
     "explicit_csr": "explicit",
     "finish_choices": "choices",
     "finish_iteration": "steps",

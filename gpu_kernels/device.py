@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from gpu_kernels._loader import Kernel, Macros, raw_kernel
 from gpu_kernels.availability import unavailable_reason
+from gpu_kernels.warm_up import end_warm_up
 
 _QUEUED = 8
 """Calls between two events: the host queues the later ones while the device is at work on the first."""
@@ -78,7 +79,8 @@ class CudaDevice:
         return raw_kernel(self._cupy.cuda.Device().id, source, name, macros)
 
     def free_bytes(self) -> int:
-        """Return the free memory of the card and what CuPy's pool holds unused."""
+        """Return the free memory of the card and what CuPy's pool holds unused; waits for a warm-up's end."""
+        end_warm_up()
         free, _ = self._cupy.cuda.runtime.memGetInfo()
         return int(free) + int(self._cupy.get_default_memory_pool().free_bytes())
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gpu_kernels.device import Device, Place
+from gpu_kernels.warm_up import begin_warm_up, end_warm_up
 
 Record = TypeVar("Record")
 
@@ -49,7 +50,11 @@ def made_for(device: Device, items: int, make: Callable[[Place], Record]) -> Rec
     -----
     Time: that of `make`, and O(bytes). Synchronises: yes where the record is copied.
     """
-    return make(device) if items > _FEW_ITEMS else copied_to(device, make(Host()))
+    if items <= _FEW_ITEMS:
+        return copied_to(device, make(Host()))
+    begin_warm_up("layouts")
+    end_warm_up()
+    return make(device)
 
 
 def copied_to(device: Device, record: Record) -> Record:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from gpu_kernels import begin_warm_up
 from hybrid.analysis.choice_table import SUFFIXES as SCHEDULER_SUFFIXES
 from hybrid.checking.answer import Answer, fraction_text
 from hybrid.checking.checker import Checker
@@ -85,6 +86,8 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
     )
     if communicator is not None:
         chosen = options_of_parts(chosen)
+    elif options.backend == "gpu":
+        begin_warm_up("solutions")
     if options.json and options.json_lines:
         raise OptionError("--json prints one object and --json-lines one a property; give one of them")
     if options.exact and options.certificate is not None:

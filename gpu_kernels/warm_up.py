@@ -1,0 +1,173 @@
+"""Kernels compiled ahead: other processes make the operations that this one will make, all at once.
+
+CuPy writes a kernel for every operation and kind of array, and compiles it when it is first met, a tenth of a
+second each: ten seconds for the first layout on a fresh machine, one after the other.  Threads do not help,
+for the compiler works for one of them at a time; processes do.  They leave their kernels in CuPy's cache on
+disk, where this process finds them, and it leaves a mark beside them: all of this happens once a machine and
+version.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Literal
+
+from gpu_kernels._loader import raw_kernel
+from gpu_kernels.array_operations import (
+    CODING,
+    LAYOUT,
+    LENGTHS,
+    LONG,
+    MODULES,
+    NUMBERS,
+    PARTS,
+    VECTORS,
+    samples,
+)
+
+Work = Literal["solutions", "layouts"]
+
+_MOST_PROCESSES = 12
+_SECONDS = 30.0
+"""After so long nobody waits for them any more."""
+
+_LONG_BYTES = 64 << 30
+"""Free memory from which long vectors are tried: all processes together take less than half of it."""
+
+_EXCLUSIVE = 1, 2, 3
+"""Compute modes in which a second process is not welcome."""
+
+_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
+
+_started: list[subprocess.Popen[bytes]] = []
+_working_on: Work | None = None
+
+
+def begin_warm_up(work: Work) -> bool:
+    """Start processes that compile what some work needs, unless the cache on disk has it; wait for nothing.
+
+    Parameters
+    ----------
+    work : {'solutions', 'layouts'}
+        Solutions of most models, or layouts that are made on the device.
+
+    Returns
+    -------
+    bool
+        Whether some were started.
+
+    Notes
+    -----
+    Only worth calling where a device will be used. They end by themselves within seconds, and with this
+    process at the latest; what they fail at is compiled later, where it is met.
+    """
+    global _working_on
+    mark = _mark(work)
+    if mark is None or mark.exists():
+        return False
+    end_warm_up()
+    count = min(_MOST_PROCESSES, max(1, len(os.sched_getaffinity(0)) - 1))
+    for share in range(count):
+        command = [sys.executable, "-m", "gpu_kernels.warm_up", work, str(share), str(count)]
+        nothing = subprocess.DEVNULL
+        try:
+            _started.append(subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing))
+        except OSError:
+            break
+    _working_on = work
+    atexit.register(_stop)
+    return bool(_started)
+
+
+def end_warm_up() -> None:
+    """Wait until the processes are done; they hold memory of the device until then.
+
+    Notes
+    -----
+    Called before that memory is asked for. Does nothing where none were started.
+    """
+    if not _started or _working_on is None:
+        return
+    done = [_has_ended(process) for process in _started]
+    _stop()
+    mark = _mark(_working_on)
+    if all(done) and mark is not None:
+        # A cache that cannot be written to is asked again next time.
+        with contextlib.suppress(OSError):
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            mark.touch()
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    try:
+        process.wait(_SECONDS)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _stop() -> None:
+    for process in _started:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    _started.clear()
+
+
+def _mark(work: Work) -> Path | None:
+    """Return the file that says that this version's operations have been compiled; None without a cache."""
+    if os.environ.get("CUPY_CACHE_IN_MEMORY", "0") not in ("", "0"):
+        return None
+    number = next((found for found in map(_version, _PACKAGES) if found is not None), None)
+    if number is None:
+        return None
+    listed = Path(__file__).with_name("array_operations.py").read_bytes()
+    known = hashlib.sha256(listed + Path(__file__).read_bytes()).hexdigest()[:12]
+    folder = os.environ.get("CUPY_CACHE_DIR") or Path.home() / ".cupy" / "kernel_cache"
+    return Path(folder) / f"warm-{work}-{number}-{known}"
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Make every n-th operation of some work: ``python -m gpu_kernels.warm_up WORK SHARE OF``."""
+    work, share, shares = arguments[0], int(arguments[1]), int(arguments[2])
+    import cupy
+
+    mode = cupy.cuda.runtime.deviceGetAttribute(cupy.cuda.runtime.cudaDevAttrComputeMode, 0)
+    if mode in _EXCLUSIVE:
+        return 0
+    chosen = (LAYOUT,) if work == "layouts" else (VECTORS, CODING, NUMBERS)
+    for operations in chosen:
+        for length in LENGTHS:
+            arrays = samples(cupy, length)
+            for operation in operations[share::shares]:
+                operation(cupy, arrays)
+    if work == "solutions":
+        # From the other end: those who had an operation more have a module less.
+        for source, name, special in MODULES[::-1][share::shares]:
+            raw_kernel(0, source, name, tuple(sorted(special.items())))
+    elif cupy.cuda.runtime.memGetInfo()[0] > _LONG_BYTES:
+        # Where layouts are large vectors may be long.
+        arrays.f = cupy.ones(LONG)
+        for operation in (*VECTORS, *PARTS)[share::shares]:
+            operation(cupy, arrays)
+    cupy.cuda.get_current_stream().synchronize()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
