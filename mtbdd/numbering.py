@@ -73,13 +73,30 @@ def sorted_places(
     MemoryError
         There is no room for it.
     """
-    size, order = index.size if indices is None else indices.size, _bits(encoding)
-    words = [order[begin : begin + _WORD] for begin in range(0, len(order), _WORD)]
+    size = index.size if indices is None else indices.size
     require_memory(
-        8 * size * (len(words) + 1),
+        8 * size * (len(_words(encoding)) + 1),
         f"the numbering of {size} states in the order of the text",
         "choose the variable order of the text (order='model'), which needs none",
     )
+    keys = text_keys(encoding, index, indices)
+    places = np.argsort(keys[0]) if len(keys) == 1 else np.lexsort(keys[::-1])
+    return places.astype(np.int64, copy=False)
+
+
+def text_keys(
+    encoding: Encoding, index: StateIndex, indices: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Return what states are sorted by in the order of the text, first word first, shape (words, k).
+
+    Parameters
+    ----------
+    encoding : Encoding
+    index : StateIndex
+    indices : ndarray of int64, shape (k,), optional
+        Some states, by index; default all states.
+    """
+    size, words = index.size if indices is None else indices.size, _words(encoding)
     keys = np.zeros((len(words), size), dtype=np.int64)
     for begin in range(0, size, _PART):
         end = min(begin + _PART, size)
@@ -89,8 +106,13 @@ def sorted_places(
             for bit in word:
                 part *= 2
                 part += bits[:, bit]
-    places = np.argsort(keys[0]) if len(words) == 1 else np.lexsort(keys[::-1])
-    return places.astype(np.int64, copy=False)
+    return keys
+
+
+def _words(encoding: Encoding) -> list[list[int]]:
+    """Return the bits of all variables in the order of the text, by the word of a key that has them."""
+    order = _bits(encoding)
+    return [order[begin : begin + _WORD] for begin in range(0, len(order), _WORD)]
 
 
 def _bits(encoding: Encoding) -> list[int]:

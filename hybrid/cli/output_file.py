@@ -15,6 +15,7 @@ from types import TracebackType
 
 from hybrid.cli.console import Console
 from hybrid.errors import OptionError
+from hybrid.run.shared_file import to_disk
 
 
 class OutputFile:
@@ -87,7 +88,7 @@ class OutputFile:
             return
         if self.temporary != self._target:
             with self.told():
-                _to_disk(self.temporary)
+                to_disk(self.temporary)
                 try:
                     self.temporary.replace(self._target)
                 except OSError:
@@ -140,12 +141,3 @@ def _is_standard_stream(found: os.stat_result) -> bool:
             if os.path.samestat(found, os.fstat(descriptor)):
                 return True
     return False
-
-
-def _to_disk(path: Path) -> None:
-    """Wait until a file is on the disk, so that no crash leaves an empty one in the place of the old."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import csv
+import os
+import secrets
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.errors import OptionError
+from hybrid.run.file_pieces import COLUMNS, head_line, opened_array, value_type, write_rows
+from hybrid.run.part_files import write_in_parts
+from hybrid.run.shared_file import failing_together, to_disk
 from hybrid.run.state_values import StateTruth, StateValues
 from mtbdd.model import SymbolicModel
 from mtbdd.state_table import states_in_parts, table_type
 
 SUFFIXES = (".csv", ".npz")
-_COLUMNS = ("value", "lower", "upper")
 _PART = 1 << 18  # states held as arrays of their own
 
 
@@ -44,7 +47,7 @@ def write_state_values(path: str | Path, model: SymbolicModel, found: StateValue
         bool), shape (n,), NaN where there are no bounds, and `states`, structured, a field a variable.
     model : SymbolicModel
     found : StateValues or StateTruth
-        Over all states in index order.
+        Over all states in index order; of a part of a model over its own, see `write_in_parts`.
 
     Raises
     ------
@@ -58,10 +61,44 @@ def write_state_values(path: str | Path, model: SymbolicModel, found: StateValue
     Memory: that of some 260,000 states, beside the values given.  Time: O(n * variables).
     """
     check_suffix(path, "path")
-    if Path(path).suffix == ".csv":
+    if model.communicator.size > 1:
+        write_in_parts(Path(path), model, found)
+    elif Path(path).suffix == ".csv":
         _write_table(Path(path), model, found)
     else:
         _write_arrays(Path(path), model, found)
+
+
+def publish_state_values(path: str | Path, model: SymbolicModel, found: StateValues | StateTruth) -> None:
+    """Write the values of all states to a file that takes the place of an older one when it is whole.
+
+    Parameters
+    ----------
+    path, model, found
+        As for `write_state_values`; where processes share the states, all call it at once.
+
+    Raises
+    ------
+    OptionError
+        The name has another suffix.
+    OSError
+        The file cannot be written, and what is there stays; in all processes alike.
+    """
+    check_suffix(path, "values")
+    communicator, target = model.communicator, Path(os.path.realpath(path))
+    name = communicator.first_text(f".{target.stem[:80]}.{secrets.token_hex(4)}{target.suffix}")
+    assert name is not None
+    temporary = target.with_name(name)
+    try:
+        write_state_values(temporary, model, found)
+        with failing_together(communicator):
+            if communicator.rank == 0:
+                to_disk(temporary)
+                temporary.replace(target)
+    except BaseException:
+        if communicator.rank == 0:
+            temporary.unlink(missing_ok=True)
+        raise
 
 
 def _parts(model: SymbolicModel, found: StateValues | StateTruth) -> Iterator[tuple[NDArray[Any], ...]]:
@@ -73,9 +110,9 @@ def _parts(model: SymbolicModel, found: StateValues | StateTruth) -> Iterator[tu
 
 def _write_arrays(path: Path, model: SymbolicModel, found: StateValues | StateTruth) -> None:
     """Write one array after the other."""
-    kind = np.dtype(np.bool_ if isinstance(found, StateTruth) else np.float64)
+    kind = value_type(found)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-        for place, name in enumerate(_COLUMNS):
+        for place, name in enumerate(COLUMNS):
             own = (part[place] for part in _parts(model, found))
             _write_array(archive, name, kind, model.n_states, own)
         variables = model.encoding.shown
@@ -87,35 +124,15 @@ def _write_array(
     archive: zipfile.ZipFile, name: str, kind: np.dtype[Any], size: int, parts: Iterator[NDArray[Any]]
 ) -> None:
     """Write the header of an array, then its parts."""
-    header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (size,)}
-    with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-        np.lib.format.write_array_header_2_0(file, header)
+    with opened_array(archive, name, kind, size) as file:
         for part in parts:
             file.write(np.ascontiguousarray(part, dtype=kind).tobytes())
 
 
 def _write_table(path: Path, model: SymbolicModel, found: StateValues | StateTruth) -> None:
     """Write a header and a row a state."""
-    names = [v.name for v in model.encoding.shown]
     with path.open("w", newline="", encoding="utf-8") as lines:
-        writer = csv.writer(lines)
-        writer.writerow([*names, *_COLUMNS])
+        lines.write(head_line(model))
         states = states_in_parts(model.index, model.encoding.shown, model.numbering, _PART)
         for (_, table), columns in zip(states, _parts(model, found), strict=True):
-            writer.writerows(zip(*(_cells(c) for c in (*(table[n] for n in names), *columns)), strict=True))
-
-
-def _cells(column: NDArray[Any]) -> list[Any]:
-    """Return a column as what CSV holds: true and false, numbers with all digits, nothing for NaN."""
-    if column.dtype == np.bool_:
-        truths: list[str] = np.where(column, "true", "false").tolist()
-        return truths
-    if column.dtype.kind != "f" or bool(np.isfinite(column).all()):
-        numbers: list[Any] = column.tolist()
-        return numbers
-    cells = column.astype(object)
-    cells[np.isnan(column)] = ""
-    cells[column == np.inf] = "Infinity"
-    cells[column == -np.inf] = "-Infinity"
-    spelt: list[Any] = cells.tolist()
-    return spelt
+            write_rows(lines, table, columns)

@@ -1,0 +1,227 @@
+"""Values of states that processes share, written by all of them at once into one file."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.run.file_pieces import COLUMNS, head_line, opened_array, value_type, write_rows
+from hybrid.run.shared_file import SharedFile
+from hybrid.run.state_values import StateTruth, StateValues
+from mtbdd.communicator import Communicator
+from mtbdd.model import SymbolicModel
+from mtbdd.own_numbers import own_numbers
+from mtbdd.state_table import table_of_states, table_type
+
+_ROUND = 1 << 20  # states of all processes that are written together
+
+Own = Callable[[NDArray[np.int64]], NDArray[Any]]
+"""Returns what is told of some of the own states, by their indices."""
+
+
+def write_in_parts(path: Path, model: SymbolicModel, found: StateValues | StateTruth) -> None:
+    """Write the values of all states to one file, each process a part of it; see `write_state_values`.
+
+    Parameters
+    ----------
+    path : Path
+        The same file for all processes.
+    model : SymbolicModel
+        As this process has it.  All processes call it at once.
+    found : StateValues or StateTruth
+        Of the own states in index order.
+
+    Raises
+    ------
+    OSError
+        Some process cannot write it; in all processes alike.
+
+    Notes
+    -----
+    The file is that of one process, byte for byte, if the values are.  In every round states of consecutive
+    numbers are shared out evenly: each process sends what it knows of them to those that have them in
+    their stretch, and writes its own stretch where it belongs in the file.  So each writes pieces that
+    are contiguous, however the states are divided.  Checksums of arrays are made by the first
+    process, which reads the file once.  Memory: two numbers for every own state, and a few copies of what is
+    told of a million states, all processes together.
+    """
+    communicator = model.communicator
+    with SharedFile(communicator, path) as file:
+        numbers, indices = own_numbers(model)
+        stretches = _Stretches(communicator, numbers, indices, model.n_states)
+        if path.suffix == ".csv":
+            _write_table(file, stretches, model, found)
+        else:
+            _write_arrays(file, stretches, model, found)
+
+
+# ------------------------------------------------------------------ who writes what
+
+
+class _Stretches:
+    """States of consecutive numbers, brought together from those that own them."""
+
+    def __init__(
+        self,
+        communicator: Communicator,
+        numbers: NDArray[np.int64],
+        indices: NDArray[np.int64],
+        total: int,
+    ) -> None:
+        self._communicator, self._numbers, self._indices = communicator, numbers, indices
+        self._total = total
+
+    def of(self, kind: np.dtype[Any], own: Own) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield this process's stretch of every round: its first number, and what is told of its states."""
+        communicator = self._communicator
+        size = communicator.size
+        length = -(-_ROUND // size)
+        sent = np.dtype([("place", np.int32), ("told", kind)])
+        for begin in range(0, self._total, length * size):
+            starts = begin + length * np.arange(size + 1)
+            ends = np.searchsorted(self._numbers, starts)
+            mine = slice(int(ends[0]), int(ends[-1]))
+            records = np.empty(mine.stop - mine.start, sent)
+            records["told"] = own(self._indices[mine])
+            records["place"] = (self._numbers[mine] - begin) % length
+            outgoing = [records[a:b] for a, b in pairwise((ends - ends[0]).tolist())]
+            counts = communicator.gather(np.diff(ends))[:, communicator.rank].astype(np.int64)
+            incoming = [np.empty(int(count), sent) for count in counts]
+            communicator.exchange(_as_bytes(outgoing), _as_bytes(incoming))
+            incoming[communicator.rank] = outgoing[communicator.rank]
+            first = min(int(starts[communicator.rank]), self._total)
+            told = np.empty(min(length, self._total - first), kind)
+            if sum(part.size for part in incoming) != told.size:
+                raise RuntimeError("states are not owned by one process each")
+            for part in incoming:
+                told[part["place"]] = part["told"]
+            yield first, told
+
+
+def _as_bytes(arrays: list[NDArray[Any]]) -> list[NDArray[np.uint8]]:
+    """Return arrays as what every communicator can send."""
+    return [array.view(np.uint8) for array in arrays]
+
+
+# ------------------------------------------------------------------ what is written
+
+
+def _write_table(
+    file: SharedFile, stretches: _Stretches, model: SymbolicModel, found: StateValues | StateTruth
+) -> None:
+    """Write a header and a row a state: how long the rows of others are, all tell before they write."""
+    variables, cell = model.encoding.shown, value_type(found)
+    kind = np.dtype([("state", table_type(variables)), *((name, cell) for name in COLUMNS)])
+
+    def own(indices: NDArray[np.int64]) -> NDArray[Any]:
+        told = np.empty(indices.size, kind)
+        told["state"] = table_of_states(model.index, variables, indices)
+        for name, column in zip(COLUMNS, found.at(indices).columns(), strict=True):
+            told[name] = column
+        return told
+
+    head = head_line(model).encode()
+    with file.together():
+        if file.communicator.rank == 0:
+            file.put(0, head)
+    begin = len(head)
+    for _, told in stretches.of(kind, own):
+        lines = io.StringIO(newline="")
+        write_rows(lines, told["state"], [told[name] for name in COLUMNS])
+        text = lines.getvalue().encode()
+        sizes = file.communicator.gather([len(text)])[:, 0].astype(np.int64)
+        with file.together():
+            file.put(begin + int(sizes[: file.communicator.rank].sum()), text)
+        begin += int(sizes.sum())
+    with file.together():
+        file.to_disk()
+
+
+def _write_arrays(
+    file: SharedFile, stretches: _Stretches, model: SymbolicModel, found: StateValues | StateTruth
+) -> None:
+    """Write the elements of all arrays, then what lies between them."""
+    variables = model.encoding.shown
+    arrays = [(name, value_type(found)) for name in COLUMNS] + [("states", table_type(variables))]
+    begins = _begins(arrays, model.n_states)
+
+    def column(place: int) -> Own:
+        return lambda indices: found.at(indices).columns()[place]
+
+    takes: list[Own] = [column(place) for place in range(len(COLUMNS))]
+    takes.append(lambda indices: table_of_states(model.index, variables, indices))
+    for (_, kind), begin, own in zip(arrays, begins, takes, strict=True):
+        for first, told in stretches.of(kind, own):
+            with file.together():
+                file.put(begin + first * kind.itemsize, told.tobytes())
+    with file.together():
+        file.to_disk()
+    with file.together():
+        if file.communicator.rank == 0:
+            _frame(file, arrays, begins, model.n_states)
+            file.to_disk()
+
+
+def _begins(arrays: Sequence[tuple[str, np.dtype[Any]]], size: int) -> list[int]:
+    """Return where the elements of every array begin in the archive: what lies before has a fixed length."""
+    begins, end = [], 0
+    for name, kind in arrays:
+        head = io.BytesIO()
+        with zipfile.ZipFile(head, "w") as archive, opened_array(archive, name, kind, size):
+            begins.append(end + head.tell())
+        end = begins[-1] + size * kind.itemsize
+    return begins
+
+
+def _frame(
+    file: SharedFile, arrays: Sequence[tuple[str, np.dtype[Any]]], begins: Sequence[int], size: int
+) -> None:
+    """Write the archive around elements that are there; they are read for their checksums."""
+    frame = _Frame(file)
+    with zipfile.ZipFile(frame, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for (name, kind), begin in zip(arrays, begins, strict=True):
+            with opened_array(archive, name, kind, size) as member:
+                if frame.tell() != begin:
+                    raise RuntimeError(f"{name}: expected at byte {begin} of the archive, got {frame.tell()}")
+                frame.is_there = True
+                for piece in file.pieces(begin, begin + size * kind.itemsize):
+                    member.write(piece)
+                frame.is_there = False
+
+
+class _Frame(io.RawIOBase):
+    """A file as `zipfile` writes it, from whose bytes those that are there already are left as they are."""
+
+    def __init__(self, file: SharedFile) -> None:
+        self._file, self._place = file, 0
+        self.is_there = False
+
+    def seekable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if whence != os.SEEK_SET:
+            raise io.UnsupportedOperation("expected a place from the beginning")
+        self._place = offset
+        return offset
+
+    def write(self, data: Any) -> int:
+        length = memoryview(data).nbytes
+        if not self.is_there:
+            self._file.put(self._place, data)
+        self._place += length
+        return length
