@@ -23,6 +23,7 @@ from hybrid.errors import OptionError, PropertyError
 from hybrid.properties import Properties, load_properties, parse_properties, resolve_properties
 from hybrid.run.keywords import CheckKeywords
 from hybrid.run.options import CheckOptions
+from hybrid.run.state_files import check_suffix, publish_state_values
 from mtbdd.model import SymbolicModel
 
 Constants = Mapping[str, bool | int | float]
@@ -93,7 +94,7 @@ def check_all(
     scheduler: bool = False,
     storage: StorageName = "auto",
     representation: Representation = "row-types",
-    values: bool = False,
+    values: bool | str | os.PathLike[str] = False,
     witness: bool = False,
     automaton_tool: str = "auto",
     exact: bool = False,
@@ -124,8 +125,10 @@ def check_all(
         Called with (iteration, difference) about twice a second.
     scheduler : bool
         Give each answer about an MDP a scheduler that attains it, ``answer.scheduler``.
-    values : bool
-        Hold the values of all states in each answer, ``answer.values``, however many these are.
+    values : bool, str or path-like
+        Hold the values of all states in each answer, ``answer.values``, however many these are.  Or a file,
+        .csv or .npz, that those of one property are written to as `Model.write_values` does; with `ranks`
+        each process writes its part, and no process has the values of all.
     witness : bool
         Give each answer to A or E a path that shows it, ``answer.witness``, where there is one.
     ranks : int or communicator, optional
@@ -155,6 +158,11 @@ def check_all(
         )
         properties = resolve_properties(parsed, model.source, constants, keep_faults=True)
     asked = properties.properties
+    holds, file = values is not False, None if isinstance(values, bool) else values
+    if file is not None:
+        check_suffix(os.fspath(file), "values")
+        if len(asked) != 1:
+            raise OptionError(f"values: expected one property, whose values a file has, got {len(asked)}")
     if bisimulation:
         from hybrid.lumping import LumpingChecker
         from hybrid.lumping.refusing import refuse_with_quotient
@@ -162,22 +170,35 @@ def check_all(
         refuse_with_quotient(chosen, parts=ranks is not None)
         if checkpoint is not None:
             raise OptionError("checkpoint: not offered with bisimulation; leave one of them out")
-        lumping = LumpingChecker(model, chosen, progress, scheduler, values, witness)
-        return [lumping.answer(prop) for prop in asked]
+        lumping = LumpingChecker(model, chosen, progress, scheduler, holds, witness)
+        return [_written(lumping.answer(prop), file) for prop in asked]
     if ranks is not None:
-        if scheduler or values or witness:
+        if scheduler or values is True or witness:
             raise OptionError(
-                "ranks: schedulers, values of all states and witnesses are not given in parts; leave one out"
+                "ranks: schedulers and witnesses are not given in parts, and values of all states only as a "
+                "file (values='FILE.npz'); leave one out"
             )
         divided = options_of_parts(chosen)
 
         def of_part(part: SymbolicModel) -> list[Answer]:
             told = progress if part.communicator.rank == 0 else None
             kept = checkpoint_of(part, divided, checkpoint, checkpoint_minutes)
-            checker = Checker(part, divided, told, checkpoint=kept)
-            return [checker.answer(prop) for prop in asked]
+            checker = Checker(part, divided, told, values=holds, checkpoint=kept)
+            return [_written(checker.answer(prop), file) for prop in asked]
 
         return in_parts(model, ranks, of_part)
     kept = checkpoint_of(model, chosen, checkpoint, checkpoint_minutes)
-    checker = Checker(model, chosen, progress, scheduler, values, witness, kept)
-    return [checker.answer(prop) for prop in asked]
+    checker = Checker(model, chosen, progress, scheduler, holds, witness, kept)
+    return [_written(checker.answer(prop), file) for prop in asked]
+
+
+def _written(answer: Answer, file: str | os.PathLike[str] | None) -> Answer:
+    """Return an answer whose values are in a file, if there is an answer and a file was asked for."""
+    if file is None or answer.error is not None:
+        return answer
+    states = answer.every_state
+    try:
+        publish_state_values(os.fspath(file), states.model, states.found)
+    except OSError as error:
+        raise OptionError(f"values: cannot write {os.fspath(file)}: {error.strerror or error}") from error
+    return answer

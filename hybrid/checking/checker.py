@@ -30,7 +30,7 @@ from hybrid.checking.in_parts import refuse_in_parts
 from hybrid.checking.refusing import refuse_options, told
 from hybrid.checking.schedulable import schedulable
 from hybrid.checking.scope import Scope
-from hybrid.communicators.threads import PartEndedError
+from hybrid.communicators.ends import failure_of_all
 from hybrid.errors import (
     HybridError,
     NotConvergedError,
@@ -113,7 +113,7 @@ class Checker(FormulaChecker):
         self._work = Work()
         self._with_scheduler = scheduler
         self._with_witness = witness
-        self._keeps = (values or model.n_states <= KEPT) and model.communicator.size == 1
+        self._keeps = values or (model.n_states <= KEPT and model.communicator.size == 1)
         self._top: Expression | None = None
         self._whole: StateValues | StateTruth | None = None
         self._scheduled: Expression | None = None
@@ -167,10 +167,9 @@ class Checker(FormulaChecker):
             raise told(fault) from fault
         except RecursionError:
             failure = PropertyError("expected a property nested less deeply; split it with labels")
-        was_ended = isinstance(failure, PartEndedError)
-        why = self.model.communicator.meet(None if failure is None else "" if was_ended else str(failure))
-        if why is not None and (failure is None or was_ended):
-            failure, summary = PropertyError(why), None
+        failure = failure_of_all(self.model.communicator, failure)
+        if failure is not None:
+            summary = None
         seconds = time.perf_counter() - start
         engine, work = self.options.engine, self._work
         stopped = self._stopped()
@@ -197,8 +196,6 @@ class Checker(FormulaChecker):
         whole, self._whole = self._whole, None
         again: Callable[[], StateValues | StateTruth]
         again = partial(_every_state, self.model, self.options, self._top or prop.formula)
-        if self.model.communicator.size > 1:
-            whole, again = None, _no_values_of_parts
         return Answer(
             prop.name, prop.text, summary.value, *bounds, None, work, seconds, engine,
             () if summary.listing is None else summary.listing, self._scheduler, shown,
@@ -377,14 +374,18 @@ def _every_state(
     model: SymbolicModel, options: CheckOptions, formula: Expression
 ) -> StateValues | StateTruth:
     """Return a resolved formula's value in every reachable state, found from the beginning."""
-    return Checker(model, options).every_state(formula)
-
-
-def _no_values_of_parts() -> StateValues | StateTruth:
-    """Refuse to bring the values of all states together."""
-    raise UnsupportedError(
-        "the values of all states are not brought together from parts by this version; ask with one process"
-    )
+    found, failure = None, None
+    try:
+        found = Checker(model, options).every_state(formula)
+    except BudgetError:
+        raise
+    except HybridError as fault:
+        failure = fault
+    failure = failure_of_all(model.communicator, failure)
+    if failure is not None:
+        raise failure
+    assert found is not None
+    return found
 
 
 def _is_range(summary: Summary) -> bool:

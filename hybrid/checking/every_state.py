@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from hybrid.errors import UnsupportedError
 from hybrid.run.state_values import StateTruth, StateValues
 from mtbdd.model import SymbolicModel
 from mtbdd.state_order import for_users
@@ -22,7 +23,8 @@ class EveryState:
     ----------
     model : SymbolicModel
     found : StateValues, StateTruth or None
-        Over all states in index order; None if they were not kept, or not all needed.
+        Over all states in index order, of a part of a model over its own; None if they were not kept, or not
+        all needed.
     again : callable
         Finds them.
     """
@@ -44,13 +46,28 @@ class EveryState:
         ------
         hybrid.HybridError
             The formula has no value in some state.
+
+        Notes
+        -----
+        Where processes share the states, all ask at once.
         """
         if self._found is None:
             self._found = self._again()
         return self._found
 
     def column(self, number: int) -> NDArray[Any]:
-        """Return the values (0), the lower (1) or the upper bounds (2), by number of the state; read only."""
+        """Return the values (0), the lower (1) or the upper bounds (2), by number of the state; read only.
+
+        Raises
+        ------
+        UnsupportedError
+            Several processes share the states.
+        """
+        if self.model.communicator.size > 1:
+            raise UnsupportedError(
+                "the values of all states are not brought together from parts: write them to a file "
+                "(values='FILE.npz'), or ask with one process"
+            )
         if self._columns is None:
             self._columns = self.found.columns()
         view = for_users(self.model, self._columns[number]).view()

@@ -43,7 +43,7 @@ from hybrid.properties.tree import Filter, MultiObjective
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_files import check_suffix
 from mtbdd.budget import check_budget
-from mtbdd.communicator import Communicator
+from mtbdd.communicator import ALONE, Communicator
 from mtbdd.language import LanguageError, parse_constants
 from mtbdd.model import SymbolicModel
 
@@ -133,7 +133,9 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
 
     with (
         CheckPictures(options, console, combinations, asked) as pictures,
-        Report(options, console, told, names, several, certifier, lists, table, points) as report,
+        Report(
+            options, console, told, names, several, certifier, lists, table, points, communicator or ALONE
+        ) as report,
     ):
         options.pictures = pictures
         model: SymbolicModel | None = None

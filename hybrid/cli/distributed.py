@@ -14,7 +14,7 @@ from hybrid.cpu.threads import VARIABLE, available_cores
 from hybrid.errors import HybridError, OptionError
 
 _ALONE = (
-    *("values", "scheduler", "certificate", "plot", "plot_convergence", "diagram"),
+    *("scheduler", "certificate", "plot", "plot_convergence", "diagram"),
     *("timeout", "memory", "witness"),
 )
 """Options that ask for what is not brought together, or for limits that processes would reach apart."""

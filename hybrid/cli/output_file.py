@@ -60,11 +60,8 @@ class OutputFile:
     @contextlib.contextmanager
     def told(self) -> Iterator[None]:
         """Turn errors of the operating system into errors of the option."""
-        try:
+        with told_of(self._path, self._option):
             yield
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise OptionError(f"{self._option}: cannot write {self._path}: {reason}") from None
 
     @property
     def target(self) -> Path:
@@ -132,6 +129,15 @@ class OutputFile:
         if found is not None:
             temporary.chmod(stat.S_IMODE(found.st_mode))
         return temporary
+
+
+@contextlib.contextmanager
+def told_of(path: str, option: str) -> Iterator[None]:
+    """Turn errors of the operating system into errors of an option that asks for a file."""
+    try:
+        yield
+    except OSError as error:
+        raise OptionError(f"{option}: cannot write {path}: {error.strerror or error}") from None
 
 
 def _is_standard_stream(found: os.stat_result) -> bool:

@@ -18,11 +18,13 @@ from hybrid.cli.device_hint import DeviceHint
 from hybrid.cli.journal import json_line
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
+from hybrid.cli.shared_output import SharedOutput
 from hybrid.cli.table import Table
 from hybrid.errors import HybridError, OptionError
 from hybrid.properties import Property
 from hybrid.run.state_files import write_state_values
 from hybrid.run.work import Work
+from mtbdd.communicator import ALONE, Communicator
 from mtbdd.model import SymbolicModel
 
 if TYPE_CHECKING:
@@ -62,6 +64,8 @@ class Report:
         Draws answers on a terminal, in the place of `text`.
     points : bool
         Whether there are several objectives, whose points the table has in rows of their own.
+    communicator : Communicator
+        Of the processes that write the values of all states together.
 
     Raises
     ------
@@ -80,6 +84,7 @@ class Report:
         lists: bool = False,
         rows: RunTable | None = None,
         points: bool = False,
+        communicator: Communicator = ALONE,
     ) -> None:
         self._options, self._console, self._text, self._several = options, console, text, several
         self._certifier, self._rows, self._hint = certifier, rows, DeviceHint()
@@ -91,7 +96,7 @@ class Report:
         self._told = ""
         self._is_whole, self._is_headed = True, False
         self._table = None if options.csv is None else Table(options.csv, names, lists, points)
-        self._values = None if options.values is None else OutputFile(options.values, "--values")
+        self._values = _file_of_values(options.values, communicator)
         self._scheduler = None if options.scheduler is None else OutputFile(options.scheduler, "--scheduler")
 
     def __enter__(self) -> Report:
@@ -200,7 +205,7 @@ class Report:
         if self._table is not None and self._table.close(complete):
             self._console.wrote(self._options.csv)
 
-    def _publish(self, file: OutputFile, write: Callable[[Path], None]) -> None:
+    def _publish(self, file: OutputFile | SharedOutput, write: Callable[[Path], None]) -> None:
         """Write a file and let it take its place; what fails is told, and hides no answer."""
         try:
             with file.told():
@@ -280,6 +285,17 @@ class Report:
 def _json(found: Any) -> str:
     """Return records as JSON, listings written out one at a time."""
     return "".join(json.JSONEncoder(default=json_listing).iterencode(found))
+
+
+def _file_of_values(path: str | None, communicator: Communicator) -> OutputFile | SharedOutput | None:
+    """Return the file that values of all states are written to, if one was asked for."""
+    if path is None:
+        return None
+    return (
+        OutputFile(path, "--values")
+        if communicator.size == 1
+        else SharedOutput(path, "--values", communicator)
+    )
 
 
 def _write_values(answer: Answer, path: Path) -> None:

@@ -48,9 +48,12 @@ class KeptKeywords(SolutionKeywords, total=False):
     bisimulation: bool
 
 
-class CheckKeywords(KeptKeywords, total=False):
+class CheckKeywords(SolutionKeywords, total=False):
     """Keywords of `hybrid.check_all` that `hybrid.check` hands on."""
 
+    scheduler: bool
+    values: bool | FileName
+    bisimulation: bool
     progress: Callable[[int, float], None] | None
     witness: bool
     ranks: Any

@@ -83,7 +83,7 @@ class _Stretches:
         """Yield this process's stretch of every round: its first number, and what is told of its states."""
         communicator = self._communicator
         size = communicator.size
-        length = -(-_ROUND // size)
+        length = -(-min(_ROUND, self._total) // size)
         sent = np.dtype([("place", np.int32), ("told", kind)])
         for begin in range(0, self._total, length * size):
             starts = begin + length * np.arange(size + 1)

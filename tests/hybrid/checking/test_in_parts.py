@@ -282,6 +282,54 @@ def test_values_of_all_states_are_not_brought_together() -> None:
         answer.values  # noqa: B018
 
 
+@pytest.mark.parametrize("name", ["brp", "kanban", "coin"])
+@pytest.mark.parametrize("suffix", [".npz", ".csv"])
+def test_values_of_all_states_are_written_from_parts(name: str, suffix: str, tmp_path: Path) -> None:
+    # What the graph decides has the same bits in any number of parts.
+    text = {"brp": "P>0 [ F s=5 ]", "kanban": "P>0.5 [ true U<=1 w1=1 ]", "coin": 'Pmax>0 [ F "finished" ]'}[
+        name
+    ]
+    model, _ = example(name)
+    one = tmp_path / f"one{suffix}"
+    answer = hybrid.check(model, text, values=one)
+    assert answer.values.size == model.n_states
+    for ranks in (1, 2, 3, 4, 7):
+        many = tmp_path / f"many{ranks}{suffix}"
+        hybrid.check(example(name)[0], text, ranks=ranks, values=str(many))
+        assert many.read_bytes() == one.read_bytes(), ranks
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("name", sorted(QUESTIONS))
+def test_bounds_of_all_states_are_written_from_parts(name: str, ranks: int, tmp_path: Path) -> None:
+    model, questions = asked(name)
+    for text in [questions[0], questions[5], f"filter(max, {questions[3]})", "1 + x"]:
+        one, many = tmp_path / "one.npz", tmp_path / "many.npz"
+        hybrid.check(model, text, values=one)
+        hybrid.check(asked(name)[0], text, ranks=ranks, values=many)
+        assert one.stat().st_size == many.stat().st_size
+        with np.load(one) as first, np.load(many) as second:
+            np.testing.assert_array_equal(first["states"], second["states"])
+            np.testing.assert_allclose(first["value"], second["value"], rtol=1e-6)
+            assert (first["lower"] <= second["upper"]).all() and (second["lower"] <= first["upper"]).all()
+
+
+def test_files_of_values_that_are_not_written(tmp_path: Path) -> None:
+    model, _ = asked("walk")
+    for ranks in (None, 3):
+        options: dict[str, Any] = {"ranks": ranks}
+        with pytest.raises(OptionError, match=r"values: cannot write .*nowhere"):
+            hybrid.check(model, "P=? [ F<=1 x=n ]", values=tmp_path / "nowhere" / "v.npz", **options)
+        with pytest.raises(OptionError, match=r"\.csv or \.npz"):
+            hybrid.check(model, "P=? [ F<=1 x=n ]", values=tmp_path / "v.txt", **options)
+        with pytest.raises(OptionError, match="values: expected one property"):
+            hybrid.check_all(model, "P=? [ F x=n ]; x>1", values=tmp_path / "v.npz", **options)
+        # The part with x=3 alone finds that it has no value there.
+        with pytest.raises(HybridError, match="expected a value in every state"):
+            hybrid.check(model, "filter(max, mod(5, x-3), x>4)", values=tmp_path / "v.npz", **options)
+        assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("ranks", [0, 9, True, "two", 1.5])
 def test_a_senseless_number_of_parts_is_refused(ranks: Any) -> None:
     model, _ = asked("walk")

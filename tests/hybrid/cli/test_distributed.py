@@ -60,6 +60,50 @@ def test_three_processes_write_one_table(tmp_path: Path) -> None:
 
 
 @needs_mpi
+@pytest.mark.parametrize("suffix", [".csv", ".npz"])
+def test_two_processes_write_one_file_of_values(tmp_path: Path, suffix: str) -> None:
+    one, two = (str(tmp_path / f"{name}{suffix}") for name in ("one", "two"))
+    # The truth is decided, so that the bits are the same.
+    asked = (*KANBAN[:3], "P>0.5 [ true U<=1 w1=1 ]")
+    assert alone(*asked, "--values", one).returncode == 0
+    found = check(2, *asked, "--values", two, "--distributed")
+    assert found.returncode == 0, found.stderr
+    assert found.stderr.count("wrote") == 1
+    assert Path(two).read_bytes() == Path(one).read_bytes()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@needs_mpi
+def test_a_file_of_values_that_cannot_be_written_ends_all(tmp_path: Path) -> None:
+    found = check(2, *KANBAN, "--values", str(tmp_path / "nowhere" / "v.npz"), "--distributed")
+    assert found.returncode == 2
+    assert found.stderr.count("--values: cannot write") == 1 and "No such file" in found.stderr
+    (tmp_path / "device.npz").symlink_to("/dev/full")
+    found = check(2, *KANBAN, "--values", str(tmp_path / "device.npz"), "--distributed")
+    assert found.returncode == 2 and "--values: expected a file" in found.stderr
+
+
+@needs_mpi
+def test_a_write_that_fails_in_one_process_leaves_the_older_file(tmp_path: Path) -> None:
+    file = tmp_path / "v.npz"
+    file.write_text("older", encoding="utf-8")
+    code = (
+        "import os, resource, signal, sys\n"
+        "from mpi4py import MPI\n"
+        "from hybrid.__main__ import main\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "if MPI.COMM_WORLD.rank == 1:\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    asked = (*KANBAN, "--values", str(file), "--distributed")
+    found = run_processes(2, sys.executable, "-c", code, "check", *asked)
+    assert found.returncode == 2, found.stderr
+    assert "File too large (process 1 of 2)" in found.stderr and "result" in found.stdout
+    assert file.read_text(encoding="utf-8") == "older" and len(list(tmp_path.iterdir())) == 1
+
+
+@needs_mpi
 def test_a_fault_of_all_is_told_once() -> None:
     found = check(2, *KANBAN[:1], *KANBAN[3:], "--distributed")
     assert found.returncode == 2
@@ -67,7 +111,7 @@ def test_a_fault_of_all_is_told_once() -> None:
 
 
 @needs_mpi
-@pytest.mark.parametrize("option", [("--timeout", "5"), ("--values", "v.csv"), ("--witness",)])
+@pytest.mark.parametrize("option", [("--timeout", "5"), ("--scheduler", "s.csv"), ("--witness",)])
 def test_what_is_not_offered_is_refused(option: tuple[str, ...]) -> None:
     found = check(1, *KANBAN, "--distributed", *option)
     assert found.returncode == 2

@@ -1,0 +1,79 @@
+"""A file that processes of one command write together: tried by the first one, and told to all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from hybrid.cli.console import Console
+from hybrid.cli.output_file import OutputFile, told_of
+from hybrid.errors import OptionError
+from mtbdd.communicator import Communicator
+
+
+class SharedOutput:
+    """An `OutputFile` that the first process has, written to by all; all of them make it at once.
+
+    Parameters
+    ----------
+    path : str
+        What was asked for.
+    option : str
+        The option that asked for it, for messages.
+    communicator : Communicator
+
+    Attributes
+    ----------
+    temporary : Path
+        What to write to, the same file for all.
+
+    Raises
+    ------
+    OptionError
+        The file cannot be written, or is a device or a pipe, which takes no pieces; in all processes alike.
+    """
+
+    def __init__(self, path: str, option: str, communicator: Communicator) -> None:
+        self._path, self._option, self._communicator = path, option, communicator
+        self._file: OutputFile | None = None
+        self._first(self._open)
+        chosen = None if self._file is None else str(self._file.temporary.absolute())
+        self.temporary = Path(communicator.first_text(chosen) or "")
+
+    def told(self) -> AbstractContextManager[None]:
+        """Turn errors of the operating system, which all have alike, into errors of the option."""
+        return told_of(self._path, self._option)
+
+    def publish(self, console: Console | None = None) -> None:
+        """Let the temporary file take the place of what is there; see `OutputFile.publish`."""
+
+        def replaced() -> None:
+            if self._file is not None:
+                self._file.publish(console)
+
+        self._first(replaced)
+
+    def discard(self) -> None:
+        """Remove the temporary file if it was not published."""
+        if self._file is not None:
+            self._file.discard()
+
+    def _open(self) -> None:
+        self._file = OutputFile(self._path, self._option)
+        if self._file.temporary == self._file.target:
+            raise OptionError(
+                f"{self._option}: expected a file that several processes can write to, got {self._path}"
+            )
+
+    def _first(self, run: Callable[[], None]) -> None:
+        """Let the first process do something; what it fails for fails in all."""
+        failure: OptionError | None = None
+        if self._communicator.rank == 0:
+            try:
+                run()
+            except OptionError as error:
+                failure = error
+        text = self._communicator.first_text(None if failure is None else str(failure))
+        if text is not None:
+            raise OptionError(text) from failure
