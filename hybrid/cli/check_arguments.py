@@ -31,7 +31,8 @@ def add_check(parser: argparse.ArgumentParser) -> None:
         "--values",
         metavar="FILE.csv|.npz",
         help="also write the value of every state and its bounds, of one property: a table of variables, "
-        "value, lower and upper, or the arrays value, lower, upper and states",
+        "value, lower and upper, or the arrays value, lower, upper and states; with --distributed each "
+        "process writes a part of it",
     )
     files.add_argument(
         "--scheduler",

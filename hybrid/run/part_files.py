@@ -19,9 +19,10 @@ from hybrid.run.state_values import StateTruth, StateValues
 from mtbdd.communicator import Communicator
 from mtbdd.model import SymbolicModel
 from mtbdd.own_numbers import own_numbers
-from mtbdd.state_table import table_of_states, table_type
+from mtbdd.state_table import table_of_range, table_of_states, table_type
 
-_ROUND = 1 << 20  # states of all processes that are written together
+_ROUND = 1 << 20  # states of all processes that are written together, at most
+_STRETCH = 1 << 18  # of these, what one process writes, at most
 
 Own = Callable[[NDArray[np.int64]], NDArray[Any]]
 """Returns what is told of some of the own states, by their indices."""
@@ -83,7 +84,7 @@ class _Stretches:
         """Yield this process's stretch of every round: its first number, and what is told of its states."""
         communicator = self._communicator
         size = communicator.size
-        length = -(-min(_ROUND, self._total) // size)
+        length = min(-(-min(_ROUND, self._total) // size), _STRETCH)
         sent = np.dtype([("place", np.int32), ("told", kind)])
         for begin in range(0, self._total, length * size):
             starts = begin + length * np.arange(size + 1)
@@ -123,7 +124,7 @@ def _write_table(
 
     def own(indices: NDArray[np.int64]) -> NDArray[Any]:
         told = np.empty(indices.size, kind)
-        told["state"] = table_of_states(model.index, variables, indices)
+        told["state"] = _states(model, indices)
         for name, column in zip(COLUMNS, found.at(indices).columns(), strict=True):
             told[name] = column
         return told
@@ -157,7 +158,7 @@ def _write_arrays(
         return lambda indices: found.at(indices).columns()[place]
 
     takes: list[Own] = [column(place) for place in range(len(COLUMNS))]
-    takes.append(lambda indices: table_of_states(model.index, variables, indices))
+    takes.append(lambda indices: _states(model, indices))
     for (_, kind), begin, own in zip(arrays, begins, takes, strict=True):
         for first, told in stretches.of(kind, own):
             with file.together():
@@ -168,6 +169,14 @@ def _write_arrays(
         if file.communicator.rank == 0:
             _frame(file, arrays, begins, model.n_states)
             file.to_disk()
+
+
+def _states(model: SymbolicModel, indices: NDArray[np.int64]) -> NDArray[Any]:
+    """Return the variables' values in some of the own states; those of consecutive ones are quick to read."""
+    variables = model.encoding.shown
+    if indices.size and bool((np.diff(indices) == 1).all()):
+        return table_of_range(model.index, variables, int(indices[0]), int(indices[-1]) + 1)
+    return table_of_states(model.index, variables, indices)
 
 
 def _begins(arrays: Sequence[tuple[str, np.dtype[Any]]], size: int) -> list[int]:

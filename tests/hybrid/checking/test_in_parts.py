@@ -286,7 +286,7 @@ def test_values_of_all_states_are_not_brought_together() -> None:
 @pytest.mark.parametrize("suffix", [".npz", ".csv"])
 def test_values_of_all_states_are_written_from_parts(name: str, suffix: str, tmp_path: Path) -> None:
     # What the graph decides has the same bits in any number of parts.
-    text = {"brp": "P>0 [ F s=5 ]", "kanban": "P>0.5 [ true U<=1 w1=1 ]", "coin": 'Pmax>0 [ F "finished" ]'}[
+    text = {"brp": "P>0 [ F s=5 ]", "kanban": "P>0.5 [ true U<=1 w1=1 ]", "coin": 'Pmax>0 [ F "all_heads" ]'}[
         name
     ]
     model, _ = example(name)
