@@ -18,7 +18,7 @@ from hybrid.cli.device_hint import DeviceHint
 from hybrid.cli.journal import json_line
 from hybrid.cli.model_record import model_record, model_text
 from hybrid.cli.output_file import OutputFile
-from hybrid.cli.shared_output import SharedOutput
+from hybrid.cli.shared_output import SharedOutput, first_does
 from hybrid.cli.table import Table
 from hybrid.errors import HybridError, OptionError
 from hybrid.properties import Property
@@ -95,7 +95,12 @@ class Report:
         self._failures: list[_Failure] | None = []
         self._told = ""
         self._is_whole, self._is_headed = True, False
-        self._table = None if options.csv is None else Table(options.csv, names, lists, points)
+        self._table: Table | None = None
+
+        def open_table() -> None:
+            self._table = None if options.csv is None else Table(options.csv, names, lists, points)
+
+        first_does(communicator, open_table)
         self._values = _file_of_values(options.values, communicator)
         self._scheduler = None if options.scheduler is None else OutputFile(options.scheduler, "--scheduler")
 

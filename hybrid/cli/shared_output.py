@@ -12,6 +12,25 @@ from hybrid.errors import OptionError
 from mtbdd.communicator import Communicator
 
 
+def first_does(communicator: Communicator, run: Callable[[], None]) -> None:
+    """Let the first process do something; all come here at once.
+
+    Raises
+    ------
+    OptionError
+        What it fails for; in all processes alike.
+    """
+    failure: OptionError | None = None
+    if communicator.rank == 0:
+        try:
+            run()
+        except OptionError as error:
+            failure = error
+    text = communicator.first_text(None if failure is None else str(failure))
+    if text is not None:
+        raise OptionError(text) from failure
+
+
 class SharedOutput:
     """An `OutputFile` that the first process has, written to by all; all of them make it at once.
 
@@ -37,7 +56,7 @@ class SharedOutput:
     def __init__(self, path: str, option: str, communicator: Communicator) -> None:
         self._path, self._option, self._communicator = path, option, communicator
         self._file: OutputFile | None = None
-        self._first(self._open)
+        first_does(communicator, self._open)
         chosen = None if self._file is None else str(self._file.temporary.absolute())
         self.temporary = Path(communicator.first_text(chosen) or "")
 
@@ -52,7 +71,7 @@ class SharedOutput:
             if self._file is not None:
                 self._file.publish(console)
 
-        self._first(replaced)
+        first_does(self._communicator, replaced)
 
     def discard(self) -> None:
         """Remove the temporary file if it was not published."""
@@ -65,15 +84,3 @@ class SharedOutput:
             raise OptionError(
                 f"{self._option}: expected a file that several processes can write to, got {self._path}"
             )
-
-    def _first(self, run: Callable[[], None]) -> None:
-        """Let the first process do something; what it fails for fails in all."""
-        failure: OptionError | None = None
-        if self._communicator.rank == 0:
-            try:
-                run()
-            except OptionError as error:
-                failure = error
-        text = self._communicator.first_text(None if failure is None else str(failure))
-        if text is not None:
-            raise OptionError(text) from failure

@@ -75,12 +75,26 @@ def test_two_processes_write_one_file_of_values(tmp_path: Path, suffix: str) -> 
 
 @needs_mpi
 def test_a_file_of_values_that_cannot_be_written_ends_all(tmp_path: Path) -> None:
-    found = check(2, *KANBAN, "--values", str(tmp_path / "nowhere" / "v.npz"), "--distributed")
-    assert found.returncode == 2
-    assert found.stderr.count("--values: cannot write") == 1 and "No such file" in found.stderr
+    for option in ("--values", "--csv"):
+        found = check(2, *KANBAN, option, str(tmp_path / "nowhere" / "v.csv"), "--distributed")
+        assert found.returncode == 2
+        assert found.stderr.count(f"{option}: cannot write") == 1 and "No such file" in found.stderr
     (tmp_path / "device.npz").symlink_to("/dev/full")
     found = check(2, *KANBAN, "--values", str(tmp_path / "device.npz"), "--distributed")
     assert found.returncode == 2 and "--values: expected a file" in found.stderr
+
+
+@needs_mpi
+def test_a_state_without_a_value_in_one_process_is_told_by_all(tmp_path: Path) -> None:
+    model, file = tmp_path / "climb.prism", tmp_path / "v.csv"
+    model.write_text(
+        "dtmc module m x:[0..9]; [] x<9 -> (x'=x+1); [] x=9 -> true; endmodule", encoding="utf-8"
+    )
+    asked = (str(model), "filter(max, mod(5, x), x>0)", "--values", str(file), "--distributed")
+    found = check(2, *asked)
+    assert found.returncode == 2, found.stderr
+    assert found.stderr.count("expected a value in every state, got none in (x=0)") == 1
+    assert "result       " in found.stdout and not file.exists()
 
 
 @needs_mpi
