@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.checking.gathering import gathered
+from hybrid.checking.gathering import gathered, gathered_whole
 from hybrid.checking.listing import Listing, Number
 from hybrid.core.directed_rounding import GREATEST, divided, outward
 from hybrid.errors import PropertyError, UnknownError, UnsupportedError
@@ -18,14 +18,18 @@ from mtbdd.communicator import Communicator
 from mtbdd.faults import format_state
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
+from mtbdd.part_model import PartModel
 from mtbdd.state_order import in_order
-from mtbdd.states import StateIndex
+from mtbdd.states import StateIndex, index_states, states_from
 from mtbdd.wording import option
 
 LISTING = ("print", "printall", "argmin", "argmax")
 """Filter operators whose result has a listing of states."""
 
 _ORDERED = (*LISTING, "first", "state")  # whose result, or complaint, tells states by their numbers
+MOST_LISTED = 1 << 20
+"""States that a listing has where several processes share the states, at most."""
+
 _TIE = 1e-9  # values this close, relatively, share an extreme when there are no bounds to tell
 
 _FEW = 1_000_000  # numbers that are added exactly
@@ -79,11 +83,8 @@ def summarise(
     """
     indices = np.flatnonzero(model.indicator(states, within))
     if model.communicator.size > 1:
-        if operator in _ORDERED:
-            raise UnsupportedError(
-                f"filter({operator}, ...) tells states by their numbers: not answered in parts by this "
-                "version; ask with one process"
-            )
+        if isinstance(model, PartModel) and operator in _ORDERED and states != model.manager.false:
+            return _of_all(model, operator, found, states, within)
         found = gathered(model.communicator, found, indices)
         indices = np.arange(found.values.size)
     if operator in _ORDERED:
@@ -105,6 +106,40 @@ def summarise(
         summary = _reduce(model, "initial", found, start, within)
         return Summary(summary.value, summary.lower, summary.upper, listing)
     return _reduce(model, operator, found, indices, within)
+
+
+def _of_all(
+    model: PartModel, operator: str, found: StateValues | StateTruth, states: Node, within: StateIndex
+) -> Summary:
+    """Return what a filter that tells states by their numbers makes of the states of all processes.
+
+    Their values are brought together in every process, zeros that `print` leaves out not among them.
+    """
+    if operator not in ("print", "printall"):
+        together, index = gathered_whole(model, found, states, within)
+        summary = summarise(model.whole, operator, together, states, index)
+        if summary.listing is not None:
+            _check_length(operator, len(summary.listing))
+        return summary
+    shown = states
+    if operator == "print":
+        marked = model.indicator(states, within) & np.asarray(found.values != 0)
+        shown = states_from(model.manager, within, marked)
+    _check_length(operator, index_states(model.manager, shown).total)
+    together, index = gathered_whole(model, found, shown | model.initial, within)
+    indices = in_order(model.whole, np.flatnonzero(model.whole.indicator(shown, index)), index)
+    start = np.flatnonzero(model.whole.indicator(model.initial, index))
+    summary = _reduce(model.whole, "initial", together, start, index)
+    return replace(summary, listing=Listing(model.whole, together, indices, index))
+
+
+def _check_length(operator: str, length: int) -> None:
+    """Refuse listings that are too long for every process to hold."""
+    if length > MOST_LISTED:
+        raise UnsupportedError(
+            f"filter({operator}, ...) lists {length:,} states that several processes share: expected "
+            f"{MOST_LISTED:,} at most; ask about fewer states, or with one process"
+        )
 
 
 def selected(operator: str, found: StateValues) -> StateTruth:

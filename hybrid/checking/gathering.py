@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from hybrid.errors import UnknownError, UnsupportedError
 from hybrid.run.state_values import StateTruth, StateValues
 from mtbdd.communicator import Communicator
+from mtbdd.manager import Node
+from mtbdd.part_model import PartModel
+from mtbdd.states import StateIndex, index_states
 
 MOST_GATHERED = 1 << 24
 """States whose values are brought together, at most."""
@@ -55,6 +58,37 @@ def gathered(
         _together(communicator, _mask(m, places.size)) for m in (some.open_lower, some.open_upper)
     )
     return StateValues(parts[0], parts[1], parts[2], below, above)
+
+
+def gathered_whole(
+    model: PartModel, found: StateValues | StateTruth, states: Node, within: StateIndex
+) -> tuple[StateValues | StateTruth, StateIndex]:
+    """Return the values of some states of all processes, and the index that numbers all of these.
+
+    Parameters
+    ----------
+    model : PartModel
+    found : StateValues or StateTruth
+        Over the own states of `within`.
+    states : Node
+        Those wanted, among `within`.
+    within : StateIndex
+
+    Raises
+    ------
+    UnsupportedError
+        There are too many of them.
+
+    Notes
+    -----
+    Every process owns its states whoever asks, so that places need not be sent.
+    """
+    share, whole = model.manager.share, model.manager.whole
+    assert share is not None
+    together = gathered(share.communicator, found, np.flatnonzero(model.indicator(states, within)))
+    index = index_states(whole, states)
+    places = [index.places(index_states(whole, states & owner)) for owner in share.owners]
+    return together.at(np.argsort(np.concatenate(places))), index
 
 
 def decided_by_all(communicator: Communicator, truth: StateTruth) -> NDArray[np.bool_]:
