@@ -25,6 +25,7 @@ from hybrid.run.options import CheckOptions
 from hybrid.solvers.bounded_solution import UNIT
 from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
 from hybrid.solvers.host import HostWorkspace
+from hybrid.solvers.together import TogetherWorkspace
 from hybrid.solvers.workspace import Array, Workspace
 from mtbdd.convert import entry_units
 from mtbdd.graph.prob01 import prob0
@@ -86,7 +87,7 @@ class BudgetSystem:
         self.inside = model.indicator(self.states)
         self.known = model.indicator(target).astype(np.float64)
         self.greatest, self.n_rewards = max(split.parts), len(split.parts)
-        if self.unknown.size == 0:
+        if self.unknown.total == 0:
             return
         self._maker = FlowMaker(model, self.unknown, target, options)
         nothing = tuple(layer.matrix.only(model.manager.false) for layer in model.layers)
@@ -103,7 +104,7 @@ class BudgetSystem:
             for flow, factor, inside in zip(free, self.factors, allowed, strict=True)
         ]
         is_greatest = maximise or not model.is_mdp
-        problem = ChoiceProblem(self.unknown.size, is_greatest, groups, self.slack)
+        problem = ChoiceProblem(self.unknown.size, is_greatest, groups, self.slack, model.communicator)
         self.operator = GainedChoices(layers, problem, self.space, self._maker.engine)
         # On chains both are sums over the one layer.
         turned = problem if not model.is_mdp else replace(problem, maximise=not is_greatest)
@@ -184,7 +185,11 @@ class BudgetSystem:
             for flow in self._waiting[reward]:
                 if flow.inner is not None:
                     return flow.inner.space
-        return HostWorkspace(NoMatrix(self.unknown.size))
+        space = HostWorkspace(NoMatrix(self.unknown.size))
+        alike = self._model.communicator
+        return (
+            space if alike.size == 1 else TogetherWorkspace(NoMatrix(self.unknown.size), space.passes, alike)
+        )
 
     def _allowed(self, maximise: bool) -> tuple[list[Array], Quotient | None]:
         """Return where every layer has a choice that may be taken, and which states are one."""
@@ -208,7 +213,7 @@ class BudgetSystem:
             reached = probe.zeros()
             probe.improve(x, reached)
             x = xp.where(reached > 0.0, 1.0, 0.0)
-            if self.space.read(x.max())[0] == 0.0:
+            if self.space.read(self.space.greatest(x))[0] == 0.0:
                 return made
         return None
 

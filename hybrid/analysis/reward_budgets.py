@@ -112,7 +112,7 @@ class BudgetSweep:
             f"the last {kept} budgets of {size} states",
             "count the reward in greater units, or choose smaller constants",
         )
-        self.made, self.settled, self.ended = 0, size == 0, False
+        self.made, self.settled, self.ended = 0, self._all.unknown.total == 0, False
         self._window: deque[BudgetValues] = deque(maxlen=self._greatest)
         self._same = self._same_missed = 0
         criterion = replace(options.criterion, epsilon=min(max(epsilon, _LEAST_EPSILON), 0.5))
@@ -127,7 +127,7 @@ class BudgetSweep:
 
     def values(self) -> StateValues:
         """Return the probabilities of the present budget in every state."""
-        if self._all.unknown.size == 0:
+        if self._all.unknown.total == 0:
             return StateValues.exact(self._all.known)
         now, host = self._window[0], self._space.to_host
         lower, upper = np.array(host(now.lower)), np.array(host(now.upper))
@@ -189,7 +189,7 @@ class BudgetSweep:
         """Return where a budget's probability is positive, as zeros and ones, from which gains are."""
         before = self._window[0].some if self._window else None
         xp: Any = self._space.xp
-        if before is not None and self._space.read(before.min())[0] > 0.0:
+        if before is not None and self._space.read(self._space.least(before))[0] > 0.0:
             return before
         self._system.regain([xp.where(some_gain, 1.0, 0.0) for some_gain in leading])
         found = self._system.positive()

@@ -9,14 +9,16 @@ import numpy as np
 
 from hybrid.backends import Backend, choose_backend
 from hybrid.explicit.operators import ExplicitOperator, write_out
+from hybrid.operators.divided_matrix import DividedMatrix
 from hybrid.operators.gained_choices import Multiplied
+from hybrid.operators.halo import Halo
 from hybrid.operators.hybrid_matrix import HybridMatrix
 from hybrid.operators.inject import inject
 from hybrid.operators.layer_choices import choice_totals
 from hybrid.run.options import CheckOptions
 from hybrid.solvers.bounded_solution import UNIT
 from hybrid.solvers.workspace import Array
-from mtbdd.convert import offset_label
+from mtbdd.divided import DividedMTBDD
 from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.model import SymbolicModel
@@ -69,7 +71,17 @@ class FlowMaker:
 
     def flows(self, matrices: Sequence[SymbolicMatrix]) -> list[Flow]:
         """Return the flows of a matrix a layer."""
-        return [self._flow(matrix.only(self._unknown.states)) for matrix in matrices]
+        own = [matrix.only(self._unknown.states) for matrix in matrices]
+        inner = self._model.numbered_together(
+            [self._between(m, self._unknown) for m in own], [self._unknown] * len(own), self._unknown
+        )
+        halo = next((Halo(m) for m in inner if isinstance(m, DividedMTBDD)), None)
+        found = []
+        for matrix, among in zip(own, inner, strict=True):
+            held = Multiplied(self._operator(among, halo)) if _has_entries(among) else None
+            target, outside = (self._sums(matrix, columns) for columns in (self._target, self._outside))
+            found.append(Flow(held, target, outside > 0.0))
+        return found
 
     def factors(self) -> list[Array | None]:
         """Return what rows of every layer are multiplied with to be probabilities; None is 1."""
@@ -90,28 +102,36 @@ class FlowMaker:
             found.append(factor)
         return found
 
-    def _flow(self, matrix: SymbolicMatrix) -> Flow:
-        inner = self._cut(matrix, self._unknown)
-        held = None if inner.n_entries == 0 else Multiplied(self._held(inner))
-        target, outside = (self._sums(matrix, columns) for columns in (self._target, self._outside))
-        return Flow(held, target, outside > 0.0)
-
     def _sums(self, matrix: SymbolicMatrix, columns: StateIndex) -> Array:
-        """Return the sum of every row over some columns."""
-        if columns.size == 0:
+        """Return the sum of every row over some columns; nothing is received for it."""
+        if columns.total == 0:
             return np.zeros(self._unknown.size)
-        part = self._cut(matrix, columns)
+        part = self._model.numbered(self._between(matrix, columns), self._unknown, columns)
         return np.zeros(self._unknown.size) if part.n_entries == 0 else self._held(part).row_sums()
 
-    def _cut(self, matrix: SymbolicMatrix, columns: StateIndex) -> OffsetMTBDD:
-        entries = matrix.only(self._model.manager.to_columns(columns.states))
-        return offset_label(entries, self._unknown, columns)
+    def _between(self, matrix: SymbolicMatrix, columns: StateIndex) -> SymbolicMatrix:
+        return matrix.only(self._model.manager.to_columns(columns.states))
+
+    def _operator(
+        self, matrix: OffsetMTBDD, halo: Halo | None
+    ) -> HybridMatrix | DividedMatrix | ExplicitOperator:
+        """Return a matrix as an operator, together with other processes where they share the states."""
+        if not isinstance(matrix, DividedMTBDD):
+            return self._held(matrix)
+        held = self._held(matrix) if matrix.n_entries else None
+        assert not isinstance(held, ExplicitOperator)
+        return DividedMatrix(held, matrix, self.engine, halo)
 
     def _held(self, matrix: OffsetMTBDD) -> HybridMatrix | ExplicitOperator:
-        """Return a matrix on the engine and backend of all."""
+        """Return the own rows of a matrix on the engine and backend of all."""
         options = self._options
         if options.engine == "explicit":
             written = write_out(matrix, self.engine.name, options.storage)
             written.backend_reason = self.engine.reason
             return written
         return inject(matrix, options.level, self.engine, representation=options.representation).prepare()
+
+
+def _has_entries(matrix: OffsetMTBDD) -> bool:
+    """Whether a matrix has an entry, in the rows of any process."""
+    return matrix.has_entries if isinstance(matrix, DividedMTBDD) else matrix.n_entries > 0

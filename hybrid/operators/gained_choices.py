@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hybrid.backends import Backend
 from hybrid.explicit.operators import ExplicitOperator
+from hybrid.operators.divided_matrix import DividedMatrix
 from hybrid.operators.hybrid_matrix import HybridMatrix
 from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator
 from hybrid.solvers.choice_problem import ChoiceProblem
@@ -29,10 +30,10 @@ class Multiplied:
 
     Parameters
     ----------
-    matrix : HybridMatrix or ExplicitOperator
+    matrix : HybridMatrix, DividedMatrix or ExplicitOperator
     """
 
-    def __init__(self, matrix: HybridMatrix | ExplicitOperator) -> None:
+    def __init__(self, matrix: HybridMatrix | DividedMatrix | ExplicitOperator) -> None:
         self.matrix = matrix
         self.space: Workspace = workspace_of(matrix)
         self._product = self.space.xp.empty(matrix.shape[0])
@@ -135,4 +136,4 @@ class GainedChoices(ChoiceOperator):
             out *= factor
         if shape is not None:
             out += shape
-        self.changes = self.space.distance(out, x) if self.size else np.zeros(2)
+        self.changes = np.zeros(2) if self.space.is_empty(self.size) else self.space.distance(out, x)
