@@ -19,6 +19,7 @@ from hybrid.analysis.until import until_probabilities
 from hybrid.checking.arithmetic import constant_values
 from hybrid.checking.combine import compare
 from hybrid.checking.filters import Summary
+from hybrid.checking.gathering import gathered
 from hybrid.errors import NotExactError, PropertyError, UnknownError, UnsupportedError
 from hybrid.exact.budgets import ExactBudgets
 from hybrid.exact.formulas import ExactFormulas
@@ -32,6 +33,7 @@ from mtbdd.language.syntax import Expression, Literal
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.reward_split import RewardSplit, split_by_reward
+from mtbdd.states import index_states
 from mtbdd.wording import option
 
 _COMPARED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -92,13 +94,13 @@ class _Search:
         assert isinstance(path, Path) and isinstance(path.bound, RewardBound) and path.bound.index is not None
         if is_ltl(path):
             raise UnsupportedError("quantile: expected one path operator over state formulas, got LTL")
-        first = np.flatnonzero(model.indicator(model.initial))
-        if first.size != 1:
+        starts = index_states(model.manager, model.initial).total
+        if starts != 1:
             raise UnsupportedError(
-                f"quantile: expected one initial state, which the answer is about, got {first.size}"
+                f"quantile: expected one initial state, which the answer is about, got {starts}"
             )
         self._model, self._options, self._work = model, options, work
-        self._place = slice(int(first[0]), int(first[0]) + 1)
+        self._first = np.flatnonzero(model.indicator(model.initial))  # none in other processes
         self._operator, self._threshold = probability.comparison or "", probability.threshold.value
         self._safe, self._target, self._complement = until_form(model, path, states)
         wanted = maximises(probability) if model.is_mdp else no_optimum(probability)
@@ -161,15 +163,21 @@ class _Search:
 
         Those of a budget are then found in rational numbers, where that goes.
         """
-        own = found.at(self._place)
+        first = own = self._initial(found)
         if self._complement:
             own = own.complement()
         what = f"quantile: P{self._operator}{float(self._threshold)!r}"
         truth = compare(self._operator, own, constant_values(self._threshold, 1), what)
         if truth.unknown is not None and bool(truth.unknown[0]):
             self._reason = truth.reason
-            return None if budget is None else self._exactly(found.at(self._place), budget)
+            return None if budget is None else self._exactly(first, budget)
         return bool(truth.values[0])
+
+    def _initial(self, found: StateValues) -> StateValues:
+        """Return the value in the initial state, whichever process has it."""
+        together = gathered(self._model.communicator, found, self._first)
+        assert isinstance(together, StateValues)
+        return together
 
     def _exactly(self, own: StateValues, budget: int) -> bool | None:
         """Return the same in rational numbers; None if they cannot be had, or contradict the bounds."""
@@ -177,7 +185,7 @@ class _Search:
         if self._exact is None or not isinstance(threshold, (int, Fraction)):
             return None
         try:
-            value = self._exact.at(budget)[self._place.start]
+            value = self._exact.at(budget)[int(self._first[0])]
         except NotExactError:
             self._exact = None
             return None
