@@ -26,7 +26,6 @@ from hybrid.checking.engine_choice import with_engine
 from hybrid.checking.every_state import KEPT, EveryState
 from hybrid.checking.filters import Summary, summarise
 from hybrid.checking.formulas import FormulaChecker
-from hybrid.checking.in_parts import refuse_in_parts
 from hybrid.checking.refusing import refuse_options, told
 from hybrid.checking.schedulable import schedulable
 from hybrid.checking.scope import Scope
@@ -244,11 +243,8 @@ class Checker(FormulaChecker):
 
     def _summary(self, formula: Expression) -> Summary:
         """Return the answer's value: a filter's result, or the value in the initial states."""
-        if self.model.communicator.size > 1 and isinstance(formula, (MultiObjective, Quantile)):
-            name = "multi" if isinstance(formula, MultiObjective) else "quantile"
-            raise UnsupportedError(
-                f"{name}(...): not answered in parts by this version; ask with one process"
-            )
+        if self.model.communicator.size > 1 and isinstance(formula, MultiObjective):
+            raise UnsupportedError("multi(...): not answered in parts by this version; ask with one process")
         if isinstance(formula, MultiObjective):
             if self.options.exact:
                 raise NotExactError("several objectives are not answered in rational numbers")
@@ -306,8 +302,6 @@ class Checker(FormulaChecker):
             self._work.method = "exact"
             return found
         is_divided = self.model.communicator.size > 1
-        if is_divided:
-            refuse_in_parts(formula)
         patient = self.options.method == "auto" and formula is not self._scheduled and not is_divided
         before = self._work.unfinished
         try:

@@ -8,15 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from hybrid.errors import HybridError, OptionError, UnsupportedError
-from hybrid.properties.tree import (
-    ConditionalPath,
-    Path,
-    Probability,
-    Reward,
-    RewardBound,
-    SteadyState,
-)
+from hybrid.errors import HybridError, OptionError
 from hybrid.run.options import CheckOptions
 from mtbdd.communicator import Communicator
 from mtbdd.manager import Node
@@ -127,21 +119,3 @@ def options_of_parts(options: CheckOptions) -> CheckOptions:
     from hybrid.backends import choose_backend
 
     return replace(options, backend="reference" if choose_backend("auto").name == "reference" else "cpu")
-
-
-def refuse_in_parts(formula: Probability | Reward | SteadyState) -> None:
-    """Refuse questions that parts of a model do not answer in this version.
-
-    Raises
-    ------
-    UnsupportedError
-    """
-    found: str | None = None
-    if isinstance(formula, Probability):
-        path = formula.path
-        if isinstance(path, ConditionalPath):
-            found = "conditions"
-        elif isinstance(path, Path) and isinstance(path.bound, RewardBound):
-            found = "bounds on rewards"
-    if found is not None:
-        raise UnsupportedError(f"{found}: not answered in parts by this version; ask with one process")

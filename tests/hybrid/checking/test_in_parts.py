@@ -15,7 +15,7 @@ from hybrid.checking.checker import Checker
 from hybrid.checking.gathering import gathered
 from hybrid.checking.in_parts import in_parts, part_of
 from hybrid.communicators.threads import in_threads
-from hybrid.errors import HybridError, OptionError, UnsupportedError
+from hybrid.errors import OptionError, UnsupportedError
 from hybrid.operators.rounding import step_slack
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.properties.tree import Property
@@ -260,19 +260,6 @@ def test_what_parts_do_not_offer_is_refused_by_name(options: dict[str, Any]) -> 
     model, _ = asked("walk")
     with pytest.raises(OptionError, match="parts"):
         hybrid.check(model, "S=? [ x>2 ]", ranks=2, **options)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "P=? [ F x=2 || F x=3 ]", "filter(print, P=? [ F x=2 ])", "filter(argmin, P=? [ F<=1 x=2 ])",
-        'P=? [ F{reward{"up"}<=3} x=2 ]', "filter(first, P=? [ F x=2 ])",
-    ],
-)  # fmt: skip
-def test_questions_that_parts_do_not_answer_are_refused(text: str) -> None:
-    model, _ = asked("walk")
-    with pytest.raises((UnsupportedError, HybridError)):
-        hybrid.check(model, text, ranks=2)
 
 
 def test_values_of_all_states_are_not_brought_together() -> None:
