@@ -70,7 +70,7 @@ def model_product(
 def _divided(model: SymbolicModel, product: AutomatonProduct) -> AutomatonProduct:
     """Return a product whose states belong to the process that has those of the model."""
     share = model.manager.share
-    if share is None:
+    if share is None or product.model is model:
         return product
     owners = tuple(product.model.reachable & product.lifted(owner) for owner in share.owners)
     return replace(product, model=PartModel(product.model, Share(share.communicator, owners)))

@@ -243,8 +243,6 @@ class Checker(FormulaChecker):
 
     def _summary(self, formula: Expression) -> Summary:
         """Return the answer's value: a filter's result, or the value in the initial states."""
-        if self.model.communicator.size > 1 and isinstance(formula, MultiObjective):
-            raise UnsupportedError("multi(...): not answered in parts by this version; ask with one process")
         if isinstance(formula, MultiObjective):
             if self.options.exact:
                 raise NotExactError("several objectives are not answered in rational numbers")

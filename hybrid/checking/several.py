@@ -143,7 +143,7 @@ def _decided_exactly(model: SymbolicModel, found: MultiFound, work: Work) -> Fou
     from hybrid.exact.objectives import exactly_achievable
 
     search, ends = found.found.search, found.ends
-    if search is None or ends is None:
+    if search is None or ends is None or model.communicator.size > 1:
         return None
     try:
         exact = exactly_achievable(model, ends, search, [o.demand for o in found.objectives])

@@ -29,7 +29,8 @@ class FixedPolicy(ChoiceOperator):
     """
 
     def __init__(self, choices: ChoiceOperator, policy: Policy, rewards: NDArray[Any]) -> None:
-        super().__init__(ChoiceProblem(choices.size, True, None, choices.slack), choices.space)
+        alike = choices.problem.communicator
+        super().__init__(ChoiceProblem(choices.size, True, None, choices.slack, alike), choices.space)
         self._choices_of = choices
         self.backend, self.backend_reason = choices.backend, choices.backend_reason
         self.level, self.storage = choices.level, choices.storage

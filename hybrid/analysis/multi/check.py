@@ -72,7 +72,7 @@ def multi_objective(
         raise UnsupportedError(
             "multi(...) needs an MDP: a chain has nothing to choose; ask for each objective by itself"
         )
-    if index_states(model.manager, model.initial).size != 1:
+    if index_states(model.manager, model.initial).total != 1:
         raise UnsupportedError("multi(...) is about one initial state, and the model has several")
     if options.method not in _METHODS:
         raise UnsupportedError(

@@ -41,7 +41,7 @@ class Endings:
     space : ObjectiveProduct
     pairs : StateIndex
     initial : int
-        The first pair's place among them.
+        The first pair's place among them; -1 where another process has it.
     kept : tuple of Node
         For every layer the pairs whose choice may be taken.
     free : Node
@@ -59,6 +59,11 @@ class Endings:
     free: Node
     sets: tuple[tuple[frozenset[int], NDArray[np.bool_]], ...]
     decided: dict[int, NDArray[np.bool_]]
+
+    def at_start(self, values: NDArray[np.float64] | NDArray[np.bool_]) -> float:
+        """Return the value of the first pair, the same in all processes."""
+        own = float(values[self.initial]) if self.initial >= 0 else 0.0
+        return float(self.space.model.communicator.total([own])[0])
 
     def worth(self, weights: Sequence[float]) -> tuple[Vector, NDArray[np.int64]]:
         """Return what stopping is worth in every pair, and the number of the set it wins.
@@ -146,7 +151,8 @@ def endings(space: ObjectiveProduct) -> Endings | None:
             if where != model.manager.false:
                 sets.append((frozenset(won), model.indicator(where, pairs)))
     decided = {i: model.indicator(where, pairs) for i, where in space.accepted.items()}
-    initial = int(np.flatnonzero(model.indicator(model.initial, pairs))[0])
+    first = np.flatnonzero(model.indicator(model.initial, pairs))
+    initial = int(first[0]) if first.size else -1
     return Endings(space, pairs, initial, tuple(kept), free_ends.states, tuple(sets), decided)
 
 
@@ -167,10 +173,11 @@ def _unpaid(space: ObjectiveProduct, states: Node, kept: Sequence[Node], priced:
     for layer, own in enumerate(kept):
         rows = index_states(model.manager, own & states)
         paid = np.zeros(rows.size, np.bool_)
-        if rows.size:
+        if rows.total:
             for i in priced:
                 paid |= space.earned(i, layer, rows) != 0.0
-        found.append(states_from(model.manager, rows, ~paid) if paid.any() else own & states)
+        is_priced = model.communicator.any(paid.any())
+        found.append(states_from(model.manager, rows, ~paid) if is_priced else own & states)
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,10 +57,19 @@ class Schedulers:
         self._model = ends.space.model
         self.stop = len(self._model.layers)
         self._earned: dict[tuple[int, int], Vector | None] = {}
+        self._held: ChoiceOperator | None = None
+        self._default: Policy | None = None
 
-    @cached_property
+    # No `cached_property` here: until Python 3.12 the parts of one process would wait for its lock.
+
+    @property
     def _choices(self) -> ChoiceOperator:
         """All choices kept, none of which earns anything."""
+        if self._held is None:
+            self._held = self._built()
+        return self._held
+
+    def _built(self) -> ChoiceOperator:
         ends = self._ends
         stop = np.where(ends.sets[0][1], 0.0, -np.inf)
         return choice_operator(
@@ -69,12 +77,14 @@ class Schedulers:
             self._options, stop=stop,
         )  # fmt: skip
 
-    @cached_property
+    @property
     def default(self) -> Policy:
         """A policy that surely stops, from wherever it starts."""
-        ends, maker = self._ends, SchedulerMaker(self._model)
-        maker.route(ends.free, ends.pairs.states, ends.kept)
-        return self._numbers(maker)
+        if self._default is None:
+            ends, maker = self._ends, SchedulerMaker(self._model)
+            maker.route(ends.free, ends.pairs.states, ends.kept)
+            self._default = self._numbers(maker)
+        return self._default
 
     def earned(self, objective: int, layer: int) -> Vector | None:
         """Return what a layer's choices earn of an objective by pair; None for nothing."""
@@ -101,7 +111,7 @@ class Schedulers:
         """
         policy = policy.copy()
         missing = policy == NO_CHOICE
-        if missing.any():
+        if self._model.communicator.any(missing.any()):
             manager, maker = self._model.manager, SchedulerMaker(self._model)
             inside = [
                 manager.disjunction(c.choices[layer] for c in components.components)
@@ -153,7 +163,7 @@ class Schedulers:
         """Return an upper bound on what a policy earns of a reward from any pair."""
         found = self._solved(FixedPolicy(self._choices, policy, self._rewards(objective, policy)), None)
         units = self._ends.space.units(objective)
-        return float(scaled_bounds(found, units).upper.max(initial=0.0))
+        return self._model.communicator.greatest(scaled_bounds(found, units).upper.max(initial=0.0))
 
     def _wins(self, objective: int, sets: NDArray[np.int64]) -> NDArray[np.bool_]:
         decided = self._ends.decided.get(objective)
@@ -165,23 +175,23 @@ class Schedulers:
         self, policy: Policy, stopped: NDArray[np.bool_], won: NDArray[np.bool_]
     ) -> tuple[float, float]:
         """Return bounds on the probability of stopping in some pairs; the graph decides 0 and 1."""
-        start = self._ends.initial
+        at_start = self._ends.at_start
         winning = FixedPolicy(self._choices, policy, won.astype(np.float64))
-        if not self._positive(winning)[start]:
+        if not at_start(self._positive(winning)):
             return 0.0, 0.0
         losing = FixedPolicy(self._choices, policy, (stopped & ~won).astype(np.float64))
-        if not self._positive(losing)[start]:
+        if not at_start(self._positive(losing)):
             return 1.0, 1.0
         found = self._solved(winning, 1.0).within(0.0, 1.0)
-        return float(found.lower[start]), float(found.upper[start])
+        return at_start(found.lower), at_start(found.upper)
 
     def _reward(self, objective: int, policy: Policy) -> tuple[float, float]:
-        start = self._ends.initial
+        at_start = self._ends.at_start
         system = FixedPolicy(self._choices, policy, self._rewards(objective, policy))
-        if not self._positive(system)[start]:
+        if not at_start(self._positive(system)):
             return 0.0, 0.0
         found = scaled_bounds(self._solved(system, None), self._ends.space.units(objective))
-        return float(found.lower[start]), float(found.upper[start])
+        return at_start(found.lower), at_start(found.upper)
 
     def _rewards(self, objective: int, policy: Policy) -> Vector:
         found = np.zeros(self._ends.pairs.size)

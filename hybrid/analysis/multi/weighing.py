@@ -75,6 +75,7 @@ class Weighing:
 
     def __init__(self, ends: Endings, options: CheckOptions, work: Work) -> None:
         self._ends, self._options, self._work = ends, options, work
+        self._alike = ends.space.model.communicator
         self.schedulers = Schedulers(ends, options, work)
         self._components: dict[tuple[int, ...], EndComponents] = {}
         self._greatest: dict[int, Vector] = {}
@@ -140,7 +141,7 @@ class Weighing:
         self, system: ChoiceOperator, weights: Sequence[float], rewards: Sequence[int]
     ) -> tuple[float, Policy]:
         """Return a bound on a sum without costs, or without gains, and what to choose."""
-        space, start = self._ends.space, self._ends.initial
+        space, at_start = self._ends.space, self._ends.at_start
         asked = [w for w, o in zip(weights, space.objectives, strict=True) if o.path is not None]
         known = float(sum(map(Fraction, asked))) * (1.0 + 4.0 * UNIT) if not rewards else None
         found = solve_choices(system, known, self._options, self._work, "a weighted sum of objectives")
@@ -150,10 +151,8 @@ class Weighing:
         policy = system.space.to_host(system.choose(system.space.vector(near)))
         self._work.products += 1
         if system.maximise:
-            return float(found.upper[start]), policy
-        return rounded_up(
-            sum(map(Fraction, asked), Fraction(0)) - Fraction(float(found.lower[start]))
-        ), policy
+            return at_start(found.upper), policy
+        return rounded_up(sum(map(Fraction, asked), Fraction(0)) - Fraction(at_start(found.lower))), policy
 
     def _start(
         self, system: ChoiceOperator, weights: Sequence[float], rewards: Sequence[int]
@@ -175,7 +174,7 @@ class Weighing:
                 least -= weights[i] * self._cost(i)
         x += 16.0 * len(weights) * UNIT * x
         least *= 1.0 + 16.0 * len(weights) * UNIT
-        scale = float(max(x.max(initial=0.0), -least)) + size
+        scale = max(self._alike.greatest(x.max(initial=0.0)), -least) + size
         error = (3.0 * system.slack + (2.0 * units + 8.0 * len(weights)) * UNIT) * scale + system.underflow
         return x, least - scale * 1e-3, error
 
@@ -183,7 +182,9 @@ class Weighing:
         """Return the greatest reward of a choice."""
         if i not in self._most:
             own = (self.schedulers.earned(i, layer) for layer in range(self.schedulers.stop))
-            self._most[i] = max((float(v.max()) for v in own if v is not None), default=0.0)
+            self._most[i] = self._alike.greatest(
+                max((float(v.max()) for v in own if v is not None), default=0.0)
+            )
         return self._most[i]
 
     def _cost(self, i: int) -> float:
@@ -222,7 +223,7 @@ class Weighing:
         first, least, error = start
         x, y = space.vector(first), system.zeros()
         xp = space.xp
-        scale = max(float(np.abs(first).max(initial=0.0)), -least)
+        scale = max(self._alike.greatest(np.abs(first).max(initial=0.0)), -least)
         wanted = 0.1 * criterion.epsilon * scale
         made, looked, change, seconds = 0, 0, np.inf, 0.0
         best: Weighted | None = None
@@ -245,7 +246,7 @@ class Weighing:
                 raise NotConvergedError("a weighted sum of objectives", Status.MAX_ITERATIONS, made, change)
             policy = space.to_host(system.choose(x))
             looked += 1
-            most = float(space.to_host(x)[self._ends.initial])
+            most = self._ends.at_start(space.to_host(x))
             point = self.schedulers.evaluated(self.schedulers.completed(policy, components), sets)
             reached = float(np.dot(point.lower, weights))
             if best is None or reached > np.dot(best.point.lower, weights):

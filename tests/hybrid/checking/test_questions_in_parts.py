@@ -1,4 +1,4 @@
-"""Questions that need more than products in parts: conditions, told states, budgets of reward, quantiles."""
+"""Questions that need more than products in parts: conditions, told states, budgets, several objectives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.gathering import gathered
 from hybrid.checking.in_parts import in_parts, options_of_parts
-from hybrid.errors import HybridError, UnsupportedError
+from hybrid.errors import UnsupportedError
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
@@ -31,6 +31,7 @@ from tests.oracles.budgets import bounded_until
 from tests.oracles.lasso_words import random_tree, tree_text
 from tests.oracles.ltl import chain_probabilities
 from tests.oracles.optima import assert_encloses
+from tests.oracles.several import random_small_mdp, small_mdp_text
 
 PARTS = (2, 3, 7)
 
@@ -222,18 +223,87 @@ def test_budgets_and_quantiles_of_examples(source: str, text: str, rng: np.rando
 
 def test_quantiles_of_random_models(rng: np.random.Generator) -> None:
     values = set()
-    for number in range(rounds(6)):
-        drawn = DrawnRewards(rng, "mdp", Fraction(1))
-        model = build(drawn.text)
-        target = int(rng.integers(0, drawn.n))
-        text = f'quantile(min B, Pmax>=0.4 [ F{{"r"}}<=B s={target} ])'
+    for number in range(rounds(12)):
+        model = build(DrawnRewards(rng, "mdp", Fraction(1), initial=0).text)
+        target = model.n_states - 1
+        text = f'quantile(min B, P{("min", "max")[number % 2]}>=0.4 [ F{{"r"}}<=B s={target} ])'
         one, many = answer_of(model, text), answer_of(model, text, dealt(model, PARTS[number % 3], rng)[0])
         assert same(one, many), (one.value, many.value, one.error, many.error)
         values.add(one.value)
-    assert values
+    assert len(values - {None, np.inf}) > 1, values
 
 
-def test_several_objectives_are_refused_by_name() -> None:
-    text = 'multi(Pmax=? [ F x=9 ], R{"steps"}min=? [ C ])'
-    with pytest.raises(HybridError, match="not answered in parts by this version"):
-        hybrid.check(build(LOOPS), text, ranks=2)
+# ------------------------------------------------------------------ several objectives
+
+RETRIES = """
+mdp
+module m
+  x : [0..5] init 0;
+  [] x<4 -> 0.9 : (x'=x+1) + 0.1 : (x'=0);
+  [] x<4 -> 0.5 : (x'=x+1) + 0.5 : (x'=4);
+  [] x=2 -> 0.7 : (x'=5) + 0.3 : (x'=3);
+  [] x>=4 -> true;
+endmodule
+rewards "cost" [] x<4 : 1; endrewards
+rewards "win" x=2 : 2; x=3 : 1; endrewards
+"""
+
+SEVERAL = [
+    (LOOPS, 'multi(Pmax=? [ F x=9 ], R{"steps"}<=6 [ C ])'),
+    (LOOPS, "multi(P>=0.2 [ F x=9 ], P>=0.5 [ F x=10 ])"),
+    (LOOPS, "multi(P>=0.3 [ F x=9 ], P>=0.7 [ F x=10 ])"),
+    (LOOPS, "multi(Pmax=? [ F x=9 ], Pmax=? [ F x=11 ])"),
+    (LOOPS, 'multi(Pmax=? [ F x=9 ], R{"steps"}min=? [ C ])'),
+    (LOOPS, "multi(Pmax=? [ G F x=4 ], P>=0.3 [ F x=10 ])"),
+    (LOOPS, "multi(Pmax=? [ (F x=5) & (F x=10) ], P>=0.1 [ F x=9 ])"),
+    (LOOPS, 'multi(R{"some"}min=? [ C ], R{"steps"}min=? [ C ])'),
+    (LOOPS, 'multi(R{"steps"}max=? [ C ], P>=0.1 [ F x=9 ])'),
+    (LOOPS, 'multi(R{"steps"}max=? [ C<=5 ], P>=0.1 [ F x=9 ])'),
+    (RETRIES, 'multi(R{"cost"}min=? [ C ], R{"win"}max=? [ C ])'),
+    (RETRIES, 'multi(R{"cost"}<=5 [ C ], R{"win"}max=? [ C ])'),
+    (RETRIES, 'multi(R{"cost"}<=5 [ C ], R{"win"}>=4 [ C ])'),
+    (RETRIES, 'multi(R{"win"}max=? [ C ], P>=0.5 [ F x=5 ])'),
+    (RETRIES, 'multi(R{"cost"}min=? [ C ], P>=0.5 [ F x=5 ], R{"win"}>=3 [ C ])'),
+]  # fmt: skip
+
+
+def no_point_is_beyond(one: Answer, many: Answer) -> bool:
+    """Whether what one search has reached lies within what the other one says can be."""
+    assert one.several is not None and many.several is not None
+    points, bounds = one.several.found.found.search, many.several.found.found.search
+    assert points is not None and bounds is not None
+    return all(
+        np.dot(point.lower, half.weights) <= half.most + 1e-12
+        for point in points.points
+        for half in bounds.half_spaces
+    )
+
+
+@pytest.mark.parametrize(("source", "text"), SEVERAL)
+def test_several_objectives_of_examples(source: str, text: str, rng: np.random.Generator) -> None:
+    model = build(source)
+    one = answer_of(model, text)
+    for parts in PARTS:
+        many = answer_of(model, text, dealt(model, parts, rng)[0])
+        assert same(one, many), (parts, one.value, many.value, one.error, many.error)
+        if one.several is not None and one.several.found.found.search is not None:
+            assert no_point_is_beyond(one, many) and no_point_is_beyond(many, one)
+
+
+def test_several_objectives_of_random_models(rng: np.random.Generator) -> None:
+    shapes, answered, number = [(2, 0, False), (1, 1, False), (0, 2, False), (1, 2, True)], 0, 0
+    while answered < rounds(8):
+        n_targets, n_rewards, counted = shapes[number % 4]
+        mdp = random_small_mdp(rng, n_targets, n_rewards, counted)
+        model = build(small_mdp_text(mdp))
+        asked = [f'P{rng.choice(("min", "max"))}=? [ F "t{i}" ]' for i in range(n_targets)]
+        for j, steps in enumerate(mdp.steps):
+            within = "" if steps is None else f"<={steps}"
+            asked.append(f'R{{"r{j}"}}{rng.choice(("min", "max"))}=? [ C{within} ]')
+        text = f"multi({', '.join(asked)})"
+        one, many = answer_of(model, text), answer_of(model, text, dealt(model, PARTS[number % 3], rng)[0])
+        number += 1
+        assert same(one, many), (text, one.value, many.value, one.error, many.error)
+        if one.several is not None and one.several.found.found.search is not None:
+            assert no_point_is_beyond(one, many) and no_point_is_beyond(many, one)
+            answered += 1
