@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import hybrid
+from hybrid.analysis.multi.weighing import Weighing
 from hybrid.checking import filters
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
@@ -307,3 +309,20 @@ def test_several_objectives_of_random_models(rng: np.random.Generator) -> None:
         if one.several is not None and one.several.found.found.search is not None:
             assert no_point_is_beyond(one, many) and no_point_is_beyond(many, one)
             answered += 1
+
+
+def test_every_part_adds_what_rounding_may_cost_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[float] = []
+    start = Weighing._start
+
+    def noted(weighing: Weighing, *arguments: Any) -> Any:
+        found = start(weighing, *arguments)
+        told.append(found[2])
+        return found
+
+    monkeypatch.setattr(Weighing, "_start", noted)
+    model = build(RETRIES)
+    owners = tuple(states_from(model.manager, model.index, np.arange(6) // 4 == p) for p in range(2))
+    found = answer_of(model, 'multi(R{"cost"}min=? [ C ], R{"win"}max=? [ C ])', owners)
+    assert found.error is None and told
+    assert all(count % 2 == 0 for count in Counter(told).values())
