@@ -28,9 +28,6 @@ from tests.attack.formulas import Bounded
 from tests.attack.judge import FAILURES, Verdict, judge, judge_number
 from tests.attack.questions import Question
 
-NOT_OFFERED = "in parts by this version"
-"""Ends the refusal of a question that parts do not answer."""
-
 
 class _TakesLongError(Exception):
     """A question with a million steps, which one process answers by powers of its matrix."""
@@ -103,8 +100,6 @@ def _judged(
         return Verdict("refused"), 0
     except Exception:
         return Verdict("crash", traceback.format_exc()), 0
-    if answer.error is not None and NOT_OFFERED in answer.error:
-        return Verdict("refused"), 0
     verdict, count = judge(question.expected, answer, question.formula, options), 1
     if verdict.kind in FAILURES or not isinstance(values, StateValues):
         return verdict, count

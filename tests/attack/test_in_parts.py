@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.attack.cases import draw_case
+from tests.attack.formulas import Filtered
+from tests.attack.further import Conditional
 from tests.attack.in_parts import run_in_parts
 from tests.attack.open_faults import OPEN_CASES
 from tests.exploring import half
@@ -22,3 +24,10 @@ def test_answers_in_parts_agree_with_exact_ones(first):
         if number not in OPEN_CASES:
             failures += run_in_parts(draw_case(SEED, number)).findings
     assert not failures, "\n\n".join(f.report() for f in failures)
+
+
+def test_parts_are_asked_under_conditions_and_for_states():
+    asked = [q.formula for n in range(CASES) for q in draw_case(SEED, n).questions]
+    assert any(isinstance(formula, Conditional) for formula in asked)
+    told = {formula.operator for formula in asked if isinstance(formula, Filtered)}
+    assert told & {"first", "argmin", "argmax"}

@@ -13,6 +13,7 @@ import pytest
 
 import hybrid
 from hybrid.analysis.multi.weighing import Weighing
+from hybrid.analysis.reward_budgets import BudgetSweep
 from hybrid.checking import filters
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
@@ -22,8 +23,10 @@ from hybrid.errors import UnsupportedError
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
+from hybrid.run.work import Work
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
+from mtbdd.reward_split import split_by_reward
 from mtbdd.states import states_from
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
@@ -221,6 +224,24 @@ def test_budgets_and_quantiles_of_examples(source: str, text: str, rng: np.rando
     for parts in PARTS:
         many = answer_of(model, text, dealt(model, parts, rng)[0])
         assert same(one, many), (parts, one.value, many.value, one.error, many.error)
+
+
+def test_budgets_have_vectors_of_own_states_alone() -> None:
+    model = build(WALK)
+    target = model.states(resolve_properties(parse_properties("x=n"), model.source).properties[0].formula)
+
+    def held(own: SymbolicModel) -> list[int]:
+        split, options = split_by_reward(own, 0), options_of_parts(CheckOptions())
+        sweep = BudgetSweep(own, split, own.reachable, target, False, options, Work(), 1e-6)
+        sweep.advance()
+        sizes = own.index.size, sweep.values().values.size, sweep._window[0].lower.size
+        return own.communicator.gather(sizes).astype(int).reshape(-1).tolist()
+
+    part = np.arange(14) // 5
+    owners = tuple(states_from(model.manager, model.index, part == p) for p in range(3))
+    sizes = np.reshape(in_parts(model, 3, held, owners), (3, 3))
+    assert sizes[:, 0].tolist() == sizes[:, 1].tolist() == [5, 5, 4]
+    assert (sizes[:, 2] <= sizes[:, 0]).all() and sizes[:, 2].sum() == 12
 
 
 def test_quantiles_of_random_models(rng: np.random.Generator) -> None:
