@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from hybrid.analysis.quantified import quantified_states
 from hybrid.checking.arithmetic import apply_arithmetic, apply_call, choose, constant_values, negate
 from hybrid.checking.combine import apply_logic, compare, equivalent
-from hybrid.checking.filters import selected_by_all, summarise
+from hybrid.checking.extremes import selected_by_all
+from hybrid.checking.filters import summarise
 from hybrid.checking.gathering import decided_by_all
 from hybrid.checking.scope import Scope
 from hybrid.core.directed_rounding import outward

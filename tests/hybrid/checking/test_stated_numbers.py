@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hybrid
-from hybrid.checking.filters import selected
+from hybrid.checking.extremes import selected
 from hybrid.run.state_values import StateValues
 from tests.builders.models import build
 
