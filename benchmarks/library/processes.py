@@ -66,6 +66,6 @@ def kernel_files(environment: dict[str, str]) -> dict[str, int]:
     device = Path(environment.get("CUPY_CACHE_DIR", home / ".cupy" / "kernel_cache"))
     host = environment.get("NUMBA_CACHE_DIR")
     return {
-        "device": sum(path.is_file() for path in device.rglob("*.cubin")),
+        "device": sum(path.is_file() and not path.name.startswith("warm-") for path in device.rglob("*")),
         "host": sum(path.is_file() for path in Path(host).rglob("*.nbc")) if host else 0,
     }

@@ -118,12 +118,8 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
     lists = any(isinstance(p.formula, Filter) and p.formula.operator in LISTING for p in asked)
     points = any(isinstance(p.formula, MultiObjective) for p in asked)
     excerpts, table = Excerpts(options), None
-    if (
-        several
-        and asked
-        and console.screen is not None
-        and not (lists or points or options.witness or options.verbose)
-    ):
+    is_plain = not (lists or points or options.witness or options.verbose)
+    if several and asked and console.screen is not None and is_plain:
         from hybrid.cli.run_table import RunTable  # most runs need none
 
         table = RunTable(console.screen, combinations, asked)

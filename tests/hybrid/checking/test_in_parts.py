@@ -15,7 +15,7 @@ from hybrid.checking.checker import Checker
 from hybrid.checking.gathering import gathered
 from hybrid.checking.in_parts import in_parts, part_of
 from hybrid.communicators.threads import in_threads
-from hybrid.errors import OptionError, UnsupportedError
+from hybrid.errors import HybridError, OptionError, UnsupportedError
 from hybrid.operators.rounding import step_slack
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.properties.tree import Property

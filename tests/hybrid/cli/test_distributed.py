@@ -133,11 +133,20 @@ def test_what_is_not_offered_is_refused(option: tuple[str, ...]) -> None:
 
 
 @needs_mpi
-def test_a_property_that_parts_do_not_answer_hides_no_other() -> None:
-    found = check(2, *KANBAN[:3], 'P=? [ F w1=1 || F w2=1 ]; R{"throughput"}=? [ S ]', "--distributed")
+def test_a_property_without_an_answer_hides_no_other() -> None:
+    asked = 'filter(max, P=? [ X w1=1 ], w1>7); R{"throughput"}=? [ S ]'
+    found = check(2, *KANBAN[:3], asked, "--distributed")
     assert found.returncode == 1
-    assert "conditions: not answered in parts by this version" in found.stdout
+    assert "not answered: no reachable state satisfies the filter's condition" in found.stdout
     assert "result       0.17387" in found.stdout
+
+
+@needs_mpi
+def test_a_condition_is_answered_as_by_one_process() -> None:
+    asked = "P=? [ F w1=2 || F w2=1 ]", "--json"
+    one, two = alone(*KANBAN[:3], *asked), check(2, *KANBAN[:3], *asked, "--distributed")
+    first, second = (json.loads(found.stdout)["results"][0] for found in (one, two))
+    assert second["lower"] <= first["value"] <= second["upper"]
 
 
 @needs_mpi
