@@ -71,7 +71,7 @@ def begin_warm_up(work: Work) -> bool:
     """
     global _working_on
     mark = _mark(work)
-    if mark is None or mark.exists():
+    if mark is None or mark.exists() or not _can_be_kept(mark):
         return False
     end_warm_up()
     count = min(_MOST_PROCESSES, max(1, len(os.sched_getaffinity(0)) - 1))
@@ -100,7 +100,7 @@ def end_warm_up() -> None:
     _stop()
     mark = _mark(_working_on)
     if all(done) and mark is not None:
-        # A cache that cannot be written to is asked again next time.
+        # A cache that is full is asked again next time.
         with contextlib.suppress(OSError):
             mark.parent.mkdir(parents=True, exist_ok=True)
             mark.touch()
@@ -133,6 +133,12 @@ def _mark(work: Work) -> Path | None:
     known = hashlib.sha256(listed + Path(__file__).read_bytes()).hexdigest()[:12]
     folder = os.environ.get("CUPY_CACHE_DIR") or Path.home() / ".cupy" / "kernel_cache"
     return Path(folder) / f"warm-{work}-{number}-{known}"
+
+
+def _can_be_kept(mark: Path) -> bool:
+    """Whether the cache is a folder that can be written to, or can be made."""
+    folder = next(parent for parent in mark.parents if parent.exists())
+    return folder.is_dir() and os.access(folder, os.W_OK)
 
 
 def _version(package: str) -> str | None:

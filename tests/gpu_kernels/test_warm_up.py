@@ -79,10 +79,16 @@ def test_processes_that_hang_are_ended(cache: Path, tmp_path: Path, monkeypatch:
     assert not cache.exists()
 
 
-def test_a_cache_that_cannot_be_written_to_is_no_error(cache: Path) -> None:
+def test_nothing_is_compiled_for_a_cache_that_cannot_be_written_to(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm_up.os, "access", lambda path, mode: False)
+    assert not begin_warm_up("solutions")
+    monkeypatch.undo()
+    monkeypatch.setenv("CUPY_CACHE_DIR", str(cache))
+    monkeypatch.setattr(warm_up, "_version", lambda package: "14.2")
     cache.write_text("in the way")
-    assert begin_warm_up("solutions")
-    end_warm_up()
+    assert not begin_warm_up("solutions")
 
 
 @pytest.mark.gpu
