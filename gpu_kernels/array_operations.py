@@ -1,7 +1,7 @@
 """Operations on arrays that solutions and layouts make: CuPy compiles a kernel or two for each of them.
 
 What is listed here is compiled ahead, by several processes at once (:mod:`gpu_kernels.warm_up`).  An
-operation that is missing costs a tenth of a second where it is met first, and nothing else; so does one that
+operation that is missing costs its compilation where it is met first, and nothing else; so does one that
 nothing needs.
 """
 

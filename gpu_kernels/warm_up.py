@@ -1,20 +1,20 @@
 """Kernels compiled ahead: other processes make the operations that this one will make, all at once.
 
-CuPy writes a kernel for every operation and kind of array, and compiles it when it is first met, a tenth of a
-second each: ten seconds for the first layout on a fresh machine, one after the other.  Threads do not help,
-for the compiler works for one of them at a time; processes do.  They leave their kernels in CuPy's cache on
-disk, where this process finds them, and it leaves a mark beside them: all of this happens once a machine and
-version.
+CuPy writes a kernel for every operation and kind of array, and compiles it when it is first met: on a fresh
+machine some hundred, one after the other.  Threads do not help, for the compiler works for one of them at a
+time; processes do.  They leave their kernels in CuPy's cache on disk, where this process finds them, and it
+leaves a mark beside them: all of this happens once a machine and version.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import hashlib
 import os
 import subprocess
 import sys
+import time
+import zlib
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -48,7 +48,8 @@ _EXCLUSIVE = 1, 2, 3
 _PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 _started: list[subprocess.Popen[bytes]] = []
-_working_on: Work | None = None
+_mark_of_started: Path | None = None
+"""Where the mark of their work belongs."""
 
 
 def begin_warm_up(work: Work) -> bool:
@@ -69,7 +70,7 @@ def begin_warm_up(work: Work) -> bool:
     Only worth calling where a device will be used. They end by themselves within seconds, and with this
     process at the latest; what they fail at is compiled later, where it is met.
     """
-    global _working_on
+    global _mark_of_started
     mark = _mark(work)
     if mark is None or mark.exists() or not _can_be_kept(mark):
         return False
@@ -82,7 +83,7 @@ def begin_warm_up(work: Work) -> bool:
             _started.append(subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing))
         except OSError:
             break
-    _working_on = work
+    _mark_of_started = mark
     atexit.register(_stop)
     return bool(_started)
 
@@ -94,21 +95,21 @@ def end_warm_up() -> None:
     -----
     Called before that memory is asked for. Does nothing where none were started.
     """
-    if not _started or _working_on is None:
+    if not _started or _mark_of_started is None:
         return
-    done = [_has_ended(process) for process in _started]
+    deadline = time.monotonic() + _SECONDS
+    done = [_has_ended(process, deadline) for process in _started]
     _stop()
-    mark = _mark(_working_on)
-    if all(done) and mark is not None:
+    if all(done):
         # A cache that is full is asked again next time.
         with contextlib.suppress(OSError):
-            mark.parent.mkdir(parents=True, exist_ok=True)
-            mark.touch()
+            _mark_of_started.parent.mkdir(parents=True, exist_ok=True)
+            _mark_of_started.touch()
 
 
-def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+def _has_ended(process: subprocess.Popen[bytes], deadline: float) -> bool:
     try:
-        process.wait(_SECONDS)
+        process.wait(max(deadline - time.monotonic(), 0.0))
     except subprocess.TimeoutExpired:
         return False
     return True
@@ -130,9 +131,9 @@ def _mark(work: Work) -> Path | None:
     if number is None:
         return None
     listed = Path(__file__).with_name("array_operations.py").read_bytes()
-    known = hashlib.sha256(listed + Path(__file__).read_bytes()).hexdigest()[:12]
+    known = zlib.crc32(listed + Path(__file__).read_bytes())
     folder = os.environ.get("CUPY_CACHE_DIR") or Path.home() / ".cupy" / "kernel_cache"
-    return Path(folder) / f"warm-{work}-{number}-{known}"
+    return Path(folder) / f"warm-{work}-{number}-{known:08x}"
 
 
 def _can_be_kept(mark: Path) -> bool:

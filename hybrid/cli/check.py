@@ -86,8 +86,6 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
     )
     if communicator is not None:
         chosen = options_of_parts(chosen)
-    elif options.backend == "gpu":
-        begin_warm_up("solutions")
     if options.json and options.json_lines:
         raise OptionError("--json prints one object and --json-lines one a property; give one of them")
     if options.exact and options.certificate is not None:
@@ -111,6 +109,8 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
             raise OptionError("--values writes the values of one run; give constants without ranges")
         if options.certificate is not None:
             raise OptionError("--values and --certificate are asked for one after the other")
+    if options.backend == "gpu":
+        begin_warm_up("solutions")
     properties = read_properties(options)
     asked = () if properties is None else _chosen(properties, options)
     names = list(parse_constants(combinations[0]))

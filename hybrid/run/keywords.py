@@ -40,20 +40,23 @@ class SolutionKeywords(TypedDict, total=False):
     pareto_epsilon: float
 
 
-class KeptKeywords(SolutionKeywords, total=False):
-    """Keywords of an experiment's answers: how they are found, and what they keep."""
+class AnswerKeywords(SolutionKeywords, total=False):
+    """Keywords of all answers: how they are found, and from what."""
 
     scheduler: bool
-    values: bool
     bisimulation: bool
 
 
-class CheckKeywords(SolutionKeywords, total=False):
+class KeptKeywords(AnswerKeywords, total=False):
+    """Keywords of an experiment's answers."""
+
+    values: bool
+
+
+class CheckKeywords(AnswerKeywords, total=False):
     """Keywords of `hybrid.check_all` that `hybrid.check` hands on."""
 
-    scheduler: bool
     values: bool | FileName
-    bisimulation: bool
     progress: Callable[[int, float], None] | None
     witness: bool
     ranks: Any

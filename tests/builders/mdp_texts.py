@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["COINS", "GRAPHS", "GRID", "ROOMS", "ROUND", "SLOW_WAY", "WAITING_ROOM"]
+__all__ = ["COINS", "GRAPHS", "GRID", "LOOPING_CHOICES", "ROOMS", "ROUND", "SLOW_WAY", "WAITING_ROOM"]
 
 # From 0 and 1 one can walk to and fro for nothing; 1 has a way out at a cost of 5, 0 another one of 7.
 WAITING_ROOM = """
@@ -91,6 +91,18 @@ module m
   [e] s>1 -> true;
 endmodule
 rewards "r" [d] true : 1; endrewards
+"""
+
+# Steps that wrap around below 8, and two ways out to 9, 10 and 11, that stay; without rewards.
+LOOPING_CHOICES = """
+mdp
+module m
+  x : [0..11] init 0;
+  [] x<8 -> 0.5 : (x'=x+1) + 0.5 : (x'=mod(x+3,9));
+  [] x<8 -> (x'=mod(x+4,8));
+  [] x=3 -> 0.2 : (x'=9) + 0.8 : (x'=10);
+  [] x=7 -> 0.4 : (x'=9) + 0.6 : (x'=11);
+endmodule
 """
 
 # Choices that branch, end components, actions shared by modules: for the decompositions of graphs.

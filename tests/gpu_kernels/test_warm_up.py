@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gpu_kernels import array_operations, begin_warm_up, end_warm_up, warm_up
+from gpu_kernels import begin_warm_up, end_warm_up, warm_up
 from gpu_kernels._loader import SOURCES, kernel_names
 from gpu_kernels.array_operations import CODING, LAYOUT, LENGTHS, MODULES, NUMBERS, PARTS, VECTORS, samples
 
@@ -79,6 +80,26 @@ def test_processes_that_hang_are_ended(cache: Path, tmp_path: Path, monkeypatch:
     assert not cache.exists()
 
 
+def test_all_are_waited_for_together(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+
+    class Hanging:
+        def wait(self, seconds: float) -> int:
+            nonlocal now
+            now += seconds
+            raise subprocess.TimeoutExpired("hanging", seconds)
+
+        def poll(self) -> int:
+            return 0
+
+    monkeypatch.setattr(warm_up.time, "monotonic", lambda: now)
+    monkeypatch.setattr(warm_up, "_started", [Hanging(), Hanging(), Hanging()])
+    monkeypatch.setattr(warm_up, "_mark_of_started", cache / "warm")
+    end_warm_up()
+    assert now == 100.0 + warm_up._SECONDS
+    assert not cache.exists()
+
+
 def test_nothing_is_compiled_for_a_cache_that_cannot_be_written_to(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,6 +114,5 @@ def test_nothing_is_compiled_for_a_cache_that_cannot_be_written_to(
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("work", ["solutions", "layouts"])
-def test_operations_can_be_made_on_a_device(work: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(array_operations, "LENGTHS", (64,))
+def test_operations_can_be_made_on_a_device(work: str) -> None:
     assert warm_up.main([work, "0", "1"]) == 0

@@ -24,6 +24,7 @@ from hybrid.run.state_values import StateValues
 from mtbdd.communicator import ALONE, Communicator
 from mtbdd.model import SymbolicModel
 from mtbdd.states import states_from
+from tests.builders.mdp_texts import LOOPING_CHOICES
 from tests.builders.models import build
 from tests.exploring import taken_in_turn
 
@@ -56,15 +57,7 @@ label "end" = x=n;
 rewards "up" x>n/2 : x; [] true : 0.5; endrewards
 """
 
-LOOPS = """
-mdp
-module m
-  x : [0..11] init 0;
-  [] x<8 -> 0.5 : (x'=x+1) + 0.5 : (x'=mod(x+3,9));
-  [] x<8 -> (x'=mod(x+4,8));
-  [] x=3 -> 0.2 : (x'=9) + 0.8 : (x'=10);
-  [] x=7 -> 0.4 : (x'=9) + 0.6 : (x'=11);
-endmodule
+LOOPS = f"""{LOOPING_CHOICES}
 rewards x<8 : 1; [] x=3 : 2; endrewards
 """
 

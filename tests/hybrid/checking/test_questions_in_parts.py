@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -29,6 +29,7 @@ from mtbdd.model import SymbolicModel
 from mtbdd.reward_split import split_by_reward
 from mtbdd.states import states_from
 from tests.builders.labelled import LABELS, random_labelled
+from tests.builders.mdp_texts import LOOPING_CHOICES
 from tests.builders.models import build
 from tests.builders.random_budgets import DrawnRewards
 from tests.exploring import rounds
@@ -53,15 +54,7 @@ endmodule
 rewards "up" [] x<n : 1; [] x>3 : 2; endrewards
 """
 
-LOOPS = """
-mdp
-module m
-  x : [0..11] init 0;
-  [] x<8 -> 0.5 : (x'=x+1) + 0.5 : (x'=mod(x+3,9));
-  [] x<8 -> (x'=mod(x+4,8));
-  [] x=3 -> 0.2 : (x'=9) + 0.8 : (x'=10);
-  [] x=7 -> 0.4 : (x'=9) + 0.6 : (x'=11);
-endmodule
+LOOPS = f"""{LOOPING_CHOICES}
 rewards "steps" x<8 : 1; endrewards
 rewards "some" [] x=3 : 1; [] x=7 : 2; [] x=1 : 3; endrewards
 rewards "none" x>11 : 1; endrewards
@@ -217,13 +210,19 @@ BUDGETS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("source", "text"), BUDGETS)
-def test_budgets_and_quantiles_of_examples(source: str, text: str, rng: np.random.Generator) -> None:
+def compared(source: str, text: str, rng: np.random.Generator) -> Iterator[tuple[Answer, Answer]]:
+    """Yield the answer of one part with that of several, which must be the same."""
     model = build(source)
     one = answer_of(model, text)
     for parts in PARTS:
         many = answer_of(model, text, dealt(model, parts, rng)[0])
         assert same(one, many), (parts, one.value, many.value, one.error, many.error)
+        yield one, many
+
+
+@pytest.mark.parametrize(("source", "text"), BUDGETS)
+def test_budgets_and_quantiles_of_examples(source: str, text: str, rng: np.random.Generator) -> None:
+    assert len(list(compared(source, text, rng))) == len(PARTS)
 
 
 def test_budgets_have_vectors_of_own_states_alone() -> None:
@@ -304,11 +303,7 @@ def no_point_is_beyond(one: Answer, many: Answer) -> bool:
 
 @pytest.mark.parametrize(("source", "text"), SEVERAL)
 def test_several_objectives_of_examples(source: str, text: str, rng: np.random.Generator) -> None:
-    model = build(source)
-    one = answer_of(model, text)
-    for parts in PARTS:
-        many = answer_of(model, text, dealt(model, parts, rng)[0])
-        assert same(one, many), (parts, one.value, many.value, one.error, many.error)
+    for one, many in compared(source, text, rng):
         if one.several is not None and one.several.found.found.search is not None:
             assert no_point_is_beyond(one, many) and no_point_is_beyond(many, one)
 
