@@ -96,8 +96,8 @@ def relative_units(rewards: Vector, error: Vector | None) -> float:
     if error is None:
         return 0.0
     earning = rewards != 0.0
-    share = np.divide(error, np.abs(rewards), out=np.zeros_like(error), where=earning)
-    return float(share.max(initial=0.0)) * 2.0**53 * (1.0 + 2.0**-50)
+    share = error[earning] / np.abs(rewards[earning])
+    return (float(share.max()) if len(share) else 0.0) * 2.0**53 * (1.0 + 2.0**-50)
 
 
 def state_rewards(model: SymbolicModel, structure: int, within: StateIndex) -> Vector:

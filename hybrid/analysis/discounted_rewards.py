@@ -104,4 +104,4 @@ def _on_chain(
         model, maybe, rewards[inside], most, options, work, "discounted rewards",
         units=units, discount=discount,
     )  # fmt: skip
-    return found.spread(inside, none)
+    return found.on_host().spread(inside, none)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
 from hybrid.explicit.operators import ExplicitOperator, write_out
 from hybrid.operators.divided_matrix import DividedMatrix
 from hybrid.operators.hybrid_matrix import HybridMatrix
@@ -11,6 +16,7 @@ from mtbdd.divided import DividedMTBDD
 from mtbdd.memory import require_memory
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.places import HOST, VectorPlace
+from mtbdd.states import StateIndex
 
 Matrix = HybridMatrix | DividedMatrix | ExplicitOperator
 
@@ -73,3 +79,23 @@ def expected_place(options: CheckOptions, size: int) -> VectorPlace:
     """Return where vectors of a size will probably be wanted, before the matrix tells."""
     backend = options.matrix_backend()
     return HOST if backend.is_free and size < _SMALL else backend.place
+
+
+def made_again(
+    vector: NDArray[np.float64], place: VectorPlace, make: Callable[[StateIndex], NDArray[np.float64]]
+) -> Callable[[StateIndex], NDArray[np.float64]]:
+    """Return what gives a vector over a set where it is asked for; that of the host is kept for it.
+
+    A device makes it anew sooner than it has room for it beside a matrix that is built.
+    """
+    if place is HOST:
+        return lambda there: there.place.array(vector)
+    return make
+
+
+def sums_beside(matrix: Matrix) -> NDArray[np.float64]:
+    """Return the sums of the rows where the matrix lies, shape (n_rows,)."""
+    if isinstance(matrix, DividedMatrix):
+        return matrix.row_sums()
+    sums: NDArray[np.float64] = matrix.multiply(matrix.place.xp.ones(matrix.shape[1]))
+    return sums

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.constant_vectors import is_constant
-from hybrid.analysis.held_matrices import expected_place, injected
+from hybrid.analysis.held_matrices import expected_place, injected, made_again
 from hybrid.analysis.systems import solve_gain, solve_linear, solve_stationary
 from hybrid.core.arrays import extremes, inner
 from hybrid.operators.rounding import row_entries, step_slack
@@ -20,7 +20,6 @@ from hybrid.solvers.bounded_solution import NEGLIGIBLE, TINY, underflow_of
 from mtbdd.graph.prob01 import bottom_components
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-from mtbdd.places import HOST
 from mtbdd.rewards import enclosed_rewards
 from mtbdd.states import StateIndex, index_states
 
@@ -71,14 +70,10 @@ def steady_rewards(model: SymbolicModel, structure: int, options: CheckOptions, 
         if is_constant(model.communicator, rewards):
             found = (model.communicator.greatest(extremes(rewards)[1]),) * 3
         else:
-            kept = rewards if expected.place is HOST else None
-            del rewards  # a device makes it anew sooner than it has room for it
-
-            def earned(there: StateIndex) -> Vector:
-                if kept is None:
-                    return enclosed_rewards(model, structure, there)[0]
-                return there.place.array(kept)
-
+            earned = made_again(
+                rewards, expected.place, lambda there: enclosed_rewards(model, structure, there)[0]
+            )
+            del rewards
             found = _average(model, index, earned, options, work, "steady-state rewards")
         off = model.communicator.greatest(own)
         if off == 0.0:
@@ -144,7 +139,7 @@ def _over_components(
         losses = _apart_from_zero(np.maximum(-numbers[member], 0.0), not upward)
         lost = flow.of(losses, not upward) if alike.any(losses.any()) else None
         what = "probabilities of bottom components"
-        return solve_linear(model, maybe, b, upper_bound, options, work, what, lost)
+        return solve_linear(model, maybe, b, upper_bound, options, work, what, lost).on_host()
 
     if options.bounding_method() is None or (exact and flow.is_far(np.abs(inside[0][member]))):
         once = solved(inside[0], True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeGuard
 
+from hybrid.analysis.scope import Scope
 from hybrid.errors import UnsupportedError
 from hybrid.properties.path_operators import has_path
 from hybrid.properties.tree import (
@@ -46,8 +47,9 @@ def operator_values(
     options: CheckOptions,
     work: Work,
     maker: SchedulerMaker | None = None,
+    scope: Scope | None = None,
 ) -> StateValues:
-    """Return the values of P, S, R or T from every state, of an MDP the least or the greatest.
+    """Return the values of P, S, R or T, of an MDP the least or the greatest.
 
     Parameters
     ----------
@@ -57,6 +59,8 @@ def operator_values(
         Returns the states that satisfy a state formula.
     maker : SchedulerMaker, optional
         Given the choices of an optimal scheduler of an MDP.
+    scope : Scope, optional
+        The states whose values are returned; default every state.
 
     Raises
     ------
@@ -66,6 +70,7 @@ def operator_values(
         A reward of an MDP is negative.
     NotConvergedError
     """
+    scope = scope or Scope.every(model)
     if isinstance(formula, SteadyState):
         if model.is_mdp:
             raise UnsupportedError(
@@ -74,18 +79,18 @@ def operator_values(
             )
         from hybrid.analysis.long_run import steady_probabilities
 
-        return steady_probabilities(model, states(formula.states), options, work)
+        return scope.of_values(steady_probabilities(model, states(formula.states), options, work))
     if isinstance(formula, Probability) and isinstance(formula.path, ConditionalPath):
         from hybrid.analysis.conditional_probabilities import conditional_probabilities
 
         if not model.is_mdp:
             no_optimum(formula)
-        return conditional_probabilities(model, formula.path, states, options, work)
+        return scope.of_values(conditional_probabilities(model, formula.path, states, options, work))
     maximise = maximises(formula) if model.is_mdp else no_optimum(formula)
     if isinstance(formula, Probability):
         from hybrid.analysis.path_formulas import path_probabilities
 
-        return path_probabilities(model, formula.path, maximise, states, options, work, maker)
+        return path_probabilities(model, formula.path, maximise, states, options, work, maker, scope)
     if formula.index is None:
         raise UnsupportedError("the model has no reward structure for this property")
     structure, target = formula.index, formula.target
@@ -96,12 +101,13 @@ def operator_values(
             )
         from hybrid.analysis.long_run import steady_rewards
 
-        return steady_rewards(model, structure, options, work)
+        return scope.of_values(steady_rewards(model, structure, options, work))
     if isinstance(target, Cumulative) and formula.discount is not None:
         from hybrid.analysis.discounted_rewards import discounted_rewards
 
         discount = _number(formula.discount)
-        return discounted_rewards(model, structure, discount, maximise, options, work, maker)
+        found = discounted_rewards(model, structure, discount, maximise, options, work, maker)
+        return scope.of_values(found)
     if maker is not None and isinstance(target, (Cumulative, Instantaneous)):
         raise UnsupportedError(_REACHING)
     from hybrid.analysis.bounded_rewards import cumulative_rewards, instantaneous_rewards
@@ -109,15 +115,19 @@ def operator_values(
 
     if isinstance(target, Cumulative):
         if target.time is None:
-            return total_rewards(model, structure, maximise, options, work)
-        return cumulative_rewards(model, structure, _time(target.time), maximise, options, work)
+            return total_rewards(model, structure, maximise, options, work, scope)
+        found = cumulative_rewards(model, structure, _time(target.time), maximise, options, work)
+        return scope.of_values(found)
     if isinstance(target, Instantaneous):
-        return instantaneous_rewards(model, structure, _time(target.time), maximise, options, work)
+        found = instantaneous_rewards(model, structure, _time(target.time), maximise, options, work)
+        return scope.of_values(found)
     if is_reached_set(target):
-        return reachability_rewards(model, structure, states(target.right), maximise, options, work, maker)
+        reached = states(target.right)
+        return reachability_rewards(model, structure, reached, maximise, options, work, maker, scope)
     from hybrid.analysis.cosafe_rewards import cosafe_rewards
 
-    return cosafe_rewards(model, structure, target, maximise, states, options, work, maker)
+    found = cosafe_rewards(model, structure, target, maximise, states, options, work, maker)
+    return scope.of_values(found)
 
 
 def is_reached_set(target: Expression) -> TypeGuard[Path]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from hybrid.analysis.bounded_until import Window, window_probabilities
 from hybrid.analysis.repeated import repeated_form, repeated_probabilities
+from hybrid.analysis.scope import Scope
 from hybrid.analysis.until import next_probabilities, until_probabilities
 from hybrid.properties.path_operators import has_path
 from hybrid.properties.tree import AutomatonPath, Path, RewardBound
@@ -35,8 +36,9 @@ def path_probabilities(
     options: CheckOptions,
     work: Work,
     maker: SchedulerMaker | None = None,
+    scope: Scope | None = None,
 ) -> StateValues:
-    """Return the probability of a path formula from every state.
+    """Return the probability of a path formula.
 
     Parameters
     ----------
@@ -49,6 +51,8 @@ def path_probabilities(
     maker : SchedulerMaker, optional
         Given the choices of an optimal scheduler: one that forgets the past for U, F, G, W and R without
         bounds, else one with memory.
+    scope : Scope, optional
+        The states whose values are returned; default every state.
 
     Raises
     ------
@@ -56,43 +60,47 @@ def path_probabilities(
         A formula of LTL that is not translated, or a method that has no meaning for choices.
     NotConvergedError
     """
+    scope = scope or Scope.every(model)
     if isinstance(path, AutomatonPath):
         from hybrid.analysis.given_automata import given_automaton_probabilities
 
-        return given_automaton_probabilities(model, path, maximise, states, options, work, maker)
+        found = given_automaton_probabilities(model, path, maximise, states, options, work, maker)
+        return scope.of_values(found)
     if is_ltl(path) or (maker is not None and _needs_memory(path)):
         from hybrid.analysis.ltl import ltl_probabilities
 
-        return ltl_probabilities(model, path, maximise, states, options, work, maker)
+        return scope.of_values(ltl_probabilities(model, path, maximise, states, options, work, maker))
     if isinstance(path, Unary) and path.operator == "!" and has_path(path.operand):
-        found = path_probabilities(model, path.operand, not maximise, states, options, work, maker)
+        found = path_probabilities(model, path.operand, not maximise, states, options, work, maker, scope)
         return found.complement()
     if not isinstance(path, Path):
         # A state formula is a path formula about the first state.
-        return StateValues.exact(model.indicator(states(path)).astype(np.float64))
+        return StateValues.exact(scope.indicator(states(path)).astype(np.float64))
     repeated = repeated_form(path)
     if repeated is not None:
 
         def reach(target: Node, largest: bool) -> StateValues:
-            return until_probabilities(model, model.reachable, target, largest, options, work)
+            return until_probabilities(model, model.reachable, target, largest, options, work, None, scope)
 
         return repeated_probabilities(
             model, states(repeated[0]), repeated[1], maximise or not model.is_mdp, reach
         )
     if path.operator == "X":
-        return next_probabilities(model, states(path.right), maximise, options, work)
+        return scope.of_values(next_probabilities(model, states(path.right), maximise, options, work))
     safe, target, complement = until_form(model, path, states)
     if isinstance(path.bound, RewardBound):
         from hybrid.analysis.reward_bounded import reward_bounded_probabilities
 
         bound, least = path.bound, maximise == complement
         found = reward_bounded_probabilities(model, safe, target, bound, not least, options, work)
+        found = scope.of_values(found)
         return found.complement() if complement else found
     window, maximise = Window.of(path.bound, model.type is ModelType.CTMC), maximise != complement
     if path.bound is None:
-        found = until_probabilities(model, safe, target, maximise, options, work, maker)
+        found = until_probabilities(model, safe, target, maximise, options, work, maker, scope)
     else:
         found = window_probabilities(model, safe, target, window, maximise, options, work)
+        found = scope.of_values(found)
     return found.complement() if complement else found
 
 

@@ -16,8 +16,11 @@ from hybrid.analysis.choice_rewards import (
     zero_reward_mecs,
 )
 from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
+from hybrid.analysis.held_matrices import expected_place, made_again
 from hybrid.analysis.precomputation import end_components
+from hybrid.analysis.scope import Scope
 from hybrid.analysis.systems import solve_linear
+from hybrid.core.arrays import extremes, to_host
 from hybrid.operators.layer_choices import group_states, leaving_choices
 from hybrid.operators.rounding import scaled_bounds
 from hybrid.run.options import CheckOptions
@@ -25,6 +28,7 @@ from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
 from mtbdd.graph.prob01 import backward, prob0, prob1
 from mtbdd.manager import Node
+from mtbdd.masks import is_any
 from mtbdd.model import SymbolicModel
 from mtbdd.rewards import enclosed_rewards, relative_units, reward_rates
 from mtbdd.states import index_states, states_from
@@ -43,6 +47,7 @@ def reachability_rewards(
     options: CheckOptions,
     work: Work,
     maker: SchedulerMaker | None = None,
+    scope: Scope | None = None,
 ) -> StateValues:
     """Return the expected reward earned before a set is reached, of an MDP the least or the greatest.
 
@@ -54,6 +59,8 @@ def reachability_rewards(
     ----------
     maker : SchedulerMaker, optional
         Given the choices of an optimal scheduler.
+    scope : Scope, optional
+        The states whose values are returned; default every state.
 
     Raises
     ------
@@ -63,51 +70,67 @@ def reachability_rewards(
     UnsupportedError
         The method has no meaning for choices.
     """
+    scope = scope or Scope.every(model)
     if not model.is_mdp:
-        return _on_chain(model, structure, target, options, work)
+        return _on_chain(model, structure, target, options, work, scope)
     system = reward_system(model, structure, target, maximise)
-    known = np.where(model.indicator(system.finite), 0.0, np.inf)
+    known = np.where(scope.indicator(system.finite), 0.0, np.inf)
     if maker is not None and maximise:
         maker.missing(target, system.finite)
-    if system.unknown.total == 0:
+    if not scope.meets(system.unknown.states) and (maker is None or system.unknown.total == 0):
         return StateValues.exact(known)
     check_method(options)
     operator = reward_operator(model, structure, system, maximise, options)
     found = solve_choices(operator, None, options, work, "reachability rewards", system.unknown)
     if maker is not None:
         maker.policy(system.unknown, operator, found, system.components)
-    found = scaled_bounds(found, reward_units(model, structure))
-    return found.spread(model.indicator(system.unknown.states), known)
+    found = scaled_bounds(scope.among(found, system.unknown), reward_units(model, structure))
+    return found.spread(scope.indicator(system.unknown.states), known)
 
 
 def _on_chain(
-    model: SymbolicModel, structure: int, target: Node, options: CheckOptions, work: Work
+    model: SymbolicModel, structure: int, target: Node, options: CheckOptions, work: Work, scope: Scope
 ) -> StateValues:
     """Solve the linear system of the states that reach the set almost surely."""
     zero = prob0(model, model.reachable, target)
     sure = prob1(model, model.reachable, target, zero)
-    known = np.where(model.indicator(sure), 0.0, np.inf)
+    known = np.where(scope.indicator(sure), 0.0, np.inf)
     if sure != model.reachable:
-        losing = reward_rates(model, structure, model.index) < 0
-        if model.communicator.any(losing.any()):
-            loses = backward(model, states_from(model.manager, model.index, losing) & ~target)
-            known[model.indicator(loses & ~sure)] = np.nan
+        every = model.index.at(expected_place(options, model.index.size))
+        losing = reward_rates(model, structure, every) < 0
+        if model.communicator.any(is_any(losing)):
+            loses = backward(model, states_from(model.manager, model.index, to_host(losing)) & ~target)
+            known[scope.indicator(loses & ~sure)] = np.nan
     maybe_states = sure & ~target
-    if maybe_states == model.manager.false:
+    if not scope.meets(maybe_states):
         return StateValues.exact(known)
     maybe = index_states(model.manager, maybe_states)
-    rewards, error = enclosed_rewards(model, structure, maybe)
-    if not model.communicator.any(rewards.any()):
+    expected = maybe.at(expected_place(options, maybe.size))
+    rewards, error = enclosed_rewards(model, structure, expected)
+    least, most = extremes(rewards)
+    if not model.communicator.any(least < 0.0 or most > 0.0):
         return StateValues.exact(known)
     units = model.communicator.greatest(relative_units(rewards, error))
-    found = solve_linear(model, maybe, rewards, None, options, work, "reachability rewards", units=units)
-    return found.spread(model.indicator(maybe_states), known)
+    earned = made_again(rewards, expected.place, lambda there: enclosed_rewards(model, structure, there)[0])
+    del rewards, error
+    solved = solve_linear(model, maybe, earned, None, options, work, "reachability rewards", units=units)
+    return scope.among(solved, maybe).spread(scope.indicator(maybe_states), known)
 
 
 def total_rewards(
-    model: SymbolicModel, structure: int, maximise: bool, options: CheckOptions, work: Work
+    model: SymbolicModel,
+    structure: int,
+    maximise: bool,
+    options: CheckOptions,
+    work: Work,
+    scope: Scope | None = None,
 ) -> StateValues:
     """Return the expected reward earned in all time, of an MDP the least or the greatest.
+
+    Parameters
+    ----------
+    scope : Scope, optional
+        The states whose values are returned; default every state.
 
     Notes
     -----
@@ -127,16 +150,17 @@ def total_rewards(
     UnsupportedError
         The method has no meaning for choices.
     """
+    scope = scope or Scope.every(model)
     if not model.is_mdp:
-        return _total_on_chain(model, structure, options, work)
+        return _total_on_chain(model, structure, options, work, scope)
     if not maximise:
         target = zero_reward_mecs(model, structure)
-        return reachability_rewards(model, structure, target, False, options, work)
+        return reachability_rewards(model, structure, target, False, options, work, scope=scope)
     infinite, unknown_states = greatest_totals(model, structure)
-    known = np.where(model.indicator(infinite), np.inf, 0.0)
-    unknown = index_states(model.manager, unknown_states)
-    if unknown.total == 0:
+    known = np.where(scope.indicator(infinite), np.inf, 0.0)
+    if not scope.meets(unknown_states):
         return StateValues.exact(known)
+    unknown = index_states(model.manager, unknown_states)
     check_method(options)
     components = end_components(model, unknown_states)
     stop = np.where(model.indicator(components.states, unknown), 0.0, -np.inf)
@@ -151,15 +175,17 @@ def total_rewards(
         stop=stop,
     )
     found = solve_choices(operator, None, options, work, "total rewards", unknown)
-    found = scaled_bounds(found, reward_units(model, structure))
-    return found.spread(model.indicator(unknown_states), known)
+    found = scaled_bounds(scope.among(found, unknown), reward_units(model, structure))
+    return found.spread(scope.indicator(unknown_states), known)
 
 
-def _total_on_chain(model: SymbolicModel, structure: int, options: CheckOptions, work: Work) -> StateValues:
+def _total_on_chain(
+    model: SymbolicModel, structure: int, options: CheckOptions, work: Work, scope: Scope
+) -> StateValues:
     """Stop where nothing more can be earned."""
     rewards = reward_rates(model, structure, model.index)
     earning = states_from(model.manager, model.index, rewards != 0)
     if earning == model.manager.false:
-        return StateValues.exact(np.zeros(model.index.size))
+        return StateValues.exact(np.zeros(scope.index.size))
     over = model.reachable & ~backward(model, earning)
-    return _on_chain(model, structure, over, options, work)
+    return _on_chain(model, structure, over, options, work, scope)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels import CodedVector
-from hybrid.analysis.held_matrices import Matrix, injected, place_beside
-from hybrid.core.arrays import total
+from hybrid.analysis.held_matrices import Matrix, injected, place_beside, sums_beside
+from hybrid.core.arrays import extremes, total
 from hybrid.cpu.csr import csr_of
 from hybrid.errors import NotConvergedError, PropertyError
 from hybrid.operators.discount import Discount
@@ -25,6 +25,7 @@ from hybrid.solvers.host import workspace_of
 from hybrid.solvers.topological import Topological
 from hybrid.solvers.workspace import OPERANDS
 from mtbdd.communicator import Communicator
+from mtbdd.masks import all_finite, is_any
 from mtbdd.model import SymbolicModel
 from mtbdd.places import HOST
 from mtbdd.states import StateIndex
@@ -42,7 +43,7 @@ def flow_into(
     options: CheckOptions,
     work: Work | None = None,
 ) -> Vector:
-    """Return the total rate from every state of one set into another, shape (rows.size,).
+    """Return the total rate from every state of one set into another, shape (rows.size,), in its place.
 
     Parameters
     ----------
@@ -50,10 +51,11 @@ def flow_into(
         Takes the account where the product is the answer, and not a part of an equation.
     """
     if columns.total == 0:
-        return np.zeros(rows.size)
-    matrix = injected(model.submatrix(rows, columns), options)
+        nothing: Vector = rows.place.xp.zeros(rows.size)
+        return nothing
+    matrix = injected(model.submatrix(rows, columns), options, beside=rows.place is not HOST)
     clock = Clock(None)
-    flow = matrix.row_sums()
+    flow: Vector = rows.place.array(sums_beside(matrix))
     if work is not None:
         work.note("steps", matrix, 1, clock.seconds, 16 * rows.size, is_product=True)
         work.products += 1
@@ -70,9 +72,10 @@ def leaving_rates(model: SymbolicModel, within: StateIndex, options: CheckOption
     if not model.has_self_loops(within):
         return rates
     loops = model.self_loops(within)
-    if model.communicator.any((loops > 0.5 * rates).any()):
-        matrix = injected(model.submatrix(within, model.index, diagonal=False), options)
-        others: Vector = within.place.array(matrix.row_sums())
+    if model.communicator.any(is_any(loops > 0.5 * rates)):
+        beside = within.place is not HOST
+        matrix = injected(model.submatrix(within, model.index, diagonal=False), options, beside)
+        others: Vector = within.place.array(sums_beside(matrix))
         return others
     rates -= loops
     return rates
@@ -81,7 +84,7 @@ def leaving_rates(model: SymbolicModel, within: StateIndex, options: CheckOption
 def solve_linear(
     model: SymbolicModel,
     maybe: StateIndex,
-    b: Vector,
+    b: Vector | Callable[[StateIndex], Vector],
     upper_bound: float | None,
     options: CheckOptions,
     work: Work,
@@ -97,8 +100,9 @@ def solve_linear(
     Parameters
     ----------
     maybe : StateIndex
-    b : ndarray of float64, shape (maybe.size,)
-        Right-hand side, scaled by the exit rate like the rows; of any sign.
+    b : ndarray of float64, shape (maybe.size,), or callable
+        Right-hand side, scaled by the exit rate like the rows; of any sign.  A callable is given the set and
+        returns the vector in the set's place.
     upper_bound : float, optional
         A bound on x known beforehand, and on the parts of it that gains and losses make.
     losses : ndarray of float64, shape (maybe.size,), optional
@@ -112,31 +116,39 @@ def solve_linear(
     Returns
     -------
     StateValues
-        Over `maybe`; without bounds (NaN) if the method gives none.
+        Over `maybe`, where the matrix lies; without bounds (NaN) if the method gives none.
 
     Raises
     ------
     NotConvergedError
     PropertyError
         Something is beyond doubles once it is divided by the discount.
+
+    Notes
+    -----
+    Where the matrix lies on a device, so do all vectors.
     """
-    matrix = injected(model.submatrix(maybe, maybe, diagonal=False), options)
-    diagonal = leaving_rates(model, maybe, options)
+    matrix = injected(model.submatrix(maybe, maybe, diagonal=False), options, beside=True)
+    there = maybe.at(place_beside(matrix))
+    place, xp = there.place, there.place.xp
+    diagonal = leaving_rates(model, there, options)
+    gains: Vector = b(there) if callable(b) else place.array(b)
+    losses = None if losses is None else place.array(losses)
     if discount is not None:
-        diagonal, b = _discounted(model, maybe, diagonal, b, discount)
+        diagonal, gains = _discounted(model, there, diagonal, gains, discount)
         units += 2.0 * discount.units + _DISCOUNTING
     method: BoundingMethod | None = options.bounding_method()
     if method is None:
         solver = options.solver(steady=False)
-        right = b if losses is None else b - losses
-        solution = solver.solve(matrix, diagonal, right, np.zeros(maybe.size), work.following(maybe))
+        right = gains if losses is None else gains - losses
+        start = np.broadcast_to(np.float64(0.0), (maybe.size,))
+        solution = solver.solve(matrix, diagonal, right, start, work.following(maybe))
         _note(work, solver, matrix, solution.iterations, solution.seconds)
         _refuse_infinite(what, solution, model.communicator)
         work.accept(what, solution)
         work.estimate(_next_change(matrix, diagonal, right, solution.values))
         work.products += 1
-        none = np.broadcast_to(np.float64(np.nan), b.shape)
-        return StateValues(solution.values, none, none)
+        return StateValues.exact(solution.values).without_bounds()
     rows = csr_of(matrix)
     if rows is not None and options.method == "auto":
         method = Topological.where_it_pays(rows, options.criterion) or method
@@ -148,17 +160,17 @@ def solve_linear(
         work.accept(what, found)
         return found
 
-    if losses is None and not model.communicator.any((b < 0).any()):
-        found = enclose(b)
+    if losses is None and not model.communicator.any(extremes(gains)[0] < 0.0):
+        found = enclose(gains)
         return StateValues(found.values, found.lower, found.upper)
     # Gains and losses apart: bounds from below and above need right-hand sides without negative elements.
     if losses is None:
-        b, losses = np.maximum(b, 0.0), np.maximum(-b, 0.0)
-    gained, lost = enclose(b), enclose(losses)
+        gains, losses = xp.maximum(gains, 0.0), xp.maximum(-gains, 0.0)
+    gained, lost = enclose(gains), enclose(losses)
     return StateValues(
         gained.values - lost.values,
-        np.nextafter(gained.lower - lost.upper, -np.inf),
-        np.nextafter(gained.upper - lost.lower, np.inf),
+        xp.nextafter(gained.lower - lost.upper, -np.inf),
+        xp.nextafter(gained.upper - lost.lower, np.inf),
     )
 
 
@@ -174,7 +186,7 @@ def _discounted(
         leaving = leaving + discount.rest * model.self_loops(within)
     with np.errstate(over="ignore"):
         diagonal, right = leaving / discount.factor, b / discount.factor
-    if not model.communicator.all(np.isfinite(diagonal).all() and np.isfinite(right).all()):
+    if not model.communicator.all(all_finite(diagonal) and all_finite(right)):
         raise PropertyError(
             f"expected rewards that are less than 1.79e308, the largest double, when they are divided by the "
             f"discount {discount.factor!r}; give a greater discount, or smaller rewards"

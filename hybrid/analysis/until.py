@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
 from hybrid.analysis.precomputation import decided_states, end_components
+from hybrid.analysis.scope import Scope
 from hybrid.analysis.systems import flow_into, solve_linear
 from hybrid.operators.layer_choices import choice_flow, choice_slack, group_states, leaving_choices
 from hybrid.operators.rounding import ratio_units, row_entries, widened
@@ -45,8 +46,9 @@ def until_probabilities(
     options: CheckOptions,
     work: Work,
     maker: SchedulerMaker | None = None,
+    scope: Scope | None = None,
 ) -> StateValues:
-    """Return the probability of ``safe U target`` from every state, of an MDP the least or the greatest.
+    """Return the probability of ``safe U target``, of an MDP the least or the greatest.
 
     Parameters
     ----------
@@ -54,11 +56,13 @@ def until_probabilities(
         Sets of reachable states.
     maker : SchedulerMaker, optional
         Given the choices of an optimal scheduler.
+    scope : Scope, optional
+        The states whose values are returned; default every state.
 
     Returns
     -------
     StateValues
-        Exact 0 and 1 where the graph decides.
+        On the host.  Exact 0 and 1 where the graph decides.
 
     Raises
     ------
@@ -66,37 +70,43 @@ def until_probabilities(
     UnsupportedError
         The method has no meaning for choices.
     """
+    scope = scope or Scope.every(model)
     if not model.is_mdp:
-        return _on_chain(model, safe, target, options, work)
+        return _on_chain(model, safe, target, options, work, scope)
     system = until_system(model, safe, target, maximise)
-    known = model.indicator(system.one).astype(np.float64)
+    known = scope.indicator(system.one).astype(np.float64)
     if maker is not None:
         maker.until(safe, target, system.zero, system.one, maximise)
-    if system.unknown.total == 0:
+    if not scope.meets(system.unknown.states) and (maker is None or system.unknown.total == 0):
         return StateValues.exact(known)
     check_method(options)
     operator = until_operator(model, system, maximise, options)
     solved = solve_choices(operator, 1.0, options, work, "until probabilities", system.unknown)
-    found = solved.within(0.0, 1.0)
     if maker is not None:
-        maker.policy(system.unknown, operator, found, system.components)
-    return found.spread(model.indicator(system.unknown.states), known)
+        maker.policy(system.unknown, operator, solved.within(0.0, 1.0), system.components)
+    found = scope.among(solved, system.unknown).within(0.0, 1.0)
+    return found.spread(scope.indicator(system.unknown.states), known)
 
 
 def _on_chain(
-    model: SymbolicModel, safe: Node, target: Node, options: CheckOptions, work: Work
+    model: SymbolicModel, safe: Node, target: Node, options: CheckOptions, work: Work, scope: Scope
 ) -> StateValues:
     """Solve the linear system of the states that the graph does not decide."""
     zero = prob0(model, safe, target)
     one = prob1(model, safe, target, zero)
-    known = model.indicator(one).astype(np.float64)
+    known = scope.indicator(one).astype(np.float64)
     maybe_states = model.reachable & ~zero & ~one
-    if maybe_states == model.manager.false:
+    if not scope.meets(maybe_states):
         return StateValues.exact(known)
     maybe = index_states(model.manager, maybe_states)
-    b = flow_into(model, maybe, index_states(model.manager, one), options)
-    found = solve_linear(model, maybe, b, 1.0, options, work, "until probabilities").within(0.0, 1.0)
-    return found.spread(model.indicator(maybe_states), known)
+    sure = index_states(model.manager, one)
+
+    def entering(there: StateIndex) -> Vector:
+        return flow_into(model, there, sure, options)
+
+    solved = solve_linear(model, maybe, entering, 1.0, options, work, "until probabilities")
+    found = scope.among(solved, maybe).within(0.0, 1.0)
+    return found.spread(scope.indicator(maybe_states), known)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.analysis.scope import Scope
 from hybrid.certificates.archive import Certificate, PartVectors, write_certificate
 from hybrid.certificates.conditions import Average
 from hybrid.certificates.judge import Finding, Judge
@@ -79,17 +80,18 @@ class _Recorder(Checker):
         super().__init__(*arguments, **options)
         self._kept: dict[Expression, StateValues] = {}
 
-    def _values(self, formula: Probability | SteadyState | Reward) -> StateValues:
-        found = super()._values(formula)
+    def _values(self, formula: Probability | SteadyState | Reward, scope: Scope) -> StateValues:
+        # A certificate speaks of all states, whichever are asked for.
+        found = super()._values(formula, Scope.every(self.model))
         self._kept[formula] = found
-        return found
+        return scope.of_values(found)
 
     def values_of(self, formula: Expression) -> StateValues:
         """Return an operator's values in all states, from the last check if it was part of it."""
         if not isinstance(formula, (Probability, SteadyState, Reward)):
             raise NotCertifiableError("the operator is decided without a value; certify it alone")
         if formula not in self._kept:
-            self._values(formula)
+            self._values(formula, Scope.every(self.model))
         return self._kept[formula]
 
 

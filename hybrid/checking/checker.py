@@ -15,62 +15,47 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from hybrid.analysis.operator_values import operator_values
 from hybrid.analysis.quantified import witness as witness_of
+from hybrid.analysis.scope import Scope
 from hybrid.checking.answer import Answer
-from hybrid.checking.arithmetic import constant_values
-from hybrid.checking.combine import compare
 from hybrid.checking.engine_choice import with_engine
-from hybrid.checking.every_state import KEPT, EveryState
+from hybrid.checking.every_state import EveryState
 from hybrid.checking.filters import Summary, summarise
-from hybrid.checking.formulas import FormulaChecker
+from hybrid.checking.operators import OperatorChecker
 from hybrid.checking.refusing import refuse_options, told
 from hybrid.checking.schedulable import schedulable
-from hybrid.checking.scope import Scope
 from hybrid.communicators.ends import failure_of_all
 from hybrid.errors import (
     HybridError,
-    NotConvergedError,
     NotExactError,
     PropertyError,
     UnknownError,
-    UnsupportedError,
 )
 from hybrid.properties.tree import (
     Filter,
     MultiObjective,
-    Probability,
     Property,
     Quantified,
     Quantile,
-    Reward,
-    SteadyState,
 )
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateTruth, StateValues
 from hybrid.run.work import Work
-from hybrid.solvers.bounded_solution import TINY
-from hybrid.solvers.watch import Watch
 from mtbdd.budget import BudgetError
-from mtbdd.language.syntax import Expression, Literal
+from mtbdd.language.syntax import Expression
 from mtbdd.model import SymbolicModel
 from mtbdd.wording import option
 
 if TYPE_CHECKING:
-    from hybrid.analysis.scheduler import Scheduler
     from hybrid.checking.several import SeveralObjectives
     from hybrid.checkpoints.checkpoint import Checkpoint
 
 _log = logging.getLogger(__name__)
 
-_LOOSE = 1000.0  # times epsilon that bounds may be apart before exact answers are tried
-_FEW_STATES = 5000  # beyond, exact answers are not worth trying
 _FINE = 1e-12  # precision of the second attempt at a comparison that the first one left unknown
 
 
-class Checker(FormulaChecker):
+class Checker(OperatorChecker):
     """Checks properties of one model.
 
     Parameters
@@ -105,18 +90,12 @@ class Checker(FormulaChecker):
         witness: bool = False,
         checkpoint: Checkpoint | None = None,
     ) -> None:
-        super().__init__(model)
         refuse_options(model, options, scheduler)
-        self.options, self._engine_reason = with_engine(options, model)
-        self._progress, self._checkpoint = progress, checkpoint
-        self._work = Work()
+        options, self._engine_reason = with_engine(options, model)
+        super().__init__(model, options, progress, values)
+        self._checkpoint = checkpoint
         self._with_scheduler = scheduler
         self._with_witness = witness
-        self._keeps = values or (model.n_states <= KEPT and model.communicator.size == 1)
-        self._top: Expression | None = None
-        self._whole: StateValues | StateTruth | None = None
-        self._scheduled: Expression | None = None
-        self._scheduler: Scheduler | None = None
         self._several: SeveralObjectives | None = None
         if options.exact:
             from hybrid.exact.formulas import ExactFormulas
@@ -214,10 +193,6 @@ class Checker(FormulaChecker):
         found = self._evaluate_in(Scope.every(self.model), formula)
         return found.without_bounds() if self._unproven else found
 
-    def _stopped(self) -> BaseException | None:
-        """Return what ended an iteration before its time, if anything did."""
-        return self._progress.stopped if isinstance(self._progress, Watch) else None
-
     # ------------------------------------------------------------------ top level
 
     def _patient_summary(self, formula: Expression) -> Summary:
@@ -263,103 +238,6 @@ class Checker(FormulaChecker):
         looked_at = states | self.model.initial if operator in ("print", "printall") else states
         scope = Scope.of(self.model, looked_at)
         return summarise(self.model, operator, self._evaluate_in(scope, operand), states, scope.index)
-
-    # ------------------------------------------------------------------ operators
-
-    def _operator(self, formula: Probability | SteadyState | Reward) -> StateValues | StateTruth:
-        """Return the values of P, S or R, compared with the operator's bound if it has one."""
-        found = self._compared(formula)
-        if self._keeps and formula is self._top:
-            self._whole = found
-        return found
-
-    def _compared(self, formula: Probability | SteadyState | Reward) -> StateValues | StateTruth:
-        letter = formula.letter
-        before, self._unproven = self._unproven, False
-        found = self._values(formula)
-        if self._unproven:
-            found = found.without_bounds()
-        self._unproven |= before
-        missing = np.isnan(self._scope.of_values(found).values)
-        if self.model.communicator.any(missing.any()):
-            raise self._no_value(formula, missing)
-        if formula.comparison is None:
-            return found
-        if not isinstance(formula.threshold, Literal):
-            raise UnsupportedError("the operator's bound is not a constant")
-        threshold = float(formula.threshold.value)
-        bound = constant_values(formula.threshold.value, found.values.size)
-        truth = compare(formula.comparison, found, bound, f"{letter}{formula.comparison}{threshold!r}")
-        return self._settled(truth, formula.comparison, (formula, found), (formula.threshold, bound), None)
-
-    def _values(self, formula: Probability | SteadyState | Reward) -> StateValues:
-        """Return the values of P, S or R, exact ones where iterations lead nowhere and the model is small."""
-        if self.options.exact:
-            assert self._exact is not None
-            found = self._exact.enclosures(formula)
-            self._work.method = "exact"
-            return found
-        is_divided = self.model.communicator.size > 1
-        patient = self.options.method == "auto" and formula is not self._scheduled and not is_divided
-        before = self._work.unfinished
-        try:
-            found = self._iterated(formula)
-        except NotConvergedError:
-            exact = self._exactly(formula) if patient and self._stopped() is None else None
-            if exact is None:
-                raise
-            return exact
-        if self._work.unfinished is not before and self._stopped() is None:
-            exact = self._exactly(formula) if patient else None
-            if exact is not None:
-                self._work.unfinished, found = before, exact
-            return found
-        if self._stopped() is not None:
-            return found
-        if patient and self.model.n_states <= _FEW_STATES and self._is_loose(found):
-            try:
-                return self._exactly(formula) or found
-            except BudgetError as spent:
-                if not isinstance(self._progress, Watch):
-                    raise
-                self._progress.stopped = spent  # the bounds stay
-        return found
-
-    def _exactly(self, formula: Probability | SteadyState | Reward) -> StateValues | None:
-        """Return exact values, rounded to the doubles around them; None if they cannot be had."""
-        from hybrid.exact.formulas import ExactFormulas
-
-        try:
-            found = ExactFormulas(self.model, self.states).enclosures(formula)
-        except NotExactError:
-            return None
-        self._work.method = "exact"
-        return found
-
-    def _is_loose(self, found: StateValues) -> bool:
-        """Whether bounds of states asked for are much further apart than epsilon."""
-        some = self._scope.of_values(found)
-        told = np.isfinite(some.lower) & np.isfinite(some.upper) & (np.abs(some.upper) > TINY)
-        with np.errstate(invalid="ignore"):
-            width = np.where(told, some.upper - some.lower, 0.0)
-        size = 1.0 if self.options.criterion.absolute else np.maximum(np.abs(some.lower), np.abs(some.upper))
-        return bool((width > _LOOSE * self.options.criterion.epsilon * size).any())
-
-    def _iterated(self, formula: Probability | SteadyState | Reward) -> StateValues:
-        """Return the values of P, S or R by its algorithm."""
-        maker = None
-        if formula is self._scheduled:
-            from hybrid.analysis.scheduler import SchedulerMaker
-
-            maker = SchedulerMaker(self.model)
-        found = operator_values(self.model, formula, self.states, self.options, self._work, maker)
-        if maker is not None:
-            self._scheduler = maker.finish()
-        return found
-
-    def _decided_exactly(self) -> None:
-        """Note that a comparison was decided in rational numbers."""
-        self._work.method = "exact"
 
 
 def _every_state(

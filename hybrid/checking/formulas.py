@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.quantified import quantified_states
+from hybrid.analysis.scope import Scope
 from hybrid.checking.arithmetic import apply_arithmetic, apply_call, choose, constant_values, negate
 from hybrid.checking.combine import apply_logic, compare, equivalent
 from hybrid.checking.extremes import selected_by_all
 from hybrid.checking.filters import summarise
 from hybrid.checking.gathering import decided_by_all
-from hybrid.checking.scope import Scope
 from hybrid.core.directed_rounding import outward
 from hybrid.errors import UnsupportedError
 from hybrid.properties.tree import (
@@ -63,7 +63,7 @@ class FormulaChecker(ABC):
 
     @abstractmethod
     def _operator(self, formula: Probability | SteadyState | Reward) -> StateValues | StateTruth:
-        """Return the values of P, S or R in every state, compared with the operator's bound if it has one.
+        """Return the values of P, S or R in the present scope, compared with the operator's bound if any.
 
         Sets that only estimates define leave the values without bounds.
         """
@@ -109,8 +109,7 @@ class FormulaChecker(ABC):
         """Return a formula's value in every state of the present scope."""
         scope = self._scope
         if isinstance(formula, (Probability, SteadyState, Reward)):
-            found = self._operator(formula)
-            return scope.of_truth(found) if isinstance(found, StateTruth) else scope.of_values(found)
+            return self._operator(formula)
         if isinstance(formula, Quantified):
             return self._quantified(formula)
         if isinstance(formula, Filter):

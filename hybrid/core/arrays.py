@@ -19,6 +19,9 @@ Array = Any
 _PART = 1 << 28
 """Elements summed together: libraries count them by 32 bits."""
 
+_ONE_BY_ONE = 32
+"""Elements of a vector on a device that are read one after the other."""
+
 
 def counts(xp: Any, numbers: Array, n: int) -> Array:
     """Return how often each of 0, ..., n - 1 occurs among some numbers, shape (n,), int64."""
@@ -94,6 +97,24 @@ def _ranks(xp: Any, key: Array) -> tuple[Array, int]:
 def to_host(array: Array) -> Any:
     """Return an array as a NumPy array, copied from the device if it lies there."""
     return array.get() if hasattr(array, "get") else array
+
+
+def elements(x: Array, places: Any) -> Any:
+    """Return some elements as a NumPy array.
+
+    Parameters
+    ----------
+    x : array, shape (n,)
+        Of NumPy or CuPy.
+    places : ndarray of int64 or bool, or slice
+        Of a vector on a device, numbers.
+    """
+    if isinstance(x, np.ndarray):
+        return x[places]
+    if len(places) <= _ONE_BY_ONE:
+        # A kernel takes longer to compile than these to be read.
+        return np.array([to_host(x[place : place + 1])[0] for place in places.tolist()], dtype=x.dtype)
+    return to_host(x.take(places))
 
 
 def extremes(x: Array) -> tuple[float, float]:

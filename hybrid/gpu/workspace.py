@@ -102,7 +102,7 @@ class DeviceWorkspace(Workspace):
 
     def more(self, vectors: int, operand: Array) -> int:
         """Return how many of a method's vectors are still to be made: an operand may be held already."""
-        return vectors - OPERANDS if isinstance(operand, CodedVector) else vectors
+        return vectors - OPERANDS if self._has(operand) else vectors
 
     def ones(self, size: int) -> Vector:
         """Return a vector of ones without an array for it; systems hold a byte an element."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.core.arrays import elements, to_host
 from hybrid.errors import UnknownError
 
 Vector = NDArray[np.float64]
@@ -20,6 +21,7 @@ class StateValues:
     Attributes
     ----------
     values : ndarray of float64, shape (n,)
+        On the host, or where a system was solved.
     lower, upper : ndarray of float64, shape (n,)
         The exact value lies between them.  NaN where the method gives no bounds; the same array as
         `values` if all values are exact.
@@ -53,9 +55,17 @@ class StateValues:
     def at(self, indices: NDArray[np.int64] | Mask | slice) -> StateValues:
         """Return the values of some states."""
         if self.is_exact:
-            return StateValues.exact(self.values[indices])
+            return StateValues.exact(elements(self.values, indices))
         below, above = (None if m is None else m[indices] for m in (self.open_lower, self.open_upper))
-        return StateValues(self.values[indices], self.lower[indices], self.upper[indices], below, above)
+        values, lower, upper = (elements(part, indices) for part in (self.values, self.lower, self.upper))
+        return StateValues(values, lower, upper, below, above)
+
+    def on_host(self) -> StateValues:
+        """Return the same values as NumPy's arrays."""
+        if self.is_exact:
+            return StateValues.exact(to_host(self.values))
+        values, lower, upper = (to_host(part) for part in (self.values, self.lower, self.upper))
+        return StateValues(values, lower, upper, self.open_lower, self.open_upper)
 
     def columns(self) -> tuple[Vector, Vector, Vector]:
         """Return values, lower and upper bounds; the bounds are NaN in states that have but one of them."""

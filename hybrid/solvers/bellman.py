@@ -252,26 +252,31 @@ class BellmanOperator(ABC):
         lower -= steps * self.underflow
         self.space.xp.maximum(lower, 0.0, out=lower)
 
+    def result(self, x: Array) -> Array:
+        """Return a vector of the workspace as results are given; it may be the same one."""
+        return self.space.to_host(x)
+
     def enclosure(
         self, outcome: Outcome, clock: Clock, lower: Array, upper: Array | None, spare: Pair
     ) -> BoundedSolution:
-        """Return what has been found, brought to the host; both vectors of `spare` are overwritten."""
+        """Return what has been found as results are given; both vectors of `spare` are overwritten."""
         seconds, looks = clock.seconds, self.space.synchronisations
-        middle, scratch = spare
+        xp, (middle, scratch) = self.space.xp, spare
         if upper is None:
             middle = lower
         else:
-            self.space.xp.add(lower, upper, out=middle)
+            xp.add(lower, upper, out=middle)
             middle *= 0.5
         residual = self.residual(middle, scratch)
         self.products += 1
-        low = self.space.to_host(lower)
         if upper is None:
-            values, high = low, np.full_like(low, np.inf)
+            values = low = self.result(lower)
+            high = np.full_like(low, np.inf)
         else:
-            high = self.space.to_host(upper)
-            guard_underflow(low, high)
-            values = 0.5 * (low + high)
+            if guard_underflow(lower, upper):
+                xp.add(lower, upper, out=middle)
+                middle *= 0.5
+            values, low, high = (self.result(x) for x in (middle, lower, upper))
         return BoundedSolution(
             values, outcome.status, outcome.iterations, seconds, outcome.difference, residual, low, high,
             synchronisations=looks, products=self.products, more_vectors=outcome.more_vectors,

@@ -89,7 +89,7 @@ class BiCGStab:
                 clock.keep(run.state, status is Status.CONVERGED)
         seconds, looks = clock.seconds, space.synchronisations
         (residual,) = space.read(system.residual(recurrence.x, recurrence.spare))
-        values = space.to_host(recurrence.x)
+        values = space.result(recurrence.x, b)
         return Solution(
             values, status, run.iterations, seconds, run.difference, residual, synchronisations=looks,
             products=2 * (run.iterations - run.before) + run.restarts + 1,

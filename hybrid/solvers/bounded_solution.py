@@ -59,7 +59,7 @@ class BoundedSolution(Solution):
     Attributes
     ----------
     lower, upper : ndarray of float64, shape (n,)
-        The exact solution lies between them; `values` is their middle.
+        The exact solution lies between them; `values` is their middle.  All are where the operands are.
     """
 
     lower: Vector
@@ -240,9 +240,19 @@ def underflow_of(diagonal: Vector, slack: float, communicator: Communicator = AL
         return float(4.0 * (slack / UNIT) * _SMALLEST * np.float64(max(1.0, most)) / min(1.0, least))
 
 
-def guard_underflow(lower: Vector, upper: Vector) -> None:
-    """Widen, in place, the bounds of positive values so small that no digit of them is told."""
+def guard_underflow(lower: Array, upper: Array) -> bool:
+    """Widen, in place, the bounds of positive values so small that no digit of them is told.
+
+    Returns
+    -------
+    bool
+        Whether there are any.
+    """
+    if extremes(upper)[0] >= TINY:
+        return False
     small = (upper < TINY) & (upper > 0.0)
-    if is_any(small):
-        lower[small] = 0.0
-        upper[small] = TINY
+    if not is_any(small):
+        return False
+    lower[small] = 0.0
+    upper[small] = TINY
+    return True

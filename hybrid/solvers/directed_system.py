@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from hybrid.core.arrays import extremes
 from hybrid.solvers.base import Criterion, MatrixOperator, Vector
 from hybrid.solvers.bellman import BellmanOperator
 from hybrid.solvers.bounded_solution import NEGLIGIBLE, least_closure, underflow_of
@@ -33,10 +34,10 @@ class DirectedSystem(BellmanOperator):
         self, matrix: MatrixOperator, diagonal: Vector, b: Vector, slack: float, vectors: int
     ) -> None:
         space = workspace_of(matrix)
-        space.reserve(vectors, b.size)
+        space.reserve(space.more(vectors, b), b.size)
         super().__init__(space, b.size, slack, underflow_of(diagonal, slack, space.communicator))
         alike = space.communicator
-        far = 2.0 * NEGLIGIBLE * self.underflow * alike.greatest(float(diagonal.max(initial=0.0)))
+        far = 2.0 * NEGLIGIBLE * self.underflow * alike.greatest(max(extremes(diagonal)[1], 0.0))
         self.is_far = alike.all(_exceeds(b, far))
         self._diagonal, self._b = diagonal, b
         self._system = space.system(diagonal, b)
@@ -50,7 +51,7 @@ class DirectedSystem(BellmanOperator):
 
     @property
     def diagonal(self) -> Vector:
-        """Its diagonal, on the host."""
+        """Its diagonal, where it was given."""
         return self._diagonal
 
     @property
@@ -63,9 +64,13 @@ class DirectedSystem(BellmanOperator):
         """See `BellmanOperator.up`."""
         return self._up
 
+    def result(self, x: Array) -> Array:
+        """See `BellmanOperator.result`: where the operands were given."""
+        return self.space.result(x, self._b)
+
     def positive(self, is_over: Callable[[], bool] | None = None) -> Array:
         """See `BellmanOperator.positive`: rows from which M leads to a positive element of b."""
-        inside = self.space.vector(np.asarray(self._b > 0.0, dtype=np.float64))
+        inside = self.space.vector(self._b > 0.0)
         found, steps = least_closure(self.space, inside, self.space.multiply, is_over)
         self.products += steps
         return found

@@ -57,7 +57,7 @@ class Affine(Protocol):
 
     @property
     def diagonal(self) -> Vector:
-        """Its diagonal, on the host."""
+        """Its diagonal, on the host or in the workspace."""
 
 
 class KrylovBounds:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.checking import checker
+from hybrid.checking import checker, operators
 
 LINE = """
 dtmc
@@ -29,7 +29,7 @@ def model() -> hybrid.Model:
 def test_values_are_held_or_found_again(
     model: hybrid.Model, kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checker, "KEPT", kept)
+    monkeypatch.setattr(operators, "KEPT", kept)
     again = []
     found = checker._every_state
     monkeypatch.setattr(checker, "_every_state", lambda *given: again.append(given) or found(*given))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hybrid.__main__ import main
-from hybrid.checking import checker
+from hybrid.checking import operators
 from hybrid.errors import PropertyError
 from tests.builders.chain_texts import DIE, QUEUE
 
@@ -80,14 +80,14 @@ def test_a_fault_of_the_property_is_told_and_a_defect_is_not_called_an_answer(tm
     def broken(*arguments):
         raise ValueError("operands could not be broadcast together")
 
-    monkeypatch.setattr(checker, "operator_values", broken)
+    monkeypatch.setattr(operators, "operator_values", broken)
     with pytest.raises(ValueError, match="could not be broadcast"):
         hybrid.check(model, "P=? [ F<=1 true ]", throw=False)
 
     def unfit(*arguments):
         raise PropertyError("does not fit")
 
-    monkeypatch.setattr(checker, "operator_values", unfit)
+    monkeypatch.setattr(operators, "operator_values", unfit)
     assert hybrid.check(model, "P=? [ F<=1 true ]", throw=False).error == "does not fit"
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import hybrid
 from gpu_kernels import Device
+from hybrid.core import arrays
 from hybrid.core.foreign import lies_on_device
 from hybrid.gpu.places import DevicePlace
 from hybrid.solvers import AverageReward
@@ -105,3 +106,38 @@ def test_averages_need_no_vector_of_the_host(
     assert max(asked, default=0) < model.n_states
     assert found.value == pytest.approx(expected.value, rel=1e-5)
     assert found.kind == expected.kind
+
+
+@pytest.mark.parametrize("engine", ["hybrid", "explicit"])
+@pytest.mark.parametrize("method", ["auto", "interval", "jacobi", "bicgstab"])
+@pytest.mark.parametrize(
+    "text", ["P=? [ F x1=1 & x4=1 ]", "P=? [ x1<1 U x4=1 ]", 'R{"throughput"}=? [ F x1=1 & x4=1 ]']
+)
+def test_reached_sets_need_no_vector_of_the_host(
+    device: Device, monkeypatch: pytest.MonkeyPatch, text: str, method: Any, engine: Any
+) -> None:
+    model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
+    expected = hybrid.check(model, text, backend="cpu", method=method, engine=engine)
+    monkeypatch.setattr("hybrid.checking.operators.KEPT", 0)
+    moved: list[int] = []
+    written, array, to_host = HostPlace.written, HostPlace.array, arrays.to_host
+
+    def counted(move: Any) -> Any:
+        def move_and_count(*arguments: Any) -> Any:
+            found = move(*arguments)
+            moved.append(np.size(found))
+            return found
+
+        return move_and_count
+
+    monkeypatch.setattr(HostPlace, "written", counted(written))
+    monkeypatch.setattr(HostPlace, "array", counted(array))
+    if device.xp is not np:
+        for module in ("hybrid.core.arrays", "hybrid.gpu.workspace", "hybrid.explicit.operators"):
+            monkeypatch.setattr(f"{module}.to_host", counted(to_host))
+    found = hybrid.check(model, text, backend="gpu", method=method, engine=engine)
+    assert max(moved, default=0) < model.n_states // 2
+    assert found.value == pytest.approx(expected.value, rel=1e-5)
+    assert found.kind == expected.kind
+    if found.lower is not None:
+        assert found.lower <= expected.value <= found.upper

@@ -116,9 +116,9 @@ def test_nothing_is_copied_while_iterating(monkeypatch: pytest.MonkeyPatch) -> N
             inject(from_dense(dense), backend="gpu"), diagonal, b, SLACK, 1e4
         )
         assert found.status is Status.CONVERGED
-        # Some numbers at a time, one for the residual, and in the end the two bounds.
-        assert max(copies[:-2]) <= 6
-        assert copies[-2:] == [SIZE, SIZE]
+        # Some numbers at a time, one for the residual, and in the end the values and their bounds.
+        assert max(copies[:-3]) <= 6
+        assert copies[-3:] == [SIZE, SIZE, SIZE]
         # One of the looks is a recording for each of the two sequences of steps.
-        assert len(copies) == found.synchronisations - 2 + 3
+        assert len(copies) == found.synchronisations - 2 + 4
         assert host.launches.count("compare_rows") == found.synchronisations - 2
