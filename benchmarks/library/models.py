@@ -10,7 +10,7 @@ import hybrid
 from examples import generate, generate_sort
 from mtbdd.language import parse_constants
 
-__all__ = ["EXAMPLES", "ROOT", "example", "example_of"]
+__all__ = ["EXAMPLES", "ROOT", "example", "example_file", "example_of"]
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -35,12 +35,26 @@ def example(name: str, size: int, **constants: Any) -> hybrid.SymbolicModel:
     **constants
         The other constants.
     """
-    if name not in _WRITTEN:
-        return hybrid.load(EXAMPLES / f"{name}.prism", {_CONSTANTS.get(name, "N"): size, **constants})
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"{name}{size}.prism"
-        path.write_text(_WRITTEN[name](size))
-        return hybrid.load(path, constants)
+        path, values = example_file(name, size, Path(folder), **constants)
+        return hybrid.load(path, values)
+
+
+def example_file(name: str, size: int, folder: Path, **constants: Any) -> tuple[Path, dict[str, Any]]:
+    """Return the file of an example model of a size, and its constants.
+
+    Parameters
+    ----------
+    name, size, **constants
+        See :func:`example`.
+    folder : Path
+        Where the file is written if a generator makes it.
+    """
+    if name not in _WRITTEN:
+        return EXAMPLES / f"{name}.prism", {_CONSTANTS.get(name, "N"): size, **constants}
+    path = folder / f"{name}{size}.prism"
+    path.write_text(_WRITTEN[name](size))
+    return path, constants
 
 
 def example_of(name: str, constants: str) -> hybrid.SymbolicModel:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.library.models import ROOT
+from mtbdd.kernel_store import kernel_folder
 
 __all__ = ["CODE_FOLDERS", "child_environment", "kernel_files", "run_python"]
 
@@ -61,11 +62,14 @@ def run_python(code: str, argument: Any, folder: Path = ROOT) -> Any:
 
 
 def kernel_files(environment: dict[str, str]) -> dict[str, int]:
-    """Return how many kernels are kept for the device and for the host, where an environment keeps them."""
+    """Return how many kernels are kept for the device and for the host, where an environment keeps them.
+
+    Without NUMBA_CACHE_DIR the host's are those of the user's caches.
+    """
     home = Path.home()
     device = Path(environment.get("CUPY_CACHE_DIR", home / ".cupy" / "kernel_cache"))
-    host = environment.get("NUMBA_CACHE_DIR")
+    host = kernel_folder(environment.get("NUMBA_CACHE_DIR", ""))
     return {
         "device": sum(path.is_file() and not path.name.startswith("warm-") for path in device.rglob("*")),
-        "host": sum(path.is_file() for path in Path(host).rglob("*.nbc")) if host else 0,
+        "host": sum(path.is_file() for path in host.rglob("*.nbc")),
     }

@@ -27,6 +27,7 @@ from benchmarks.rendering.markdown import Row
 from benchmarks.rendering.processes import cold_start, first_use, whole_run
 from benchmarks.rendering.spmv_papers import density_sweep, paper_tables, streamed_parts
 from benchmarks.rendering.thesis import thesis_tables
+from benchmarks.rendering.whole_answers import whole_answers
 
 __all__ = ["BLOCKS", "SECTIONS", "load", "page", "replace_block", "with_blocks"]
 
@@ -58,6 +59,8 @@ SECTIONS: dict[str, Renderer] = {
     "gpu_product": gpu_product,
     "kernel_counters": lambda record: kernel_counters(record, load("gpu_product")),
     "thesis_tables": thesis_tables,
+    "whole_answers": lambda record: whole_answers(record, load("whole_answers_cpu")),
+    "whole_answers_cpu": whole_answers,
     "whole_run": whole_run,
     "whole_run_certified": whole_run,
     "whole_run_large": whole_run,
