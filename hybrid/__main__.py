@@ -64,7 +64,7 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
 
     from hybrid.cli.console import StreamError
     from hybrid.cli.thread_limit import limited_threads
-    from hybrid.errors import CheckpointError, InterchangeError, OptionError
+    from hybrid.errors import CheckpointError, HybridError, InterchangeError, OptionError
     from mtbdd.language.errors import LanguageError
     from mtbdd.package import PackageError
 
@@ -93,7 +93,7 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
         return 2
     except MemoryError as error:
         text = str(error) or "not enough memory; choose another --level, or a smaller model"
-        console.error(f"out of memory: {text}")
+        console.error(text if isinstance(error, HybridError) else f"out of memory: {text}")
         return 1
     except KeyboardInterrupt as error:
         found = error if isinstance(error, Interrupted) else Interrupted(2)

@@ -11,6 +11,7 @@ from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.checkpoints import checkpoint_of
 from hybrid.checking.in_parts import Ranks, in_parts, options_of_parts
+from hybrid.checking.on_disk import arrays_on_disk, options_on_disk
 from hybrid.core.option_types import (
     BackendName,
     CheckEngine,
@@ -103,6 +104,7 @@ def check_all(
     bisimulation: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_minutes: float = 10.0,
+    spill: str | os.PathLike[str] | None = None,
 ) -> list[Answer]:
     """Check all properties of a file or text, in order.
 
@@ -142,6 +144,10 @@ def check_all(
         and precision goes on where the last one was; `ranks` may be others.
     checkpoint_minutes : float
         Between two states that are written there.
+    spill : str or path-like, optional
+        A folder in whose files vectors and other long arrays lie while the properties are checked, where
+        memory is too small for them; with the hybrid engine on the cpu.  Values of states stay there as long
+        as the answers do.
 
     Returns
     -------
@@ -152,6 +158,10 @@ def check_all(
         engine, backend, level, method, omega, epsilon, absolute, max_iterations, storage, representation,
         automaton_tool, exact, pareto_epsilon,
     )  # fmt: skip
+    if spill is not None:
+        if ranks is not None or bisimulation:
+            raise OptionError("spill: not offered with ranks or bisimulation; leave one of them out")
+        chosen = options_on_disk(chosen)
     if not isinstance(properties, Properties):
         parsed = (
             load_properties(properties) if isinstance(properties, Path) else parse_properties(str(properties))
@@ -188,8 +198,9 @@ def check_all(
 
         return in_parts(model, ranks, of_part)
     kept = checkpoint_of(model, chosen, checkpoint, checkpoint_minutes)
-    checker = Checker(model, chosen, progress, scheduler, holds, witness, kept)
-    return [_written(checker.answer(prop), file) for prop in asked]
+    with arrays_on_disk(spill):
+        checker = Checker(model, chosen, progress, scheduler, holds, witness, kept)
+        return [_written(checker.answer(prop), file) for prop in asked]
 
 
 def _written(answer: Answer, file: str | os.PathLike[str] | None) -> Answer:

@@ -53,6 +53,10 @@ class CheckpointError(HybridError, ValueError):
     """A folder of checkpoints that is of no use here: damaged, or of another check."""
 
 
+class DiskError(HybridError, MemoryError):
+    """A folder for long arrays that has no room for them, or whose disk lost what was written there."""
+
+
 class InterchangeError(HybridError, ValueError):
     """A file or arrays that are no model, or a model that does not fit a format.
 

@@ -35,14 +35,17 @@ class Budget:
         Bytes of the whole process that may be resident.
     started : float
         Of `time.monotonic`.
+    files : bool
+        Whether pages of files count as memory: not where arrays lie in files.
     """
 
     seconds: float | None
     memory: int | None
     started: float
+    files: bool = True
 
     @classmethod
-    def of(cls, seconds: float | None, memory: int | None) -> Budget:
+    def of(cls, seconds: float | None, memory: int | None, files: bool = True) -> Budget:
         """Return a budget whose time begins now.
 
         Raises
@@ -54,7 +57,11 @@ class Budget:
             raise ValueError(f"timeout: expected a positive number of seconds, got {seconds}")
         if memory is not None and memory <= 0:
             raise ValueError(f"memory: expected a positive number of bytes, got {memory}")
-        return cls(seconds, memory, time.monotonic())
+        return cls(seconds, memory, time.monotonic(), files)
+
+    def used(self, process: int | None = None) -> int:
+        """Return the bytes of memory that a process has, by default this one, as the budget counts them."""
+        return resident_bytes(process, self.files)
 
     def check(self) -> None:
         """Raise if the budget is spent.  Time: some microseconds."""
@@ -62,7 +69,7 @@ class Budget:
             raise BudgetError(
                 f"the time limit of {self.seconds:g} s is reached; give more with {option('timeout')}"
             )
-        if self.memory is not None and resident_bytes() > self.memory:
+        if self.memory is not None and self.used() > self.memory:
             raise BudgetError(
                 f"the memory limit of {self.memory} bytes is reached; give more with "
                 f"{option('memory')}, or make the model smaller"
@@ -92,10 +99,14 @@ def check_budget() -> None:
         budget.check()
 
 
-def resident_bytes(process: int | None = None) -> int:
-    """Return the resident memory of a process, by default of this one; 0 where the system does not tell."""
+def resident_bytes(process: int | None = None, files: bool = True) -> int:
+    """Return the resident memory of a process, by default of this one; 0 where the system does not tell.
+
+    Without `files` pages of files do not count, which the kernel can take back.
+    """
     try:
         text = Path(f"/proc/{process or 'self'}/statm").read_text()
     except OSError:
         return 0
-    return int(text.split()[1]) * resource.getpagesize()
+    pages, shared = (int(word) for word in text.split()[1:3])
+    return (pages if files else pages - shared) * resource.getpagesize()

@@ -26,6 +26,7 @@ import llvmlite
 import numba
 from numba.core import compiler, config, serialize, sigutils
 from numba.core.caching import _Cache
+from numba.core.ccallback import CFunc
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import rtsys
 
@@ -75,6 +76,30 @@ def njit(signature: Any = None, *, cache: bool = True, **options: Any) -> Callab
         if signature is not None:
             compiled.compile(signature)
             compiled.disable_compile()
+        return compiled
+
+    return decorate
+
+
+def c_function(signature: Any) -> Callable[[Any], Any]:
+    """Return a decorator that compiles a function to one that libraries in C can call.
+
+    Parameters
+    ----------
+    signature : signature of Numba
+        Of C's types.
+
+    Returns
+    -------
+    callable
+        Maps a function without closure, which raises nothing, to what has its `address`; kept between
+        processes as those of `njit` are.
+    """
+
+    def decorate(function: FunctionType) -> Any:
+        compiled = CFunc(function, sigutils.normalize_signature(signature), locals={}, options={})
+        compiled._cache = _KernelCache(function)
+        compiled.compile()
         return compiled
 
     return decorate

@@ -55,6 +55,7 @@ FLOORS = (
     "communicators",
     "highlighting",
     "core",
+    "disk",
     "drawing",
     "properties",
     "automata",

@@ -17,6 +17,7 @@ from mtbdd.memory import require_memory
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.places import HOST, VectorPlace
 from mtbdd.states import StateIndex
+from mtbdd.wording import option
 
 Matrix = HybridMatrix | DividedMatrix | ExplicitOperator
 
@@ -66,7 +67,7 @@ def _require_room(matrix: OffsetMTBDD) -> None:
     require_memory(
         8 * _HOST_VECTORS * matrix.n_rows,
         f"a system of {matrix.n_rows} equations, with {_HOST_VECTORS} vectors at least,",
-        "choose smaller constants",
+        f"choose smaller constants, or {option('spill')}, which has them on a disk",
     )
 
 

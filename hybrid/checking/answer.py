@@ -170,6 +170,8 @@ class Answer:
             facts.append(("backend", f"{work.backend}: {work.backend_reason}"))
             form = f" at level {work.level}" if work.level is not None else f" as {work.storage}"
             facts.append(("matrix", f"{work.representation_bytes:,} B{form}, engine {self.engine}"))
+        if work.disk_bytes is not None:
+            facts.append(("disk", f"{work.disk_bytes:,} B at most"))
         if self.reduction is not None:
             sizes = f"{self.reduction.states:,} states in {self.reduction.blocks:,} blocks"
             facts.append(("bisimulation", sizes))
@@ -219,6 +221,7 @@ class Answer:
             "seconds_per_iteration": work.seconds / work.iterations if work.iterations else None,
             "base_memory_bytes": work.base_bytes,
             "representation_memory_bytes": work.representation_bytes,
+            **({"disk_bytes": work.disk_bytes} if work.disk_bytes is not None else {}),
             **({"listing": json_listing(self.listing)} if shown else {}),
             **({"witness": self.witness.record()} if self.witness is not None else {}),
             **({"exact": fraction_text(self.exact)} if self.exact is not None else {}),

@@ -22,7 +22,7 @@ from hybrid.checking.engine_choice import with_engine
 from hybrid.checking.every_state import EveryState
 from hybrid.checking.filters import Summary, summarise
 from hybrid.checking.operators import OperatorChecker
-from hybrid.checking.refusing import refuse_options, told
+from hybrid.checking.refusing import failure_of, refuse_options
 from hybrid.checking.schedulable import schedulable
 from hybrid.communicators.ends import failure_of_all
 from hybrid.errors import (
@@ -43,6 +43,7 @@ from hybrid.run.state_values import StateTruth, StateValues
 from hybrid.run.work import Work
 from mtbdd.budget import BudgetError
 from mtbdd.language.syntax import Expression
+from mtbdd.memory import check_stored, stored_bytes
 from mtbdd.model import SymbolicModel
 from mtbdd.wording import option
 
@@ -135,6 +136,7 @@ class Checker(OperatorChecker):
                 exact = self._exact.answer(prop.formula)
             if self._with_witness and isinstance(prop.formula, Quantified):
                 shown = witness_of(self.model, prop.formula, self.states)
+            check_stored()
         except BudgetError:
             raise
         except NotExactError as fault:
@@ -142,7 +144,7 @@ class Checker(OperatorChecker):
         except HybridError as fault:
             failure = fault
         except MemoryError as fault:
-            raise told(fault) from fault
+            failure = failure_of(fault)
         except RecursionError:
             failure = PropertyError("expected a property nested less deeply; split it with labels")
         failure = failure_of_all(self.model.communicator, failure)
@@ -150,6 +152,7 @@ class Checker(OperatorChecker):
             summary = None
         seconds = time.perf_counter() - start
         engine, work = self.options.engine, self._work
+        work.disk_bytes = stored_bytes()
         stopped = self._stopped()
         if stopped is not None and not _is_decided(summary):
             if summary is None or self._unproven or not summary.proven or summary.lower is None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hybrid.errors import UnsupportedError
 from hybrid.run.state_values import StateTruth, StateValues
+from mtbdd.memory import current_store
 from mtbdd.model import SymbolicModel
 from mtbdd.state_order import for_users
 
@@ -37,6 +38,7 @@ class EveryState:
     ) -> None:
         self.model, self._found, self._again = model, found, again
         self._columns: tuple[NDArray[Any], ...] | None = None
+        self._store = None if found is None else current_store()
 
     @property
     def found(self) -> StateValues | StateTruth:
@@ -45,7 +47,7 @@ class EveryState:
         Raises
         ------
         hybrid.HybridError
-            The formula has no value in some state.
+            The formula has no value in some state, or the disk that had the values lost some.
 
         Notes
         -----
@@ -53,6 +55,8 @@ class EveryState:
         """
         if self._found is None:
             self._found = self._again()
+        elif self._store is not None:
+            self._store.check()
         return self._found
 
     def column(self, number: int) -> NDArray[Any]:

@@ -20,7 +20,7 @@ from typing import Any
 
 from hybrid.cli.console import Console
 from hybrid.cli.journal import Journal
-from mtbdd.budget import Budget, BudgetError, resident_bytes, spending
+from mtbdd.budget import Budget, BudgetError, spending
 from mtbdd.language.limits import Limits, limited
 
 _TICK = 0.1
@@ -60,7 +60,8 @@ class _Watched:
     def __init__(self, options: argparse.Namespace, console: Console) -> None:
         self._options = options
         self._console = console
-        self._budget = Budget.of(options.timeout, options.memory)
+        files = getattr(options, "spill", None) is None
+        self._budget = Budget.of(options.timeout, options.memory, files)
         self._journal = Journal(None)
         self._over_since: float | None = None
 
@@ -141,7 +142,7 @@ class _Watched:
             return f"the time limit of {budget.seconds:g} s is reached; give more with --timeout"
         if budget.memory is None:
             return None
-        used = resident_bytes(process)
+        used = budget.used(process)
         self._over_since = None if used <= budget.memory else self._over_since or now
         late = self._over_since is not None and now - self._over_since > _grace(0.0)
         if late or used > 1.25 * budget.memory:

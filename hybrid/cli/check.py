@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from gpu_kernels import begin_warm_up
 from hybrid.analysis.choice_table import SUFFIXES as SCHEDULER_SUFFIXES
-from hybrid.checking.answer import Answer, fraction_text
+from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.checkpoints import checkpoint_of
 from hybrid.checking.filters import LISTING
 from hybrid.checking.in_parts import options_of_parts, part_of
+from hybrid.checking.on_disk import options_on_disk
+from hybrid.checking.refusing import reason
+from hybrid.cli.answer_text import answer_text
 from hybrid.cli.asked_properties import (
     list_properties,
     read_properties,
@@ -24,19 +26,15 @@ from hybrid.cli.building import built_model
 from hybrid.cli.certify import Certifier
 from hybrid.cli.check_pictures import CheckPictures
 from hybrid.cli.console import Console
-from hybrid.cli.device_hint import shortened_reason
 from hybrid.cli.distributed import distributed
 from hybrid.cli.excerpts import Excerpts
 from hybrid.cli.experiments import expand_ranges
 from hybrid.cli.following import Following
 from hybrid.cli.model_record import model_record
-from hybrid.cli.objectives import curve_text, point_lines
+from hybrid.cli.on_disk import arrays_spilt
 from hybrid.cli.outputs import refuse_overwriting
-from hybrid.cli.reduction import checker_class, reduction_text, refuse_with_bisimulation
+from hybrid.cli.reduction import checker_class, refuse_with_bisimulation
 from hybrid.cli.report import Report, unanswered
-from hybrid.cli.values import value_text
-from hybrid.cli.witness import witness_lines
-from hybrid.core.units import bytes_text, seconds_text
 from hybrid.errors import OptionError
 from hybrid.properties import Properties, Property
 from hybrid.properties.tree import Filter, MultiObjective
@@ -50,12 +48,6 @@ from mtbdd.model import SymbolicModel
 if TYPE_CHECKING:
     from hybrid.lumping import LumpingChecker
 
-MAX_LISTED = 1000
-"""States that a filter's listing has as text."""
-
-_SHORT = 60
-"""Characters of a rational number that text shows; longer ones stand in records."""
-
 _JOURNALLED = 100_000  # listed states up to which a check that is stopped later still tells them
 
 
@@ -63,7 +55,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     """Build, check, print; return the exit status."""
     if options.list:
         return list_properties(options, console)
-    with distributed(options) as communicator:
+    with distributed(options) as communicator, arrays_spilt(options):
         return _checked(options, console, communicator)
 
 
@@ -86,6 +78,8 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
     )
     if communicator is not None:
         chosen = options_of_parts(chosen)
+    if options.spill is not None:
+        chosen = options_on_disk(chosen)
     if options.json and options.json_lines:
         raise OptionError("--json prints one object and --json-lines one a property; give one of them")
     if options.exact and options.certificate is not None:
@@ -125,7 +119,7 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
         table = RunTable(console.screen, combinations, asked)
 
     def told(answer: Answer) -> str:
-        return excerpts.added(_text(answer))
+        return excerpts.added(answer_text(answer))
 
     with (
         CheckPictures(options, console, combinations, asked) as pictures,
@@ -153,7 +147,7 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
             except (LanguageError, MemoryError) as error:
                 # A point of an experiment that cannot be built does not hide the others.
                 failures.append(error)
-                report.fail(_reason(error))
+                report.fail(reason(error))
                 continue
             report.built(model)
             expected = [unanswered(prop, "", options.engine).record() for prop in resolved]
@@ -248,7 +242,7 @@ def _answer(
                 raise
             # The next property may do with less; what was kept for this one is let go.
             checker = None
-            answer = unanswered(prop, _reason(error), options.engine)
+            answer = unanswered(prop, reason(error), options.engine)
         _tell(answer, options, console, report)
         following.check()
 
@@ -258,81 +252,3 @@ def _tell(answer: Answer, options: argparse.Namespace, console: Console, report:
     with console.signals.hold(check=False):
         report.answer(answer)
         options.journal.answer(answer.record(len(answer.listing) <= _JOURNALLED))
-
-
-def _reason(error: LanguageError | MemoryError) -> str:
-    """Return what a run or a property fails for."""
-    if isinstance(error, MemoryError):
-        return f"out of memory: {error}" if str(error) else "out of memory; choose another --level"
-    return str(error)
-
-
-def _text(answer: Answer) -> str:
-    """Return an answer as lines of text."""
-    title = f"{answer.name}: {answer.property}" if answer.name else answer.property
-    work = answer.statistics
-    if answer.error is not None and answer.lower is not None:
-        result = f"{answer.error}; between {value_text(answer.lower)} and {value_text(answer.upper)} so far"
-    elif answer.error is not None:
-        result = "not answered: " + answer.error.replace("\n", "\n  ")
-    else:
-        result = _result(answer)
-    lines = [title, f"  result       {result}"]
-    if answer.reduction is not None:
-        lines.append(f"  bisimulation {reduction_text(answer.reduction)}")
-    if work.method is not None and (work.iterations or work.method != "exact"):
-        per = seconds_text(work.seconds / work.iterations if work.iterations else None)
-        lines.append(f"  iterations   {work.iterations} in {seconds_text(work.seconds)}, {per} each")
-    if work.backend is not None:
-        form = "" if work.level is None else f" at level {work.level}"
-        if work.storage is not None:
-            form = f" written out as {work.storage}" if work.level is None else f"{form} in {work.storage}"
-        lines.append(
-            f"  memory       vectors {bytes_text(work.base_bytes)}, "
-            f"matrix {bytes_text(work.representation_bytes)}{form}"
-        )
-        lines.append(f"  backend      {work.backend}: {shortened_reason(work)}")
-    if work.engine_reason is not None:
-        lines.append(f"  engine       {answer.engine}: {work.engine_reason}")
-    lines += [f"    {state} = {value_text(value)}" for state, value in answer.listing[:MAX_LISTED]]
-    if len(answer.listing) > MAX_LISTED:
-        more = len(answer.listing) - MAX_LISTED
-        lines.append(f"    ... and {more:,} more: --json and --csv have them all")
-    if answer.several is not None:
-        lines += point_lines(answer.several.record())
-    if answer.witness is not None:
-        lines += witness_lines(answer.witness)
-    return "\n".join(lines)
-
-
-def _result(answer: Answer) -> str:
-    """Return a value with what is known about its error."""
-    work = answer.statistics
-    if answer.several is not None and answer.several.is_curve:
-        return curve_text(answer.several.record())
-    if answer.value is None:
-        value = f"[{value_text(answer.lower)}, {value_text(answer.upper)}]"
-    else:
-        value = value_text(answer.value)
-    if answer.kind == "estimate":
-        change = work.component_residual
-        left = "" if change is None else f"; one more step changes values by up to {100 * change:.2g} %"
-        return f"{value}  (estimate, without bounds: {work.method or 'from values without'}{left})"
-    if answer.value is None:
-        return value
-    if isinstance(answer.value, bool):
-        return value
-    if answer.exact is not None and work.method is not None:
-        return f"{value}  (exactly {_fraction(answer.exact)})"
-    if answer.lower == answer.upper:
-        return f"{value}  (exact: decided on the graph alone)" if work.method is None else f"{value}  (exact)"
-    return f"{value}  (between {value_text(answer.lower)} and {value_text(answer.upper)})"
-
-
-def _fraction(value: Fraction) -> str:
-    """Return a rational number, or how long it is if it is long."""
-    text = fraction_text(value)
-    if len(text) <= _SHORT:
-        return text
-    digits = len(text.partition("/")[2])
-    return f"a fraction whose denominator has {digits:,} digits: --json has it"

@@ -70,6 +70,12 @@ def add_check(parser: argparse.ArgumentParser) -> None:
         metavar="MIN",
         help="minutes between two states that are kept (default 10)",
     )
+    kept.add_argument(
+        "--spill",
+        metavar="DIR",
+        help="hold vectors and other long arrays in files of a folder, which vanish with the process, where "
+        "memory is too small for them (hybrid engine on the cpu)",
+    )
     parser.add_argument(
         "--bisimulation",
         action="store_true",

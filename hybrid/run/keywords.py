@@ -62,6 +62,7 @@ class CheckKeywords(AnswerKeywords, total=False):
     ranks: Any
     checkpoint: FileName | None
     checkpoint_minutes: float
+    spill: FileName | None
 
 
 class LoadKeywords(TypedDict, total=False):

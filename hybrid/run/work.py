@@ -65,6 +65,8 @@ class Work:
         How often the host waited for a device in iterations; 0 on the CPU.
     products : int
         With the matrices of the systems, of decision processes sweeps over all choices.
+    disk_bytes : int or None
+        That long arrays had on a disk at most, of all that was done; None where memory has them.
     engine_reason : str or None
         Why the engine was chosen; None where it was asked for.
     checkpoint : Checkpoint or None
@@ -87,6 +89,7 @@ class Work:
     component_residual: float | None = None
     synchronisations: int = 0
     products: int = 0
+    disk_bytes: int | None = None
     progress: Callable[[int, float], None] | None = field(default=None, repr=False)
     checkpoint: Checkpoint | None = field(default=None, repr=False)
     engine_reason: str | None = field(default=None, repr=False)

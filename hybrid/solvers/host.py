@@ -49,7 +49,8 @@ class HostWorkspace(Workspace):
             8 * max(vectors - _OPERANDS, 0) * size,
             f"a solution with {vectors} vectors of {size} elements",
             "choose smaller constants, a method with fewer "
-            f"({option('method', 'jacobi', 'jor')}), or {option('backend', 'gpu')}",
+            f"({option('method', 'jacobi', 'jor')}), {option('backend', 'gpu')}, or {option('spill')}, which "
+            "has them on a disk",
         )
 
     def vector(self, values: ArrayLike) -> Vector:

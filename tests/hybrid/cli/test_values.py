@@ -11,7 +11,7 @@ import pytest
 
 import hybrid
 from hybrid.__main__ import main
-from hybrid.cli import check, table
+from hybrid.cli import answer_text, table
 from hybrid.run import state_files
 
 TEXT = """
@@ -124,7 +124,7 @@ def test_listings_are_whole(
     order: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(check, "MAX_LISTED", 3)
+    monkeypatch.setattr(answer_text, "MAX_LISTED", 3)
     monkeypatch.setattr(table, "_PART", 4)
     file, prop = tmp_path / "t.csv", "filter(printall, P=? [ F<=6 y=2 ], x>0); P=? [ F y=2 ]"
     assert run(model, prop, "--order", order, "--csv", file) == 0
