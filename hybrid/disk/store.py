@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hybrid.core.units import bytes_text
 from hybrid.disk import kernels
 from hybrid.disk.bus_errors import bus_errors_told
 from hybrid.disk.numpy_memory import NumPyMemory
@@ -149,9 +150,8 @@ class FileStore:
         free = self.free_bytes()
         if needed > free:
             raise DiskError(
-                f"{what} needs {needed} bytes ({needed / 1e9:.1f} GB), {free} ({free / 1e9:.1f} GB) are free "
-                f"in {self.folder}: make room there, give {option('spill')} another folder, or choose "
-                "smaller constants"
+                f"{what} needs {bytes_text(needed)}, {bytes_text(free)} are free in {self.folder}: make "
+                f"room there, give {option('spill')} another folder, or choose smaller constants"
             )
 
     def peak(self) -> int:
@@ -181,8 +181,7 @@ class FileStore:
     def fault(self) -> DiskError | None:
         """See `mtbdd.memory.Store.fault`."""
         step, number, size = (int(self._state[k]) for k in (kernels.STEP, kernels.ERROR, kernels.SIZE))
-        asked = f"an array of {size} bytes ({size / 1e9:.1f} GB)"
-        held = f"{self.held_bytes / 1e9:.1f} GB are held there"
+        asked, held = f"an array of {bytes_text(size)}", f"{bytes_text(self.held_bytes)} are held there"
         if step == kernels.RESERVING:
             return DiskError(
                 f"{self.folder} has no room for {asked}: {os.strerror(number)}; {held}: make room, or give "
