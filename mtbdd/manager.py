@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 import sys
 import weakref
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ Node = Any  # a `dd` Function; dd ships no type that both of its back ends share
 # holds both nodes and their manager, it may free the manager first, which CUDD's binding reports as an
 # error; a manager is therefore let go only after all that referred to it.
 _in_use: dict[int, Any] = {}
-_retired: list[Any] = []
+_retired: deque[Any] = deque()
 
 
 def _retire(key: int) -> None:
@@ -45,8 +46,14 @@ _UNUSED = _holders([object()])[0]
 
 def _let_go() -> None:
     """Let go of retired managers to which no node refers; nodes in cyclic garbage outlive theirs."""
-    used = [count > _UNUSED for count in _holders(_retired)]
-    _retired[:] = [manager for manager, is_used in zip(_retired, used, strict=True) if is_used]
+    for _ in range(len(_retired)):
+        # One by one: the garbage collector retires others meanwhile, and other threads look at them.
+        try:
+            taken = [_retired.popleft()]
+        except IndexError:
+            return
+        if _holders(taken)[0] > _UNUSED:
+            _retired.append(taken.pop())
 
 
 class Manager:

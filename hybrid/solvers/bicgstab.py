@@ -22,6 +22,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from hybrid.core.arrays import inner
 from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Solution, Status, Vector
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.record import Numbers
@@ -165,5 +166,5 @@ class _Course:
 
 
 def _norm(space: Workspace, x: Vector) -> float:
-    """Return the length of a vector on the host."""
-    return float(np.hypot.reduce(space.communicator.gather([np.linalg.norm(x)]).reshape(-1)))
+    """Return the length of a vector, wherever it lies."""
+    return float(np.hypot.reduce(space.communicator.gather([math.sqrt(inner(x, x))]).reshape(-1)))

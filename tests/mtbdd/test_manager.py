@@ -115,3 +115,26 @@ def test_nodes_in_garbage_keep_the_diagrams_of_their_manager(package: str) -> No
     Manager(2, package)
     assert len(mtbdd.manager._retired) <= 1
     assert diagrams is None or diagrams() is None
+
+
+def test_managers_may_retire_while_others_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = mtbdd.manager._holders
+    late = [Manager(2)]
+
+    def count_and_retire(managers: list[Any]) -> list[int]:
+        late.clear()  # as the garbage collector may do at any time
+        gc.collect()
+        return counted(managers)
+
+    gc.collect()
+    mtbdd.manager._let_go()
+    first, others = Manager(2), len(mtbdd.manager._retired)
+    del first
+    assert len(mtbdd.manager._retired) == others + 1
+    monkeypatch.setattr(mtbdd.manager, "_holders", count_and_retire)
+    mtbdd.manager._let_go()
+    # The one that was retired meanwhile waits for the next turn.
+    assert len(mtbdd.manager._retired) == others + 1
+    monkeypatch.undo()
+    mtbdd.manager._let_go()
+    assert len(mtbdd.manager._retired) == others
