@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from benchmarks.rendering.markdown import Row, measured, section, table_of
 
-__all__ = ["certified_products", "ltl_products", "quotients", "several_processes"]
+__all__ = ["certified_products", "ltl_products", "quotients", "several_processes", "vectors_on_disk"]
 
 
 def certified_products(record: Row) -> str:
@@ -113,6 +113,43 @@ def several_processes(record: Row) -> str:
             ("wall s, 1 thread", wall("one")),
             (f"{cores} threads", wall("threads")),
             (f"{cores} processes", wall("processes")),
+            ("load", lambda r: f"{r['load']:.1f}"),
+        ),
+    )
+
+
+def vectors_on_disk(record: Row) -> str:
+    """Return the section on vectors in files."""
+    limit, memory = record["data_limit_bytes"], record["memory_bytes"]
+    text = (
+        f"Whole processes of `hybrid check` with bounds, once each, on a machine with {memory / 1e9:.1f} GB: "
+        f"with `--spill`, the process's data limited to {limit / 1e9:.2f} GB (RLIMIT_DATA, which does not "
+        "count pages of files), and with all in memory and no limit.  With all in memory and the limit none "
+        "is answered.  Pages of files stay in memory as far as the machine has room (`free`, at the start): "
+        "nothing limited that.  `files` are the bytes of all arrays on the disk at most, `read` is what came "
+        "from it, `data` what the process allocated beside files at most.  Both forms have the same bits."
+    )
+
+    def of(form: str, key: str, scale: float, digits: int) -> Callable[[Row], str]:
+        return lambda r: f"{scale * r[form][key]:,.{digits}f}" if form in r else ""
+
+    return section(
+        "Vectors on a disk",
+        record,
+        text,
+        table_of(
+            measured(record),
+            ("model", "model"),
+            ("states", "states"),
+            ("free, GB", lambda r: f"{r['available_bytes'] / 1e9:.1f}"),
+            ("files, GB", of("disk", "disk_bytes", 1e-9, 1)),
+            ("read", of("disk", "disk_read_bytes", 1e-9, 1)),
+            ("data, GB", of("disk", "data_bytes", 1e-9, 2)),
+            ("data, in memory", of("memory", "data_bytes", 1e-9, 2)),
+            ("s an iteration", of("disk", "iteration_seconds", 1.0, 2)),
+            ("in memory", of("memory", "iteration_seconds", 1.0, 2)),
+            ("wall s", of("disk", "wall_seconds", 1.0, 1)),
+            ("in memory", of("memory", "wall_seconds", 1.0, 1)),
             ("load", lambda r: f"{r['load']:.1f}"),
         ),
     )

@@ -10,7 +10,13 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.rendering.answers import certified_products, ltl_products, quotients, several_processes
+from benchmarks.rendering.answers import (
+    certified_products,
+    ltl_products,
+    quotients,
+    several_processes,
+    vectors_on_disk,
+)
 from benchmarks.rendering.components import auto_choice, scc_mec
 from benchmarks.rendering.decision_processes import mdp_agreement, mdp_sweep, symbolic_components
 from benchmarks.rendering.formats import byte_traffic, explicit_formats, structure_table
@@ -79,6 +85,7 @@ SECTIONS: dict[str, Renderer] = {
     "certified_products_gpu": certified_products,
     "ltl_products": ltl_products,
     "processes": several_processes,
+    "spill": vectors_on_disk,
     "lumping": quotients,
     "agreement": agreement,
     "mdp_agreement": mdp_agreement,
