@@ -54,8 +54,8 @@ class EveryState:
         Where processes share the states, all ask at once.
         """
         if self._found is None:
-            self._found = self._again()
-        elif self._store is not None:
+            self._found, self._store = self._again(), current_store()
+        if self._store is not None:
             self._store.check()
         return self._found
 
@@ -72,8 +72,9 @@ class EveryState:
                 "the values of all states are not brought together from parts: write them to a file "
                 "(values='FILE.npz'), or ask with one process"
             )
+        found = self.found
         if self._columns is None:
-            self._columns = self.found.columns()
+            self._columns = found.columns()
         view = for_users(self.model, self._columns[number]).view()
         view.flags.writeable = False
         return view

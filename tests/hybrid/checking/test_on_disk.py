@@ -133,7 +133,7 @@ def test_values_of_an_answer_are_not_told_once_the_disk_has_lost_some(
     tmp_path: Path, walk: hybrid.SymbolicModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = hybrid.check(walk, "R=? [ F sc=15 ]", spill=tmp_path)
-    assert answer.every_state.found.values.size == walk.n_states
+    assert answer.values.size == walk.n_states
     monkeypatch.setattr(kernels, "look", lambda state, row: state.__setitem__(kernels.LOST, errno.EIO))
     with pytest.raises(DiskError):
         answer.values  # noqa: B018 - a property
