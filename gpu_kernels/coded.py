@@ -61,11 +61,36 @@ class CodedVector:
         """Return the greatest element, shape ()."""
         return (self.elements if self.table is None else self.table).max()
 
+    def argmax(self) -> int:
+        """Return the place of the greatest element, of several the first.  Synchronises: yes."""
+        if self.table is None:
+            return 0 if self.bits == 0 else int(self.elements.argmax())
+        greatest = self.table.argmax()
+        for begin in range(0, self.size, _CHUNK):
+            first = int((self.elements[begin : begin + _CHUNK] == greatest).argmax())
+            if self.elements[begin + first] == greatest:
+                return begin + first
+        raise AssertionError("the dictionary has a value that no element has")
+
     def expand(self, device: Device) -> Any:
         """Return the plain vector, shape (size,), float64."""
         if self.bits == 0:
             return device.xp.zeros(self.size)
         return self.elements if self.bits == 64 else self.table[self.elements]
+
+    def times(self, x: Any, out: Any) -> None:
+        """Queue ``out = self * x`` for vectors on the device; temporary memory for 16 million elements."""
+        if self.bits == 64:
+            out[...] = self.elements
+            out *= x
+            return
+        if self.bits == 0:
+            out[...] = 0.0
+            return
+        for begin in range(0, self.size, _CHUNK):
+            part = slice(begin, begin + _CHUNK)
+            out[part] = self.table[self.elements[part]]
+            out[part] *= x[part]
 
 
 def compress(place: Place, vector: Any) -> CodedVector:

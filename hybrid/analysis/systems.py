@@ -223,12 +223,14 @@ def solve_gain(
     """
     matrix = injected(model.submatrix(component, component, diagonal=False), options, beside=True)
     there = component.at(place_beside(matrix))
-    diagonal = leaving_rates(model, there, options)
+    diagonal, earned = leaving_rates(model, there, options), rewards(there)
+    if not method.has_room(matrix):
+        diagonal, earned = (there.place.compressed(operand) for operand in (diagonal, earned))
     slack = step_slack(matrix, row_entries(model.transitions))
-    found = method.solve(matrix, diagonal, rewards(there), slack, work.following(component))
+    found = method.solve(matrix, diagonal, earned, slack, work.following(component))
     work.synchronisations += found.synchronisations
     work.products += found.products
-    _note(work, method, matrix, found.iterations, found.seconds, found.more_vectors)
+    _note(work, method, matrix, found.iterations, found.seconds, found.more_vectors, nbytes=found.nbytes)
     if found.status not in (Status.CONVERGED, Status.INTERRUPTED):
         work.settle_for(NotConvergedError(what, found.status, found.iterations, found.difference), True)
     return found.value, found.lower, found.upper
@@ -308,8 +310,11 @@ def _note(
     seconds: float,
     more_vectors: int = 0,
     more_bytes: int = 0,
+    nbytes: int | None = None,
 ) -> None:
     """Add one run of a method's iterations to the account, with the vectors that it held."""
+    if nbytes is None:
+        nbytes = 8 * (method.vectors + more_vectors) * matrix.shape[0] + more_bytes
     rows = csr_of(matrix)
-    vectors = method.vectors + more_vectors + (0 if rows is None else rows.spare_vectors)
-    work.note(method.name, matrix, iterations, seconds, 8 * vectors * matrix.shape[0] + more_bytes)
+    spare = 0 if rows is None else 8 * rows.spare_vectors * matrix.shape[0]
+    work.note(method.name, matrix, iterations, seconds, nbytes + spare)

@@ -38,6 +38,9 @@ _STRIDE = 2 * RECORDED
 _LOOK_SECONDS = 0.05
 """Looks at iterations that end by themselves become rarer until about so much time lies between them."""
 
+_PART = 1 << 30
+"""Elements of a reduction."""
+
 _MEASURE_ONLY = -1.0
 """An epsilon with which nothing ends a sequence of steps."""
 
@@ -104,6 +107,17 @@ class DeviceWorkspace(Workspace):
         """Return how many of a method's vectors are still to be made: an operand may be held already."""
         return vectors - OPERANDS if self._has(operand) else vectors
 
+    def plain(self, values: Array) -> Array:
+        """Return an operand as a vector that array functions take; one by dictionary is written out."""
+        return values.expand(self.device) if isinstance(values, CodedVector) else self.operand(values)
+
+    def weigh(self, factor: Array, x: Array, out: Array) -> None:
+        """Queue ``out = factor * x``; a factor by dictionary is written out in parts."""
+        if isinstance(factor, CodedVector):
+            factor.times(x, out)
+        else:
+            self.xp.multiply(factor, x, out=out)
+
     def ones(self, size: int) -> Vector:
         """Return a vector of ones without an array for it; systems hold a byte an element."""
         return np.broadcast_to(np.float64(1.0), (size,))
@@ -132,7 +146,19 @@ class DeviceWorkspace(Workspace):
 
     def extremes(self, x: Array) -> tuple[Array, Array]:
         """Queue the search for the least and the greatest element."""
-        return x.min(), x.max()
+        return self.least(x), self.greatest(x)
+
+    def least(self, x: Array) -> Array:
+        """Queue the search for the least element; reductions count by 32 bits."""
+        if x.size <= _PART:
+            return x.min()
+        return self.xp.stack([x[begin : begin + _PART].min() for begin in range(0, x.size, _PART)]).min()
+
+    def greatest(self, x: Array) -> Array:
+        """Queue the search for the greatest element."""
+        if x.size <= _PART:
+            return x.max()
+        return self.xp.stack([x[begin : begin + _PART].max() for begin in range(0, x.size, _PART)]).max()
 
     def all(self, mask: Array) -> Array:
         """Queue the question whether all elements are true; see `mtbdd.masks`."""

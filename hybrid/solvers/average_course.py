@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hybrid.solvers.average_bounds import average_bounds
 from hybrid.solvers.average_krylov import ORTHOGONAL
 from hybrid.solvers.base import Vector
 from hybrid.solvers.idr import IDR_VECTORS
@@ -19,11 +20,13 @@ _MORE_VECTORS = IDR_VECTORS - _LET_GO
 class AverageCourse:
     """The two iterations; all vectors and numbers stay in the workspace."""
 
+    nbytes = None
+
     def __init__(self, space: Workspace, diagonal: Vector, rewards: Vector, omega: float) -> None:
         self.space, self._omega = space, omega
-        self.diagonal, self._rewards = space.operand(diagonal), space.operand(rewards)
-        self._system = space.system(diagonal, space.ones(rewards.size))
-        self._h = space.xp.zeros(rewards.size)
+        self.diagonal, self._rewards = space.plain(diagonal), space.plain(rewards)
+        self._system = space.system(diagonal, space.ones(len(rewards)))
+        self._h = space.xp.zeros(len(rewards))
         self._offset = space.xp.zeros(())
         self.products = self.more_vectors = 0
         self.begin()
@@ -140,19 +143,5 @@ class AverageCourse:
 
     def bounds(self, slack: float) -> tuple[Array, Array]:
         """Return the least and greatest rho, widened by the rounding errors of computing them."""
-        space, xp = self.space, self.space.xp
-        h, rho, error = self._h, self._moved, self._spare
-        space.multiply(h, rho)
-        rho += self._rewards
-        xp.multiply(self.diagonal, h, out=error)
-        rho -= error
-        xp.absolute(h, out=h)
-        space.multiply(h, error)
-        h *= self.diagonal
-        error += h
-        xp.absolute(self._rewards, out=h)
-        error += h
-        error *= slack
-        xp.subtract(rho, error, out=h)
-        rho += error
-        return space.least(h), space.greatest(rho)
+        operands = self._rewards, self.diagonal
+        return average_bounds(self.space, self._h, *operands, self._moved, self._spare, slack)

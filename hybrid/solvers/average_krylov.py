@@ -94,7 +94,7 @@ class AnchoredSolution:
     recurrence : Recurrence
         Of the system with an anchor and the rewards on its right; not begun.
     diagonal : array, shape (n,)
-        In the workspace.
+        In the workspace, or an operand there.
     anchor : int
     criterion : Criterion
         Of the bounds.
@@ -199,14 +199,9 @@ class AnchoredSolution:
 
     def _measure(self) -> float:
         """Return the distance of the bounds that the residual tells; a look."""
-        space, recurrence = self._space, self.recurrence
-        multiply, x = space.xp.multiply, recurrence.x
-
-        def weigh(diagonal: Array, r: Array, out: Array) -> None:
-            multiply(diagonal, r, out=out)
-
+        space, recurrence, x = self._space, self.recurrence, self.recurrence.x
         with np.errstate(over="ignore", invalid="ignore"):
-            space.each(weigh, self._diagonal, recurrence.r, recurrence.spare)
+            space.weigh(self._diagonal, recurrence.r, recurrence.spare)
             extremes = (*space.extremes(recurrence.spare), *space.extremes(x))
             anchored, low, high, least, most = space.read(space.element(x, self._anchor), *extremes)
             width, middle = high - low, anchored + 0.5 * (low + high)

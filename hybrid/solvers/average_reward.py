@@ -13,6 +13,7 @@ is, h - g w goes on alone, and what g lacks is taken out of h with w now and the
 
 Where the widths of the bounds tell that many products are left, IDR(s) goes on from h, or BiCGStab where
 there is no room for its vectors (:mod:`hybrid.solvers.average_krylov`); where it fails, h does as before.
+Where there is no room for h and w either, BiCGStab begins (:mod:`hybrid.solvers.lean_average`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Stat
 from hybrid.solvers.bounded_solution import underflow_of
 from hybrid.solvers.gain_result import GainResult
 from hybrid.solvers.host import workspace_of
+from hybrid.solvers.lean_average import LeanCourse
 from hybrid.solvers.record import Kept
 from hybrid.solvers.together import place_of_greatest
 
@@ -83,7 +85,8 @@ class AverageReward:
         diagonal : ndarray of float64, shape (n,)
             Its row sums.
         rewards : ndarray of float64, shape (n,)
-            Finite, of any sign.
+            Finite, of any sign.  Both operands may be `gpu_kernels.CodedVector` where the matrix lies on a
+            device.
         slack : float
             Bound on the relative error of evaluating ``rewards + M h - diagonal * h`` term by term.
 
@@ -97,24 +100,48 @@ class AverageReward:
         with clock.gently():
             return self._solved(matrix, diagonal, rewards, slack, clock)
 
+    def has_room(self, matrix: MatrixOperator) -> bool:
+        """Whether there is room for all the vectors, in every process that has a part of the matrix.
+
+        Raises
+        ------
+        MemoryError
+            There is none, and fewer vectors would not do either.
+        """
+        space = workspace_of(matrix)
+        if self.krylov == "never":
+            space.reserve(self.vectors, matrix.shape[0])
+            return True
+        try:
+            space.reserve(self.vectors, matrix.shape[0])
+            has = True
+        except MemoryError:
+            has = False
+        return space.communicator.all(has)
+
     def _solved(
         self, matrix: MatrixOperator, diagonal: Vector, rewards: Vector, slack: float, clock: Clock
     ) -> GainResult:
         """Iterate, and return the bounds that h gives in the end, wherever that is."""
         space = workspace_of(matrix)
-        space.reserve(self.vectors, rewards.size)
-        course = AverageCourse(space, diagonal, rewards, self.omega)
-        anchor, fastest = place_of_greatest(space.communicator, diagonal)
+        course: AverageCourse | LeanCourse
+        if self.has_room(matrix):
+            course = AverageCourse(space, diagonal, rewards, self.omega)
+        else:
+            course = LeanCourse(space, diagonal, rewards)
+        anchor, fastest = place_of_greatest(space.communicator, course.diagonal)
 
         def floor(average: float, spread: float) -> float:
             return 4.0 * slack * (abs(average) + fastest * spread)
 
-        kept = clock.resumed(space, self.name, rewards.size)
+        kept = clock.resumed(space, self.name, len(rewards))
         if kept is not None:
             course.take(kept)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if kept is not None and kept.is_finished:
                 status = Status.CONVERGED
+            elif isinstance(course, LeanCourse):
+                status = course.run(anchor, self.criterion, floor, clock)
             else:
                 status = self._iterate(course, anchor, floor, clock, kept)
         if status in (Status.CONVERGED, Status.MAX_ITERATIONS, Status.INTERRUPTED):
@@ -130,8 +157,9 @@ class AverageReward:
         width, middle = upper - lower, 0.5 * (lower + upper)
         difference, made = self._distance(width, middle), course.products
         return GainResult(
-            middle, lower, upper, status, made, seconds, difference, looks, made + 2, course.more_vectors
-        )
+            middle, lower, upper, status, made, seconds, difference, looks, made + 2, course.more_vectors,
+            course.nbytes,
+        )  # fmt: skip
 
     def _iterate(
         self, course: AverageCourse, anchor: int, floor: Floor, clock: Clock, kept: Kept | None

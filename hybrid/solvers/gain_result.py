@@ -27,6 +27,8 @@ class GainResult:
         With the matrix, those of the bounds included.
     more_vectors : int
         Held at once besides those that the method counts, where another one took over.
+    nbytes : int or None
+        Of all vectors held at once, where they are fewer than the method counts.
     """
 
     value: float
@@ -39,3 +41,4 @@ class GainResult:
     synchronisations: int = 0
     products: int = 0
     more_vectors: int = 0
+    nbytes: int | None = None

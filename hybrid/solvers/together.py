@@ -124,7 +124,7 @@ def place_of_greatest(communicator: Communicator, x: Vector) -> tuple[int, float
 
     Of several the first; the place is -1 where another process has it.
     """
-    place = int(np.argmax(x)) if x.size else -1
-    found = communicator.gather([float(x[place]) if x.size else -np.inf]).reshape(-1)
+    place = int(x.argmax()) if len(x) else -1
+    found = communicator.gather([float(x.max()) if len(x) else -np.inf]).reshape(-1)
     is_own = int(np.argmax(found)) == communicator.rank
     return place if is_own else -1, float(found.max())

@@ -152,6 +152,18 @@ class Workspace(Protocol):
     def operand(self, values: Vector) -> Array:
         """Return a vector in the workspace that nobody will write to; on the host the same one."""
 
+    def plain(self, values: Array) -> Array:
+        """Return an operand as a vector that array functions take; nobody will write to it."""
+        return self.operand(values)
+
+    def weigh(self, factor: Array, x: Array, out: Array) -> None:
+        """Queue ``out = factor * x``; the factor is an operand."""
+
+        def multiply(factor: Array, x: Array, out: Array) -> None:
+            self.xp.multiply(factor, x, out=out)
+
+        self.each(multiply, factor, x, out)
+
     def ones(self, size: int) -> Vector:
         """Return a vector of ones as an operand of a system."""
 

@@ -111,3 +111,20 @@ def test_bad_operands_of_sums_are_refused(device: Device) -> None:
         add_scaled(device, 1.0, xp.ones(4), x, xp.ones(1))
     with pytest.raises(ValueError, match=r"y: expected shape \(4,\)"):
         compare_rows(device, IterationState.create(device), x, xp.ones(5))
+
+
+@pytest.mark.parametrize("values", [1, 3, 90, 1000])
+def test_coded_vectors_are_worked_on_in_parts(
+    device: Device, rng: np.random.Generator, values: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpu_kernels.coded._CHUNK", 64)
+    x = rng.choice(rng.normal(size=values), 1000)
+    x[:200] = x.min()  # the greatest is in none of the first parts
+    xp = device.xp
+    for found, expected in ((compress(device, xp.asarray(x)), x), (compress(device, None), None)):
+        factor = rng.normal(size=len(found))
+        out = xp.empty(len(found))
+        found.times(xp.asarray(factor), out)
+        if expected is not None:
+            np.testing.assert_array_equal(to_numpy(out), expected * factor)
+            assert found.argmax() == np.argmax(expected)

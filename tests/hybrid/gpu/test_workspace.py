@@ -122,3 +122,13 @@ def test_nothing_is_copied_while_iterating(monkeypatch: pytest.MonkeyPatch) -> N
         # One of the looks is a recording for each of the two sequences of steps.
         assert len(copies) == found.synchronisations - 2 + 4
         assert host.launches.count("compare_rows") == found.synchronisations - 2
+
+
+def test_extremes_of_long_vectors_are_found_in_parts(
+    device: Device, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hybrid.gpu.workspace._PART", 16)
+    space = DeviceWorkspace(device, lambda *given: None)
+    for size in (1, 16, 17, 100):
+        x = rng.normal(size=size)
+        assert space.read(*space.extremes(device.xp.asarray(x))) == [x.min(), x.max()]

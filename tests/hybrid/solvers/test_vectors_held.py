@@ -26,6 +26,7 @@ from hybrid.solvers import (
 )
 from hybrid.solvers.base import DEFAULT_VECTORS, LEAST_VECTORS
 from hybrid.solvers.choice_operator import BOUND_VECTORS
+from hybrid.solvers.lean_average import LEAN_VECTORS
 from hybrid.solvers.value_iteration import ValueIteration
 from tests.builders.models import build
 
@@ -109,6 +110,17 @@ def test_averages(matrix: Any) -> None:
     method = AverageReward(FEW)
     held = vectors_at_peak(lambda: method.solve(matrix, diagonal, b, 2.0**-50))
     assert held <= most(matrix, method)
+
+
+def test_averages_in_the_fewest_vectors(matrix: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    diagonal, b = system(closed=True)
+    monkeypatch.setattr(AverageReward, "has_room", lambda self, matrix: False)
+    method = AverageReward(FEW)
+    found = method.solve(matrix, diagonal, b, 2.0**-50)
+    held = vectors_at_peak(lambda: method.solve(matrix, diagonal, b, 2.0**-50))
+    assert found.nbytes == LEAN_VECTORS * b.nbytes
+    # What is worked on part by part is half of vectors as short as these.
+    assert held <= LEAN_VECTORS - 2 + getattr(matrix, "spare_vectors", 0) + 1.4
 
 
 def test_averages_by_idr(matrix: Any) -> None:

@@ -1,0 +1,141 @@
+"""Averages in the fewest vectors: the same bounds, where value iteration has no room."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hybrid
+from gpu_kernels import Device
+from hybrid.gpu.places import DevicePlace
+from hybrid.gpu.workspace import DeviceWorkspace
+from hybrid.operators.inject import inject
+from hybrid.solvers import AverageReward, Criterion
+from hybrid.solvers.base import Status
+from hybrid.solvers.host import HostWorkspace
+from hybrid.solvers.lean_average import LEAN_VECTORS, LeanCourse
+from tests.builders.linear_systems import Dense
+from tests.builders.matrices import from_dense
+from tests.source_tree import ROOT
+
+SLACK = 1e-14
+
+
+def chain(size: int, arrive: float = 1.0, serve: float = 1.01) -> np.ndarray:
+    """Rates of a queue."""
+    return np.diag(np.full(size - 1, arrive), 1) + np.diag(np.full(size - 1, serve), -1)
+
+
+@pytest.fixture
+def pressed(monkeypatch: pytest.MonkeyPatch) -> list[LeanCourse]:
+    """Room for the fewest vectors alone; the courses that are made of it."""
+    for space in (HostWorkspace, DeviceWorkspace):
+
+        def reserve(self: Any, vectors: int, size: int) -> None:
+            if vectors > LEAN_VECTORS:
+                raise MemoryError(f"no room for {vectors} vectors")
+
+        monkeypatch.setattr(space, "reserve", reserve)
+    made: list[LeanCourse] = []
+    begin = LeanCourse.__post_init__
+    monkeypatch.setattr(LeanCourse, "__post_init__", lambda self: made.append(self) or begin(self))
+    return made
+
+
+def test_bounds_are_those_of_value_iteration(
+    pressed: list[LeanCourse], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates, rewards = chain(64), np.arange(64.0) - 20.0
+    found = AverageReward().solve(Dense(rates), rates.sum(axis=1), rewards, SLACK)
+    monkeypatch.undo()
+    expected = AverageReward(Criterion(1e-10)).solve(Dense(rates), rates.sum(axis=1), rewards, SLACK)
+    assert len(pressed) == 1
+    assert found.status is Status.CONVERGED
+    assert found.lower <= expected.upper and expected.lower <= found.upper
+    assert found.upper - found.lower <= 2e-6 * found.value
+    assert found.nbytes == LEAN_VECTORS * rewards.nbytes
+    assert found.products >= found.iterations > 20
+
+
+def test_bounds_hold_where_it_fails(rng: np.random.Generator, pressed: list[LeanCourse]) -> None:
+    ended = []
+    for _ in range(40):
+        size = int(rng.integers(2, 30))
+        rates = np.where(rng.random((size, size)) < 0.2, 10.0 ** rng.uniform(-3, 3, (size, size)), 0.0)
+        np.fill_diagonal(rates, 0.0)
+        rates[np.arange(size), (np.arange(size) + 1) % size] += 10.0 ** rng.uniform(-3, 3, size)
+        rewards = rng.normal(size=size)
+        found = AverageReward(Criterion(1e-9, max_iterations=30)).solve(
+            Dense(rates), rates.sum(axis=1), rewards, SLACK
+        )
+        generator = rates - np.diag(rates.sum(axis=1))
+        system = np.vstack((generator.T, np.ones(size)))
+        stationary = np.linalg.lstsq(system, np.append(np.zeros(size), 1.0), rcond=None)[0]
+        value = float(stationary @ rewards)
+        assert found.lower - 1e-8 <= value <= found.upper + 1e-8
+        ended.append(found.status)
+    assert set(ended) > {Status.CONVERGED}
+    assert len(pressed) == 40
+
+
+def test_a_course_goes_on_where_another_one_was(pressed: list[LeanCourse]) -> None:
+    rates, rewards = chain(40, 1.0, 1.3), np.arange(40.0)
+    space, anchor = HostWorkspace(Dense(rates)), 3
+    first = LeanCourse(space, rates.sum(axis=1), rewards)
+
+    class Silent:
+        def __getattr__(self, name: str) -> Any:
+            return lambda *given: None
+
+    def floor(average: float, spread: float) -> float:
+        return 0.0
+
+    clock: Any = Silent()
+    assert first.run(anchor, Criterion(1e-9), floor, clock) is Status.CONVERGED
+    vectors, numbers = first.state()
+    kept: Any = type("Kept", (), {"vectors": {"h": vectors["h"] + 5.0}, "numbers": numbers})
+    second = LeanCourse(space, rates.sum(axis=1), rewards)
+    second.take(kept)
+    assert second.run(anchor, Criterion(1e-9), floor, clock) is Status.CONVERGED
+    # It has but to see that it is there.
+    assert second.products == first.products + 1
+    lower, upper = second.bounds(SLACK)
+    assert upper - lower <= 2e-9 * upper
+
+
+def test_without_krylov_methods_the_want_of_room_is_told(pressed: list[LeanCourse]) -> None:
+    rates = chain(8)
+    with pytest.raises(MemoryError, match="no room for 9 vectors"):
+        AverageReward(krylov="never").solve(Dense(rates), rates.sum(axis=1), np.arange(8.0), SLACK)
+    assert not pressed
+
+
+@pytest.mark.parametrize("values", [3, 90])
+def test_operands_by_dictionary(
+    device: Device, pressed: list[LeanCourse], rng: np.random.Generator, values: int
+) -> None:
+    rates = chain(90, 1.0, 1.5)
+    rewards = rng.choice(rng.normal(size=values), 90)
+    place = DevicePlace(device)
+    matrix = inject(from_dense(rates), backend="gpu")
+    diagonal, right = (place.compressed(place.array(x)) for x in (rates.sum(axis=1), rewards))
+    found = AverageReward().solve(matrix, diagonal, right, SLACK)
+    plain = AverageReward().solve(Dense(rates), rates.sum(axis=1), rewards, SLACK)
+    assert len(pressed) == 2
+    assert found.status is Status.CONVERGED
+    assert found.lower <= plain.upper and plain.lower <= found.upper
+    assert found.nbytes == 6 * rewards.nbytes + diagonal.nbytes + right.nbytes
+
+
+@pytest.mark.parametrize("backend", ["cpu", "gpu"])
+def test_checks_answer_with_the_room_there_is(
+    device: Device, pressed: list[LeanCourse], backend: Any
+) -> None:
+    model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
+    found = hybrid.check(model, 'R{"throughput"}=? [ S ]', backend=backend)
+    assert pressed and found.kind == "certified"
+    assert found.lower <= 0.09258463463 * (1 + 1e-5) and 0.09258463463 * (1 - 1e-5) <= found.upper
+    assert found.upper - found.lower <= 2e-6 * found.value
+    assert found.statistics.base_bytes >= 6 * 8 * model.n_states
