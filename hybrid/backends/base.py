@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.core.arriving import ArrivingVector
 from hybrid.core.option_types import BackendName
 from hybrid.injection.injected import inject_level
 from hybrid.injection.tasks import TaskList, cut_tasks
@@ -48,6 +49,28 @@ class Product(Protocol):
         self, x: Float64Array, b: Float64Array | None, diagonal: Float64Array, omega: float, out: Float64Array
     ) -> tuple[float, float]:
         """Write a relaxation step to ``out`` and return the greatest absolute and relative change."""
+
+
+@runtime_checkable
+class ProductMeanwhile(Product, Protocol):
+    """A product that takes rows without elements of others while these are under way."""
+
+    @property
+    def stretches(self) -> NDArray[np.int64]:
+        """Ranges of own elements that have to be in the whole vector, shape (stretches, 2)."""
+
+    def multiply_meanwhile(self, x: ArrivingVector, out: Float64Array) -> None:
+        """Do what `multiply` does."""
+
+    def relax_meanwhile(
+        self,
+        x: ArrivingVector,
+        b: Float64Array | None,
+        diagonal: Float64Array,
+        omega: float,
+        out: Float64Array,
+    ) -> tuple[float, float]:
+        """Do what `relax` does."""
 
 
 @dataclass(frozen=True)

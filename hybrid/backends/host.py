@@ -9,6 +9,7 @@ from hybrid.levels.curve import LevelCurve
 from hybrid.reference import ReferenceProduct, ReferenceTaskProduct
 from hybrid.solvers.base import MatrixOperator
 from hybrid.solvers.host import HostWorkspace
+from mtbdd.divided import DividedMTBDD
 from mtbdd.offset import OffsetMTBDD
 
 
@@ -31,10 +32,11 @@ class CpuBackend(Backend):
         from hybrid.cpu.layout import build_cpu_layout
         from hybrid.cpu.product import CpuProduct
 
-        layout = build_cpu_layout(curve.scaled if curve[level].scaled else curve.plain, level)
+        early = _early_columns(matrix)
+        layout = build_cpu_layout(curve.scaled if curve[level].scaled else curve.plain, level, early)
         if layout is None:
             # Sharing up to a scale would cost accuracy here.
-            layout = build_cpu_layout(curve.plain, level)
+            layout = build_cpu_layout(curve.plain, level, early)
         if layout is None:
             raise RuntimeError("classes of equal blocks are exact, yet were refused as inexact")
         return CpuProduct(layout)
@@ -42,7 +44,14 @@ class CpuBackend(Backend):
     def _in_tasks(self, matrix: OffsetMTBDD, tasks: TaskList) -> Product:
         from hybrid.cpu.task_product import CpuTaskProduct
 
-        return CpuTaskProduct(tasks)
+        return CpuTaskProduct(tasks, _early_columns(matrix))
+
+
+def _early_columns(matrix: OffsetMTBDD) -> int | None:
+    """Return how many columns are there while others are received; None where all are there."""
+    if not isinstance(matrix, DividedMTBDD) or not matrix.communicator.carries:
+        return None
+    return matrix.own_columns
 
 
 class ReferenceBackend(Backend):

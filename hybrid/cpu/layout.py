@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels.ragged import pointers
 from hybrid.core.lists import concatenated_ranges
+from hybrid.cpu.late_columns import find_late_columns
 from hybrid.injection.groups import RowGroups, enumerate_groups
 from hybrid.injection.row_types import RowTypes
 from hybrid.injection.slices import SliceTable, build_slices
@@ -53,6 +54,10 @@ class CpuLayout:
         Pieces of every chunk.
     gap_begin, gap_end : ndarray, shape (gaps,), int64
         Rows that no group covers.
+    near_chunks : int
+        How many chunks, the first ones, read none of the columns that come late.
+    stretches : ndarray, shape (stretches, 2), int64
+        What the chunks behind need of the other columns, see :class:`hybrid.cpu.late_columns.LateColumns`.
     """
 
     level: int
@@ -70,6 +75,8 @@ class CpuLayout:
     chunk_ptr: Int64Array
     gap_begin: Int64Array
     gap_end: Int64Array
+    near_chunks: int
+    stretches: Int64Array
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -112,7 +119,7 @@ class CpuLayout:
         return self.table.nbytes + sum(a.nbytes for a in arrays)
 
 
-def build_cpu_layout(types: RowTypes, k: int) -> CpuLayout | None:
+def build_cpu_layout(types: RowTypes, k: int, early: int | None = None) -> CpuLayout | None:
     """Lay out the row types and groups of level k for the compiled product.
 
     Parameters
@@ -121,6 +128,8 @@ def build_cpu_layout(types: RowTypes, k: int) -> CpuLayout | None:
         Row types of the matrix.
     k : int
         Level.
+    early : int, optional
+        Columns, the first ones, that are there before the others; groups that read no others come first.
 
     Returns
     -------
@@ -139,13 +148,17 @@ def build_cpu_layout(types: RowTypes, k: int) -> CpuLayout | None:
     rows = level.rows
     table = build_slices(level, rows, blocks)
     groups = enumerate_groups(np, types, k)
-    safe = _stays_inside(groups, table, classes.classes[k], classes.matrix.n_columns)
-    order = np.lexsort((groups.row, groups.type, groups.row // WINDOW_ROWS, ~safe))
-    row, kind, safe = groups.row[order], groups.type[order].astype(np.int64), safe[order]
+    reach = groups.base[:, None] + table.reach[classes.classes[k][groups.node]]
+    is_safe = _stays_inside(groups, reach, classes.matrix.n_columns)
+    ends = np.stack((groups.row, groups.row + rows[groups.type]), axis=1)
+    found = find_late_columns(groups.ptr, ends, reach, early)
+    order = np.lexsort((groups.row, groups.type, groups.row // WINDOW_ROWS, ~is_safe, found.is_late))
+    row, kind = groups.row[order], groups.type[order].astype(np.int64)
+    safe, late = is_safe[order], found.is_late[order]
     lengths = np.diff(groups.ptr)[order]
     slots = concatenated_ranges(groups.ptr[order], lengths)
     node = groups.node[slots]
-    first, count = _batches(row, kind, safe)
+    first, count = _batches(row, kind, safe, late)
     slices = np.diff(table.ptr)[kind[first]]
     pieces = -(-slices // _PIECE_SLICES)
     batch = np.repeat(np.arange(len(first)), pieces)
@@ -153,9 +166,12 @@ def build_cpu_layout(types: RowTypes, k: int) -> CpuLayout | None:
     end = np.minimum(begin + _PIECE_SLICES, slices[batch])
     # Chunks go out in the order of their first rows, so that threads work on neighbouring parts of the
     # vectors.
-    by_row = np.argsort(row[first[batch]] // WINDOW_ROWS, kind="stable")
+    by_row = np.lexsort((row[first[batch]] // WINDOW_ROWS, late[first[batch]]))
     batch, begin, end = batch[by_row], begin[by_row], end[by_row]
     gap_begin, gap_end = _gaps(groups.row, rows[groups.type], classes.matrix.n_rows)
+    work = _work(table, kind[first[batch]], count[batch], end - begin)
+    near = int(np.count_nonzero(~late[first[batch]]))
+    near_ptr, far_ptr = _chunks(work[:near]), near + _chunks(work[near:])
     return CpuLayout(
         level=k,
         scaled=classes.scaled,
@@ -169,29 +185,30 @@ def build_cpu_layout(types: RowTypes, k: int) -> CpuLayout | None:
         piece_count=count[batch],
         piece_begin=begin,
         piece_end=end,
-        chunk_ptr=_chunks(table, kind[first[batch]], count[batch], end - begin),
+        chunk_ptr=near_ptr if near == len(work) else np.concatenate((near_ptr, far_ptr[1:])),
         gap_begin=gap_begin,
         gap_end=gap_end,
+        near_chunks=0 if early is None else len(near_ptr) - 1,
+        stretches=found.stretches,
     )
 
 
-def _stays_inside(
-    groups: RowGroups, table: SliceTable, classes: NDArray[np.int32], n_columns: int
-) -> NDArray[np.bool_]:
+def _stays_inside(groups: RowGroups, reach: Int64Array, n_columns: int) -> NDArray[np.bool_]:
     """Which groups can load eight elements for every term without leaving x."""
     if len(groups) == 0:
         return np.zeros(0, bool)
-    reach = table.reach[classes[groups.node]]
-    inside = (groups.base + reach[:, 0] >= 0) & (groups.base + reach[:, 1] <= n_columns)
+    inside = (reach[:, 0] >= 0) & (reach[:, 1] <= n_columns)
     return np.logical_and.reduceat(inside, groups.ptr[:-1])
 
 
-def _batches(row: Int64Array, kind: Int64Array, safe: NDArray[np.bool_]) -> tuple[Int64Array, Int64Array]:
+def _batches(
+    row: Int64Array, kind: Int64Array, safe: NDArray[np.bool_], late: NDArray[np.bool_]
+) -> tuple[Int64Array, Int64Array]:
     """First group and size (4, 2 or 1, or 0 for one unsafe group) of the groups to multiply together."""
     size = len(row)
     window = row // WINDOW_ROWS
     new = np.ones(size, bool)
-    new[1:] = (kind[1:] != kind[:-1]) | (window[1:] != window[:-1]) | ~safe[1:]
+    new[1:] = (kind[1:] != kind[:-1]) | (window[1:] != window[:-1]) | ~safe[1:] | (late[1:] != late[:-1])
     run = np.cumsum(new) - 1
     starts = np.flatnonzero(new)
     length = np.diff(np.append(starts, size))[run]
@@ -211,11 +228,19 @@ def _gaps(row: Int64Array, rows: Int64Array, n_rows: int) -> tuple[Int64Array, I
     return begin[kept], end[kept]
 
 
-def _chunks(table: SliceTable, kind: Int64Array, count: Int64Array, slices: Int64Array) -> Int64Array:
-    """Cut the pieces into chunks of about equal cost; a chunk more where there is nothing but gaps."""
+def _work(table: SliceTable, kind: Int64Array, count: Int64Array, slices: Int64Array) -> Float64Array:
+    """Return about what every piece costs, in no unit."""
     if len(kind) == 0:
-        return np.zeros(2, np.int64)
+        return np.zeros(0)
     terms = np.add.reduceat(table.terms_of_slices, table.ptr[:-1]) / np.diff(table.ptr)
-    cost = np.cumsum(slices * (4.0 + terms[kind] * (1.0 + np.maximum(count, 1))))
+    work: Float64Array = slices * (4.0 + terms[kind] * (1.0 + np.maximum(count, 1)))
+    return work
+
+
+def _chunks(work: Float64Array) -> Int64Array:
+    """Cut pieces into chunks of about equal cost; a chunk more where there is nothing but gaps."""
+    if len(work) == 0:
+        return np.zeros(2, np.int64)
+    cost = np.cumsum(work)
     cuts = np.searchsorted(cost, np.linspace(0, cost[-1], _CHUNKS + 1)[1:-1])
     return np.unique(np.concatenate(([0], cuts, [len(cost)])).astype(np.int64))

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.core.arriving import ArrivingVector
 from hybrid.cpu import kernels
 from hybrid.cpu.layout import CpuLayout
 from hybrid.cpu.many import multiply_in_blocks
+from hybrid.cpu.stages import Stages, cut_stages, greatest_changes
 from hybrid.cpu.threads import run_together, threads_for
 from hybrid.reference import relax_in_place
 
+Int64Array = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
+_Stage = tuple[Int64Array, Int64Array, Int64Array]
+"""Pointers of some chunks, and gaps that go with them."""
+_Operands = tuple[bool, Float64Array, bool, Float64Array, float]
+"""Whether to relax, and with what, as :func:`hybrid.cpu.kernels.block_spmv` takes them."""
 
 
 class CpuProduct:
@@ -28,25 +37,22 @@ class CpuProduct:
 
     def __init__(self, layout: CpuLayout) -> None:
         self.layout = layout
-        table = layout.table
-        self._matrix: tuple[Any, ...] = (
-            layout.chunk_ptr,
-            layout.piece_group,
-            layout.piece_count,
-            layout.piece_begin,
-            layout.piece_end,
-            layout.gap_begin,
-            layout.gap_end,
-            *layout.arguments,
-        )
-        per_type = np.diff(np.append(0, np.cumsum(table.terms_of_slices))[table.ptr])
-        self._terms = int(per_type[layout.row_type].sum())
+        self._pieces = (layout.piece_group, layout.piece_count, layout.piece_begin, layout.piece_end)
+        self._stages = _stages(layout)
+        self._matrix: tuple[Any, ...] = self._arguments(self._stages.all)
+        self._terms = int(_terms(layout).sum())
         self._nothing = np.zeros(0)
+        self._no_step: _Operands = (False, self._nothing, False, self._nothing, 1.0)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the layout (MemR)."""
         return self.layout.nbytes
+
+    @property
+    def stretches(self) -> Int64Array:
+        """Ranges of own elements that have to be in the whole vector, shape (stretches, 2)."""
+        return self.layout.stretches if self._stages.near else self.layout.stretches[:0]
 
     @property
     def terms(self) -> int:
@@ -55,9 +61,15 @@ class CpuProduct:
 
     def multiply(self, x: Float64Array, out: Float64Array) -> None:
         """Write M x to ``out``; both contiguous float64 vectors that do not overlap."""
-        changes = self._run(x, False, None, self._nothing, 1.0, out)
+        changes = self._run(self._no_step, out, x, [self._stages.all])
         if not math.isfinite(changes[:, 2].sum()):
             self._multiply_exactly(x, out)
+
+    def multiply_meanwhile(self, x: ArrivingVector, out: Float64Array) -> None:
+        """Write M x to ``out``, rows without late columns first; every row has the bits of `multiply`."""
+        changes = self._stages.run(partial(self._run, self._no_step, out), x)
+        if not math.isfinite(changes[:, 2].sum()):
+            self._multiply_exactly(x.received(), out)
 
     def multiply_many(self, x: Float64Array, out: Float64Array) -> None:
         """Write M X to ``out``; both contiguous in rows, shapes (n_columns, k) and (n_rows, k).
@@ -85,33 +97,69 @@ class CpuProduct:
         tuple of float, float
             Greatest absolute change and greatest change relative to the new value.
         """
-        changes = self._run(x, True, b, diagonal, omega, out)
-        if math.isfinite(changes[:, 2].sum()):
-            return float(changes[:, 0].max()), float(changes[:, 1].max())
+        changes = self._run(self._step(b, diagonal, omega), out, x, [self._stages.all])
+        if (greatest := greatest_changes(changes)) is not None:
+            return greatest
         self._multiply_exactly(x, out)
         return relax_in_place(x, b, diagonal, omega, out)
 
-    def _run(
+    def relax_meanwhile(
         self,
-        x: Float64Array,
-        step: bool,
+        x: ArrivingVector,
         b: Float64Array | None,
         diagonal: Float64Array,
         omega: float,
         out: Float64Array,
+    ) -> tuple[float, float]:
+        """Return what `relax` does, in the order of `multiply_meanwhile`."""
+        changes = self._stages.run(partial(self._run, self._step(b, diagonal, omega), out), x)
+        if (greatest := greatest_changes(changes)) is not None:
+            return greatest
+        self._multiply_exactly(x.received(), out)
+        return relax_in_place(x.own, b, diagonal, omega, out)
+
+    def _step(self, b: Float64Array | None, diagonal: Float64Array, omega: float) -> _Operands:
+        return True, self._nothing if b is None else b, b is not None, diagonal, omega
+
+    def _run(
+        self,
+        operands: _Operands,
+        out: Float64Array,
+        x: Float64Array,
+        stages: Sequence[_Stage],
+        advance: Callable[[], None] | None = None,
     ) -> Float64Array:
         threads = threads_for(self._terms + len(x) // 4)
-        counter = np.zeros(1, np.int64)
-        changes = np.zeros((threads, 3))
-        has_b = b is not None
-        right_side = b if b is not None else self._nothing
-
+        counters, changes = np.zeros((len(stages), 1), np.int64), np.zeros((len(stages), threads, 3))
         multiply: Any = kernels.block_spmv
 
         def work(number: int) -> None:
-            multiply(
-                counter, *self._matrix, x, step, right_side, has_b, diagonal, omega, changes[number], out
-            )
+            for k, stage in enumerate(stages):
+                multiply(counters[k], *self._arguments(stage), x, *operands, changes[k, number], out)
+                if advance is not None and number == 0:
+                    advance()
 
         run_together(work, threads)
-        return changes
+        return changes.reshape(-1, 3)
+
+    def _arguments(self, stage: _Stage) -> tuple[Any, ...]:
+        """Return the arguments of the kernels that stand for the matrix, or for some of its chunks."""
+        chunk_ptr, gap_begin, gap_end = stage
+        return chunk_ptr, *self._pieces, gap_begin, gap_end, *self.layout.arguments
+
+
+def _terms(layout: CpuLayout) -> Int64Array:
+    """Return the terms of every group, in the order of the layout."""
+    table = layout.table
+    per_type: Int64Array = np.diff(np.append(0, np.cumsum(table.terms_of_slices))[table.ptr])
+    return per_type[layout.row_type]
+
+
+def _stages(layout: CpuLayout) -> Stages[_Stage]:
+    """Return the work of a product; gaps are near."""
+    ptr, near, gaps = layout.chunk_ptr, layout.near_chunks, (layout.gap_begin, layout.gap_end)
+    none = (layout.gap_begin[:0],) * 2
+    groups = int(layout.piece_group[ptr[near] :].min(initial=len(layout.row)))
+    cuts = cut_stages(near, int(_terms(layout)[:groups].sum()) if near else 0)
+    found = [(ptr[a : b + 1], *(none if a else gaps)) for a, b in cuts]
+    return Stages((ptr, *gaps), found, [(ptr[near:], *none)] if found and near < len(ptr) - 1 else [])

@@ -34,7 +34,7 @@ def _multiply_task(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, boundscheck=False)
 def step_tasks(  # type: ignore[no-untyped-def]
-    counter, task_rows, task_ptr, row, column, submatrix, offset_begin, offset_end,
+    counter, order, task_rows, task_ptr, row, column, submatrix, offset_begin, offset_end,
     entry_ptr, entry_row, entry_column, entry_value,
     x, step, b, has_b, diagonal, omega, out_changes, out,
 ):  # fmt: skip
@@ -43,7 +43,8 @@ def step_tasks(  # type: ignore[no-untyped-def]
     Parameters
     ----------
     counter : ndarray, shape (1,), int64
-        Zero before the first call; the task that comes next.
+        Zero before the first call; the place in `order` that comes next.
+    order : ndarray, shape (tasks to do,), int64
     task_rows : int
         Rows of a task.
     task_ptr : ndarray, shape (tasks + 1,), int64
@@ -56,11 +57,11 @@ def step_tasks(  # type: ignore[no-untyped-def]
         As for :func:`hybrid.cpu.kernels.block_spmv`; the third of ``out_changes`` is written by steps alone.
     """
     largest = np.zeros(24)
-    n_tasks = len(task_ptr) - 1
     while True:
-        task = fetch_add(counter, 1)
-        if task >= n_tasks:
+        at = fetch_add(counter, 1)
+        if at >= len(order):
             break
+        task = order[at]
         begin = task * task_rows
         end = min(begin + task_rows, len(out))
         _multiply_task(begin, end, task_ptr[task], task_ptr[task + 1], row, column, submatrix, offset_begin,

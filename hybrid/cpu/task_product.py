@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.core.arriving import ArrivingVector
 from hybrid.cpu import task_kernels
+from hybrid.cpu.late_columns import LateColumns, find_late_columns
+from hybrid.cpu.stages import Stages, cut_stages, greatest_changes
 from hybrid.cpu.threads import run_together, threads_for
 from hybrid.injection.tasks import TaskList
 from hybrid.reference import relax_in_place
 
+Int64Array = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
+_Operands = tuple[bool, Float64Array, bool, Float64Array, float]
+"""Whether to relax, and with what, as :func:`hybrid.cpu.task_kernels.step_tasks` takes them."""
 
 _INSTANCE_TERMS = 4
 """What starting an instance costs, in entries."""
@@ -26,9 +34,11 @@ class CpuTaskProduct:
     ----------
     tasks : TaskList
         The matrix ([Tealdi13] §4.4.1.2).
+    early : int, optional
+        Columns, the first ones, that are there before the others; tasks that read no others come first.
     """
 
-    def __init__(self, tasks: TaskList) -> None:
+    def __init__(self, tasks: TaskList, early: int | None = None) -> None:
         self._shape, self._nbytes = tasks.shape, tasks.nbytes
         cut, blocks = tasks.instances, tasks.blocks
         self._matrix: tuple[Any, ...] = (
@@ -42,18 +52,31 @@ class CpuTaskProduct:
         )
         entries = int(cut["offset_end"].sum(dtype=np.int64) - cut["offset_begin"].sum(dtype=np.int64))
         self._cost = entries + _INSTANCE_TERMS * len(cut) + tasks.shape[0] // 4
+        found = _late_columns(tasks, early)
+        self._stages = _stages(tasks, found)
+        self._stretches = found.stretches if self._stages.near else found.stretches[:0]
         self._nothing = np.zeros(0)
+        self._no_step: _Operands = (False, self._nothing, False, self._nothing, 1.0)
         # A product of no tasks, so that no compilation hides in the time of the iterations.
-        self._run(np.zeros(0), False, None, self._nothing, 1.0, np.zeros(0), tasks.task_ptr[:1])
+        self._run(self._no_step, np.zeros(0), np.zeros(0), [self._stages.all[:0]])
 
     @property
     def nbytes(self) -> int:
         """Bytes of submatrices, cut instances and task pointers (MemR)."""
         return self._nbytes
 
+    @property
+    def stretches(self) -> Int64Array:
+        """Ranges of own elements that have to be in the whole vector, shape (stretches, 2)."""
+        return self._stretches
+
     def multiply(self, x: Float64Array, out: Float64Array) -> None:
         """Write M x to ``out``; both contiguous float64 vectors that do not overlap."""
-        self._run(x, False, None, self._nothing, 1.0, out)
+        self._run(self._no_step, out, x, [self._stages.all])
+
+    def multiply_meanwhile(self, x: ArrivingVector, out: Float64Array) -> None:
+        """Write M x to ``out``, tasks without late columns first; every row has the bits of `multiply`."""
+        self._stages.run(partial(self._run, self._no_step, out), x)
 
     def multiply_many(self, x: Float64Array, out: Float64Array) -> None:
         """Write M X to ``out``; both contiguous in rows, shapes (n_columns, k) and (n_rows, k).
@@ -76,40 +99,74 @@ class CpuTaskProduct:
         tuple of float, float
             Greatest absolute change and greatest change relative to the new value.
         """
-        changes = self._run(x, True, b, diagonal, omega, out)
-        if math.isfinite(changes[:, 2].sum()):
-            return float(changes[:, 0].max()), float(changes[:, 1].max())
+        changes = self._run(self._step(b, diagonal, omega), out, x, [self._stages.all])
+        if (greatest := greatest_changes(changes)) is not None:
+            return greatest
         # The compiled step multiplies the old iterate by 1 - omega also where that is zero.
         self.multiply(x, out)
         return relax_in_place(x, b, diagonal, omega, out)
+
+    def relax_meanwhile(
+        self,
+        x: ArrivingVector,
+        b: Float64Array | None,
+        diagonal: Float64Array,
+        omega: float,
+        out: Float64Array,
+    ) -> tuple[float, float]:
+        """Return what `relax` does, in the order of `multiply_meanwhile`."""
+        changes = self._stages.run(partial(self._run, self._step(b, diagonal, omega), out), x)
+        if (greatest := greatest_changes(changes)) is not None:
+            return greatest
+        self.multiply(x.received(), out)
+        return relax_in_place(x.own, b, diagonal, omega, out)
 
     def sweep(self) -> CpuTaskSweep:
         """Return sweeps of this matrix, which is square and has no diagonal."""
         return CpuTaskSweep(self._matrix, self._shape[0])
 
+    def _step(self, b: Float64Array | None, diagonal: Float64Array, omega: float) -> _Operands:
+        return True, self._nothing if b is None else b, b is not None, diagonal, omega
+
     def _run(
         self,
-        x: Float64Array,
-        step: bool,
-        b: Float64Array | None,
-        diagonal: Float64Array,
-        omega: float,
+        operands: _Operands,
         out: Float64Array,
-        task_ptr: NDArray[np.int64] | None = None,
+        x: Float64Array,
+        stages: Sequence[Int64Array],
+        advance: Callable[[], None] | None = None,
     ) -> Float64Array:
         threads = threads_for(self._cost)
-        counter, changes = np.zeros(1, np.int64), np.zeros((threads, 3))
-        task_rows, own_ptr, *arrays = self._matrix
-        pointers = own_ptr if task_ptr is None else task_ptr
-        right_side = self._nothing if b is None else b
+        counters, changes = np.zeros((len(stages), 1), np.int64), np.zeros((len(stages), threads, 3))
         kernel: Any = task_kernels.step_tasks
 
         def work(number: int) -> None:
-            kernel(counter, task_rows, pointers, *arrays, x, step, right_side, b is not None, diagonal, omega,
-                   changes[number], out)  # fmt: skip
+            for k, order in enumerate(stages):
+                kernel(counters[k], order, *self._matrix, x, *operands, changes[k, number], out)
+                if advance is not None and number == 0:
+                    advance()
 
         run_together(work, threads)
-        return changes
+        return changes.reshape(-1, 3)
+
+
+def _late_columns(tasks: TaskList, early: int | None) -> LateColumns:
+    """Tell tasks that read late columns from others."""
+    first = np.arange(len(tasks)) * tasks.task_rows
+    rows = np.stack((first, np.minimum(first + tasks.task_rows, tasks.shape[0])), axis=1)
+    column = tasks.instances["column"].astype(np.int64)
+    width = tasks.blocks.n_columns[tasks.instances["submatrix"]].astype(np.int64)
+    return find_late_columns(tasks.task_ptr, rows, np.stack((column, column + width), axis=1), early)
+
+
+def _stages(tasks: TaskList, late: LateColumns) -> Stages[Int64Array]:
+    """Return the numbers of tasks, in the order of their rows."""
+    near, far = np.flatnonzero(~late.is_late), np.flatnonzero(late.is_late)
+    cut = tasks.instances
+    entries = np.append(0, np.cumsum(cut["offset_end"] - cut["offset_begin"], dtype=np.int64))
+    terms = int(np.diff(entries[tasks.task_ptr])[near].sum()) if len(far) else 0
+    found = [near[a:b] for a, b in cut_stages(len(near), terms)]
+    return Stages(np.arange(len(tasks)), found, [far] if found else [])
 
 
 class CpuTaskSweep:

@@ -1,4 +1,4 @@
-"""A process's rows of a matrix as an operator: others' elements of x are received before every product."""
+"""A process's rows of a matrix as an operator: others' elements of x are received during every product."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.backends import Backend
+from hybrid.backends.base import ProductMeanwhile
+from hybrid.core.arriving import ArrivingVector
+from hybrid.core.operands import as_vector, check_out
 from hybrid.operators.halo import Halo
 from hybrid.operators.hybrid_matrix import HybridMatrix
 from hybrid.reference import relax_in_place
@@ -60,7 +63,8 @@ class DividedMatrix:
 
     Notes
     -----
-    A product copies x beside room for the halo, sends what others need, and waits for what they send.
+    A product sends what others need, and multiplies rows that need nothing of others before it waits for what
+    they send.  Every row has the same bits as if it had waited first.
     """
 
     def __init__(
@@ -80,17 +84,21 @@ class DividedMatrix:
         self.backend = engine.name
         self.backend_reason = f"{divided.communicator.size} parts share the states"
         self.nbytes = 0 if matrix is None else matrix.nbytes
+        product = None if matrix is None else matrix.product
+        self._meanwhile = product if isinstance(product, ProductMeanwhile) else None
+        if self._meanwhile is not None:
+            self.halo.cover(self._meanwhile.stretches)
 
     def multiply(self, x: Vector, out: Vector | None = None) -> Vector:
         """Return the own elements of ``M x``, written to `out` if given."""
-        result = np.empty(self.shape[0]) if out is None else out
-        self.halo.receive(x)
-        return self.multiply_received(result)
+        vector = as_vector(x, self.shape[1], "x")
+        result = np.empty(self.shape[0]) if out is None else check_out(out, self.shape[0], vector)
+        with self.halo.exchange(vector) as arriving:
+            return self.multiply_arriving(arriving, result)
 
     def row_sums(self) -> Vector:
         """Return the sums of the own rows; nothing is received."""
-        self.halo.whole.fill(1.0)
-        return self.multiply_received(np.empty(self.shape[0]))
+        return self.multiply_arriving(self.halo.ones(), np.empty(self.shape[0]))
 
     def jacobi_step(
         self, x: Vector, out: Vector, b: Vector | None, diagonal: Vector, omega: float
@@ -99,11 +107,15 @@ class DividedMatrix:
 
         The workspace's steps have those of all processes.
         """
-        self.halo.receive(x)
-        if self.matrix is None:
-            out[...] = 0.0
-            return relax_in_place(x, b, diagonal, float(omega), out)
-        return self.matrix.product.relax(self.halo.whole, b, diagonal, float(omega), out)
+        vector = as_vector(x, self.shape[1], "x")
+        check_out(out, self.shape[0], vector)
+        with self.halo.exchange(vector) as arriving:
+            if self.matrix is None:
+                out[...] = 0.0
+                return relax_in_place(vector, b, diagonal, float(omega), out)
+            if self._meanwhile is not None:
+                return self._meanwhile.relax_meanwhile(arriving, b, diagonal, float(omega), out)
+            return self.matrix.product.relax(arriving.received(), b, diagonal, float(omega), out)
 
     def workspace(self) -> Workspace:
         """Return memory and operations for a solution of all processes."""
@@ -113,10 +125,12 @@ class DividedMatrix:
         assert isinstance(space, HostWorkspace)
         return TogetherWorkspace(self, space.passes, self.communicator)
 
-    def multiply_received(self, out: Vector) -> Vector:
-        """Write the own elements of ``M x`` to `out`, for the x that the halo received last."""
+    def multiply_arriving(self, x: ArrivingVector, out: Vector) -> Vector:
+        """Write the own elements of ``M x`` to `out`, those first for which nothing is awaited."""
         if self.matrix is None:
             out[...] = 0.0
+        elif self._meanwhile is not None:
+            self._meanwhile.multiply_meanwhile(x, out)
         else:
-            self.matrix.product.multiply(self.halo.whole, out)
+            self.matrix.product.multiply(x.received(), out)
         return out

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.core.arriving import ArrivingVector
 from hybrid.core.operands import aligned_empty
 from mtbdd.divided import DividedMTBDD
 
 Vector = NDArray[np.float64]
+Int64Array = NDArray[np.int64]
 
 
 class Halo:
@@ -22,7 +24,7 @@ class Halo:
     Attributes
     ----------
     whole : ndarray, shape (own columns and halo,), float64
-        As `receive` left it.
+        See `ArrivingVector`.
     size : int
         Elements that are received.
     """
@@ -31,16 +33,40 @@ class Halo:
         self._communicator, self._outgoing = divided.communicator, divided.outgoing
         self._own, self.size = divided.own_columns, int(sum(divided.incoming))
         self.whole: Vector = aligned_empty(divided.n_columns, 1).reshape(-1)
+        self._stretches = np.zeros((0, 2), np.int64)
         ends = self._own + np.cumsum((0, *divided.incoming))
         self._places = [self.whole[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
 
-    def receive(self, x: Vector) -> Vector:
-        """Bring the own elements x and those of others together; return them all.
+    def cover(self, stretches: Int64Array) -> None:
+        """Put these ranges of own elements, shape (k, 2), beside those of others from now on."""
+        self._stretches = _united(np.concatenate((self._stretches, stretches)))
+
+    def exchange(self, x: Vector) -> ArrivingVector:
+        """Send what others need of the own elements x, and begin to receive theirs.
 
         Notes
         -----
-        All processes call it at once.  Time: O(own elements) and that of the messages.
+        All processes call it at once, and enter what it returns.  Time: O(elements sent and covered), while
+        messages move.
         """
-        self.whole[: self._own] = x
-        self._communicator.exchange([x[places] for places in self._outgoing], self._places)
-        return self.whole
+        found = self._communicator.start([x[places] for places in self._outgoing], self._places)
+        try:
+            for begin, end in self._stretches.tolist():
+                self.whole[begin:end] = x[begin:end]
+        except BaseException:
+            found.finish()  # others await what was begun, and memory is written to
+            raise
+        return ArrivingVector(x, self.whole, found)
+
+    def ones(self) -> ArrivingVector:
+        """Return the vector of ones, for which nothing is received."""
+        self.whole.fill(1.0)
+        return ArrivingVector(self.whole[: self._own], self.whole)
+
+
+def _united(ranges: Int64Array) -> Int64Array:
+    """Return the union of half-open ranges, ascending, shape (k, 2)."""
+    begin, end = ranges[np.argsort(ranges[:, 0], kind="stable")].T
+    reached = np.maximum.accumulate(end)
+    is_first = np.append(True, begin[1:] > reached[:-1])[: len(begin)]
+    return np.stack((begin[is_first], np.maximum.reduceat(end, np.flatnonzero(is_first))), axis=1)

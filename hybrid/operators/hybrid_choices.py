@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hybrid.backends import Backend, CpuBackend
 from hybrid.backends.base import MatrixTable, Product
 from hybrid.backends.select_level import select_level
+from hybrid.core.arriving import ArrivingVector
 from hybrid.cpu.threads import run_in_parts
 from hybrid.levels.layers import layer_curve
 from hybrid.levels.table import LevelTable
@@ -200,32 +201,31 @@ class HybridChoices(ChoiceOperator):
 
     def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
         started = False
-        self._receive(x)
-        for e in self._layers:
-            if not started and e.place is not None:
-                out.fill(self.worst)
+        with self._arriving(x) as arriving:
+            for e in self._layers:
+                if not started and e.place is not None:
+                    out.fill(self.worst)
+                    started = True
+                product = self._multiplied(e, arriving)
+                self._take(e, product, e.blank if plain else e.gains, policy, not started, out)
                 started = True
-            product = self._multiplied(e, x)
-            self._take(e, product, e.blank if plain else e.gains, policy, not started, out)
-            started = True
         if not started:
             out.fill(self.worst)
 
-    def _multiplied(self, e: _Layer, x: Array) -> Array | None:
+    def _multiplied(self, e: _Layer, x: ArrivingVector) -> Array | None:
         """Return the product with a layer's matrix, in the shared vector."""
         if e.space is None:
             return None
         product = self._product[: e.rows]
         if isinstance(e.matrix, DividedMatrix):
-            return e.matrix.multiply_received(product)
-        e.space.multiply(x, product)
+            return e.matrix.multiply_arriving(x, product)
+        e.space.multiply(x.own, product)
         return product
 
-    def _receive(self, x: Array) -> None:
-        """Receive what the matrices of all layers need of other processes."""
+    def _arriving(self, x: Array) -> ArrivingVector:
+        """Begin to receive what matrices of all layers need of other processes; the first one awaits it."""
         divided = next((e.matrix for e in self._layers if isinstance(e.matrix, DividedMatrix)), None)
-        if divided is not None:
-            divided.halo.receive(x)
+        return ArrivingVector(x, x) if divided is None else divided.halo.exchange(x)
 
     def _take(
         self, e: _Layer, product: Array | None, gains: Array, policy: Array | None, first: bool, out: Array
@@ -280,15 +280,15 @@ class HybridChoices(ChoiceOperator):
 
     def _choices(self, x: Array) -> tuple[Array, Array]:
         xp = self.space.xp
-        self._receive(x)
         best, policy = xp.full(self.size, self.worst), xp.full(self.size, NO_CHOICE, dtype=np.uint16)
-        for e in self._layers:
-            value = self._values(e, self._multiplied(e, x), e.gains)
-            rows = slice(None) if e.place is None else e.place
-            before = best[rows]
-            better = value > before if self.maximise else value < before
-            best[rows] = xp.where(better, value, before)
-            policy[rows] = xp.where(better, np.uint16(e.layer), policy[rows])
+        with self._arriving(x) as arriving:
+            for e in self._layers:
+                value = self._values(e, self._multiplied(e, arriving), e.gains)
+                rows = slice(None) if e.place is None else e.place
+                before = best[rows]
+                better = value > before if self.maximise else value < before
+                best[rows] = xp.where(better, value, before)
+                policy[rows] = xp.where(better, np.uint16(e.layer), policy[rows])
         return best, policy
 
     def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
