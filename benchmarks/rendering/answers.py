@@ -127,7 +127,8 @@ def vectors_on_disk(record: Row) -> str:
         "count pages of files), and with all in memory and no limit.  With all in memory and the limit none "
         "is answered.  Pages of files stay in memory as far as the machine has room (`free`, at the start): "
         "nothing limited that.  `files` are the bytes of all arrays on the disk at most, `read` is what came "
-        "from it, `data` what the process allocated beside files at most.  Both forms have the same bits."
+        "from it, `data` what the process allocated beside files at most.  Both forms have the same bits.  "
+        "What has `--max-iters` was left after so many steps, without an answer."
     )
 
     def of(form: str, key: str, scale: float, digits: int) -> Callable[[Row], str]:
@@ -140,6 +141,7 @@ def vectors_on_disk(record: Row) -> str:
         table_of(
             measured(record),
             ("model", "model"),
+            ("question", lambda r: f"`{r.get('question', '')}`"),
             ("states", "states"),
             ("free, GB", lambda r: f"{r['available_bytes'] / 1e9:.1f}"),
             ("files, GB", of("disk", "disk_bytes", 1e-9, 1)),

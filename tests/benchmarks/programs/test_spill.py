@@ -28,10 +28,11 @@ def test_a_process_and_what_it_held(tmp_path: Path) -> None:
     assert spill.looked_at(os.getpid())["data_bytes"] > 1 << 20 and spill.looked_at(1 << 30) == {}
 
 
-def process(folder: Path | None, limit: int | None) -> dict[str, Any]:
+def process(command: tuple[str, ...], folder: Path | None, limit: int | None) -> dict[str, Any]:
     """What a process comes to that allocates five megabytes, if it may."""
     is_refused = folder is None and limit is not None
-    told = {"error": "out of memory" if is_refused else None, "states": 9, "iteration_seconds": 0.5}
+    error = "the iteration limit was reached" if "--max-iters" in command else None
+    told = {"error": "out of memory" if is_refused else error, "states": 9, "iteration_seconds": 0.5}
     told |= {
         "value": 0.5,
         "lower": 0.25,
@@ -45,9 +46,10 @@ def process(folder: Path | None, limit: int | None) -> dict[str, Any]:
 
 
 def test_rows_have_both_forms(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spill, "checked", lambda command, folder, limit: process(folder, limit))
+    monkeypatch.setattr(spill, "checked", lambda command, folder, limit: process(command, folder, limit))
     record = record_of(spill, "--data", "1000000000")
-    both, alone = record["rows"]
+    both, alone, left = record["rows"]
+    assert "error" not in left and left["disk"]["value"] == 0.5
     assert both["limited_error"] == "out of memory" and "memory" in both and "memory" not in alone
     assert both["available_bytes"] > 1 << 20 and record["data_limit_bytes"] == 10**9
     shown = rendered("spill", record)
@@ -59,8 +61,16 @@ def test_rows_have_both_forms(record_of: RecordOf, monkeypatch: pytest.MonkeyPat
 
 def test_forms_that_differ_are_no_row(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -> None:
     def other(command: Any, folder: Path | None, limit: int | None) -> dict[str, Any]:
-        return process(folder, limit) | {"value": 0.5 if folder is None else 0.75}
+        return process(command, folder, limit) | {"value": 0.5 if folder is None else 0.75}
 
     monkeypatch.setattr(spill, "checked", other)
     record = record_of(spill, "--only", "kanban t=7")
     assert "the answers differ" in record["rows"][0]["error"]
+
+
+def test_a_check_that_ends_otherwise_is_no_row(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        spill, "checked", lambda command, folder, limit: process(("--max-iters",), folder, limit)
+    )
+    record = record_of(spill, "--only", "kanban t=9")
+    assert "or there is none" in record["rows"][0]["error"]
