@@ -123,10 +123,8 @@ def test_managers_may_retire_while_others_are_let_go(monkeypatch: pytest.MonkeyP
 
     def count_and_retire(managers: list[Any]) -> list[int]:
         late.clear()  # as the garbage collector may do at any time
-        gc.collect()
         return counted(managers)
 
-    gc.collect()
     mtbdd.manager._let_go()
     first, others = Manager(2), len(mtbdd.manager._retired)
     del first
