@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.choice_rewards import choice_rewards, not_negative, reward_units
 from hybrid.analysis.choice_systems import after_steps, choice_operator
-from hybrid.analysis.constant_vectors import is_constant
+from hybrid.analysis.constant_vectors import is_constant, is_zero
+from hybrid.analysis.held_matrices import expected_place
+from hybrid.analysis.scope import Scope
 from hybrid.analysis.transient import TransientAnalysis
+from hybrid.core.arrays import extremes
 from hybrid.operators.rounding import scaled_bounds
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
@@ -19,12 +22,19 @@ from mtbdd.communicator import Communicator
 from mtbdd.language.syntax import ModelType
 from mtbdd.model import SymbolicModel
 from mtbdd.rewards import enclosed_rewards, relative_units
+from mtbdd.states import StateIndex
 
 Vector = NDArray[np.float64]
 
 
 def cumulative_rewards(
-    model: SymbolicModel, structure: int, time: float, maximise: bool, options: CheckOptions, work: Work
+    model: SymbolicModel,
+    structure: int,
+    time: float,
+    maximise: bool,
+    options: CheckOptions,
+    work: Work,
+    scope: Scope | None = None,
 ) -> StateValues:
     """Return the expected reward of the first steps, or up to a time, from every state.
 
@@ -34,47 +44,65 @@ def cumulative_rewards(
         Steps, or units of time (CTMC); transition rewards count for transitions made by then.
     maximise : bool
         Of an MDP: whether the greatest is asked for, or the least.
+    scope : Scope, optional
+        The states whose values are returned; default every state.
 
     Raises
     ------
     PropertyError
         A reward of an MDP is negative.
     """
+    scope = scope or Scope.every(model)
     if model.is_mdp:
-        return _gathered_over_choices(model, structure, int(time), maximise, options, work)
-    rewards, error = enclosed_rewards(model, structure, model.index)
+        found = _gathered_over_choices(model, structure, int(time), maximise, options, work)
+        return scope.of_values(found)
+    rewards, error = enclosed_rewards(model, structure, _every_state(model, options))
 
     def gathered(part: Vector) -> StateValues:
-        if time == 0 or not model.communicator.any(part.any()):
-            return StateValues.exact(np.zeros(part.size))
+        if time == 0 or is_zero(model.communicator, part):
+            return StateValues.exact(np.zeros(scope.index.size))
         if model.type is ModelType.CTMC:
-            return TransientAnalysis(model, model.index, None, options, work).integral(part, float(time))
-        earning = TransientAnalysis(model, model.index, part, options, work)
+            course = TransientAnalysis(model, model.index, None, options, work, scope.positions)
+            return course.integral(part, float(time))
+        earning = TransientAnalysis(model, model.index, part, options, work, scope.positions)
         return earning.after_steps(np.zeros(part.size), int(time))
 
     return _by_sign(model.communicator, rewards, error, gathered)
 
 
 def instantaneous_rewards(
-    model: SymbolicModel, structure: int, time: float, maximise: bool, options: CheckOptions, work: Work
+    model: SymbolicModel,
+    structure: int,
+    time: float,
+    maximise: bool,
+    options: CheckOptions,
+    work: Work,
+    scope: Scope | None = None,
 ) -> StateValues:
     """Return the expected state reward after some steps, or at a time, from every state.
 
     Transition rewards have no part in it.  Parameters and errors are those of `cumulative_rewards`.
     """
+    scope = scope or Scope.every(model)
     if model.is_mdp:
-        return _later_over_choices(model, structure, int(time), maximise, options, work)
-    rewards, error = enclosed_rewards(model, structure, model.index, moves=False)
+        return scope.of_values(_later_over_choices(model, structure, int(time), maximise, options, work))
+    rewards, error = enclosed_rewards(model, structure, _every_state(model, options), moves=False)
 
     def later(part: Vector) -> StateValues:
         if time == 0 or is_constant(model.communicator, part):
-            return StateValues.exact(part)
-        evolution = TransientAnalysis(model, model.index, None, options, work)
+            return scope.among(StateValues.exact(part), model.index)
+        evolution = TransientAnalysis(model, model.index, None, options, work, scope.positions)
         if evolution.continuous:
             return evolution.after_time(part, float(time))
         return evolution.after_steps(part, int(time))
 
     return _by_sign(model.communicator, rewards, error, later)
+
+
+def _every_state(model: SymbolicModel, options: CheckOptions) -> StateIndex:
+    """Return all states, with vectors where those of steps will probably be."""
+    is_continuous = model.type is ModelType.CTMC
+    return model.index.at(expected_place(options, model.index.size)) if is_continuous else model.index
 
 
 def _gathered_over_choices(
@@ -128,7 +156,7 @@ def _by_sign(
         Bounds on the absolute errors of the rewards; None if they are exact.
     """
     units = communicator.greatest(relative_units(rewards, error))
-    if not communicator.any((rewards < 0).any()):
+    if not communicator.any(extremes(rewards)[0] < 0.0):
         return scaled_bounds(run(rewards), units)
     gains = scaled_bounds(run(np.maximum(rewards, 0.0)), units)
     losses = scaled_bounds(run(np.maximum(-rewards, 0.0)), units)

@@ -13,6 +13,7 @@ import numpy as np
 
 from hybrid.analysis.choice_systems import after_steps, choice_operator
 from hybrid.analysis.precomputation import prob0a, prob0e
+from hybrid.analysis.scope import Scope
 from hybrid.analysis.systems import flow_into
 from hybrid.analysis.transient import TransientAnalysis
 from hybrid.analysis.until import until_probabilities
@@ -81,6 +82,7 @@ def window_probabilities(
     maximise: bool,
     options: CheckOptions,
     work: Work,
+    scope: Scope | None = None,
 ) -> StateValues:
     """Return the probability of ``safe U target`` with the target reached in a window.
 
@@ -91,20 +93,39 @@ def window_probabilities(
     window : Window
     maximise : bool
         Of an MDP: whether the greatest is asked for, or the least.
+    scope : Scope, optional
+        The states whose values are returned; default every state.
 
     Returns
     -------
     StateValues
         Bounds include truncation and rounding.
     """
+    scope = scope or Scope.every(model)
+    begins_now = window.lower == 0 and not window.strict
+    own = scope if begins_now else Scope.every(model)
     if window.upper is None:
-        later = until_probabilities(model, safe, target, maximise, options, work)
+        later = until_probabilities(model, safe, target, maximise, options, work, scope=own)
     elif window.upper < window.lower:
-        return StateValues.exact(np.zeros(model.index.size))
+        return StateValues.exact(np.zeros(scope.index.size))
     else:
-        later = _within(model, safe, target, window.upper - window.lower, maximise, options, work)
-    if window.lower == 0 and not window.strict:
+        later = _within(model, safe, target, window.upper - window.lower, maximise, options, work, own)
+    if begins_now:
         return later
+    return scope.of_values(_before(model, safe, target, window, later, maximise, options, work))
+
+
+def _before(
+    model: SymbolicModel,
+    safe: Node,
+    target: Node,
+    window: Window,
+    later: StateValues,
+    maximise: bool,
+    options: CheckOptions,
+    work: Work,
+) -> StateValues:
+    """Return the values of all states when the window is ahead of them, from those when it begins."""
     nowhere = np.zeros(model.index.size)
     later_states = states_from(model.manager, model.index, later.upper > 0)
     if model.communicator.any(np.isnan(later.upper).any()):
@@ -139,22 +160,28 @@ def _within(
     maximise: bool,
     options: CheckOptions,
     work: Work,
+    scope: Scope,
 ) -> StateValues:
-    """Return the probability of ``safe U target`` within some steps or time."""
-    known = model.indicator(target).astype(np.float64)
+    """Return the probability of ``safe U target`` within some steps or time, in the states of a scope."""
+    known = scope.indicator(target).astype(np.float64)
     maybe_states = model.reachable & ~target & ~_never(model, safe, target, maximise)
-    if length == 0 or maybe_states == model.manager.false:
+    if length == 0 or not scope.meets(maybe_states):
         return StateValues.exact(known)
     maybe = index_states(model.manager, maybe_states)
-    start = np.zeros(maybe.size)
     if model.type is ModelType.CTMC:
-        b = flow_into(model, maybe, index_states(model.manager, target), options)
-        evolution = TransientAnalysis(model, maybe, b, options, work)
+        reached = index_states(model.manager, target)
+
+        def entering(there: StateIndex) -> np.ndarray:
+            return flow_into(model, there, reached, options)
+
+        evolution = TransientAnalysis(model, maybe, entering, options, work, scope.places(maybe))
+        start = np.broadcast_to(np.float64(0.0), (maybe.size,))
         # At any time some path has reached the target, and some other one has not.
         found = evolution.after_time(start, float(length)).within(0.0, 1.0)
-        return found.spread(model.indicator(maybe_states), known)
-    found = _course(model, maybe, target, maximise, options, work)(start, int(length))
-    return _probabilities(found).spread(model.indicator(maybe_states), known)
+    else:
+        course = _course(model, maybe, target, maximise, options, work)
+        found = _probabilities(scope.among(course(np.zeros(maybe.size), int(length)), maybe))
+    return found.spread(scope.indicator(maybe_states), known)
 
 
 def _never(model: SymbolicModel, safe: Node, target: Node, maximise: bool) -> Node:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.core.arrays import extremes
 from mtbdd.communicator import Communicator
 from mtbdd.masks import is_all
 
@@ -23,3 +24,9 @@ def is_constant(communicator: Communicator, vector: NDArray[np.float64]) -> bool
     found = communicator.gather([float(own), first])
     values = found[:, 1][np.isfinite(found[:, 1])]
     return bool(found[:, 0].all() and (values == values[0]).all()) if values.size else True
+
+
+def is_zero(communicator: Communicator, vector: NDArray[np.float64]) -> bool:
+    """Tell whether all elements are zero, those of other processes included."""
+    least, most = extremes(vector)
+    return not communicator.any(least < 0.0 or most > 0.0)

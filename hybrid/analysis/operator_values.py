@@ -116,11 +116,9 @@ def operator_values(
     if isinstance(target, Cumulative):
         if target.time is None:
             return total_rewards(model, structure, maximise, options, work, scope)
-        found = cumulative_rewards(model, structure, _time(target.time), maximise, options, work)
-        return scope.of_values(found)
+        return cumulative_rewards(model, structure, _time(target.time), maximise, options, work, scope)
     if isinstance(target, Instantaneous):
-        found = instantaneous_rewards(model, structure, _time(target.time), maximise, options, work)
-        return scope.of_values(found)
+        return instantaneous_rewards(model, structure, _time(target.time), maximise, options, work, scope)
     if is_reached_set(target):
         reached = states(target.right)
         return reachability_rewards(model, structure, reached, maximise, options, work, maker, scope)

@@ -99,8 +99,7 @@ def path_probabilities(
     if path.bound is None:
         found = until_probabilities(model, safe, target, maximise, options, work, maker, scope)
     else:
-        found = window_probabilities(model, safe, target, window, maximise, options, work)
-        found = scope.of_values(found)
+        found = window_probabilities(model, safe, target, window, maximise, options, work, scope)
     return found.complement() if complement else found
 
 

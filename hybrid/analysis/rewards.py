@@ -16,11 +16,12 @@ from hybrid.analysis.choice_rewards import (
     zero_reward_mecs,
 )
 from hybrid.analysis.choice_systems import check_method, choice_operator, solve_choices
+from hybrid.analysis.constant_vectors import is_zero
 from hybrid.analysis.held_matrices import expected_place, made_again
 from hybrid.analysis.precomputation import end_components
 from hybrid.analysis.scope import Scope
 from hybrid.analysis.systems import solve_linear
-from hybrid.core.arrays import extremes, to_host
+from hybrid.core.arrays import to_host
 from hybrid.operators.layer_choices import group_states, leaving_choices
 from hybrid.operators.rounding import scaled_bounds
 from hybrid.run.options import CheckOptions
@@ -107,8 +108,7 @@ def _on_chain(
     maybe = index_states(model.manager, maybe_states)
     expected = maybe.at(expected_place(options, maybe.size))
     rewards, error = enclosed_rewards(model, structure, expected)
-    least, most = extremes(rewards)
-    if not model.communicator.any(least < 0.0 or most > 0.0):
+    if is_zero(model.communicator, rewards):
         return StateValues.exact(known)
     units = model.communicator.greatest(relative_units(rewards, error))
     earned = made_again(rewards, expected.place, lambda there: enclosed_rewards(model, structure, there)[0])

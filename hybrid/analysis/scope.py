@@ -79,11 +79,17 @@ class Scope:
         -----
         Time and memory: as for `of`, with n states of the set.
         """
+        places = self.places(states)
+        return found.on_host() if places is None else found.at(places).on_host()
+
+    def places(self, states: StateIndex) -> NDArray[np.int64] | None:
+        """Return the numbers of the scope's states in a set, ascending; None for all states of the set."""
         if self.positions is None:
-            return found.on_host()
-        model = self.model
-        inside = index_states(model.manager, states.states & self.index.states)
-        return found.at(_positions(model, states, inside)).on_host()
+            return None
+        if states is self.model.index:
+            return self.positions
+        inside = index_states(self.model.manager, states.states & self.index.states)
+        return _positions(self.model, states, inside)
 
     def meets(self, states: Node) -> bool:
         """Whether some state of a set is in the scope, of this process or another one."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.analysis import transient as evolution
+from hybrid.analysis import chain_steps as evolution
 from hybrid.analysis.dense_powers import FEWEST_STEPS, MOST_STATES, DensePowers, dense_powers_pay
 from tests.builders.chain_texts import load_text
 

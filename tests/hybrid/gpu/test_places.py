@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -108,21 +109,11 @@ def test_averages_need_no_vector_of_the_host(
     assert found.kind == expected.kind
 
 
-@pytest.mark.parametrize("engine", ["hybrid", "explicit"])
-@pytest.mark.parametrize("method", ["auto", "interval", "jacobi", "bicgstab"])
-@pytest.mark.parametrize(
-    "text", ["P=? [ F x1=1 & x4=1 ]", "P=? [ x1<1 U x4=1 ]", 'R{"throughput"}=? [ F x1=1 & x4=1 ]']
-)
-def test_reached_sets_need_no_vector_of_the_host(
-    device: Device, monkeypatch: pytest.MonkeyPatch, text: str, method: Any, engine: Any
-) -> None:
-    model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
-    expected = hybrid.check(model, text, backend="cpu", method=method, engine=engine)
-    monkeypatch.setattr("hybrid.checking.operators.KEPT", 0)
+def counted(monkeypatch: pytest.MonkeyPatch, device: Device) -> list[int]:
+    """Elements of every vector that is made on the host or brought there, from now on."""
     moved: list[int] = []
-    written, array, to_host = HostPlace.written, HostPlace.array, arrays.to_host
 
-    def counted(move: Any) -> Any:
+    def counting(move: Any) -> Any:
         def move_and_count(*arguments: Any) -> Any:
             found = move(*arguments)
             moved.append(np.size(found))
@@ -130,14 +121,39 @@ def test_reached_sets_need_no_vector_of_the_host(
 
         return move_and_count
 
-    monkeypatch.setattr(HostPlace, "written", counted(written))
-    monkeypatch.setattr(HostPlace, "array", counted(array))
+    monkeypatch.setattr("hybrid.checking.operators.KEPT", 0)
+    monkeypatch.setattr(HostPlace, "written", counting(HostPlace.written))
+    monkeypatch.setattr(HostPlace, "array", counting(HostPlace.array))
     if device.xp is not np:
-        for module in ("hybrid.core.arrays", "hybrid.gpu.workspace", "hybrid.explicit.operators"):
-            monkeypatch.setattr(f"{module}.to_host", counted(to_host))
+        to_host = counting(arrays.to_host)
+        for module in ("core.arrays", "gpu.workspace", "explicit.operators", "analysis.chain_steps"):
+            monkeypatch.setattr(f"hybrid.{module}.to_host", to_host)
+    return moved
+
+
+@pytest.mark.parametrize("engine", ["hybrid", "explicit"])
+@pytest.mark.parametrize(
+    ("text", "method"),
+    [
+        *product(
+            ["P=? [ F x1=1 & x4=1 ]", "P=? [ x1<1 U x4=1 ]", 'R{"throughput"}=? [ F x1=1 & x4=1 ]'],
+            ["auto", "interval", "jacobi", "bicgstab"],
+        ),
+        ("P=? [ F<=2.5 x1=1 & x4=1 ]", "auto"),
+        ('R{"throughput"}=? [ C<=3 ]', "auto"),
+        ('R{"throughput"}=? [ I=1.5 ]', "auto"),
+        ('R{"throughput"}=? [ I=0 ]', "auto"),
+    ],
+)
+def test_paths_need_no_vector_of_the_host(
+    device: Device, monkeypatch: pytest.MonkeyPatch, text: str, method: Any, engine: Any
+) -> None:
+    model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
+    expected = hybrid.check(model, text, backend="cpu", method=method, engine=engine)
+    moved = counted(monkeypatch, device)
     found = hybrid.check(model, text, backend="gpu", method=method, engine=engine)
     assert max(moved, default=0) < model.n_states // 2
     assert found.value == pytest.approx(expected.value, rel=1e-5)
     assert found.kind == expected.kind
     if found.lower is not None:
-        assert found.lower <= expected.value <= found.upper
+        assert found.lower <= expected.upper and expected.lower <= found.upper

@@ -1,0 +1,170 @@
+"""Steps of a chain within a set of states, with what they cost; see :mod:`hybrid.analysis.transient`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.analysis.dense_powers import FEWEST_STEPS, DensePowers, dense_powers, dense_powers_pay
+from hybrid.analysis.held_matrices import injected, place_beside
+from hybrid.analysis.systems import leaving_rates
+from hybrid.analysis.transient_errors import Course, StepErrors, indicator_of
+from hybrid.core.arrays import elements, extremes, to_host
+from hybrid.operators.divided_matrix import DividedMatrix
+from hybrid.operators.rounding import far_from_underflow, row_entries, step_slack
+from hybrid.run.options import CheckOptions
+from hybrid.run.state_values import StateValues
+from hybrid.run.work import Work
+from hybrid.solvers.bounded_solution import UNIT, positive_after, underflow_of
+from hybrid.solvers.host import workspace_of
+from hybrid.solvers.workspace import Array, Pair
+from mtbdd.language.syntax import ModelType
+from mtbdd.model import SymbolicModel
+from mtbdd.offset import SCALED_UNITS
+from mtbdd.states import StateIndex
+
+Vector = NDArray[np.float64]
+
+_ABOVE = 1.02  # q over the greatest exit rate, so that P has a diagonal and no period
+_VECTORS = 5  # two iterates, the sum, and the operands of the steps
+
+
+class ChainSteps:
+    """Steps of a chain within a set of states.
+
+    Parameters
+    ----------
+    model : SymbolicModel
+    within : StateIndex
+        The states; all others are worth `b` when they are entered, and then nothing more.
+    b : ndarray of float64, shape (within.size,), or callable, optional
+        Not negative; per step (DTMC) or unit of time (CTMC).  A callable is given the set and returns the
+        vector in the set's place.
+    options : CheckOptions
+    work : Work
+        Takes the account.
+    places : ndarray of int64, optional
+        States of the set whose values are returned; default all of it.
+
+    Attributes
+    ----------
+    there : StateIndex
+        The set, with vectors where those of the steps are: a CTMC's beside its matrix.
+    """
+
+    def __init__(
+        self,
+        model: SymbolicModel,
+        within: StateIndex,
+        b: Vector | Callable[[StateIndex], Vector] | None,
+        options: CheckOptions,
+        work: Work,
+        places: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.continuous = beside = model.type is ModelType.CTMC
+        self._work, self._criterion, self._within, self._places = work, options.criterion, within, places
+        self._matrix = injected(model.submatrix(within, within, diagonal=not beside), options, beside)
+        self.there = within.at(place_beside(self._matrix)) if beside else within
+        self._space = workspace_of(self._matrix)
+        terminals = np.abs(self._matrix.symbolic.terminals)
+        alike = self._alike = model.communicator
+        self._least_entry = alike.least(float(terminals.min(initial=1.0)))
+        # Where leaving the set is worth something, a value of a CTMC is a probability.
+        self._least_bound = 0.0 if b is None else 1.0
+        self._b: Vector | None = b(self.there) if callable(b) else b
+        entries = row_entries(model.transitions)
+        slack = absolute = step_slack(self._matrix, 4)
+        if self.continuous:
+            rates = leaving_rates(model, self.there, options)
+            self.rate = _ABOVE * alike.greatest(max(extremes(rates)[1], 0.0))
+            self._divisor = rates
+            system = self._space.system(rates, self._b)
+            self._steps = system.uniformised(self.rate or 1.0)
+            # The rounding errors of exit rates, of 1 / q and of their products count most where little of a
+            # state's own value is kept. Fused multiply-adds make fewer.
+            exit_error = (entries + model.entry_units - SCALED_UNITS + 6) * UNIT
+            slack += exit_error * _ABOVE / (_ABOVE - 1.0)
+            absolute += exit_error
+            # A time that is no double changes the weights by a unit a step in all, and each by two or so.
+            slack += 3 * UNIT
+            absolute += UNIT
+        else:
+            self.rate = 1.0
+            totals = model.exit_rates(within)
+            near = alike.all((np.abs(totals - 1.0) <= 8.0 * UNIT).all())
+            self._divisor = np.ones(within.size) if near else totals
+            self._steps = self._space.system(self._divisor, self._b).relaxation()
+            slack += (entries + 8) * UNIT
+            absolute = slack
+        self._most = self.rate if self.continuous else alike.greatest(float(self._divisor.max(initial=1.0)))
+        lost = underflow_of(np.array([self._most or 1.0]), slack)
+        self._errors = StepErrors(slack, absolute, lost, alike)
+
+    def _asked_for(self, found: StateValues) -> StateValues:
+        return found if self._places is None else found.at(self._places)
+
+    def _told(self, x: Array) -> Vector:
+        """Return what is asked for of a vector over the set, on the host."""
+        told: Vector = to_host(x) if self._places is None else elements(x, self._places)
+        return told
+
+    def _leaps(self, start: Array, steps: int) -> DensePowers | None:
+        """Return the steps as powers of a dense matrix where that pays: not if values settle before long."""
+        size = self._matrix.shape[0]
+        if isinstance(self._matrix, DividedMatrix) or not dense_powers_pay(size, steps):
+            return None
+        start = to_host(start)
+        divisor, b = to_host(self._divisor), None if self._b is None else to_host(self._b)
+        leaps = dense_powers(self._matrix, divisor, self.rate if self.continuous else None, b)
+        x = leaps.after(start, FEWEST_STEPS // 2)
+        change = float(np.abs(leaps.after(x, 1) - x).max())
+        there = self._space.vector(x)
+        return None if self._may_stop(there, change, steps - FEWEST_STEPS // 2, Course()) else leaps
+
+    def _vectors(self, start: Array) -> Pair:
+        """Return the start and room for the value after a step, in the workspace."""
+        self._space.reserve(self._space.more(_VECTORS, self._divisor), start.size)
+        return self._space.vector(start), self._space.xp.empty(start.size)
+
+    def _may_stop(self, x: Array, change: float, remaining: int, course: Course) -> bool:
+        """Return whether the steps still to come may be left out, and note the error if so."""
+        error = self._errors.of_steps_left_out(self._space, x, change, remaining, self._criterion)
+        if error is not None:
+            course.left_out = error
+        return error is not None
+
+    def _positive_after(self, x: Vector, start: Vector, steps: int, made: int) -> NDArray[np.bool_] | None:
+        """Return where the exact values after some steps are positive; None if that is not known.
+
+        Notes
+        -----
+        Computed zeros are exact unless something on the way can have underflown.  Then the steps are made
+        with zeros and ones; if that takes many more than were `made` nothing is known.
+        """
+        positive: NDArray[np.bool_] = x > 0.0
+        if steps == 0 or self._alike.all(positive.all()):
+            return positive
+        gained = np.zeros(0) if self._b is None else self._b / self._most
+        seeds = np.concatenate((start, gained))
+        if self._alike.all(far_from_underflow(seeds, self._least_entry / self._most, steps)):
+            return positive
+        space, b = self._space, None if self._b is None else self._space.vector(indicator_of(self._b))
+
+        def step(inside: Array, out: Array) -> None:
+            space.multiply(inside, out)
+            self._work.products += 1
+            if b is not None:
+                out += b
+
+        return positive_after(space, space.vector(indicator_of(start)), step, steps, made)
+
+    def _account(self, steps: int, seconds: float) -> None:
+        """Add the steps made to the account of the work."""
+        matrix = self._matrix
+        base = 8 * _VECTORS * matrix.shape[0]
+        method = "uniformisation" if self.continuous else "steps"
+        self._work.synchronisations += self._space.synchronisations
+        self._work.note(method, matrix, steps, seconds, base)
+        self._work.products += steps
