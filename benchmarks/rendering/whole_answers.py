@@ -170,8 +170,8 @@ def _conditions(record: Row, beside: Row | None, found: list[Row]) -> str:
     text = (
         "Seconds of whole processes of `hybrid check`, from start to exit: the model is built, the level "
         "chosen, the matrix laid out, the iterations run.  Answers are certified by the command's own "
-        f"methods, to {record['epsilon']:g} relative; {_meeting(found)}.  Kernels had been compiled before.  "
-        f"Medians of {counts}; `\\>`: ended at this limit, without an answer."
+        f"methods, to {record['epsilon']:g} relative; {_meeting(found)}.  Kernels had been compiled "
+        f"before{_but(ours)}.  Medians of {counts}; `\\>`: ended at this limit, without an answer."
     )
     if beside is not None:
         text += f"  **CPU hybrid is from another machine**: {_made_on(beside)}."
@@ -185,6 +185,12 @@ def _conditions(record: Row, beside: Row | None, found: list[Row]) -> str:
             "is none."
         )
     return text
+
+
+def _but(rows: list[Row]) -> str:
+    """Return the exceptions from kernels being compiled before."""
+    names = [f"{row['name']} ({OURS[row['backend']]})" for row in rows if row.get("compiled_kernels")]
+    return f", but for some of {', '.join(names)}" if names else ""
 
 
 def _made_on(record: Row) -> str:

@@ -61,6 +61,9 @@ def test_columns_of_two_records_and_the_claim() -> None:
     assert "| 2.50 |  | CPU hybrid | 1.25 | no |" in text and "on 0 of 1 below" in text
     apart = whole_answers(record(*large, row("a 0", "gpu", 2.3, 20_000, 0.6)), cpu)
     assert "**bounds of our engines do not meet: a 0**" in apart
+    assert "Kernels had been compiled before.  " in text
+    small[0]["compiled_kernels"] = 2
+    assert "before, but for some of a 0 (GPU hybrid).  " in whole_answers(record(*large, *small), cpu)
     alone = whole_answers(cpu)
     assert alone.startswith("## Whole answers, on the CPU\n") and "first?" not in alone
     assert "| b 1 | 200,000 | 4.00 |  |  | 3 | 0.4 | 0.5 | 0.5, 0.500000001 |" in alone
