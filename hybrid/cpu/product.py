@@ -20,8 +20,8 @@ from hybrid.reference import relax_in_place
 
 Int64Array = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
-_Stage = tuple[Int64Array, Int64Array, Int64Array]
-"""Pointers of some chunks, and gaps that go with them."""
+_Stage = tuple[Any, ...]
+"""Arguments of :func:`hybrid.cpu.kernels.block_spmv` that stand for the matrix, or for some of its chunks."""
 _Operands = tuple[bool, Float64Array, bool, Float64Array, float]
 """Whether to relax, and with what, as :func:`hybrid.cpu.kernels.block_spmv` takes them."""
 
@@ -37,9 +37,7 @@ class CpuProduct:
 
     def __init__(self, layout: CpuLayout) -> None:
         self.layout = layout
-        self._pieces = (layout.piece_group, layout.piece_count, layout.piece_begin, layout.piece_end)
         self._stages = _stages(layout)
-        self._matrix: tuple[Any, ...] = self._arguments(self._stages.all)
         self._terms = int(_terms(layout).sum())
         self._nothing = np.zeros(0)
         self._no_step: _Operands = (False, self._nothing, False, self._nothing, 1.0)
@@ -61,7 +59,7 @@ class CpuProduct:
 
     def multiply(self, x: Float64Array, out: Float64Array) -> None:
         """Write M x to ``out``; both contiguous float64 vectors that do not overlap."""
-        changes = self._run(self._no_step, out, x, [self._stages.all])
+        changes = self._run(self._no_step, out, x, self._stages.all)
         if not math.isfinite(changes[:, 2].sum()):
             self._multiply_exactly(x, out)
 
@@ -76,7 +74,7 @@ class CpuProduct:
 
         A sweep over the matrix serves eight columns; each has the bits of its own `multiply`.
         """
-        multiply_in_blocks(self._matrix, self._terms, self.multiply, x, out)
+        multiply_in_blocks(self._stages.all[0], self._terms, self.multiply, x, out)
 
     def _multiply_exactly(self, x: Float64Array, out: Float64Array) -> None:
         # Zero coefficients have met infinite or undefined elements of x, or a result overflowed. This is
@@ -97,7 +95,7 @@ class CpuProduct:
         tuple of float, float
             Greatest absolute change and greatest change relative to the new value.
         """
-        changes = self._run(self._step(b, diagonal, omega), out, x, [self._stages.all])
+        changes = self._run(self._step(b, diagonal, omega), out, x, self._stages.all)
         if (greatest := greatest_changes(changes)) is not None:
             return greatest
         self._multiply_exactly(x, out)
@@ -130,22 +128,17 @@ class CpuProduct:
         advance: Callable[[], None] | None = None,
     ) -> Float64Array:
         threads = threads_for(self._terms + len(x) // 4)
-        counters, changes = np.zeros((len(stages), 1), np.int64), np.zeros((len(stages), threads, 3))
+        counters, changes = np.zeros((len(stages), 1), np.int64), np.zeros((len(stages) * threads, 3))
         multiply: Any = kernels.block_spmv
 
         def work(number: int) -> None:
             for k, stage in enumerate(stages):
-                multiply(counters[k], *self._arguments(stage), x, *operands, changes[k, number], out)
+                multiply(counters[k], *stage, x, *operands, changes[k * threads + number], out)
                 if advance is not None and number == 0:
                     advance()
 
         run_together(work, threads)
-        return changes.reshape(-1, 3)
-
-    def _arguments(self, stage: _Stage) -> tuple[Any, ...]:
-        """Return the arguments of the kernels that stand for the matrix, or for some of its chunks."""
-        chunk_ptr, gap_begin, gap_end = stage
-        return chunk_ptr, *self._pieces, gap_begin, gap_end, *self.layout.arguments
+        return changes
 
 
 def _terms(layout: CpuLayout) -> Int64Array:
@@ -157,9 +150,23 @@ def _terms(layout: CpuLayout) -> Int64Array:
 
 def _stages(layout: CpuLayout) -> Stages[_Stage]:
     """Return the work of a product; gaps are near."""
-    ptr, near, gaps = layout.chunk_ptr, layout.near_chunks, (layout.gap_begin, layout.gap_end)
-    none = (layout.gap_begin[:0],) * 2
+    ptr, near, n_gaps = layout.chunk_ptr, layout.near_chunks, len(layout.gap_begin)
+
+    def stage(begin: int, end: int, gaps: int) -> _Stage:
+        return (
+            ptr[begin : end + 1],
+            layout.piece_group,
+            layout.piece_count,
+            layout.piece_begin,
+            layout.piece_end,
+            layout.gap_begin[:gaps],
+            layout.gap_end[:gaps],
+            *layout.arguments,
+        )
+
     groups = int(layout.piece_group[ptr[near] :].min(initial=len(layout.row)))
     cuts = cut_stages(near, int(_terms(layout)[:groups].sum()) if near else 0)
-    found = [(ptr[a : b + 1], *(none if a else gaps)) for a, b in cuts]
-    return Stages((ptr, *gaps), found, [(ptr[near:], *none)] if found and near < len(ptr) - 1 else [])
+    found = [stage(a, b, 0 if a else n_gaps) for a, b in cuts]
+    n_chunks = len(ptr) - 1
+    far = [stage(near, n_chunks, 0)] if found and near < n_chunks else []
+    return Stages([stage(0, n_chunks, n_gaps)], found, far)

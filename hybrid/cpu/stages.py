@@ -39,20 +39,20 @@ class Stages(Generic[T]):
 
     Attributes
     ----------
-    all : T
+    all : sequence of T
         All of it in one call.
     near, far : sequence of T
         What reads no late columns, and the rest; both empty where waiting first is expected to be faster.
     """
 
-    all: T
+    all: Sequence[T]
     near: Sequence[T]
     far: Sequence[T]
 
     def run(self, run: Run[T], x: ArrivingVector) -> Float64Array:
         """Multiply near rows, with messages moving between the stages, wait, and multiply the others."""
         if not self.near:
-            return run(x.received(), [self.all])
+            return run(x.received(), self.all)
         found = run(x.own, self.near, x.advance if x.is_under_way else None)
         x.finish()
         return np.concatenate((found, run(x.whole, self.far)))

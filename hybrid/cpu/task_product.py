@@ -58,7 +58,7 @@ class CpuTaskProduct:
         self._nothing = np.zeros(0)
         self._no_step: _Operands = (False, self._nothing, False, self._nothing, 1.0)
         # A product of no tasks, so that no compilation hides in the time of the iterations.
-        self._run(self._no_step, np.zeros(0), np.zeros(0), [self._stages.all[:0]])
+        self._run(self._no_step, np.zeros(0), np.zeros(0), [np.zeros(0, np.int64)])
 
     @property
     def nbytes(self) -> int:
@@ -72,7 +72,7 @@ class CpuTaskProduct:
 
     def multiply(self, x: Float64Array, out: Float64Array) -> None:
         """Write M x to ``out``; both contiguous float64 vectors that do not overlap."""
-        self._run(self._no_step, out, x, [self._stages.all])
+        self._run(self._no_step, out, x, self._stages.all)
 
     def multiply_meanwhile(self, x: ArrivingVector, out: Float64Array) -> None:
         """Write M x to ``out``, tasks without late columns first; every row has the bits of `multiply`."""
@@ -99,7 +99,7 @@ class CpuTaskProduct:
         tuple of float, float
             Greatest absolute change and greatest change relative to the new value.
         """
-        changes = self._run(self._step(b, diagonal, omega), out, x, [self._stages.all])
+        changes = self._run(self._step(b, diagonal, omega), out, x, self._stages.all)
         if (greatest := greatest_changes(changes)) is not None:
             return greatest
         # The compiled step multiplies the old iterate by 1 - omega also where that is zero.
@@ -137,17 +137,17 @@ class CpuTaskProduct:
         advance: Callable[[], None] | None = None,
     ) -> Float64Array:
         threads = threads_for(self._cost)
-        counters, changes = np.zeros((len(stages), 1), np.int64), np.zeros((len(stages), threads, 3))
+        counters, changes = np.zeros((len(stages), 1), np.int64), np.zeros((len(stages) * threads, 3))
         kernel: Any = task_kernels.step_tasks
 
         def work(number: int) -> None:
             for k, order in enumerate(stages):
-                kernel(counters[k], order, *self._matrix, x, *operands, changes[k, number], out)
+                kernel(counters[k], order, *self._matrix, x, *operands, changes[k * threads + number], out)
                 if advance is not None and number == 0:
                     advance()
 
         run_together(work, threads)
-        return changes.reshape(-1, 3)
+        return changes
 
 
 def _late_columns(tasks: TaskList, early: int | None) -> LateColumns:
@@ -166,7 +166,7 @@ def _stages(tasks: TaskList, late: LateColumns) -> Stages[Int64Array]:
     entries = np.append(0, np.cumsum(cut["offset_end"] - cut["offset_begin"], dtype=np.int64))
     terms = int(np.diff(entries[tasks.task_ptr])[near].sum()) if len(far) else 0
     found = [near[a:b] for a, b in cut_stages(len(near), terms)]
-    return Stages(np.arange(len(tasks)), found, [far] if found else [])
+    return Stages([np.arange(len(tasks))], found, [far] if found else [])
 
 
 class CpuTaskSweep:

@@ -105,14 +105,12 @@ class DividedMatrix:
     ) -> tuple[float, float]:
         """Write a relaxation step to `out`; return the greatest differences of the own elements.
 
-        The workspace's steps have those of all processes.
+        The workspace's steps have those of all processes.  Vectors are contiguous, and do not overlap.
         """
-        vector = as_vector(x, self.shape[1], "x")
-        check_out(out, self.shape[0], vector)
-        with self.halo.exchange(vector) as arriving:
+        with self.halo.exchange(x) as arriving:
             if self.matrix is None:
                 out[...] = 0.0
-                return relax_in_place(vector, b, diagonal, float(omega), out)
+                return relax_in_place(x, b, diagonal, float(omega), out)
             if self._meanwhile is not None:
                 return self._meanwhile.relax_meanwhile(arriving, b, diagonal, float(omega), out)
             return self.matrix.product.relax(arriving.received(), b, diagonal, float(omega), out)

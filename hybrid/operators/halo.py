@@ -33,13 +33,14 @@ class Halo:
         self._communicator, self._outgoing = divided.communicator, divided.outgoing
         self._own, self.size = divided.own_columns, int(sum(divided.incoming))
         self.whole: Vector = aligned_empty(divided.n_columns, 1).reshape(-1)
-        self._stretches = np.zeros((0, 2), np.int64)
+        self._stretches: list[list[int]] = []
         ends = self._own + np.cumsum((0, *divided.incoming))
         self._places = [self.whole[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
 
     def cover(self, stretches: Int64Array) -> None:
         """Put these ranges of own elements, shape (k, 2), beside those of others from now on."""
-        self._stretches = _united(np.concatenate((self._stretches, stretches)))
+        known = np.array(self._stretches, np.int64).reshape(-1, 2)
+        self._stretches = _united(np.concatenate((known, stretches))).tolist()
 
     def exchange(self, x: Vector) -> ArrivingVector:
         """Send what others need of the own elements x, and begin to receive theirs.
@@ -51,7 +52,7 @@ class Halo:
         """
         found = self._communicator.start([x[places] for places in self._outgoing], self._places)
         try:
-            for begin, end in self._stretches.tolist():
+            for begin, end in self._stretches:
                 self.whole[begin:end] = x[begin:end]
         except BaseException:
             found.finish()  # others await what was begun, and memory is written to
