@@ -28,10 +28,10 @@ from hybrid.disk.store import FileStore  # noqa: E402 - needs Numba
 LEAST = 4096
 
 
-def mapped_in(folder: Path) -> list[str]:
-    """The files of a folder that this process has mapped."""
-    lines = Path("/proc/self/maps").read_text().splitlines()
-    return [line for line in lines if str(folder) in line]
+def mapped() -> list[str]:
+    """The files without a name that this process has mapped, by device and number."""
+    lines = (line.split() for line in Path("/proc/self/maps").read_text().splitlines())
+    return [" ".join(words[3:5]) for words in lines if words[-1] == "(deleted)"]
 
 
 @pytest.fixture(params=[False, True], ids=["no names", "names"])
@@ -42,11 +42,11 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_long_arrays_lie_in_files_without_names_until_they_go(place: FileStore) -> None:
-    before = os.listdir("/proc/self/fd")
+    before, files = os.listdir("/proc/self/fd"), mapped()
     with place.used():
         assert current_store() is place
         short, long = np.ones(LEAST // 8 - 1), np.arange(LEAST // 8)
-        assert place.held_bytes == LEAST and len(mapped_in(place.folder)) == 1
+        assert place.held_bytes == LEAST and len(mapped()) == len(files) + 1
         assert list(place.folder.iterdir()) == []
         total = long * 2.0 + long
         assert place.held_bytes == 2 * LEAST
@@ -55,7 +55,7 @@ def test_long_arrays_lie_in_files_without_names_until_they_go(place: FileStore) 
     later = np.zeros(LEAST)
     assert place.held_bytes == 2 * LEAST
     del long, total
-    assert place.held_bytes == 0 and mapped_in(place.folder) == []
+    assert place.held_bytes == 0 and mapped() == files
     assert os.listdir("/proc/self/fd") == before and later.sum() == 0.0
 
 
@@ -97,7 +97,7 @@ def test_what_is_free_decides_before_anything_is_made(tmp_path: Path) -> None:
 
 
 def test_stores_have_nothing_in_common_while_they_or_their_arrays_last(tmp_path: Path) -> None:
-    one, other = FileStore(tmp_path, LEAST), FileStore(tmp_path, 2 * LEAST)
+    files, one, other = mapped(), FileStore(tmp_path, LEAST), FileStore(tmp_path, 2 * LEAST)
     with one.used():
         first = np.ones(LEAST, np.uint8)
         with other.used():
@@ -107,10 +107,10 @@ def test_stores_have_nothing_in_common_while_they_or_their_arrays_last(tmp_path:
     assert one.held_bytes == LEAST and second.sum() == LEAST
     del one, other, second
     FileStore(tmp_path, 3 * LEAST)  # takes the place of the second
-    assert len(mapped_in(tmp_path)) == 1 and first.sum() == LEAST
+    assert len(mapped()) == len(files) + 1 and first.sum() == LEAST
     assert len(store._memories) == memories
     del first
-    assert mapped_in(tmp_path) == []
+    assert mapped() == files
 
 
 def test_pages_of_files_are_no_memory_of_a_budget(tmp_path: Path) -> None:
