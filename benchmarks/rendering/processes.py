@@ -10,6 +10,7 @@ __all__ = ["cold_start", "first_use", "whole_run"]
 _TITLES = {
     "whole_run": "Whole processes",
     "whole_run_certified": "Whole processes: between bounds, kernels compiled",
+    "whole_run_certified_large": "Whole processes: two billion states between bounds, in six vectors",
     "whole_run_large": "Whole processes: five and a half billion states",
 }
 

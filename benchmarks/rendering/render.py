@@ -69,6 +69,7 @@ SECTIONS: dict[str, Renderer] = {
     "whole_answers_cpu": whole_answers,
     "whole_run": whole_run,
     "whole_run_certified": whole_run,
+    "whole_run_certified_large": whole_run,
     "whole_run_large": whole_run,
     "first_use": first_use,
     "cold_start": cold_start,

@@ -24,6 +24,9 @@ Matrix = HybridMatrix | DividedMatrix | ExplicitOperator
 _SMALL = 1 << 18
 """States below which a device that nobody asked for takes no system."""
 
+_SHORT = 1 << 28
+"""Bytes of a vector for which a device has room at any time."""
+
 _HOST_VECTORS = 3
 """Diagonal, right-hand side and solution, where they are on the host."""
 
@@ -85,11 +88,11 @@ def expected_place(options: CheckOptions, size: int) -> VectorPlace:
 def made_again(
     vector: NDArray[np.float64], place: VectorPlace, make: Callable[[StateIndex], NDArray[np.float64]]
 ) -> Callable[[StateIndex], NDArray[np.float64]]:
-    """Return what gives a vector over a set where it is asked for; that of the host is kept for it.
+    """Return what gives a vector over a set where it is asked for; it is kept for that, or made anew.
 
-    A device makes it anew sooner than it has room for it beside a matrix that is built.
+    A device makes a long one anew sooner than it has room for it beside a matrix that is built.
     """
-    if place is HOST:
+    if place is HOST or vector.nbytes <= _SHORT:
         return lambda there: there.place.array(vector)
     return make
 

@@ -157,3 +157,24 @@ def test_paths_need_no_vector_of_the_host(
     assert found.kind == expected.kind
     if found.lower is not None:
         assert found.lower <= expected.upper and expected.lower <= found.upper
+
+
+@pytest.mark.parametrize("short", [0, 1 << 28])
+@pytest.mark.parametrize("text", ['R{"throughput"}=? [ S ]', 'R{"throughput"}=? [ F x1=1 & x4=1 ]'])
+def test_long_rewards_are_made_again_and_short_ones_kept(
+    device: Device, monkeypatch: pytest.MonkeyPatch, text: str, short: int
+) -> None:
+    model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
+    expected = hybrid.check(model, text, backend="cpu")
+    made: list[int] = []
+
+    def rewards(*given: Any) -> Any:
+        made.append(1)
+        return enclosed_rewards(*given)
+
+    monkeypatch.setattr("hybrid.analysis.held_matrices._SHORT", short)
+    for module in ("long_run", "rewards"):
+        monkeypatch.setattr(f"hybrid.analysis.{module}.enclosed_rewards", rewards)
+    found = hybrid.check(model, text, backend="gpu")
+    assert len(made) == (1 if short else 2)
+    assert found.lower <= expected.upper and expected.lower <= found.upper
