@@ -30,6 +30,7 @@ from benchmarks.rendering.host import (
     symbolic_build,
 )
 from benchmarks.rendering.markdown import Row
+from benchmarks.rendering.parts import overlap
 from benchmarks.rendering.processes import cold_start, first_use, whole_run
 from benchmarks.rendering.spmv_papers import density_sweep, paper_tables, streamed_parts
 from benchmarks.rendering.thesis import thesis_tables
@@ -86,6 +87,7 @@ SECTIONS: dict[str, Renderer] = {
     "certified_products_gpu": certified_products,
     "ltl_products": ltl_products,
     "processes": several_processes,
+    "overlap": overlap,
     "spill": vectors_on_disk,
     "lumping": quotients,
     "agreement": agreement,
