@@ -65,7 +65,7 @@ def cumulative_rewards(
             course = TransientAnalysis(model, model.index, None, options, work, scope.positions)
             return course.integral(part, float(time))
         earning = TransientAnalysis(model, model.index, part, options, work, scope.positions)
-        return earning.after_steps(np.zeros(part.size), int(time))
+        return earning.after_steps(np.broadcast_to(np.float64(0.0), (part.size,)), int(time))
 
     return _by_sign(model.communicator, rewards, error, gathered)
 
@@ -101,8 +101,7 @@ def instantaneous_rewards(
 
 def _every_state(model: SymbolicModel, options: CheckOptions) -> StateIndex:
     """Return all states, with vectors where those of steps will probably be."""
-    is_continuous = model.type is ModelType.CTMC
-    return model.index.at(expected_place(options, model.index.size)) if is_continuous else model.index
+    return model.index.at(expected_place(options, model.index.size))
 
 
 def _gathered_over_choices(

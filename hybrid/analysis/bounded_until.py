@@ -168,19 +168,22 @@ def _within(
     if length == 0 or not scope.meets(maybe_states):
         return StateValues.exact(known)
     maybe = index_states(model.manager, maybe_states)
-    if model.type is ModelType.CTMC:
-        reached = index_states(model.manager, target)
+    if model.is_mdp:
+        course = _course(model, maybe, target, maximise, options, work)
+        found = _probabilities(scope.among(course(np.zeros(maybe.size), int(length)), maybe))
+        return found.spread(scope.indicator(maybe_states), known)
+    reached = index_states(model.manager, target)
 
-        def entering(there: StateIndex) -> np.ndarray:
-            return flow_into(model, there, reached, options)
+    def entering(there: StateIndex) -> np.ndarray:
+        return flow_into(model, there, reached, options)
 
-        evolution = TransientAnalysis(model, maybe, entering, options, work, scope.places(maybe))
-        start = np.broadcast_to(np.float64(0.0), (maybe.size,))
+    evolution = TransientAnalysis(model, maybe, entering, options, work, scope.places(maybe))
+    start = np.broadcast_to(np.float64(0.0), (maybe.size,))
+    if evolution.continuous:
         # At any time some path has reached the target, and some other one has not.
         found = evolution.after_time(start, float(length)).within(0.0, 1.0)
     else:
-        course = _course(model, maybe, target, maximise, options, work)
-        found = _probabilities(scope.among(course(np.zeros(maybe.size), int(length)), maybe))
+        found = _probabilities(evolution.after_steps(start, int(length)))
     return found.spread(scope.indicator(maybe_states), known)
 
 
@@ -202,8 +205,14 @@ def _course(
     """Return what goes a number of steps back from values over a set; entering the target counts as one."""
     entered = None if target is None else index_states(model.manager, target)
     if not model.is_mdp:
-        b = None if entered is None else flow_into(model, within, entered, options)
-        return TransientAnalysis(model, within, b, options, work).after_steps
+        if entered is None:
+            return TransientAnalysis(model, within, None, options, work).after_steps
+        rest = entered
+
+        def entering(there: StateIndex) -> np.ndarray:
+            return flow_into(model, there, rest, options)
+
+        return TransientAnalysis(model, within, entering, options, work).after_steps
 
     def gain(layer: int, rows: StateIndex) -> np.ndarray:
         return np.zeros(rows.size) if entered is None else choice_flow(model, layer, rows, entered, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from hybrid.analysis.dense_powers import FEWEST_STEPS, DensePowers, dense_powers, dense_powers_pay
 from hybrid.analysis.held_matrices import injected, place_beside
 from hybrid.analysis.systems import leaving_rates
-from hybrid.analysis.transient_errors import Course, StepErrors, indicator_of
+from hybrid.analysis.transient_errors import Course, StepErrors, least_positive
 from hybrid.core.arrays import elements, extremes, to_host
 from hybrid.operators.divided_matrix import DividedMatrix
 from hybrid.operators.rounding import far_from_underflow, row_entries, step_slack
@@ -51,7 +52,7 @@ class ChainSteps:
     Attributes
     ----------
     there : StateIndex
-        The set, with vectors where those of the steps are: a CTMC's beside its matrix.
+        The set, with vectors where the matrix lies.
     """
 
     def __init__(
@@ -63,10 +64,11 @@ class ChainSteps:
         work: Work,
         places: NDArray[np.int64] | None = None,
     ) -> None:
-        self.continuous = beside = model.type is ModelType.CTMC
+        self.continuous = model.type is ModelType.CTMC
         self._work, self._criterion, self._within, self._places = work, options.criterion, within, places
-        self._matrix = injected(model.submatrix(within, within, diagonal=not beside), options, beside)
-        self.there = within.at(place_beside(self._matrix)) if beside else within
+        entered = model.submatrix(within, within, diagonal=not self.continuous)
+        self._matrix = injected(entered, options, beside=True)
+        self.there = within.at(place_beside(self._matrix))
         self._space = workspace_of(self._matrix)
         terminals = np.abs(self._matrix.symbolic.terminals)
         alike = self._alike = model.communicator
@@ -74,6 +76,8 @@ class ChainSteps:
         # Where leaving the set is worth something, a value of a CTMC is a probability.
         self._least_bound = 0.0 if b is None else 1.0
         self._b: Vector | None = b(self.there) if callable(b) else b
+        if self._b is not None:
+            self._b = self.there.place.array(self._b)
         entries = row_entries(model.transitions)
         slack = absolute = step_slack(self._matrix, 4)
         if self.continuous:
@@ -92,13 +96,15 @@ class ChainSteps:
             absolute += UNIT
         else:
             self.rate = 1.0
-            totals = model.exit_rates(within)
-            near = alike.all((np.abs(totals - 1.0) <= 8.0 * UNIT).all())
-            self._divisor = np.ones(within.size) if near else totals
+            totals = model.exit_rates(self.there)
+            least, most = extremes(totals)
+            near = alike.all(least >= 1.0 - 8.0 * UNIT and most <= 1.0 + 8.0 * UNIT)
+            self._divisor = self._space.ones(within.size) if near else totals
+            greatest = alike.greatest(1.0 if near else max(most, 1.0))
             self._steps = self._space.system(self._divisor, self._b).relaxation()
             slack += (entries + 8) * UNIT
             absolute = slack
-        self._most = self.rate if self.continuous else alike.greatest(float(self._divisor.max(initial=1.0)))
+        self._most = self.rate if self.continuous else greatest
         lost = underflow_of(np.array([self._most or 1.0]), slack)
         self._errors = StepErrors(slack, absolute, lost, alike)
 
@@ -126,7 +132,11 @@ class ChainSteps:
     def _vectors(self, start: Array) -> Pair:
         """Return the start and room for the value after a step, in the workspace."""
         self._space.reserve(self._space.more(_VECTORS, self._divisor), start.size)
-        return self._space.vector(start), self._space.xp.empty(start.size)
+        return self._space.vector(self._placed(start)), self._space.xp.empty(start.size)
+
+    def _placed(self, x: Array) -> Array:
+        """Return a vector of a device on the host, where the matrix is; one of the host as it is."""
+        return x if isinstance(x, np.ndarray) else self.there.place.array(x)
 
     def _may_stop(self, x: Array, change: float, remaining: int, course: Course) -> bool:
         """Return whether the steps still to come may be left out, and note the error if so."""
@@ -135,22 +145,24 @@ class ChainSteps:
             course.left_out = error
         return error is not None
 
-    def _positive_after(self, x: Vector, start: Vector, steps: int, made: int) -> NDArray[np.bool_] | None:
-        """Return where the exact values after some steps are positive; None if that is not known.
+    def _positive_after(self, told: Vector, start: Array, steps: int, made: int) -> NDArray[np.bool_] | None:
+        """Return where exact values after some steps are positive, shape as `told`; None if not known.
 
         Notes
         -----
         Computed zeros are exact unless something on the way can have underflown.  Then the steps are made
         with zeros and ones; if that takes many more than were `made` nothing is known.
         """
-        positive: NDArray[np.bool_] = x > 0.0
+        positive: NDArray[np.bool_] = told > 0.0
         if steps == 0 or self._alike.all(positive.all()):
             return positive
-        gained = np.zeros(0) if self._b is None else self._b / self._most
-        seeds = np.concatenate((start, gained))
-        if self._alike.all(far_from_underflow(seeds, self._least_entry / self._most, steps)):
+        seeds = [self._least_positive(start)]
+        if self._b is not None:
+            seeds.append(self._least_positive(self._b) / self._most)
+        met = np.array([seed for seed in seeds if math.isfinite(seed)])
+        if self._alike.all(far_from_underflow(met, self._least_entry / self._most, steps)):
             return positive
-        space, b = self._space, None if self._b is None else self._space.vector(indicator_of(self._b))
+        space, b = self._space, None if self._b is None else self._space.vector(self._b > 0.0)
 
         def step(inside: Array, out: Array) -> None:
             space.multiply(inside, out)
@@ -158,7 +170,14 @@ class ChainSteps:
             if b is not None:
                 out += b
 
-        return positive_after(space, space.vector(indicator_of(start)), step, steps, made)
+        found = positive_after(space, space.vector(self._placed(start) > 0.0), step, steps, made)
+        return found if found is None or self._places is None else found[self._places]
+
+    def _least_positive(self, x: Array) -> float:
+        """Return the least positive element; infinite if there is none."""
+        if isinstance(x, np.ndarray) and x.size and x.strides == (0,):
+            x = x[:1]
+        return float(least_positive(np if isinstance(x, np.ndarray) else self._space.xp, x))
 
     def _account(self, steps: int, seconds: float) -> None:
         """Add the steps made to the account of the work."""

@@ -47,11 +47,18 @@ _TRUNCATED = 0.25  # share of epsilon that truncation may cost
 class TransientAnalysis(ChainSteps):
     """What a chain's values are some steps or time before; parameters as for `ChainSteps`."""
 
-    def after_steps(self, start: Vector, steps: int) -> StateValues:
-        """Return the values a number of steps before those of `start`, not negative."""
+    def after_steps(self, start: Array, steps: int) -> StateValues:
+        """Return the values a number of steps before those of `start`, not negative.
+
+        Parameters
+        ----------
+        start : vector, shape (within.size,), float64
+            On the host, or where it was expected that the matrix lies.
+        """
         course, clock = Course(steps=steps), Clock(self._work.following(self._within), steps=steps)
         leaps = self._leaps(start, steps)
         if leaps is not None:
+            start = to_host(start)
             x = leaps.after(start, steps)
             self._account(leaps.products, clock.seconds)
             positive = leaps.positive_after(start, steps)
@@ -60,7 +67,8 @@ class TransientAnalysis(ChainSteps):
         space, pair, looked = self._space, self._vectors(start), 0
         record = RecordedSteps(clock, space, pair, course)
         made = record.made
-        is_rising, is_ended = not self._alike.any(start.any()), False
+        most = max(extremes(start)[1], 0.0)
+        is_rising, is_ended = not self._alike.any(most > 0.0), False
         with clock.gently() if is_rising else nullcontext():
             while made < steps and not (is_ended or record.is_finished):
                 count = min(space.stride, steps - made)
@@ -78,21 +86,21 @@ class TransientAnalysis(ChainSteps):
                 is_ended = clock.tick(made, change)
         record.end(made, not is_ended)
         self._account(made, clock.seconds)
-        x = space.to_host(pair[made % 2])
-        greatest = self._alike.greatest(max(float(start.max(initial=0)), float(x.max(initial=0))))
+        x = pair[made % 2]
+        told, greatest = self._told(x), self._alike.greatest(max(most, extremes(x)[1]))
         if is_ended:
             # Values rise, so that those of fewer steps are lower bounds.
-            return self._asked_for(self._errors.bounds(x, Course(steps=made), greatest, missing=math.inf))
-        known = self._positive_after(x, start, steps, made)
-        return self._asked_for(self._errors.bounds(x, course, greatest, positive=known))
+            return self._errors.bounds(told, Course(steps=made), greatest, missing=math.inf)
+        known = self._positive_after(told, start, steps, made)
+        return self._errors.bounds(told, course, greatest, positive=known)
 
-    def after_time(self, start: Vector, time: float) -> StateValues:
+    def after_time(self, start: Array, time: float) -> StateValues:
         """Return the values a length of time before those of `start`, not negative; for a CTMC.
 
         Parameters
         ----------
         start : vector, shape (within.size,), float64
-            On the host or in the place of `there`.
+            As for `after_steps`.
         """
         poisson = poisson_weights(self.rate * time)
         tail = poisson.left_tail + poisson.right_tail
@@ -100,13 +108,13 @@ class TransientAnalysis(ChainSteps):
         missing = (tail + course.rest) * greatest
         return self._errors.bounds(result, course, greatest, missing, poisson.slack + 2 * tail)
 
-    def integral(self, rewards: Vector, time: float) -> StateValues:
+    def integral(self, rewards: Array, time: float) -> StateValues:
         """Return what `rewards` per unit of time, not negative, add up to over a time; for a CTMC.
 
         Parameters
         ----------
         rewards : vector, shape (within.size,), float64
-            On the host or in the place of `there`.
+            As for `after_steps`.
         """
         if self.rate == 0.0:
             with np.errstate(over="ignore"):

@@ -157,11 +157,6 @@ class StepErrors:
         return error
 
 
-def indicator_of(x: Vector) -> Vector:
-    """Return ones where a vector is positive, and zeros."""
-    return np.asarray(x > 0.0, dtype=np.float64)
-
-
 def least_positive(xp: Any, x: Array) -> Array:
     """Return the least positive element, shape (); infinite if there is none."""
     least = xp.full((), np.inf)

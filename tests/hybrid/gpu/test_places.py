@@ -159,6 +159,55 @@ def test_paths_need_no_vector_of_the_host(
         assert found.lower <= expected.upper and expected.lower <= found.upper
 
 
+WALK = """
+dtmc
+module walk
+  x : [0..199] init 100;
+  [] x > 0 & x < 199 -> 0.5 : (x' = x + 1) + 0.3 : (x' = x - 1) + 0.2 : (x' = x);
+  [] x = 0 | x = 199 -> true;
+endmodule
+rewards mod(x, 7) = 0 : 1; x > 120 : 0.5; endrewards
+"""
+
+
+@pytest.mark.parametrize("engine", ["hybrid", "explicit"])
+@pytest.mark.parametrize(
+    "text", ["P=? [ F<=40 x=110 ]", "P=? [ F<=5 x=110 ]", "R=? [ C<=30 ]", "R=? [ I=20 ]", "P=? [ F x=199 ]"]
+)
+def test_steps_need_no_vector_of_the_host(
+    device: Device, monkeypatch: pytest.MonkeyPatch, text: str, engine: Any
+) -> None:
+    model = hybrid.parse(WALK)
+    expected = hybrid.check(model, text, backend="cpu", engine=engine)
+    moved = counted(monkeypatch, device)
+    found = hybrid.check(model, text, backend="gpu", engine=engine)
+    assert max(moved, default=0) < model.n_states // 2
+    assert found.value == pytest.approx(expected.value, rel=1e-9)
+    assert found.lower <= expected.upper and expected.lower <= found.upper
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'R{"throughput"}=? [ C<=3 ]',
+        'R{"throughput"}=? [ I=1.5 ]',
+        'R{"throughput"}=? [ S ]',
+        'R{"throughput"}=? [ F x1=1 & x4=1 ]',
+    ],
+)
+def test_vectors_that_were_expected_on_a_device_serve_the_host(
+    device: Device, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
+    expected = hybrid.check(model, text, backend="cpu")
+    place = DevicePlace(device)
+    for module in ("bounded_rewards", "long_run", "rewards"):
+        monkeypatch.setattr(f"hybrid.analysis.{module}.expected_place", lambda *given: place)
+    # As where the device has no room for the matrix.
+    found = hybrid.check(model, text, backend="cpu")
+    assert (found.value, found.lower, found.upper) == (expected.value, expected.lower, expected.upper)
+
+
 @pytest.mark.parametrize("short", [0, 1 << 28])
 @pytest.mark.parametrize("text", ['R{"throughput"}=? [ S ]', 'R{"throughput"}=? [ F x1=1 & x4=1 ]'])
 def test_long_rewards_are_made_again_and_short_ones_kept(
