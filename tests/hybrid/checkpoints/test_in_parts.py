@@ -29,7 +29,7 @@ CASES = [
     ("brp", {"N": 16, "MAX": 2}, "P=? [ F s=FAILED & srep=DONT_KNOW ]", "auto"),
     ("brp", {"N": 16, "MAX": 2}, "P=? [ F s=FAILED & srep=DONT_KNOW ]", "interval"),
     ("coin", {"K": 2}, 'Pmin=? [ F "decided" & "all_heads" ]', "auto"),
-    ("kanban", {"t": 1}, "P=? [ F<=5 w1=0 & w2=0 ]", "auto"),
+    ("kanban", {"t": 1}, "P=? [ F<=40 z4=1 ]", "auto"),
 ]
 
 
