@@ -139,6 +139,7 @@ def whole_answers(record: Row, beside: Row | None = None) -> str:
         columns += [("best other", _best_other), ("times that", _times), ("first?", _verdict)]
     else:
         columns += [
+            ("least of its runs", lambda q: _of(q, "all_seconds", ".2f")),
             ("iterations", lambda q: _of(q, "iterations", ",")),
             ("host MB", lambda q: _of(q, "peak_rss_bytes", ",.0f", 1e-6)),
             ("runs", lambda q: _of(q, "runs", "")),
@@ -155,9 +156,11 @@ def whole_answers(record: Row, beside: Row | None = None) -> str:
 
 
 def _of(question: Row, key: str, form: str, scale: float | None = None) -> str:
-    """Return an entry of the only backend's row; empty without one."""
+    """Return an entry of the only backend's row, the least of several seconds; empty without one."""
     (row,) = question["rows"].values()
     value = max(row["loads"]) if key == "load" else row.get(key)
+    if key == "all_seconds":
+        value = min(value, default=None)
     return "" if value is None else format(value if scale is None else value * scale, form)
 
 

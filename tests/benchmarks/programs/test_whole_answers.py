@@ -13,7 +13,8 @@ import hybrid
 from benchmarks.library.peer_runs import peer_runs
 from benchmarks.library.whole_cases import Question, questions
 from benchmarks.programs import whole_answers
-from tests.benchmarks.support import ROOT, rendered
+from benchmarks.rendering.whole_answers import whole_answers as section
+from tests.benchmarks.support import ROOT
 
 RecordOf = Callable[..., dict[str, Any]]
 
@@ -48,7 +49,7 @@ def test_whole_processes_on_the_cpu(
         "hybrid check examples/relay.prism examples/relay.props --const H=3,M=2 --property least "
         "--engine hybrid --backend cpu"
     )
-    assert f"| relay 3 | 25 | {row['wall_seconds']:.2f} |" in rendered("whole_answers", record)
+    assert f"| relay 3 | 25 | {row['wall_seconds']:.2f} |" in section(record)
 
 
 def test_a_process_that_takes_too_long_is_ended() -> None:
@@ -133,7 +134,7 @@ def test_what_is_ended_is_told_with_its_limit(runs_of: Any) -> None:
     row = record["rows"][1]
     assert row["over_seconds"] == 18.0 and "wall_seconds" not in row and "error" not in row
     assert row["states"] == 200_000
-    text = rendered("whole_answers", record)
+    text = section(record)
     assert r"| kanban 4 | 200,000 | 9.00 | \> 18 | GPU explicit | < 0.50 | yes |" in text
 
 
@@ -145,7 +146,7 @@ def test_answers_that_are_refused_or_apart_are_told(runs_of: Any) -> None:
     arguments = ("--only", "kanban 4", "--backends", "gpu", "gpu-explicit", "--repeat", "2")
     record, _ = runs_of([*came, {"wall_seconds": 1.2, "printed": printed()}], *arguments)
     assert record["rows"][1]["refused"] == "no room" and record["rows"][1]["runs"] == 1
-    assert "| 1.10 | no answer |" in rendered("whole_answers", record)
+    assert "| 1.10 | no answer |" in section(record)
     came[1] = {"wall_seconds": 1.5, "printed": printed(0.6)}
     record, _ = runs_of([*came, {"wall_seconds": 1.2, "printed": printed()}], *arguments)
     assert record["rows"][1]["error"] == "ArithmeticError: the bounds do not meet those of gpu"

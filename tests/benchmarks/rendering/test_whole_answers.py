@@ -37,6 +37,7 @@ def row(name: str, backend: str, seconds: float, states: int = 200_000, lower: f
     return {
         "name": name, "place": int(name[-1]), "backend": backend, "wall_seconds": seconds, "states": states,
         "lower": lower, "upper": lower + 1e-9, "value": lower, "runs": 3, "loads": [0.1, 0.4, 0.2],
+        "all_seconds": [seconds + 1.0, seconds, seconds - 1.0],
     }  # fmt: skip
 
 
@@ -66,7 +67,7 @@ def test_columns_of_two_records_and_the_claim() -> None:
     assert "before, but for some of a 0 (GPU hybrid).  " in whole_answers(record(*large, *small), cpu)
     alone = whole_answers(cpu)
     assert alone.startswith("## Whole answers, on the CPU\n") and "first?" not in alone
-    assert "| b 1 | 200,000 | 4.00 |  |  | 3 | 0.4 | 0.5 | 0.5, 0.500000001 |" in alone
+    assert "| b 1 | 200,000 | 4.00 | 3.00 |  |  | 3 | 0.4 | 0.5 | 0.5, 0.500000001 |" in alone
 
 
 def test_other_checkers_count_where_their_answer_is_ours() -> None:
