@@ -167,14 +167,16 @@ def _of(question: Row, key: str, form: str, scale: float | None = None) -> str:
 def _conditions(record: Row, beside: Row | None, found: list[Row]) -> str:
     """Return what the times are, and which are from another machine."""
     ours = [row for question in found for row in question["rows"].values()]
-    runs = [row["runs"] for row in ours if "runs" in row]
-    least, most = min(runs, default=1), max(runs, default=1)
-    counts = f"{most} runs" if least == most > 1 else f"{least} to {most} runs" if most > 1 else "one run"
+    counts = "; ".join(
+        f"{OURS[backend]} {_runs([row for row in ours if row['backend'] == backend])}"
+        for backend in OURS
+        if any(row["backend"] == backend for row in ours)
+    )
     text = (
         "Seconds of whole processes of `hybrid check`, from start to exit: the model is built, the level "
         "chosen, the matrix laid out, the iterations run.  Answers are certified by the command's own "
         f"methods, to {record['epsilon']:g} relative; {_meeting(found)}.  Kernels had been compiled "
-        f"before{_but(ours)}.  Medians of {counts}; `\\>`: ended at this limit, without an answer."
+        f"before{_but(ours)}.  Medians ({counts}); `\\>`: ended at this limit, without an answer."
     )
     if beside is not None:
         text += f"  **CPU hybrid is from another machine**: {_made_on(beside)}."
@@ -188,6 +190,13 @@ def _conditions(record: Row, beside: Row | None, found: list[Row]) -> str:
             "is none."
         )
     return text
+
+
+def _runs(rows: list[Row]) -> str:
+    """Return how many runs rows have."""
+    counts = [row["runs"] for row in rows if "runs" in row]
+    least, most = min(counts, default=1), max(counts, default=1)
+    return "one run" if most == 1 else f"{most} runs" if least == most else f"{least} to {most} runs"
 
 
 def _but(rows: list[Row]) -> str:
@@ -225,7 +234,8 @@ def _claim(found: list[Row]) -> str:
         near = sum(one is not None and one[0] <= NEAR for one in small)
         texts.append(
             f"{what}, GPU hybrid is first on {first} of {len(large)} rows of more than 10⁵ states, and "
-            f"within {100 * (NEAR - 1):.0f} % of the best on {near} of {len(small)} below."
+            f"within {100 * (NEAR - 1):.0f} % of the best on {near} of {len(small)} below"
+            + (f"; {unknown} of all cannot be told." if (unknown := (large + small).count(None)) else ".")
         )
     return "  ".join(texts)
 

@@ -47,19 +47,27 @@ def record(*rows: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def test_columns_of_two_records_and_the_claim() -> None:
     large, small = [row("b 1", "gpu", 2.0), row("b 1", "gpu-explicit", 3.0)], [row("a 0", "gpu", 2.3, 20_000)]
+    large[0]["runs"], large[1]["runs"] = 2, 1
     cpu = record(row("b 1", "cpu", 4.0), row("a 0", "cpu", 2.0, 20_000), file="whole_answers_cpu")
     text = whole_answers(record(*large, *small), cpu)
     assert (
         "| a 0 | 20,000 | 2.00 | 2.30 |  | CPU hybrid | 1.15 | within 20 % |\n| b 1 | 200,000 | 4.00 |"
         in text
     )
-    assert "first on 1 of 1 rows of more than 10⁵ states, and within 20 % of the best on 1 of 1 below" in text
-    assert "bounds of our engines meet in every row" in text and "Medians of 3 runs" in text
+    assert (
+        "first on 1 of 1 rows of more than 10⁵ states, and within 20 % of the best on 1 of 1 below." in text
+    )
+    assert (
+        "bounds of our engines meet in every row" in text
+        and "Medians (CPU hybrid 3 runs; GPU hybrid 2 to 3 runs; GPU explicit one run);" in text
+    )
     assert "results/whole_answers_cpu.json), 2026-01-01, commit abc, a processor, 2 cores.\n" in text
     assert "PRISM's and Storm's times were" not in text
     small[0]["wall_seconds"] = 2.5
     text = whole_answers(record(*large, *small), cpu)
     assert "| 2.50 |  | CPU hybrid | 1.25 | no |" in text and "on 0 of 1 below" in text
+    text = whole_answers(record(*large), cpu)
+    assert "on 0 of 1 below; 1 of all cannot be told." in text and "| 2.00 |  |  |  |  | not known |" in text
     apart = whole_answers(record(*large, row("a 0", "gpu", 2.3, 20_000, 0.6)), cpu)
     assert "**bounds of our engines do not meet: a 0**" in apart
     assert "Kernels had been compiled before.  " in text
