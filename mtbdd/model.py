@@ -14,20 +14,17 @@ from numpy.typing import NDArray
 
 from mtbdd.build_statistics import BuildStatistics
 from mtbdd.choices import ChoiceLayer, choice_relations
-from mtbdd.communicator import Communicator
 from mtbdd.convert import entry_units, offset_label
 from mtbdd.encoding import Encoding
 from mtbdd.events import Event
-from mtbdd.expansion import expand_values
 from mtbdd.expressions import ExpressionTranslator
 from mtbdd.given import GivenParts
 from mtbdd.language.model_syntax import ResolvedModel
-from mtbdd.language.syntax import Expression, ModelType
+from mtbdd.language.syntax import ModelType
 from mtbdd.manager import Node
 from mtbdd.matrix import UNITED_UNITS, SymbolicMatrix
-from mtbdd.memoised import Memoised
-from mtbdd.nodes import TRUE, NodeTable, read_nodes
-from mtbdd.numbering import numbering
+from mtbdd.model_states import ModelStates
+from mtbdd.nodes import NodeTable
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.partition import Partition
 from mtbdd.relation import Relation
@@ -35,7 +32,7 @@ from mtbdd.states import StateIndex, index_states
 from mtbdd.vectors import expand, expand_sum
 
 
-class SymbolicModel(Memoised):
+class SymbolicModel(ModelStates):
     """A DTMC, CTMC or MDP as decision diagrams over its reachable states.
 
     Made from a text by `mtbdd.build.build_model`, without one by `mtbdd.given_model.given_model`.
@@ -80,18 +77,14 @@ class SymbolicModel(Memoised):
         warnings: Sequence[str],
         given: GivenParts | None = None,
     ) -> None:
+        super().__init__(encoding, translator, reachable_states, given)
         self.source = source
-        self.encoding = encoding
-        self.manager = encoding.manager
         self.initial = initial
-        self.reachable = reachable_states
         self.deadlocks = deadlocks
         self.layers = tuple(layers)
         self.relations = tuple(relations)
         self.warnings = tuple(warnings)
-        self.translator = translator
         self.events = tuple(events)
-        self.given = given
         self.divisors = divisors
         self._offsets: dict[int, OffsetMTBDD] = {}
         self._tables: dict[int, NodeTable] = {}
@@ -99,11 +92,6 @@ class SymbolicModel(Memoised):
         translator.labels.update(init=initial, deadlock=deadlocks)
 
     # ------------------------------------------------------------------ size
-
-    @property
-    def communicator(self) -> Communicator:
-        """Who decides together where processes share the states."""
-        return self.manager.communicator
 
     @property
     def whole(self) -> SymbolicModel:
@@ -114,23 +102,6 @@ class SymbolicModel(Memoised):
     def type(self) -> ModelType:
         """Kind of model."""
         return self.source.type
-
-    @cached_property
-    def index(self) -> StateIndex:
-        """The reachable states in index order."""
-        return index_states(self.manager, self.reachable)
-
-    @property
-    def n_states(self) -> int:
-        """Number of reachable states."""
-        return self.index.size
-
-    @cached_property
-    def numbering(self) -> NDArray[np.int64] | None:
-        """The index of every state as users number them, shape (n,); None: the same."""
-        if self.given is not None and self.given.numbering is not None:
-            return self.given.numbering
-        return numbering(self.encoding, self.index)
 
     @cached_property
     def n_choices(self) -> int | None:
@@ -333,37 +304,6 @@ class SymbolicModel(Memoised):
             return expand(exits, within) if isinstance(exits, SymbolicMatrix) else expand_sum(exits, within)
         parts = [self.event_exits(event) for event in self.events]
         return expand_sum([*parts, Partition(self.manager, {1.0: self.deadlocks})], within)
-
-    # ------------------------------------------------------------------ states
-
-    def states(self, expression: Expression, among: Node | None = None) -> Node:
-        """Return the reachable states (or those among them) where a boolean expression holds.
-
-        Raises
-        ------
-        EvaluationError
-            The expression has no value in one of these states.
-        """
-        states = self.reachable if among is None else among
-        self.translator.require_value(expression, states)
-        return self.translator.states(expression) & states
-
-    def indicator(self, states: Node, within: StateIndex | None = None) -> NDArray[np.bool_]:
-        """Return membership of a set as a vector in the order of `within` (default: all states)."""
-        index = within or self.index
-        table = read_nodes(self.manager, states & index.states)
-        return expand_values(index, table, lambda refs: refs == TRUE, np.bool_)
-
-    def first(self, states: Node) -> dict[str, bool | int]:
-        """Return one state of a non-empty set, by variable name."""
-        return self.encoding.pick(states)
-
-    def describe(
-        self, indices: NDArray[np.int64], within: StateIndex | None = None
-    ) -> list[dict[str, bool | int]]:
-        """Return states as assignments, by index in `within` (default: all states)."""
-        bits = (within or self.index).bits_at(np.asarray(indices, dtype=np.int64))
-        return [self.encoding.decode(row) for row in bits]
 
     def event_exits(self, event: Event) -> Partition:
         """Return an event's total rate by state, divided as the rows of a DTMC are."""
