@@ -63,17 +63,10 @@ class AverageCourse:
         self._h += self._offset - self.space.read(self.space.element(self._h, anchor))[0]
         system = self._system.sharing(self._rewards)
         # It ends by its bounds, and not by a norm.
-        if by_bicgstab or not self._has_room():
+        if by_bicgstab or not self.space.has_room(_MORE_VECTORS + _OPERANDS, self._h.size):
             return system.bicgstab(self._h, 0.0, ORTHOGONAL, anchor)
         self.more_vectors = _MORE_VECTORS
         return system.idr(self._h, 0.0, anchor)
-
-    def _has_room(self) -> bool:
-        try:
-            self.space.reserve(_MORE_VECTORS + _OPERANDS, self._h.size)
-        except MemoryError:
-            return False
-        return True
 
     def take_bias(self, recurrence: Recurrence, closer: bool) -> None:
         """Take over the iterate as h if its bounds are closer, and vectors for measuring them."""

@@ -112,12 +112,7 @@ class AverageReward:
         if self.krylov == "never":
             space.reserve(self.vectors, matrix.shape[0])
             return True
-        try:
-            space.reserve(self.vectors, matrix.shape[0])
-            has = True
-        except MemoryError:
-            has = False
-        return space.communicator.all(has)
+        return space.has_room(self.vectors, matrix.shape[0])
 
     def _solved(
         self, matrix: MatrixOperator, diagonal: Vector, rewards: Vector, slack: float, clock: Clock

@@ -133,9 +133,7 @@ class KrylovBounds:
         operator, self.width = self._operator, math.inf
         made, w = held.made, held.spare
         self._not_before = _AGAIN * made
-        try:
-            operator.space.reserve(MORE_VECTORS + _OPERANDS, operator.size)
-        except MemoryError:
+        if not operator.space.has_room(MORE_VECTORS + _OPERANDS, operator.size):
             return 0
         self.more_vectors = MORE_VECTORS
         before = operator.products

@@ -146,6 +146,15 @@ class Workspace(Protocol):
             With required and available bytes, and what to do; of a device alone.
         """
 
+    def has_room(self, vectors: int, size: int) -> bool:
+        """Whether there is room, in every process that shares the states: all of them choose alike."""
+        try:
+            self.reserve(vectors, size)
+            has = True
+        except MemoryError:
+            has = False
+        return self.communicator.all(has)
+
     def vector(self, values: ArrayLike) -> Array:
         """Return a copy of a vector, float64, contiguous."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import statistics
 from typing import Any
@@ -93,6 +94,14 @@ def test_figures_in_prose_are_those_of_the_records() -> None:
     lean = load("whole_run_certified_large")["rows"][0]
     assert lean["upper"] - lean["lower"] < 5e-8 * lean["value"]
     assert f"{lean['states']:,} states" in readme and f"{lean['wall_seconds']:.0f} seconds" in readme
+    walls: dict[str, dict[str, float]] = {}
+    for row in load("whole_answers")["rows"]:
+        if "wall_seconds" in row and row["states"] > 1e5:
+            walls.setdefault(row["name"], {})[row["backend"]] = row["wall_seconds"]
+    ratios = [pair["gpu"] / pair["gpu-explicit"] for pair in walls.values()]
+    least, most = min(pair["gpu"] for pair in walls.values()), max(pair["gpu"] for pair in walls.values())
+    assert f"{least:.0f} to {math.ceil(most)} seconds for {len(walls)} case studies" in readme
+    assert f"{min(ratios):.1f} to {max(ratios):.1f} times as long" in readme
     beside = [row for row in load("symbolic_build")["rows"] if "prism_seconds" in row]
     assert all(row["seconds"] < row["prism_seconds"] for row in beside), (
         "README says so of builds after the first"

@@ -139,3 +139,25 @@ def test_checks_answer_with_the_room_there_is(
     assert found.lower <= 0.09258463463 * (1 + 1e-5) and 0.09258463463 * (1 - 1e-5) <= found.upper
     assert found.upper - found.lower <= 2e-6 * found.value
     assert found.statistics.base_bytes >= 6 * 8 * model.n_states
+
+
+@pytest.mark.parametrize("pressed_rank", [0, 2])
+def test_processes_choose_alike(monkeypatch: pytest.MonkeyPatch, pressed_rank: int) -> None:
+    made: list[int] = []
+    begin, reserve = LeanCourse.__post_init__, HostWorkspace.reserve
+
+    def noted(self: LeanCourse) -> None:
+        made.append(self.space.communicator.rank)
+        begin(self)
+
+    def refuse(self: HostWorkspace, vectors: int, size: int) -> None:
+        if vectors > LEAN_VECTORS and self.communicator.rank == pressed_rank:
+            raise MemoryError(f"no room for {vectors} vectors")
+        reserve(self, vectors, size)
+
+    monkeypatch.setattr(LeanCourse, "__post_init__", noted)
+    monkeypatch.setattr(HostWorkspace, "reserve", refuse)
+    model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
+    found = hybrid.check(model, 'R{"throughput"}=? [ S ]', ranks=3)
+    assert sorted(made) == [0, 1, 2]
+    assert found.lower <= 0.09258463463 * (1 + 1e-5) and 0.09258463463 * (1 - 1e-5) <= found.upper
