@@ -6,6 +6,7 @@ may still have it.  Whatever bias comes out, its bounds hold.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -69,6 +70,9 @@ class LeanCourse:
         reached = solution.run(self.products, np.inf, clock)
         self.products += reached.products
         self._h = recurrence.x
+        if not math.isfinite(reached.difference):
+            # A bias without numbers has no bounds; that of zeros has the least and the greatest reward.
+            self._h[...] = 0.0
         return reached.status
 
     def state(self) -> tuple[Mapping[str, Array], Numbers]:

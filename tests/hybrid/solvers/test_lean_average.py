@@ -13,6 +13,7 @@ from hybrid.gpu.places import DevicePlace
 from hybrid.gpu.workspace import DeviceWorkspace
 from hybrid.operators.inject import inject
 from hybrid.solvers import AverageReward, Criterion
+from hybrid.solvers.average_krylov import AnchoredSolution, Reached
 from hybrid.solvers.base import Status
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.lean_average import LEAN_VECTORS, LeanCourse
@@ -103,6 +104,20 @@ def test_a_course_goes_on_where_another_one_was(pressed: list[LeanCourse]) -> No
     assert second.products == first.products + 1
     lower, upper = second.bounds(SLACK)
     assert upper - lower <= 2e-9 * upper
+
+
+def test_a_bias_without_numbers_leaves_the_bounds_of_the_rewards(
+    pressed: list[LeanCourse], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(self: AnchoredSolution, before: int, most: float, clock: Any) -> Reached:
+        self.recurrence.x[...] = np.nan
+        return Reached(Status.BREAKDOWN, np.inf, 4)
+
+    monkeypatch.setattr(AnchoredSolution, "run", lost)
+    rates, rewards = chain(8), np.arange(8.0) - 3.0
+    found = AverageReward().solve(Dense(rates), rates.sum(axis=1), rewards, SLACK)
+    assert found.status is Status.BREAKDOWN
+    assert (found.lower, found.upper) == (-3.0, 4.0)
 
 
 def test_without_krylov_methods_the_want_of_room_is_told(pressed: list[LeanCourse]) -> None:
