@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,19 +13,15 @@ from hybrid.core.arriving import ArrivingVector
 from hybrid.cpu import kernels
 from hybrid.cpu.layout import CpuLayout
 from hybrid.cpu.many import multiply_in_blocks
-from hybrid.cpu.stages import Stages, cut_stages, greatest_changes
-from hybrid.cpu.threads import run_together, threads_for
-from hybrid.reference import relax_in_place
+from hybrid.cpu.staged_product import NO_STEP, Stage, StagedProduct
+from hybrid.cpu.stages import Stages, cut_stages
+from hybrid.cpu.threads import threads_for
 
 Int64Array = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
-_Stage = tuple[Any, ...]
-"""Arguments of :func:`hybrid.cpu.kernels.block_spmv` that stand for the matrix, or for some of its chunks."""
-_Operands = tuple[bool, Float64Array, bool, Float64Array, float]
-"""Whether to relax, and with what, as :func:`hybrid.cpu.kernels.block_spmv` takes them."""
 
 
-class CpuProduct:
+class CpuProduct(StagedProduct):
     """Multiplies vectors by a matrix laid out for the CPU.
 
     Parameters
@@ -37,10 +32,8 @@ class CpuProduct:
 
     def __init__(self, layout: CpuLayout) -> None:
         self.layout = layout
-        self._stages = _stages(layout)
+        super().__init__(kernels.block_spmv, _stages(layout))
         self._terms = int(_terms(layout).sum())
-        self._nothing = np.zeros(0)
-        self._no_step: _Operands = (False, self._nothing, False, self._nothing, 1.0)
 
     @property
     def nbytes(self) -> int:
@@ -59,13 +52,13 @@ class CpuProduct:
 
     def multiply(self, x: Float64Array, out: Float64Array) -> None:
         """Write M x to ``out``; both contiguous float64 vectors that do not overlap."""
-        changes = self._run(self._no_step, out, x, self._stages.all)
+        changes = self._run(NO_STEP, out, x, self._stages.all)
         if not math.isfinite(changes[:, 2].sum()):
             self._multiply_exactly(x, out)
 
     def multiply_meanwhile(self, x: ArrivingVector, out: Float64Array) -> None:
         """Write M x to ``out``, rows without late columns first; every row has the bits of `multiply`."""
-        changes = self._stages.run(partial(self._run, self._no_step, out), x)
+        changes = self._stages.run(partial(self._run, NO_STEP, out), x)
         if not math.isfinite(changes[:, 2].sum()):
             self._multiply_exactly(x.received(), out)
 
@@ -76,6 +69,9 @@ class CpuProduct:
         """
         multiply_in_blocks(self._stages.all[0], self._terms, self.multiply, x, out)
 
+    def _threads(self, x: Float64Array) -> int:
+        return threads_for(self._terms + len(x) // 4)
+
     def _multiply_exactly(self, x: Float64Array, out: Float64Array) -> None:
         # Zero coefficients have met infinite or undefined elements of x, or a result overflowed. This is
         # rare, so the kernel that leaves zero coefficients out is compiled only now.
@@ -85,61 +81,6 @@ class CpuProduct:
         exact: Any = exact_spmv
         exact(*arguments)
 
-    def relax(
-        self, x: Float64Array, b: Float64Array | None, diagonal: Float64Array, omega: float, out: Float64Array
-    ) -> tuple[float, float]:
-        """Write ``(1 - omega) x + omega (b + M x) / diagonal`` to ``out``.
-
-        Returns
-        -------
-        tuple of float, float
-            Greatest absolute change and greatest change relative to the new value.
-        """
-        changes = self._run(self._step(b, diagonal, omega), out, x, self._stages.all)
-        if (greatest := greatest_changes(changes)) is not None:
-            return greatest
-        self._multiply_exactly(x, out)
-        return relax_in_place(x, b, diagonal, omega, out)
-
-    def relax_meanwhile(
-        self,
-        x: ArrivingVector,
-        b: Float64Array | None,
-        diagonal: Float64Array,
-        omega: float,
-        out: Float64Array,
-    ) -> tuple[float, float]:
-        """Return what `relax` does, in the order of `multiply_meanwhile`."""
-        changes = self._stages.run(partial(self._run, self._step(b, diagonal, omega), out), x)
-        if (greatest := greatest_changes(changes)) is not None:
-            return greatest
-        self._multiply_exactly(x.received(), out)
-        return relax_in_place(x.own, b, diagonal, omega, out)
-
-    def _step(self, b: Float64Array | None, diagonal: Float64Array, omega: float) -> _Operands:
-        return True, self._nothing if b is None else b, b is not None, diagonal, omega
-
-    def _run(
-        self,
-        operands: _Operands,
-        out: Float64Array,
-        x: Float64Array,
-        stages: Sequence[_Stage],
-        advance: Callable[[], None] | None = None,
-    ) -> Float64Array:
-        threads = threads_for(self._terms + len(x) // 4)
-        counters, changes = np.zeros((len(stages), 1), np.int64), np.zeros((len(stages) * threads, 3))
-        multiply: Any = kernels.block_spmv
-
-        def work(number: int) -> None:
-            for k, stage in enumerate(stages):
-                multiply(counters[k], *stage, x, *operands, changes[k * threads + number], out)
-                if advance is not None and number == 0:
-                    advance()
-
-        run_together(work, threads)
-        return changes
-
 
 def _terms(layout: CpuLayout) -> Int64Array:
     """Return the terms of every group, in the order of the layout."""
@@ -148,11 +89,11 @@ def _terms(layout: CpuLayout) -> Int64Array:
     return per_type[layout.row_type]
 
 
-def _stages(layout: CpuLayout) -> Stages[_Stage]:
+def _stages(layout: CpuLayout) -> Stages[Stage]:
     """Return the work of a product; gaps are near."""
     ptr, near, n_gaps = layout.chunk_ptr, layout.near_chunks, len(layout.gap_begin)
 
-    def stage(begin: int, end: int, gaps: int) -> _Stage:
+    def stage(begin: int, end: int, gaps: int) -> Stage:
         return (
             ptr[begin : end + 1],
             layout.piece_group,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,21 +12,20 @@ from numpy.typing import NDArray
 from hybrid.core.arriving import ArrivingVector
 from hybrid.cpu import task_kernels
 from hybrid.cpu.late_columns import LateColumns, find_late_columns
-from hybrid.cpu.stages import Stages, cut_stages, greatest_changes
+from hybrid.cpu.staged_product import NO_STEP, Stage, StagedProduct
+from hybrid.cpu.stages import Stages, cut_stages
 from hybrid.cpu.threads import run_together, threads_for
 from hybrid.injection.tasks import TaskList
-from hybrid.reference import relax_in_place
 
 Int64Array = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
-_Operands = tuple[bool, Float64Array, bool, Float64Array, float]
-"""Whether to relax, and with what, as :func:`hybrid.cpu.task_kernels.step_tasks` takes them."""
+
 
 _INSTANCE_TERMS = 4
 """What starting an instance costs, in entries."""
 
 
-class CpuTaskProduct:
+class CpuTaskProduct(StagedProduct):
     """Multiplies vectors by a matrix in tasks.
 
     Parameters
@@ -53,12 +51,10 @@ class CpuTaskProduct:
         entries = int(cut["offset_end"].sum(dtype=np.int64) - cut["offset_begin"].sum(dtype=np.int64))
         self._cost = entries + _INSTANCE_TERMS * len(cut) + tasks.shape[0] // 4
         found = _late_columns(tasks, early)
-        self._stages = _stages(tasks, found)
+        super().__init__(task_kernels.step_tasks, _stages(tasks, found, self._matrix))
         self._stretches = found.stretches if self._stages.near else found.stretches[:0]
-        self._nothing = np.zeros(0)
-        self._no_step: _Operands = (False, self._nothing, False, self._nothing, 1.0)
         # A product of no tasks, so that no compilation hides in the time of the iterations.
-        self._run(self._no_step, np.zeros(0), np.zeros(0), [np.zeros(0, np.int64)])
+        self._run(NO_STEP, np.zeros(0), np.zeros(0), [(np.zeros(0, np.int64), *self._matrix)])
 
     @property
     def nbytes(self) -> int:
@@ -72,11 +68,11 @@ class CpuTaskProduct:
 
     def multiply(self, x: Float64Array, out: Float64Array) -> None:
         """Write M x to ``out``; both contiguous float64 vectors that do not overlap."""
-        self._run(self._no_step, out, x, self._stages.all)
+        self._run(NO_STEP, out, x, self._stages.all)
 
     def multiply_meanwhile(self, x: ArrivingVector, out: Float64Array) -> None:
         """Write M x to ``out``, tasks without late columns first; every row has the bits of `multiply`."""
-        self._stages.run(partial(self._run, self._no_step, out), x)
+        self._stages.run(partial(self._run, NO_STEP, out), x)
 
     def multiply_many(self, x: Float64Array, out: Float64Array) -> None:
         """Write M X to ``out``; both contiguous in rows, shapes (n_columns, k) and (n_rows, k).
@@ -89,65 +85,15 @@ class CpuTaskProduct:
         kernel: Any = multiply_tasks
         run_together(lambda _: kernel(counter, *self._matrix, x, out), threads)
 
-    def relax(
-        self, x: Float64Array, b: Float64Array | None, diagonal: Float64Array, omega: float, out: Float64Array
-    ) -> tuple[float, float]:
-        """Write ``(1 - omega) x + omega (b + M x) / diagonal`` to ``out``.
+    def _threads(self, x: Float64Array) -> int:
+        return threads_for(self._cost)
 
-        Returns
-        -------
-        tuple of float, float
-            Greatest absolute change and greatest change relative to the new value.
-        """
-        changes = self._run(self._step(b, diagonal, omega), out, x, self._stages.all)
-        if (greatest := greatest_changes(changes)) is not None:
-            return greatest
-        # The compiled step multiplies the old iterate by 1 - omega also where that is zero.
+    def _multiply_exactly(self, x: Float64Array, out: Float64Array) -> None:
         self.multiply(x, out)
-        return relax_in_place(x, b, diagonal, omega, out)
-
-    def relax_meanwhile(
-        self,
-        x: ArrivingVector,
-        b: Float64Array | None,
-        diagonal: Float64Array,
-        omega: float,
-        out: Float64Array,
-    ) -> tuple[float, float]:
-        """Return what `relax` does, in the order of `multiply_meanwhile`."""
-        changes = self._stages.run(partial(self._run, self._step(b, diagonal, omega), out), x)
-        if (greatest := greatest_changes(changes)) is not None:
-            return greatest
-        self.multiply(x.received(), out)
-        return relax_in_place(x.own, b, diagonal, omega, out)
 
     def sweep(self) -> CpuTaskSweep:
         """Return sweeps of this matrix, which is square and has no diagonal."""
         return CpuTaskSweep(self._matrix, self._shape[0])
-
-    def _step(self, b: Float64Array | None, diagonal: Float64Array, omega: float) -> _Operands:
-        return True, self._nothing if b is None else b, b is not None, diagonal, omega
-
-    def _run(
-        self,
-        operands: _Operands,
-        out: Float64Array,
-        x: Float64Array,
-        stages: Sequence[Int64Array],
-        advance: Callable[[], None] | None = None,
-    ) -> Float64Array:
-        threads = threads_for(self._cost)
-        counters, changes = np.zeros((len(stages), 1), np.int64), np.zeros((len(stages) * threads, 3))
-        kernel: Any = task_kernels.step_tasks
-
-        def work(number: int) -> None:
-            for k, order in enumerate(stages):
-                kernel(counters[k], order, *self._matrix, x, *operands, changes[k * threads + number], out)
-                if advance is not None and number == 0:
-                    advance()
-
-        run_together(work, threads)
-        return changes
 
 
 def _late_columns(tasks: TaskList, early: int | None) -> LateColumns:
@@ -159,14 +105,14 @@ def _late_columns(tasks: TaskList, early: int | None) -> LateColumns:
     return find_late_columns(tasks.task_ptr, rows, np.stack((column, column + width), axis=1), early)
 
 
-def _stages(tasks: TaskList, late: LateColumns) -> Stages[Int64Array]:
-    """Return the numbers of tasks, in the order of their rows."""
+def _stages(tasks: TaskList, late: LateColumns, matrix: tuple[Any, ...]) -> Stages[Stage]:
+    """Return the numbers of tasks, in the order of their rows, with the matrix."""
     near, far = np.flatnonzero(~late.is_late), np.flatnonzero(late.is_late)
     cut = tasks.instances
     entries = np.append(0, np.cumsum(cut["offset_end"] - cut["offset_begin"], dtype=np.int64))
     terms = int(np.diff(entries[tasks.task_ptr])[near].sum()) if len(far) else 0
-    found = [near[a:b] for a, b in cut_stages(len(near), terms)]
-    return Stages([np.arange(len(tasks))], found, [far] if found else [])
+    found = [(near[a:b], *matrix) for a, b in cut_stages(len(near), terms)]
+    return Stages([(np.arange(len(tasks)), *matrix)], found, [(far, *matrix)] if found else [])
 
 
 class CpuTaskSweep:
