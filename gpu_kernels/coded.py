@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from gpu_kernels.device import Device, Place
 
 _CHUNK = 1 << 24
 """Elements looked at together: bounds the temporary memory."""
+
+_LONG = 1 << 30
+"""Elements of a reduction."""
 
 _FEW = 1 << 17
 """Elements of a vector of the host that are coded there: kernels take longer to compile."""
@@ -55,11 +58,11 @@ class CodedVector:
 
     def min(self) -> Any:
         """Return the least element, shape ()."""
-        return (self.elements if self.table is None else self.table).min()
+        return _extreme(self.elements, "min") if self.table is None else self.table.min()
 
     def max(self) -> Any:
         """Return the greatest element, shape ()."""
-        return (self.elements if self.table is None else self.table).max()
+        return _extreme(self.elements, "max") if self.table is None else self.table.max()
 
     def argmax(self) -> int:
         """Return the place of the greatest element, of several the first.  Synchronises: yes."""
@@ -91,6 +94,12 @@ class CodedVector:
             part = slice(begin, begin + _CHUNK)
             out[part] = self.table[self.elements[part]]
             out[part] *= x[part]
+
+
+def _extreme(elements: Any, name: Literal["min", "max"]) -> Any:
+    """Return the least or the greatest element, part by part: reductions count by 32 bits."""
+    found = [getattr(elements[begin : begin + _LONG], name)() for begin in range(0, len(elements), _LONG)]
+    return found[0] if len(found) == 1 else min(found) if name == "min" else max(found)
 
 
 def compress(place: Place, vector: Any) -> CodedVector:

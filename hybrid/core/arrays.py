@@ -17,7 +17,7 @@ Array = Any
 """A NumPy or CuPy array."""
 
 _PART = 1 << 28
-"""Elements summed together: libraries count them by 32 bits."""
+"""Elements of a sum or another reduction: libraries count them by 32 bits."""
 
 _ONE_BY_ONE = 32
 """Elements of a vector on a device that are read one after the other."""
@@ -118,8 +118,14 @@ def elements(x: Array, places: Any) -> Any:
 
 
 def extremes(x: Array) -> tuple[float, float]:
-    """Return the least and the greatest element; infinite the wrong way round where there is none."""
-    return (float(x.min()), float(x.max())) if len(x) else (math.inf, -math.inf)
+    """Return the least and the greatest element; infinite the wrong way round where there is none.
+
+    Part by part, but of a `gpu_kernels.CodedVector`, which looks at its values alone.
+    """
+    if len(x) <= _PART or not hasattr(x, "ndim"):
+        return (float(x.min()), float(x.max())) if len(x) else (math.inf, -math.inf)
+    parts = [x[begin : begin + _PART] for begin in range(0, len(x), _PART)]
+    return float(np.min([float(p.min()) for p in parts])), float(np.max([float(p.max()) for p in parts]))
 
 
 def total(x: Array) -> float:

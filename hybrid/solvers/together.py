@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hybrid.core.arrays import extremes
 from hybrid.solvers.base import MatrixOperator, Vector
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.passes import Passes
@@ -125,6 +126,6 @@ def place_of_greatest(communicator: Communicator, x: Vector) -> tuple[int, float
     Of several the first; the place is -1 where another process has it.
     """
     place = int(x.argmax()) if len(x) else -1
-    found = communicator.gather([float(x.max()) if len(x) else -np.inf]).reshape(-1)
+    found = communicator.gather([extremes(x)[1]]).reshape(-1)
     is_own = int(np.argmax(found)) == communicator.rank
     return place if is_own else -1, float(found.max())

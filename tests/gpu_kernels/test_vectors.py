@@ -118,6 +118,7 @@ def test_coded_vectors_are_worked_on_in_parts(
     device: Device, rng: np.random.Generator, values: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gpu_kernels.coded._CHUNK", 64)
+    monkeypatch.setattr("gpu_kernels.coded._LONG", 300)
     x = rng.choice(rng.normal(size=values), 1000)
     x[:200] = x.min()  # the greatest is in none of the first parts
     xp = device.xp
@@ -128,3 +129,4 @@ def test_coded_vectors_are_worked_on_in_parts(
         if expected is not None:
             np.testing.assert_array_equal(to_numpy(out), expected * factor)
             assert found.argmax() == np.argmax(expected)
+            assert (float(found.min()), float(found.max())) == (expected.min(), expected.max())

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_kernels import Device, use_device
+from gpu_kernels import Device, compress, use_device
+from hybrid.core.arrays import extremes
 from hybrid.gpu.unfused import Unfused
 from hybrid.gpu.workspace import DeviceWorkspace
 from hybrid.operators.inject import inject
@@ -132,3 +133,19 @@ def test_extremes_of_long_vectors_are_found_in_parts(
     for size in (1, 16, 17, 100):
         x = rng.normal(size=size)
         assert space.read(*space.extremes(device.xp.asarray(x))) == [x.min(), x.max()]
+
+
+@pytest.mark.parametrize("size", [0, 1, 16, 17, 100])
+def test_extremes_are_those_of_all_parts(
+    device: Device, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    x = rng.normal(size=size)
+    expected = extremes(x)
+    monkeypatch.setattr("hybrid.core.arrays._PART", 16)
+    there = device.xp.asarray(x)
+    assert extremes(there) == expected
+    assert extremes(compress(device, there)) == expected
+    if size:
+        assert expected == (x.min(), x.max())
+        x[size // 2] = np.nan
+        assert all(map(np.isnan, extremes(device.xp.asarray(x))))
