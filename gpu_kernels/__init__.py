@@ -24,16 +24,27 @@ if TYPE_CHECKING:
     from gpu_kernels.choice_steps import NO_CHOICE, ChoiceStep
     from gpu_kernels.choices import ChoiceGains, finish_choices, mark_entries, run_choices
     from gpu_kernels.coded import CodedVector, compress
-    from gpu_kernels.device import CudaDevice, Device, Place, current_device, device_problem, use_device
+    from gpu_kernels.device import (
+        CudaDevice,
+        Device,
+        Place,
+        current_device,
+        device_problem,
+        take_card,
+        use_device,
+    )
     from gpu_kernels.explicit import explicit_csr
     from gpu_kernels.formats import FORMATS, ExplicitMatrix
     from gpu_kernels.idr import IDRKernels
     from gpu_kernels.krylov import BiCGStabKernels
+    from gpu_kernels.links import DeviceLinks
     from gpu_kernels.pairs import PairMatrix, PairTuning, run_pairs
+    from gpu_kernels.shadows import ShadowKernels
     from gpu_kernels.staging import Host, copied_to, made_for
     from gpu_kernels.steps import IterationState, Mode, Step, coded_step, finish_iteration, product_step
     from gpu_kernels.tiles import TileMatrix, Tuning, run_tiles
     from gpu_kernels.tiles_many import run_tiles_many
+    from gpu_kernels.transfers import Transfers
     from gpu_kernels.vector import add_scaled, compare_rows, relax_rows
     from gpu_kernels.warm_up import begin_warm_up, end_warm_up
 
@@ -48,6 +59,7 @@ __all__ = [
     "CodedVector",
     "CudaDevice",
     "Device",
+    "DeviceLinks",
     "ExplicitMatrix",
     "Host",
     "IDRKernels",
@@ -56,8 +68,10 @@ __all__ = [
     "PairMatrix",
     "PairTuning",
     "Place",
+    "ShadowKernels",
     "Step",
     "TileMatrix",
+    "Transfers",
     "Tuning",
     "add_scaled",
     "begin_warm_up",
@@ -88,6 +102,7 @@ __all__ = [
     "run_tiles",
     "run_tiles_many",
     "seconds_loading",
+    "take_card",
     "unavailable_reason",
     "use_device",
 ]
@@ -103,6 +118,7 @@ _HOMES = {
     "CodedVector": "coded",
     "CudaDevice": "device",
     "Device": "device",
+    "DeviceLinks": "links",
     "ExplicitMatrix": "formats",
     "Host": "staging",
     "IDRKernels": "idr",
@@ -111,8 +127,10 @@ _HOMES = {
     "PairMatrix": "pairs",
     "PairTuning": "pairs",
     "Place": "device",
+    "ShadowKernels": "shadows",
     "Step": "steps",
     "TileMatrix": "tiles",
+    "Transfers": "transfers",
     "Tuning": "tiles",
     "add_scaled": "vector",
     "begin_warm_up": "warm_up",
@@ -143,6 +161,7 @@ _HOMES = {
     "run_tiles": "tiles",
     "run_tiles_many": "tiles_many",
     "seconds_loading": "_loader",
+    "take_card": "device",
     "unavailable_reason": "availability",
     "use_device": "device",
 }

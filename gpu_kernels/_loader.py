@@ -47,6 +47,7 @@ SOURCES = (
     "scan.cu",
     "segments.cu",
     "sell.cu",
+    "shadows.cu",
     "stream.cu",
     "tiles.cu",
     "tiles_many.cu",

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 from gpu_kernels._loader import Kernel, Macros, raw_kernel
 from gpu_kernels.availability import unavailable_reason
+from gpu_kernels.links import card_identity
+from gpu_kernels.transfers import CudaTransfers, Transfers
 from gpu_kernels.warm_up import end_warm_up
 
 _QUEUED = 8
@@ -44,6 +46,12 @@ class Device(Place, Protocol):
 
     def seconds(self, work: Callable[[], None], repeats: int) -> float:
         """Return the median time of ``work`` on the device, after a first call that is not counted."""
+
+    def transfers(self, outgoing: int, incoming: int) -> Transfers:
+        """Return room on the host for so many elements that go out of the device and come in."""
+
+    def card_identity(self) -> bytes:
+        """Return what tells the card from all others; empty where cards cannot be linked."""
 
 
 class CudaDevice:
@@ -118,6 +126,14 @@ class CudaDevice:
             times.append(float(self._cupy.cuda.get_elapsed_time(begin, end)) / 1e3 / _QUEUED)
         return statistics.median(times)
 
+    def transfers(self, outgoing: int, incoming: int) -> CudaTransfers:
+        """Return room on the host that is locked in memory, and a stream of its own for copies."""
+        return CudaTransfers(outgoing, incoming)
+
+    def card_identity(self) -> bytes:
+        """Return the card's UUID, if NCCL is there."""
+        return card_identity()
+
 
 _chosen: Device | None = None
 
@@ -145,6 +161,26 @@ def device_problem() -> str | None:
     str or None
     """
     return None if _chosen is not None else unavailable_reason()
+
+
+def take_card(number: int) -> None:
+    """Make another card the current one of this thread: so many behind the present one, round and round.
+
+    Parameters
+    ----------
+    number : int
+        0 leaves it as it is.
+
+    Notes
+    -----
+    Nothing happens where there is one card, or where a device has been set by `use_device`.
+    """
+    if _chosen is not None or unavailable_reason() is not None:
+        return
+    import cupy
+
+    cards = cupy.cuda.runtime.getDeviceCount()
+    cupy.cuda.Device((cupy.cuda.Device().id + number) % cards).use()
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -94,6 +94,8 @@ class TileMatrix:
         Terms that a thread of the kernel for layers looks up at once: 1 or 4.
     many_rounds : bool
         Whether some tile may have several rounds; read by the kernel for layers alone.
+    early : int or None
+        So many items at the beginning have entries in own columns alone; None where that is not known.
     """
 
     n_rows: int
@@ -122,6 +124,7 @@ class TileMatrix:
     layers: int = 1
     look_ups: int = 1
     many_rounds: bool = True
+    early: int | None = None
 
     @property
     def nbytes(self) -> int:
@@ -225,7 +228,15 @@ def pack_items(place: Place, index_bits: int, **members: Array) -> Array:
     return pack_columns(place, [*wide, *((members[n], 32) for n in names), *padding])
 
 
-def run_tiles(device: Device, matrix: TileMatrix, step: Step, x: Array, out: Array) -> None:
+def run_tiles(
+    device: Device,
+    matrix: TileMatrix,
+    step: Step,
+    x: Array,
+    out: Array,
+    others: Array | None = None,
+    part: Literal["all", "early", "late"] = "all",
+) -> None:
     """Queue a product or a relaxation step over all rows.
 
     Parameters
@@ -234,10 +245,15 @@ def run_tiles(device: Device, matrix: TileMatrix, step: Step, x: Array, out: Arr
     matrix : TileMatrix
     step : Step
         What becomes of the products.
-    x : ndarray, shape (n_columns,), float64
+    x : ndarray, shape (n_columns,) or, with `others`, (own columns,), float64
         On the device.
     out : ndarray, shape (n_rows,), float64
         Overwritten; must not overlap x.
+    others : ndarray, shape (n_columns - own columns,), float64, optional
+        The elements of the columns behind those of x; not read for the early rows.
+    part : {"all", "early", "late"}
+        Which rows: all, those of the early items and of no item, or the rest. Of a step that measures changes
+        these are the greatest of all its parts.
 
     Raises
     ------
@@ -248,10 +264,12 @@ def run_tiles(device: Device, matrix: TileMatrix, step: Step, x: Array, out: Arr
     -----
     Synchronises: no. One launch, and a second one if some rows belong to no group.
     """
-    check_vector(device, x, matrix.n_columns, "x")
+    behind = 0 if others is None else len(others)
+    check_vector(device, x, matrix.n_columns - behind, "x")
     step.check(device, matrix.n_rows, x, out)
     tuning = matrix.tuning
-    options = macros(
+    halo: tuple[Any, ...] = ()
+    options = dict(
         THREADS=tuning.threads,
         MIN_BLOCKS=tuning.min_blocks,
         MEMBERS=tuning.members,
@@ -259,12 +277,21 @@ def run_tiles(device: Device, matrix: TileMatrix, step: Step, x: Array, out: Arr
         **matrix.macros(),
         **step.macros(),
     )
-    if len(matrix.items):
-        kernel = device.kernel("tiles.cu", "step_tiles", options)
-        arguments = (*matrix.arguments(), np.int32(matrix.place_words), *step.arguments(), x, out)
-        kernel((len(matrix.items),), (tuning.threads,), arguments, shared_mem=matrix.shared_bytes)
-    if matrix.gap_rows:
-        kernel = device.kernel("tiles.cu", "step_gaps", options)
+    if others is not None:
+        check_vector(device, others, behind, "others")
+        options["HALO"] = 1
+        halo = others, index_type(matrix.index_bits)(len(x))
+    cut = matrix.early or 0
+    begin, end = {"all": (0, len(matrix.items)), "early": (0, cut), "late": (cut, len(matrix.items))}[part]
+    if begin < end:
+        kernel = device.kernel("tiles.cu", "step_tiles", macros(**options))
+        items, *arrays = matrix.arguments()
+        arguments = (
+            items[begin:end], *arrays, np.int32(matrix.place_words), *step.arguments(), x, out, *halo,
+        )  # fmt: skip
+        kernel((end - begin,), (tuning.threads,), arguments, shared_mem=matrix.shared_bytes)
+    if matrix.gap_rows and part != "late":
+        kernel = device.kernel("tiles.cu", "step_gaps", macros(**options))
         gaps = index_type(matrix.index_bits)(len(matrix.gap_begin))
         arguments = (matrix.gap_begin, matrix.gap_ptr, gaps, *step.arguments(), x, out)
         kernel((blocks_for(matrix.gap_rows, tuning.threads),), (tuning.threads,), arguments)

@@ -10,7 +10,7 @@ from typing import Unpack
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.checkpoints import checkpoint_of
-from hybrid.checking.in_parts import Ranks, in_parts, options_of_parts
+from hybrid.checking.in_parts import Ranks, in_parts, options_of_parts, take_own_card
 from hybrid.checking.on_disk import arrays_on_disk, options_on_disk
 from hybrid.core.option_types import (
     BackendName,
@@ -191,6 +191,7 @@ def check_all(
         divided = options_of_parts(chosen)
 
         def of_part(part: SymbolicModel) -> list[Answer]:
+            take_own_card(part.communicator, divided)
             told = progress if part.communicator.rank == 0 else None
             kept = checkpoint_of(part, divided, checkpoint, checkpoint_minutes)
             checker = Checker(part, divided, told, values=holds, checkpoint=kept)

@@ -58,11 +58,14 @@ class Communicator:
         How many there are.
     carries : bool
         Whether messages move while the process works, between `start` and `Exchange.finish`.
+    links : object
+        What carries elements between devices, where somebody has looked for it: False where nothing does.
     """
 
     rank: int = 0
     size: int = 1
     carries: bool = False
+    links: Any = None
 
     def gather(self, numbers: ArrayLike) -> Float64Array:
         """Return the numbers of all processes.
@@ -119,6 +122,13 @@ class Communicator:
             Why some process has none, the same in all; None if all have one.
         """
         return failure
+
+    def beside(self) -> tuple[int, int]:
+        """Return this process's number among those of its machine, and how many these are.
+
+        All processes call it at once.
+        """
+        return self.rank, self.size
 
     def abort(self, message: str) -> None:
         """End all processes, with a message, where this one fails by itself; alone it only fails."""

@@ -31,8 +31,8 @@ class DividedMTBDD(OffsetMTBDD):
     Attributes
     ----------
     own_columns : int
-    outgoing : tuple of ndarray of int64
-        For every process, which of the own columns it needs, ascending.
+    outgoing : tuple of ndarray of int64, shape (runs, 2) each
+        For every process, which of the own columns it needs: ranges, ascending and apart.
     incoming : tuple of int
         How many columns come from every process, in this order behind the own ones.
     communicator : Communicator
@@ -45,6 +45,12 @@ class DividedMTBDD(OffsetMTBDD):
     incoming: tuple[int, ...] = ()
     communicator: Communicator = ALONE
     has_entries: bool = True
+
+
+def places_of(runs: Int64Array) -> Int64Array:
+    """Return the numbers in ranges, shape (runs, 2), one after the other."""
+    lengths = runs[:, 1] - runs[:, 0]
+    return np.arange(lengths.sum()) + np.repeat(runs[:, 1] - np.cumsum(lengths), lengths)
 
 
 def divide(
@@ -96,11 +102,11 @@ def divide_all(
     halo[share.communicator.rank] = replace(theirs, states=theirs.states & share.own)
     incoming = [there.size for there in halo]
     incoming[share.communicator.rank] = 0
-    outgoing = [np.zeros(0, np.int64) for _ in share.owners]
+    outgoing = [np.zeros((0, 2), np.int64) for _ in share.owners]
     for rank, owner in enumerate(share.owners):
         if rank != share.communicator.rank:
             wanted = needed(owner) & theirs.states & share.own
-            outgoing[rank] = theirs.places(index_states(manager.whole, wanted))
+            outgoing[rank] = theirs.runs(index_states(manager.whole, wanted))
     order = [share.communicator.rank]
     order += [rank for rank in range(len(halo)) if rank != share.communicator.rank]
     found = []

@@ -104,6 +104,39 @@ class StateIndex:
             other = child[kept].astype(np.int64)
         return place
 
+    def runs(self, others: StateIndex) -> NDArray[np.int64]:
+        """Return the indices of a subset's members as ranges, ascending and apart, shape (runs, 2).
+
+        Notes
+        -----
+        Both diagrams are walked together, down to where all members below a node are in the subset.  Time:
+        O(prefixes with some but not all members) in numpy for every bit.
+        """
+        node: NDArray[np.int64] = np.zeros(min(others.size, 1), np.int64)
+        other, place = node.copy(), node.copy()
+        begins, ends = [], []
+        for bit in range(self.n_bits + 1):
+            count = others.counts[bit][other]
+            whole = count == self.counts[bit][node]
+            begins.append(place[whole])
+            ends.append(place[whole] + count[whole])
+            node, other, place = (array[~whole] for array in (node, other, place))
+            if bit == self.n_bits or not node.size:
+                break
+            low, high = self.low[bit][node], self.high[bit][node]
+            below = np.where(low >= 0, self.counts[bit + 1][low], 0)
+            child = np.stack((others.low[bit][other], others.high[bit][other]), axis=1).ravel()
+            kept = child >= 0
+            node = np.stack((low, high), axis=1).ravel()[kept].astype(np.int64)
+            place = np.stack((place, place + below), axis=1).ravel()[kept]
+            other = child[kept].astype(np.int64)
+        begin, end = np.concatenate(begins), np.concatenate(ends)
+        order = np.argsort(begin, kind="stable")
+        begin, end = begin[order], end[order]
+        is_first = np.append(True, begin[1:] > end[:-1])[: begin.size]
+        is_last = np.append(is_first[1:], True)[: begin.size]
+        return np.stack((begin[is_first], end[is_last]), axis=1)
+
     def bits_at(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return the row bits of states by index, shape (len(indices), n_bits).  Time: O(len * n_bits)."""
         left = np.array(indices, dtype=np.int64)

@@ -28,7 +28,7 @@ from hybrid.communicators.mpi import MpiCommunicator, mpi_communicator
 from hybrid.core.arriving import ArrivingVector
 from hybrid.operators.divided_matrix import DividedMatrix
 from hybrid.run.options import CheckOptions
-from mtbdd.divided import DividedMTBDD
+from mtbdd.divided import DividedMTBDD, places_of
 
 MODELS: dict[str, tuple[str, dict[str, int]]] = {
     "kanban t=5": ("kanban", {"t": 5}),
@@ -114,7 +114,7 @@ def products(name: str, rounds: int, count: int) -> dict[str, Any] | None:
 
     divided = staged.symbolic
     assert isinstance(divided, DividedMTBDD)
-    outgoing = [x[places] for places in divided.outgoing]
+    outgoing = [x[places_of(runs)] for runs in divided.outgoing]
     incoming = [np.empty(count) for count in divided.incoming]
     forms: dict[str, Callable[[], object]] = {
         "messages": lambda: alike.exchange(outgoing, incoming),

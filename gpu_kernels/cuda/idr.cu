@@ -7,9 +7,7 @@
 // draws the conclusions.  Once the recurrence has ended, status[0] is not 0, and all kernels but begin_idr leave
 // everything as it is.
 //
-// The four shadow vectors have elements 1 and -1, told by bits of a hash of the row's number, and are stored nowhere.
-// `weights`, or null for ones, are what elements are multiplied with before they are measured.  The directions u and
-// their images g are matrices of four rows of n elements.
+// Shadow vectors, `weights`, directions u and their images g: shadow_rows.cuh.
 //
 // Launch, all of them: blocks of THREADS threads, as many as there are places for sums at most, a thread a row in a loop
 // over the grid.
@@ -20,8 +18,8 @@
 
 #include "common.cuh"
 #include "grid_sums.cuh"
+#include "shadow_rows.cuh"
 
-constexpr int DIRECTIONS = 4;
 constexpr double LARGEST = 1.7976931348623157e308;
 
 // Places in `numbers`, and values of status[0]; status[1] counts cycles.
@@ -39,30 +37,6 @@ constexpr long long ARRIVED = 1;
 constexpr long long BROKEN = 2;
 
 __device__ inline bool is_finite(double value) { return fabs(value) <= LARGEST; }
-
-__device__ inline unsigned hash_of(INDEX row) {
-    unsigned hashed = static_cast<unsigned>(row) * 0x9E3779B1u;
-    hashed = (hashed ^ (hashed >> 15)) * 0x85EBCA6Bu;
-    return (hashed ^ (hashed >> 13)) * 0xC2B2AE35u;
-}
-
-__device__ inline double signed_by(double value, unsigned hashed, int bit) {
-    return (hashed >> bit) & 1u ? -value : value;
-}
-
-// Add an element's products with the shadow vectors, and with itself.
-__device__ inline void add_shadows(double (&sums)[DIRECTIONS + 1], double value, INDEX row) {
-    const unsigned hashed = hash_of(row);
-    sums[0] += signed_by(value, hashed, 5);
-    sums[1] += signed_by(value, hashed, 11);
-    sums[2] += signed_by(value, hashed, 17);
-    sums[3] += signed_by(value, hashed, 23);
-    sums[4] += value * value;
-}
-
-__device__ inline double weighed(double value, const double *weights, INDEX row) {
-    return weights == nullptr ? value : value * __ldg(weights + row);
-}
 
 // Element i of A x, from that of x, from the product, and from x[anchor].
 __device__ inline double image_of(double x, double product, const void *diagonal, const double *table, INDEX i,
@@ -108,17 +82,6 @@ __device__ inline bool take_image(double *numbers, int k, const double *sums) {
     for (int i = k + 1; i < DIRECTIONS; ++i) numbers[LEFT + i] -= beta * column[i];
     if (k + 1 < DIRECTIONS) find_shares(numbers, k + 1);
     return true;
-}
-
-// Element i of omega r + sum over j >= first of share_j (u[j] - omega g[j])
-__device__ inline double aimed(int first, const double *shares, double omega, double r, const double *u,
-                               const double *g, long long n, INDEX i) {
-    double value = omega * r;
-#pragma unroll
-    for (int j = 0; j < DIRECTIONS; ++j) {
-        if (j >= first) value += shares[j] * (u[j * n + i] - omega * g[j * n + i]);
-    }
-    return value;
 }
 
 // From the residual of x: r is (M x + b) / diagonal before, and b / diagonal - A x afterwards.  A recurrence that is

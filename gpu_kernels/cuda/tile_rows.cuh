@@ -5,12 +5,34 @@
 //   MEMBERS      groups of a type that a thread serves at once: 1, 2 or 4
 //   SCALED       0 or 1: whether every slot of a group carries a factor
 //   LOOK_UPS     terms that a thread looks up at once: 1, if not given, or 4, where there are many
+//   HALO         0, if not given, or 1: some columns are elements of another vector than x
 #pragma once
 
 #include "tile_types.cuh"
 
 #ifndef LOOK_UPS
 #define LOOK_UPS 1
+#endif
+#ifndef HALO
+#define HALO 0
+#endif
+
+// Where the elements of columns lie.  With HALO x has the first ones, and `others` those behind them.
+#if HALO
+struct Columns {
+    const double *x, *beyond;  // beyond + column, for columns that x does not have
+    INDEX own;
+};
+#define HALO_PARAMETERS , const double *__restrict__ others, const INDEX own_columns
+#define COLUMNS Columns{x, others - own_columns, own_columns}
+__device__ inline const double *element_of(const Columns &columns, INDEX at) {
+    return (at < columns.own ? columns.x : columns.beyond) + at;
+}
+#else
+typedef const double *Columns;
+#define HALO_PARAMETERS
+#define COLUMNS x
+__device__ inline const double *element_of(Columns x, INDEX at) { return x + at; }
 #endif
 
 struct alignas(sizeof(INDEX) * MEMBERS > 16 ? 16 : sizeof(INDEX) * MEMBERS) Places { INDEX of[MEMBERS]; };
@@ -118,7 +140,7 @@ __device__ inline double load_if(bool live, const double *address) {
 // for no entry, term `none`. An entry reads element place + row of x. FRESH: the sums begin here.
 template <bool FRESH>
 __device__ inline void add_unit(const Unit &now, int first, int limit, int none, const Places *places,
-                                const Weights *weights, const double *__restrict__ x, INDEX row, double *total) {
+                                const Weights *weights, const Columns x, INDEX row, double *total) {
     double value[UNIT][MEMBERS];
     Weights weight[UNIT];
 #pragma unroll
@@ -132,7 +154,7 @@ __device__ inline void add_unit(const Unit &now, int first, int limit, int none,
         for (int m = 0; m < MEMBERS; ++m) {
             // Added as indices, which takes half the instructions that adding to a pointer takes.
             const INDEX at = place.of[m] + row;
-            value[j][m] = load_if(live, x + at);
+            value[j][m] = load_if(live, element_of(x, at));
         }
     }
 #pragma unroll
@@ -147,8 +169,7 @@ __device__ inline void add_unit(const Unit &now, int first, int limit, int none,
 
 // Add the entries of one row. `ahead` is the first unit, read beforehand.
 __device__ inline void add_entries(const Unit *units, int count, Unit ahead, int terms, const Places *places,
-                                   const Weights *weights, const double *__restrict__ x, INDEX row,
-                                   double *total) {
+                                   const Weights *weights, const Columns x, INDEX row, double *total) {
 #pragma unroll 1
     for (int u = 0; u < count; ++u) {
         const Unit now = ahead;

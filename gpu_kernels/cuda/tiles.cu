@@ -10,7 +10,8 @@
 //      of a warp have the same term at the same position and read neighbouring elements of x;
 //   3. each row is written once, relaxed on the way.
 //
-// Launch: one block of THREADS threads an item; shared memory as `shared_bytes` of gpu_kernels/tiles.py says.
+// Launch: one block of THREADS threads an item; shared memory as `shared_bytes` of gpu_kernels/tiles.py says.  Items may
+// be launched in parts, one after the other.
 // No atomic additions: the result does not depend on the order of the blocks. In place: nothing but out and
 // the partial maxima of the change. x and out must not overlap.
 // Source: the algorithm is this project's; the injected submatrices are those of [Tealdi13] §4.4.
@@ -25,7 +26,8 @@
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 step_tiles(const Item *items, const int *term_ptr, const int *round_cell, const Cell *cells, const Unit *units,
            const Term *terms, const double *values, const INDEX *group_row, const INDEX *base, const double *scale,
-           const int place_words, STEP_PARAMETERS, const double *__restrict__ x, double *__restrict__ out) {
+           const int place_words, STEP_PARAMETERS, const double *__restrict__ x,
+           double *__restrict__ out HALO_PARAMETERS) {
     extern __shared__ double shared_words[];
     const Item item = items[blockIdx.x];
     const Step step = STEP;
@@ -67,7 +69,7 @@ step_tiles(const Item *items, const int *term_ptr, const int *round_cell, const 
             if (next < warp_units) cell = cells[first_cell + next % slices];
             const Places *own_places = places + chunk * (count + 1);
             const Weights *own_weights = weights + (SCALED ? chunk * (count + 1) : 0);
-            add_entries(own, own_units, own_ahead, count, own_places, own_weights, x, first_row, total);
+            add_entries(own, own_units, own_ahead, count, own_places, own_weights, COLUMNS, first_row, total);
             if (next < warp_units && cell.units > 0) ahead = units[static_cast<long long>(cell.first) * LANES + lane];
             if (row >= item.rows) continue;
             // Not before the products: the registers are needed there.

@@ -76,7 +76,7 @@ def _require_room(matrix: OffsetMTBDD) -> None:
 
 def place_beside(matrix: Matrix) -> VectorPlace:
     """Return where vectors beside a matrix are made."""
-    return HOST if isinstance(matrix, DividedMatrix) else matrix.place
+    return matrix.place
 
 
 def expected_place(options: CheckOptions, size: int) -> VectorPlace:

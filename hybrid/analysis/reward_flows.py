@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybrid.backends import Backend, choose_backend
+from hybrid.core.halo import Halo
 from hybrid.explicit.operators import ExplicitOperator, write_out
 from hybrid.operators.divided_matrix import DividedMatrix
 from hybrid.operators.gained_choices import Multiplied
-from hybrid.operators.halo import Halo
 from hybrid.operators.hybrid_matrix import HybridMatrix
 from hybrid.operators.inject import inject
 from hybrid.operators.layer_choices import choice_totals
@@ -75,7 +75,7 @@ class FlowMaker:
         inner = self._model.numbered_together(
             [self._between(m, self._unknown) for m in own], [self._unknown] * len(own), self._unknown
         )
-        halo = next((Halo(m) for m in inner if isinstance(m, DividedMTBDD)), None)
+        halo = next((self.engine.halo(m) for m in inner if isinstance(m, DividedMTBDD)), None)
         found = []
         for matrix, among in zip(own, inner, strict=True):
             held = Multiplied(self._operator(among, halo)) if _has_entries(among) else None

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.core.arriving import ArrivingVector
+from hybrid.core.halo import Halo, HostHalo
 from hybrid.core.option_types import BackendName
 from hybrid.injection.injected import inject_level
 from hybrid.injection.tasks import TaskList, cut_tasks
@@ -17,7 +18,11 @@ from hybrid.levels.curve import LevelCurve
 from hybrid.levels.policy import LevelChoice
 from hybrid.levels.task_table import TaskTable
 from hybrid.solvers.base import MatrixOperator
+from hybrid.solvers.host import HostWorkspace
+from hybrid.solvers.together import TogetherWorkspace
 from hybrid.solvers.workspace import Workspace
+from mtbdd.communicator import Communicator
+from mtbdd.divided import DividedMTBDD
 from mtbdd.memory import require_memory
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.places import HOST, VectorPlace
@@ -157,6 +162,31 @@ class Backend(ABC):
         operator : MatrixOperator
             The operator that has it.
         """
+
+    def halo(self, divided: DividedMTBDD) -> Halo:
+        """Return what a process receives before products with a matrix of which it has its own rows."""
+        return HostHalo(divided)
+
+    def workspace_together(
+        self, product: Product | None, operator: MatrixOperator, halo: Halo, communicator: Communicator
+    ) -> Workspace:
+        """Return memory and operations for a solution of all processes.
+
+        Parameters
+        ----------
+        product : Product or None
+            Of the own rows; None where none has an entry.
+        operator : MatrixOperator
+            Its products and steps are those of all processes.
+        halo : Halo
+            From `halo`.
+        communicator : Communicator
+        """
+        space: Workspace = HostWorkspace(operator)
+        if product is not None:
+            space = self.workspace(product, operator)
+        assert isinstance(space, HostWorkspace)
+        return TogetherWorkspace(operator, space.passes, communicator)
 
     def is_scaled(self, table: MatrixTable, level: int) -> bool:
         """Return whether blocks are shared up to a scale at a level."""

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from gpu_kernels import current_device
+from gpu_kernels import BlockTasks, PairMatrix, TileMatrix, current_device
 from hybrid.backends.base import Backend, MatrixTable, Product
 from hybrid.backends.host import CpuBackend
 from hybrid.core.foreign import lies_on_device
+from hybrid.core.halo import Halo
 from hybrid.injection.tasks import TaskList
 from hybrid.levels.curve import LevelCurve
 from hybrid.levels.policy import LevelChoice
 from hybrid.solvers.base import MatrixOperator
 from hybrid.solvers.workspace import Workspace
+from mtbdd.communicator import Communicator
+from mtbdd.divided import DividedMTBDD
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.places import VectorPlace
+
+if TYPE_CHECKING:
+    from hybrid.gpu.halo import DeviceHalo
+    from hybrid.gpu.product import GpuProduct
 
 
 class GpuBackend(Backend):
@@ -68,14 +75,38 @@ class GpuBackend(Backend):
 
         return cast(GpuProduct, product).workspace()
 
-    def _in_row_types(self, matrix: OffsetMTBDD, curve: LevelCurve, level: int) -> Product:
-        from hybrid.gpu.build import build_product
+    def halo(self, divided: DividedMTBDD) -> DeviceHalo:
+        """See `Backend.halo`; on the device."""
+        from hybrid.gpu.halo import DeviceHalo
 
-        return build_product(curve, level)
+        return DeviceHalo(current_device(), divided)
+
+    def workspace_together(
+        self, product: Product | None, operator: MatrixOperator, halo: Halo, communicator: Communicator
+    ) -> Workspace:
+        """See `Backend.workspace_together`."""
+        from hybrid.gpu.divided_product import DividedGpuProduct
+        from hybrid.gpu.divided_workspace import DividedDeviceWorkspace, run_divided
+
+        own, device = cast(DividedGpuProduct | None, product), current_device()
+        return DividedDeviceWorkspace(device, run_divided(device, own, halo), communicator)
+
+    def _in_row_types(self, matrix: OffsetMTBDD, curve: LevelCurve, level: int) -> Product:
+        from hybrid.gpu.build import build_layout
+
+        own = matrix.own_columns if isinstance(matrix, DividedMTBDD) else None
+        return _product(matrix, build_layout(curve, level, own_columns=own))
 
     def _in_tasks(self, matrix: OffsetMTBDD, tasks: TaskList) -> Product:
-        from hybrid.gpu.product import GpuProduct
         from hybrid.gpu.task_layout import tasks_on_device
 
-        device = current_device()
-        return GpuProduct(device, tasks_on_device(device, matrix.shape, tasks))
+        return _product(matrix, tasks_on_device(current_device(), matrix.shape, tasks))
+
+
+def _product(matrix: OffsetMTBDD, layout: TileMatrix | PairMatrix | BlockTasks) -> GpuProduct:
+    """Return the product of a matrix, or of a process's rows of one, as it is laid out."""
+    from hybrid.gpu.divided_product import DividedGpuProduct
+    from hybrid.gpu.product import GpuProduct
+
+    kind = DividedGpuProduct if isinstance(matrix, DividedMTBDD) else GpuProduct
+    return kind(current_device(), layout)

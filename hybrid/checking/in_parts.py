@@ -78,6 +78,17 @@ def in_parts(
     return in_threads(size, lambda part: run(PartModel(model, Share(part, owners))))[0]
 
 
+def take_own_card(communicator: Communicator, options: CheckOptions) -> None:
+    """Have each process or part of a machine use a card of its own, as far as there are so many.
+
+    All of them call it at once.
+    """
+    if options.backend == "gpu":
+        from gpu_kernels import take_card
+
+        take_card(communicator.beside()[0])
+
+
 def part_of(model: SymbolicModel, communicator: Communicator) -> PartModel:
     """Return a model as this process has it, of whose states it owns those that a plan of parts gives it.
 
@@ -101,14 +112,13 @@ def options_of_parts(options: CheckOptions) -> CheckOptions:
     """
     refused = {
         "engine": options.engine == "explicit",
-        "backend": options.backend == "gpu",
         "method": options.method not in _METHODS,
         "exact": options.exact,
     }
     named = [name for name, is_asked in refused.items() if is_asked]
     if named:
         raise OptionError(
-            f"parts of a model are solved by the hybrid engine, on the cpu, between bounds or by iterations: "
+            f"parts of a model are solved by the hybrid engine, between bounds or by iterations: "
             f"leave {' and '.join(option(name) for name in named)} out, or ask without parts"
         )
     from dataclasses import replace

@@ -90,15 +90,12 @@ class MpiCommunicator(Communicator):
             return None
         return self.first_text(failure or None) or ""
 
-    def beside(self) -> int:
-        """Return how many of the processes run on this machine, this one among them.
-
-        All processes call it at once.
-        """
+    def beside(self) -> tuple[int, int]:
+        """See `Communicator.beside`."""
         from mpi4py import MPI
 
         near = self._comm.Split_type(MPI.COMM_TYPE_SHARED)
-        found = int(near.Get_size())
+        found = int(near.Get_rank()), int(near.Get_size())
         near.Free()
         return found
 

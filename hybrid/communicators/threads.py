@@ -100,7 +100,8 @@ class ThreadCommunicator(Communicator):
 
     def exchange(self, outgoing: Sequence[NDArray[Any]], incoming: Sequence[NDArray[Any]]) -> None:
         """See `Communicator.exchange`."""
-        found = self._meeting.gathered(self.rank, "columns", outgoing)
+        # Copies: whoever goes on first may write to its own arrays again before the others have read them.
+        found = self._meeting.gathered(self.rank, "columns", [array.copy() for array in outgoing])
         for rank, place in enumerate(incoming):
             if rank != self.rank and place.size:
                 place[...] = found[rank][self.rank]

@@ -35,24 +35,46 @@ def build_product(curve: TypedMatrix, k: int, options: LayoutOptions | None = No
     ValueError
         If the level has too many row types.
     """
+    return GpuProduct(current_device(), build_layout(curve, k, options))
+
+
+def build_layout(
+    curve: TypedMatrix, k: int, options: LayoutOptions | None = None, own_columns: int | None = None
+) -> TileMatrix | PairMatrix:
+    """Return the arrays of `build_product` alone.
+
+    Parameters
+    ----------
+    curve, k, options
+        As for `build_product`.
+    own_columns : int, optional
+        See `hybrid.gpu.tile_layout.build_tile_matrix`.
+    """
     device = current_device()
     types = types_of_level(curve, k)
     pairs = options is None and uses_pairs(curve, k)
-    layout = _build(device, types, k, options, pairs)
+    layout = _build(device, types, k, options, pairs, own_columns)
     if layout is None:
         # Sharing up to a scale would cost accuracy here.
-        layout = _build(device, curve.plain, k, options, pairs)
+        layout = _build(device, curve.plain, k, options, pairs, own_columns)
     if layout is None:
         raise RuntimeError("classes of equal blocks are exact, yet were refused as inexact")
-    return GpuProduct(device, layout)
+    return layout
 
 
 def _build(
-    device: Device, types: RowTypes, k: int, options: LayoutOptions | None, pairs: bool
+    device: Device,
+    types: RowTypes,
+    k: int,
+    options: LayoutOptions | None,
+    pairs: bool,
+    own_columns: int | None,
 ) -> TileMatrix | PairMatrix | None:
     check_memory(device, types, k, pairs)
 
     def make(place: Place) -> TileMatrix | PairMatrix | None:
-        return build_pairs(place, types, k) if pairs else build_tile_matrix(place, types, k, options)
+        if pairs:
+            return build_pairs(place, types, k)
+        return build_tile_matrix(place, types, k, options, own_columns=own_columns)
 
     return made_for(device, layout_items(types, k), make)

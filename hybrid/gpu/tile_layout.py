@@ -57,6 +57,7 @@ def build_tile_matrix(
     k: int,
     options: LayoutOptions | None = None,
     stacked: StackedLayers | None = None,
+    own_columns: int | None = None,
 ) -> TileMatrix | None:
     """Build the matrix for the tile kernels from the row types of level k, on the device.
 
@@ -71,6 +72,8 @@ def build_tile_matrix(
         Choices of speed.
     stacked : StackedLayers, optional
         The layers whose best value a step takes; left out for a single matrix.
+    own_columns : int, optional
+        Of a single matrix: items without entries in other columns go first, see `TileMatrix.early`.
 
     Returns
     -------
@@ -114,6 +117,10 @@ def build_tile_matrix(
     gap_begin, gap_ptr = find_gaps(xp, groups.row, xp.asarray(level.rows)[groups.type], n_rows)
     slot_ptr = pointers(xp, (groups.ptr[1:] - groups.ptr[:-1])[order])
     slots, _ = ranges(xp, groups.ptr[order], slot_ptr, len(groups.base))
+    early = None
+    if own_columns is not None:
+        width = xp.asarray(classes.matrix.columns[k])[groups.node[slots]]
+        items, early = _early_items_first(xp, items, slot_ptr, groups.base[slots] + width > own_columns)
     packed_terms, term_bits = pack_terms(place, table.term_shift, table.term_slot, table.term_value, bits)
     addresses = int((chunks * (terms + 1)).max(initial=0)) * members
     cells = table.cells
@@ -144,6 +151,7 @@ def build_tile_matrix(
         layers=1 if stacked is None else stacked.layers,
         look_ups=look_ups,
         many_rounds=len(table.round_cell) > len(table.begin) + 1,
+        early=early,
     )
 
 
@@ -238,6 +246,18 @@ def _long_items_first(xp: Any, table: TileTable, items: _Items, tuning: Tuning) 
     work = _STEPS * (looked_up + units * chunks * LANES / tuning.threads)
     order = stable_order(xp, (-work.astype(xp.int64),))
     return _Items(*(column[order] for column in items)), float(looked_up.mean())
+
+
+def _early_items_first(xp: Any, items: _Items, slot_ptr: Array, is_late: Array) -> tuple[_Items, int]:
+    """Put items with a late slot last, both kinds in their order, and return how many have none.
+
+    ``slot_ptr``: first slot of every group in its new order; ``is_late``, shape (slots,).  Synchronises: yes.
+    """
+    late_ptr = pointers(xp, is_late.astype(xp.int64))
+    waits = late_ptr[slot_ptr[items.group + items.count]] > late_ptr[slot_ptr[items.group]]
+    early, late = xp.flatnonzero(~waits), xp.flatnonzero(waits)
+    order = xp.concatenate((early, late))
+    return _Items(*(column[order] for column in items)), len(early)
 
 
 def _pack_items(place: Place, table: TileTable, items: _Items, slot_ptr: Array, index_bits: int) -> Array:

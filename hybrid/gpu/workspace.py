@@ -6,7 +6,7 @@ Source: [BESW10] §II; [Tealdi13] §4.4.2.2.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from hybrid.gpu.idr import DeviceIDR
 from hybrid.gpu.krylov import DeviceBiCGStab
 from hybrid.gpu.sweeps import RECORDED, DeviceSteps, Run
 from hybrid.solvers.base import Criterion, Vector
+from hybrid.solvers.recurrence import Recurrence
 from hybrid.solvers.workspace import OPERANDS, Workspace
 from mtbdd.wording import option
 
@@ -128,11 +129,11 @@ class DeviceWorkspace(Workspace):
 
     def system(self, diagonal: Vector, b: Vector | None) -> DeviceSystem:
         """Return a system whose operands are put on the device, by dictionary where they have few values."""
-        operands = (
-            operand if isinstance(operand, CodedVector) else compress(self.device, operand)
-            for operand in (diagonal, b)
-        )
-        return DeviceSystem(self, self._run, *operands)
+        return DeviceSystem(self, self._run, *self._coded(diagonal, b))
+
+    def _coded(self, *operands: Array | None) -> Iterator[CodedVector]:
+        """Return operands by dictionary where they have few values."""
+        return (o if isinstance(o, CodedVector) else compress(self.device, o) for o in operands)
 
     def add_scaled(self, weight: float, x: Array, total: Array, factor: Array | None = None) -> None:
         """Queue ``total += weight * factor * x``."""
@@ -225,14 +226,14 @@ class DeviceSystem:
 
     def bicgstab(
         self, start: Vector, limit: float, orthogonal: float, anchor: int | None = None
-    ) -> DeviceBiCGStab:
+    ) -> Recurrence:
         """Return BiCGStab's recurrence, whose launches are recorded."""
         space, operands = self._space, (self._diagonal, self._right)
         return DeviceBiCGStab(space.device, space, self._run, *operands, start, limit, orthogonal, anchor)
 
     def idr(
         self, start: Array, limit: float, anchor: int | None = None, weights: Array | None = None
-    ) -> DeviceIDR:
+    ) -> Recurrence:
         """Return IDR(s)'s recurrence, whose cycles are recorded."""
         space, operands = self._space, (self._diagonal, self._right)
         return DeviceIDR(space.device, space, self._run, *operands, start, limit, anchor, weights)

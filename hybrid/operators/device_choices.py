@@ -66,6 +66,8 @@ def fused_choices(
         return refusal
     if not matrices:
         return Ineligible(NOTHING_TO_MULTIPLY, True)
+    if problem.communicator.size > 1:
+        return Ineligible("parts share the states, and a fused step receives nothing of others", False)
     if any(o.place is not None for o in layer_choices):
         return Ineligible(
             "a layer has rows for some states only, and fused steps need one for every state", False

@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 from hybrid.backends import Backend
 from hybrid.backends.base import ProductMeanwhile
 from hybrid.core.arriving import ArrivingVector
+from hybrid.core.halo import Halo
 from hybrid.core.operands import as_vector, check_out
-from hybrid.operators.halo import Halo
 from hybrid.operators.hybrid_matrix import HybridMatrix
 from hybrid.reference import relax_in_place
-from hybrid.solvers.host import HostWorkspace
-from hybrid.solvers.together import TogetherWorkspace
 from mtbdd.communicator import Communicator
 from mtbdd.divided import DividedMTBDD
 from mtbdd.offset import OffsetMTBDD
+from mtbdd.places import HOST, VectorPlace
 
 if TYPE_CHECKING:
     from hybrid.solvers.workspace import Workspace
@@ -75,7 +74,7 @@ class DividedMatrix:
         halo: Halo | None = None,
     ) -> None:
         self.matrix, self._engine = matrix, engine
-        self.halo = Halo(divided) if halo is None else halo
+        self.halo = engine.halo(divided) if halo is None else halo
         self.communicator: Communicator = divided.communicator
         self.shape = divided.n_rows, divided.own_columns
         self.symbolic: OffsetMTBDD = divided
@@ -89,16 +88,24 @@ class DividedMatrix:
         if self._meanwhile is not None:
             self.halo.cover(self._meanwhile.stretches)
 
+    @property
+    def place(self) -> VectorPlace:
+        """Where its vectors lie."""
+        return self._engine.place
+
     def multiply(self, x: Vector, out: Vector | None = None) -> Vector:
         """Return the own elements of ``M x``, written to `out` if given."""
-        vector = as_vector(x, self.shape[1], "x")
-        result = np.empty(self.shape[0]) if out is None else check_out(out, self.shape[0], vector)
+        if self.place is HOST:
+            vector = as_vector(x, self.shape[1], "x")
+            result = np.empty(self.shape[0]) if out is None else check_out(out, self.shape[0], vector)
+        else:
+            vector, result = x, self.place.xp.empty(self.shape[0]) if out is None else out
         with self.halo.exchange(vector) as arriving:
             return self.multiply_arriving(arriving, result)
 
     def row_sums(self) -> Vector:
         """Return the sums of the own rows; nothing is received."""
-        return self.multiply_arriving(self.halo.ones(), np.empty(self.shape[0]))
+        return self.multiply_arriving(self.halo.ones(), self.place.xp.empty(self.shape[0]))
 
     def jacobi_step(
         self, x: Vector, out: Vector, b: Vector | None, diagonal: Vector, omega: float
@@ -117,11 +124,8 @@ class DividedMatrix:
 
     def workspace(self) -> Workspace:
         """Return memory and operations for a solution of all processes."""
-        space: Workspace = HostWorkspace(self)
-        if self.matrix is not None:
-            space = self._engine.workspace(self.matrix.product, self)
-        assert isinstance(space, HostWorkspace)
-        return TogetherWorkspace(self, space.passes, self.communicator)
+        product = None if self.matrix is None else self.matrix.product
+        return self._engine.workspace_together(product, self, self.halo, self.communicator)
 
     def multiply_arriving(self, x: ArrivingVector, out: Vector) -> Vector:
         """Write the own elements of ``M x`` to `out`, those first for which nothing is awaited."""

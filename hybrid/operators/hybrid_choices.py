@@ -20,7 +20,6 @@ from hybrid.levels.table import LevelTable
 from hybrid.levels.task_table import layer_tasks, task_table
 from hybrid.operators.divided_matrix import DividedMatrix, operator_of
 from hybrid.operators.eligibility import NOTHING_TO_MULTIPLY, Ineligible
-from hybrid.operators.halo import Halo
 from hybrid.operators.host_choices import NoMatrix, finish_on_host
 from hybrid.operators.hybrid_matrix import HybridMatrix
 from hybrid.operators.inject import inject_transposed
@@ -104,13 +103,13 @@ def hybrid_choices(
     injected: dict[int, HybridMatrix | DividedMatrix] = {}
     wanted = sorted((o for o in layer_choices if o.matrix is not None), key=lambda o: -_entries(o))
     first = wanted[0].matrix if wanted else None
-    halo = Halo(first) if isinstance(first, DividedMTBDD) else None
+    halo = engine.halo(first) if isinstance(first, DividedMTBDD) else None
     for offer in wanted:
         if offer.matrix is not None and not offer.matrix.n_entries:
             injected[offer.layer] = operator_of(offer.matrix, None, engine, halo)
     wanted = [offer for offer in wanted if offer.layer not in injected]
     if not wanted:
-        if engine.name == "gpu":
+        if engine.name == "gpu" and not injected:
             engine = CpuBackend(NOTHING_TO_MULTIPLY)
         return HybridChoices(layer_choices, injected, problem, engine)
     matrices = [o.matrix for o in wanted if o.matrix is not None]

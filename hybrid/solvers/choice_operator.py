@@ -242,6 +242,11 @@ class ChoiceOperator(BellmanOperator):
         reduce = xp.maximum if self.maximise else xp.minimum
         members, rings = self._rings()
         own = out[members]
+        if self.groups.n_shared:
+            # Processes tell each other by way of the host.
+            best = self._best_of_all(self._best_of_own(self.space.to_host(own)))
+            out[members] = xp.asarray(np.repeat(best, self.groups.sizes))
+            return
         for ring in rings:
             own = reduce(own, own[ring])
         out[members] = own

@@ -55,7 +55,7 @@ class HostWorkspace(Workspace):
 
     def vector(self, values: ArrayLike) -> Vector:
         """Return a copy."""
-        return np.array(values, dtype=np.float64, order="C")
+        return _copy(values)
 
     def operand(self, values: Vector) -> Vector:
         """Return the vector itself."""
@@ -124,15 +124,16 @@ class HostSystem:
         self, start: Vector, limit: float, orthogonal: float, anchor: int | None = None
     ) -> HostBiCGStab:
         """Return BiCGStab's recurrence."""
-        operands = self._matrix.multiply, self._diagonal, self.relaxation()
-        return HostBiCGStab(self._passes, *operands, start, limit, orthogonal, anchor)
+        return HostBiCGStab(self._passes, self._images(anchor), _copy(start), limit, orthogonal)
 
     def idr(
         self, start: Vector, limit: float, anchor: int | None = None, weights: Vector | None = None
     ) -> IDR:
         """Return IDR(s)'s recurrence."""
-        images = HostImages(self._passes, self._matrix.multiply, self._diagonal, self.relaxation(), anchor)
-        return IDR(self._passes.shadows(), images, start, limit, weights)
+        return IDR(self._passes.shadows(), self._images(anchor), _copy(start), limit, weights)
+
+    def _images(self, anchor: int | None) -> HostImages:
+        return HostImages(self._passes, self._matrix.multiply, self._diagonal, self.relaxation(), anchor)
 
     def sharing(self, b: Vector) -> HostSystem:
         """Return the system with another right-hand side."""
@@ -210,6 +211,10 @@ class _Uniformised:
     def course(self) -> Vector:
         """Steps made and the changes of the last one."""
         return np.append(float(self._made), self.changes)
+
+
+def _copy(values: ArrayLike) -> Vector:
+    return np.array(values, dtype=np.float64, order="C")
 
 
 def workspace_of(matrix: MatrixOperator) -> Workspace:

@@ -1,4 +1,4 @@
-"""BiCGStab's recurrence on the host: NumPy vectors, and numbers that are Python's."""
+"""BiCGStab's recurrence with numbers that are Python's, and what it multiplies with on the host."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Callable
 import numpy as np
 
 from hybrid.solvers.base import Vector
+from hybrid.solvers.idr import Images
 from hybrid.solvers.passes import Passes
 from hybrid.solvers.recurrence import Standing
-from hybrid.solvers.workspace import Steps
+from hybrid.solvers.workspace import Array, Steps
 
 
 class HostImages:
@@ -18,8 +19,14 @@ class HostImages:
 
     Parameters
     ----------
-    passes, multiply, diagonal, relaxation, anchor
-        As for `HostBiCGStab`.
+    passes : Passes
+    multiply : callable
+        Writes ``M x``: ``multiply(x, out)``.
+    diagonal : ndarray of float64, shape (n,)
+    relaxation : Steps
+        The step ``x <- (M x + b) / diagonal``.
+    anchor : int, optional
+        As for :meth:`hybrid.solvers.workspace.System.bicgstab`.
 
     Attributes
     ----------
@@ -71,17 +78,16 @@ class HostImages:
 
 
 class HostBiCGStab:
-    """The recurrence of :mod:`hybrid.solvers.recurrence` for a matrix on the host.
+    """The recurrence of :mod:`hybrid.solvers.recurrence` with numbers on the host.
 
     Parameters
     ----------
     passes : Passes
-    multiply : callable
-        Writes ``M x``: ``multiply(x, out)``.
-    diagonal : ndarray of float64, shape (n,)
-    relaxation : Steps
-        The step ``x <- (M x + b) / diagonal``.
-    start, limit, orthogonal, anchor
+    images : Images
+        What it multiplies with.
+    x : array, shape (n,), float64
+        The iterate, changed in place.
+    limit, orthogonal
         As for :meth:`hybrid.solvers.workspace.System.bicgstab`.
 
     Notes
@@ -91,22 +97,11 @@ class HostBiCGStab:
 
     cost, patience = 2, 400
 
-    def __init__(
-        self,
-        passes: Passes,
-        multiply: Callable[[Vector, Vector], object],
-        diagonal: Vector,
-        relaxation: Steps,
-        start: Vector,
-        limit: float,
-        orthogonal: float,
-        anchor: int | None = None,
-    ) -> None:
-        self._passes = passes
-        self._images = HostImages(passes, multiply, diagonal, relaxation, anchor)
+    def __init__(self, passes: Passes, images: Images, x: Array, limit: float, orthogonal: float) -> None:
+        self._passes, self._images = passes, images
         self._limit, self._orthogonal = limit, orthogonal
-        self.x = np.array(start, dtype=np.float64, order="C")
-        self.r, self._shadow, self._p, self._v, self._t = (np.empty(start.size) for _ in range(5))
+        self.x = x
+        self.r, self._shadow, self._p, self._v, self._t = (np.empty_like(x) for _ in range(5))
         self._rho = self._first = self._norm = math.inf
         self._iterations, self._ended, self._broken = 0, True, False
 
@@ -116,7 +111,7 @@ class HostBiCGStab:
         return self._images.made
 
     @property
-    def spare(self) -> Vector:
+    def spare(self) -> Array:
         """A vector that is free between two calls."""
         return self._t
 

@@ -147,15 +147,15 @@ class IDR:
         self,
         passes: ShadowPasses,
         images: Images,
-        start: Array,
+        x: Array,
         limit: float,
         weights: Array | None = None,
     ) -> None:
         self._passes, self._images = passes, images
         self._limit, self._weights = limit, weights
-        self.x = np.array(start, dtype=np.float64, order="C")
-        self.r, self._t = np.empty(start.size), np.empty(start.size)
-        self._u, self._g = np.empty((DIRECTIONS, start.size)), np.empty((DIRECTIONS, start.size))
+        self.x = x
+        self.r, self._t = np.empty_like(x), np.empty_like(x)
+        self._u, self._g = (np.empty_like(x, shape=(DIRECTIONS, x.size)) for _ in range(2))
         self._space = Space()
         self._first = self._norm = self._greatest = math.inf
         self._iterations, self._ended, self._broken = 0, True, False

@@ -93,7 +93,7 @@ class TogetherPasses:
 
     def element(self, x: Vector, place: int) -> float:
         """See `Passes.element`."""
-        return float(self._all.total([x[place] if place >= 0 else 0.0])[0])
+        return float(self._all.total([self._own.element(x, place) if place >= 0 else 0.0])[0])
 
     def dot(self, x: Vector, y: Vector) -> float:
         """See `Passes.dot`."""

@@ -31,7 +31,9 @@ def run_processes(size: int, *command: str) -> subprocess.CompletedProcess[str]:
     """Start a command as so many processes, each with one thread."""
     program = launcher()
     assert program is not None
-    environment = dict(os.environ, HYBRID_NUM_THREADS="1", PYTHONPATH=str(ROOT))
+    environment = dict(os.environ, HYBRID_NUM_THREADS="1", PYTHONPATH=os.pathsep.join(map(str, _paths())))
+    # Open MPI asks for these where the user of a container is root; MPICH has no such question.
+    environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return subprocess.run(
         [program, "-n", str(size), *command],
         cwd=ROOT,
@@ -42,3 +44,7 @@ def run_processes(size: int, *command: str) -> subprocess.CompletedProcess[str]:
         timeout=120,
         check=False,
     )
+
+
+def _paths() -> list[str | Path]:
+    return [ROOT, *filter(None, [os.environ.get("PYTHONPATH")])]

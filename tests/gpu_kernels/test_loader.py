@@ -78,6 +78,7 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
     "scan.cu": ({"VALUE_BITS": 16, "SCAN_THREADS": 256}, {"VALUE_BITS": 64, "SCAN_THREADS": 256}),
     "segments.cu": ({"VALUE_BITS": 8, "WARP": 32}, {"VALUE_BITS": 32, "WARP": 4}),
     "sell.cu": ({"VALUE_BITS": 16, "SORTED": 0}, {"VALUE_BITS": 64, "SORTED": 1}),
+    "shadows.cu": ({"DIAGONAL_BITS": 8}, {"DIAGONAL_BITS": 64}),
     "stream.cu": ({"VALUE_BITS": 8}, {"VALUE_BITS": 64}),
     "tiles.cu": (
         RECORDS | LAUNCH | STEP,
@@ -85,6 +86,7 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
         RECORDS | LAUNCH | STEP | {"MODE": 2, "MEMBERS": 2, "DIAGONAL_BITS": 16, "RIGHT_BITS": 0},
         RECORDS | LAUNCH | STEP | {"MODE": 3, "MEMBERS": 1, "DIAGONAL_BITS": 64, "RIGHT_BITS": 8},
         {"CODE_BITS": 16, "TERM_BITS": 32, "UNIT": 2} | LAUNCH | STEP,
+        RECORDS | LAUNCH | STEP | {"HALO": 1},
     ),
     "tiles_many.cu": (
         RECORDS | LAUNCH | {"SHARE": 4, "MIN_BLOCKS": 2, "MEMBERS": 2},

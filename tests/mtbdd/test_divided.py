@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hybrid.communicators.threads import in_threads
 from mtbdd.communicator import Communicator
-from mtbdd.divided import DividedMTBDD, beside, divide, divide_all
+from mtbdd.divided import DividedMTBDD, beside, divide, divide_all, places_of
 from mtbdd.manager import Manager
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.offset import OffsetMTBDD
@@ -88,7 +88,7 @@ def together(
     order = divided.own(columns, rank).tolist()
     for other in range(divided.parts):
         if other != rank:
-            sent = divided.own(columns, other)[found[other].outgoing[rank]].tolist()
+            sent = divided.own(columns, other)[places_of(found[other].outgoing[rank])].tolist()
             assert len(sent) == found[rank].incoming[other]
             order += sent
     return order
@@ -180,7 +180,11 @@ def test_places_of_a_subset(seed: int) -> None:
     divided = Divided(rng, DIAGRAM_PACKAGES[0], 4)
     some = divided.rows[rng.random(len(divided.rows)) < 0.5]
     index, subset = (index_states(divided.manager, divided.set(codes)) for codes in (divided.rows, some))
-    assert np.array_equal(index.places(subset), np.searchsorted(divided.rows, some))
+    places = np.searchsorted(divided.rows, some)
+    assert np.array_equal(index.places(subset), places)
+    runs = index.runs(subset)
+    assert np.array_equal(places_of(runs), places)
+    assert (runs[:, 0] < runs[:, 1]).all() and (runs[1:, 0] > runs[:-1, 1]).all()
 
 
 def test_a_manager_without_a_share_is_whole() -> None:

@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 import hybrid
+import hybrid.core.halo as halo
 import hybrid.cpu.stages as stages
-import hybrid.operators.halo as halo
 from hybrid.analysis.held_matrices import injected
 from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker

@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.core.arriving import ArrivingVector
 from hybrid.core.operands import aligned_empty
-from mtbdd.divided import DividedMTBDD
+from mtbdd.divided import DividedMTBDD, places_of
 
 Vector = NDArray[np.float64]
 Int64Array = NDArray[np.int64]
 
 
-class Halo:
+class Halo(ABC):
+    """What a process receives before products with matrices over the same columns.
+
+    Attributes
+    ----------
+    size : int
+        Elements that are received.
+    """
+
+    size: int
+
+    @abstractmethod
+    def cover(self, stretches: Int64Array) -> None:
+        """Put these ranges of own elements, shape (k, 2), beside those of others from now on."""
+
+    @abstractmethod
+    def exchange(self, x: Vector) -> ArrivingVector:
+        """Send what others need of the own elements x, and begin to receive theirs.
+
+        Notes
+        -----
+        All processes call it at once, and enter what it returns.  Time: O(elements sent and covered), while
+        messages move.
+        """
+
+    @abstractmethod
+    def ones(self) -> ArrivingVector:
+        """Return the vector of ones, for which nothing is received."""
+
+
+class HostHalo(Halo):
     """Room for own elements and for those that are received, and who sends what.
 
     Parameters
@@ -30,7 +62,8 @@ class Halo:
     """
 
     def __init__(self, divided: DividedMTBDD) -> None:
-        self._communicator, self._outgoing = divided.communicator, divided.outgoing
+        self._communicator = divided.communicator
+        self._outgoing = [places_of(runs) for runs in divided.outgoing]
         self._own, self.size = divided.own_columns, int(sum(divided.incoming))
         self.whole: Vector = aligned_empty(divided.n_columns, 1).reshape(-1)
         self._stretches: list[list[int]] = []
@@ -38,18 +71,12 @@ class Halo:
         self._places = [self.whole[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
 
     def cover(self, stretches: Int64Array) -> None:
-        """Put these ranges of own elements, shape (k, 2), beside those of others from now on."""
+        """See `Halo.cover`."""
         known = np.array(self._stretches, np.int64).reshape(-1, 2)
         self._stretches = _united(np.concatenate((known, stretches))).tolist()
 
     def exchange(self, x: Vector) -> ArrivingVector:
-        """Send what others need of the own elements x, and begin to receive theirs.
-
-        Notes
-        -----
-        All processes call it at once, and enter what it returns.  Time: O(elements sent and covered), while
-        messages move.
-        """
+        """See `Halo.exchange`."""
         found = self._communicator.start([x[places] for places in self._outgoing], self._places)
         try:
             for begin, end in self._stretches:
@@ -60,7 +87,7 @@ class Halo:
         return ArrivingVector(x, self.whole, found)
 
     def ones(self) -> ArrivingVector:
-        """Return the vector of ones, for which nothing is received."""
+        """See `Halo.ones`."""
         self.whole.fill(1.0)
         return ArrivingVector(self.whole[: self._own], self.whole)
 

@@ -1,0 +1,220 @@
+"""A step on several cards, a process and a part of the states each, beside one card that has all states.
+
+Every row is one job of MPI.  In it the first process steps alone, with all states on its card; then all
+processes step together, elements going from card to card (NCCL) or by way of the hosts.  Steps are those of
+JOR, over all states, as solutions make them: on one card recorded and repeated.  For the share of the
+exchange that is hidden the parts of a step are timed by themselves: multiplying, with what others sent
+before, and exchanging.  `efficiency` is the time alone by the number of cards times the time together.  With
+--whole the row is a whole process for each card instead: `hybrid check --distributed --backend gpu`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.library.arguments import parser
+from benchmarks.library.device import require_device
+from benchmarks.library.models import ROOT, example
+from benchmarks.library.processes import child_environment
+from benchmarks.library.records import Records
+from benchmarks.programs.processes import launcher
+from gpu_kernels import current_device, take_card
+from hybrid.analysis.held_matrices import injected, place_beside
+from hybrid.checking.in_parts import part_of
+from hybrid.communicators.mpi import mpi_communicator
+from hybrid.gpu.divided_product import DividedGpuProduct
+from hybrid.gpu.halo import ArrivingOnDevice
+from hybrid.operators.divided_matrix import DividedMatrix
+from hybrid.run.options import CheckOptions
+from hybrid.solvers.host import workspace_of
+from mtbdd.communicator import Exchange
+from mtbdd.model import SymbolicModel
+
+MODELS = {
+    "kanban t=7": ("kanban", 7),
+    "kanban t=10": ("kanban", 10),
+    "fms n=10": ("fms", 10),
+    "cluster N=512": ("cluster", 512),
+    "tandem c=4095": ("tandem", 4095),
+    "polling N=20": ("polling", 20),
+    "kanban t=4": ("kanban", 4),
+}
+"""Chains by name: of examples/, and their sizes. The last is one to try the program with."""
+
+_TURNS = 5
+_SHORT = 0.5  # seconds that the steps of a turn take, about
+
+
+def step_of(own: SymbolicModel) -> tuple[Any, Callable[[int], None]]:
+    """Return a matrix over a model's states and what makes so many steps with it."""
+    matrix = injected(own.submatrix(own.index, own.index, diagonal=False), CheckOptions(backend="gpu"), True)
+    place = place_beside(matrix)
+    space = workspace_of(matrix)
+    steps = space.system(own.exit_rates(own.index.at(place)), None).relaxation(0.9)
+    pair = place.xp.ones(own.index.size), place.xp.ones(own.index.size)
+
+    def make(count: int) -> None:
+        steps.sweep(pair, 0, count)
+
+    return matrix, make
+
+
+def seconds(work: Callable[[int], None], meet: Callable[[], object], count: int | None = None) -> float:
+    """Return the median time of a step, over turns of many."""
+    device = current_device()
+
+    def turn(number: int) -> float:
+        device.synchronise()
+        meet()
+        begin = time.perf_counter()
+        work(number)
+        device.synchronise()
+        meet()
+        return (time.perf_counter() - begin) / number
+
+    turn(20)  # compiled, and recorded
+    turn(20)
+    if count is None:
+        count = max(20, min(2000, int(_SHORT / turn(20)) // 20 * 20))
+    return float(np.median([turn(count) for _ in range(_TURNS)]))
+
+
+def job(name: str) -> dict[str, Any] | None:
+    """Measure a model as one of the processes; the first one returns what was found."""
+    alike = mpi_communicator()
+    take_card(alike.beside()[0])
+    model = example(*MODELS[name])
+    alone = 0.0
+    if alike.rank == 0:
+        matrix, make = step_of(model)
+        alone = seconds(make, lambda: None)
+        level = matrix.level
+        del matrix, make
+        current_device().xp.get_default_memory_pool().free_all_blocks()
+    # In common, so that turns are of the same number of steps.
+    alone = alike.greatest(alone)
+    count = max(20, int(_SHORT / alone) // 20 * 20)
+    found: dict[str, Any] = {"states": model.n_states, "transitions": model.n_transitions}
+    found["alone_seconds"] = alone
+    own = part_of(model, alike)
+
+    def meet() -> None:
+        alike.gather([0.0])
+
+    for way in ("NCCL", "host"):
+        if way == "host":
+            alike.links = False
+        begin = time.perf_counter()
+        matrix, make = step_of(own)
+        assert isinstance(matrix, DividedMatrix) and matrix.matrix is not None
+        halo: Any = matrix.halo
+        if halo.way != way:
+            continue
+        product = matrix.matrix.product
+        assert isinstance(product, DividedGpuProduct)
+        together = seconds(make, meet, count)
+        x, out = halo.ones().own, current_device().xp.empty(own.index.size)
+
+        def exchange(number: int, x: Any = x, halo: Any = halo) -> None:
+            for _ in range(number):
+                halo.exchange(x).finish()
+
+        def multiply(
+            number: int, x: Any = x, out: Any = out, halo: Any = halo, product: Any = product
+        ) -> None:
+            for _ in range(number):
+                product.multiply_meanwhile(ArrivingOnDevice(x, halo, Exchange()), out)
+
+        numbers = [seconds(multiply, meet, count), seconds(exchange, meet, count)]
+        early = getattr(product.matrix, "early", None)
+        items = len(getattr(product.matrix, "items", ()))
+        parts = alike.gather([own.index.size, halo.size, 0 if early is None else early, items])
+        if alike.rank == 0:
+            found[way] = {
+                "seconds": together,
+                "efficiency": alone / alike.size / together,
+                "multiplying_seconds": numbers[0],
+                "exchanging_seconds": numbers[1],
+                "set_up_seconds": time.perf_counter() - begin,
+            }
+            found["own"], found["received"], found["early_items"], found["items"] = parts.T.tolist()
+            found["level"] = level
+        del matrix, make, product, halo, x, out, exchange, multiply
+        current_device().xp.get_default_memory_pool().free_all_blocks()
+    return found if alike.rank == 0 else None
+
+
+def run_job(cards: int, *command: str) -> str:
+    """Start a command as so many processes, and return what they print.
+
+    Raises
+    ------
+    RuntimeError
+        If it fails.
+    """
+    # Open MPI asks for these where the user of a container is root; MPICH has no such question.
+    environment = child_environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    line = [launcher(), "-n", str(cards), *command]
+    done = subprocess.run(line, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, line))} ended with {done.returncode}")
+    return done.stdout
+
+
+def measure(row: dict[str, Any], name: str, cards: int) -> None:
+    """Fill a row with what a job finds."""
+    text = run_job(cards, sys.executable, "-m", "benchmarks.programs.cards", "--worker", "--only", name)
+    row.update(json.loads(text.splitlines()[-1]), load=os.getloadavg()[0])
+
+
+def measure_whole(row: dict[str, Any], cards: int, arguments: list[str]) -> None:
+    """Fill a row with a whole run of the command line."""
+    begin = time.perf_counter()
+    printed = run_job(cards, sys.executable, "-m", "hybrid", *arguments)
+    row["wall_seconds"] = time.perf_counter() - begin
+    model, (result,) = json.loads(printed).values()
+    row.update(
+        states=model["states"],
+        transitions=model["transitions"],
+        model_build_seconds=model["build_seconds"],
+        check_seconds=result["seconds"],
+    )
+    names = ("value", "lower", "upper", "backend", "backend_reason", "method", "level", "iterations")
+    row.update({n: result.get(n) for n in (*names, "seconds_per_iteration", "base_memory_bytes")})
+
+
+def main() -> None:
+    """Measure and write the record."""
+    arguments = parser(__doc__, "seconds", "resume")
+    arguments.add_argument("--only", action="append", choices=tuple(MODELS), help="this one; may be repeated")
+    arguments.add_argument("--cards", type=int, default=2, metavar="P", help="processes, a card each")
+    arguments.add_argument("--worker", action="store_true", help="be one of the processes")
+    arguments.add_argument(
+        "--whole", action="append", metavar="TEXT", help="arguments of `hybrid check`; may be repeated"
+    )
+    options = arguments.parse_args()
+    if options.worker:
+        found = job(options.only[0])
+        if found is not None:
+            print(json.dumps(found))
+        return
+    require_device("there is nothing to try without one")
+    records = Records("cards", options, cards=options.cards)
+    for text in options.whole or []:
+        command = ["check", *text.split(), "--distributed", "--backend", "gpu", "--json"]
+        records.run({"command": " ".join(["hybrid", *command])}, measure_whole, options.cards, command)
+    for name in options.only or ([] if options.whole else list(MODELS)[:-1]):
+        records.run({"model": name}, measure, name, options.cards)
+    records.show()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""A process's rows of a matrix on a device: rows without columns of others go first."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_kernels import Mode, Step, TileMatrix, product_step, relax_rows, run_tiles
+from hybrid.core.arrays import Array
+from hybrid.core.arriving import ArrivingVector
+from hybrid.gpu.halo import ArrivingOnDevice
+from hybrid.gpu.operands import relax_once
+from hybrid.gpu.product import GpuProduct
+
+
+class DividedGpuProduct(GpuProduct):
+    """See `GpuProduct` and `hybrid.backends.base.ProductMeanwhile`.
+
+    Notes
+    -----
+    Tiles read the own elements of x and those of others where they are.  Pairs and tasks, which read one
+    vector, wait first, for a vector of both; their steps relax rows in a launch of its own.
+    """
+
+    stretches: NDArray[np.int64] = np.zeros((0, 2), np.int64)
+
+    def run_meanwhile(self, step: Step, x: ArrivingVector, out: Array) -> None:
+        """Queue a step over all rows. Synchronises: with the copies of elements of others."""
+        arriving = cast(ArrivingOnDevice, x)
+        if isinstance(self.matrix, TileMatrix):
+            run_tiles(self.device, self.matrix, step, x.own, out, arriving.others, "early")
+            x.finish()
+            run_tiles(self.device, self.matrix, step, x.own, out, arriving.others, "late")
+            return
+        whole = arriving.received()
+        if step.mode == Mode.PRODUCT:
+            self.run(step, whole, out)
+            return
+        product = self.device.xp.empty(self.matrix.n_rows)
+        self.run(product_step(), whole, product)
+        relax_rows(self.device, step, x.own, out, product=product)
+
+    def multiply_meanwhile(self, x: ArrivingVector, out: Array) -> None:
+        """See `ProductMeanwhile`."""
+        self.run_meanwhile(product_step(), x, out)
+
+    def relax_meanwhile(
+        self, x: ArrivingVector, b: Array | None, diagonal: Array, omega: float, out: Array
+    ) -> tuple[float, float]:
+        """See `ProductMeanwhile`."""
+
+        def run(step: Step, _: Any, target: Array) -> None:
+            self.run_meanwhile(step, x, target)
+
+        return relax_once(self.device, run, x.own, b, diagonal, omega, out)

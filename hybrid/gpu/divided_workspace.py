@@ -1,0 +1,191 @@
+"""Solutions on the devices of several processes: each has its own elements, numbers are those of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gpu_kernels import CodedVector, Device, IterationState, Mode, Step, finish_iteration, relax_rows
+from hybrid.core.arrays import Array, to_host
+from hybrid.core.halo import Halo
+from hybrid.gpu.divided_product import DividedGpuProduct
+from hybrid.gpu.passes import DeviceImages, DevicePasses
+from hybrid.gpu.sweeps import DeviceSteps, Run
+from hybrid.gpu.workspace import DeviceSystem, DeviceWorkspace
+from hybrid.solvers.base import Criterion, Vector
+from hybrid.solvers.host_recurrence import HostBiCGStab
+from hybrid.solvers.idr import IDR
+from hybrid.solvers.together import TogetherPasses
+from mtbdd.communicator import Communicator
+
+_MEASURE_ONLY = -1.0
+"""An epsilon with which nothing ends a sequence of steps: all processes end together."""
+
+
+def run_divided(device: Device, product: DividedGpuProduct | None, halo: Halo) -> Run:
+    """Return what makes a step over the own rows, together with all other processes.
+
+    Parameters
+    ----------
+    product : DividedGpuProduct or None
+        None where no own row has an entry.
+    """
+
+    def run(step: Step, x: Array, out: Array) -> None:
+        with halo.exchange(x) as arriving:
+            if product is not None:
+                product.run_meanwhile(step, arriving, out)
+                return
+            out.fill(0.0)
+            if step.mode != Mode.PRODUCT:
+                relax_rows(device, step, x, out)
+
+    return run
+
+
+class DividedDeviceWorkspace(DeviceWorkspace):
+    """See `DeviceWorkspace` and `hybrid.solvers.together.TogetherWorkspace`.
+
+    Parameters
+    ----------
+    device : Device
+    run : callable
+        From `run_divided`.
+    communicator : Communicator
+
+    Notes
+    -----
+    Synchronises: at every product, for what other processes send.  Nothing is recorded, because messages are
+    the host's.
+    """
+
+    stride = 10  # what all have to agree on costs a message
+
+    def __init__(self, device: Device, run: Run, communicator: Communicator) -> None:
+        super().__init__(device, run)
+        self.communicator = communicator
+        self.passes = TogetherPasses(DevicePasses(device), communicator)
+
+    def stretch(self, most: int) -> int:
+        """See `Workspace.stretch`."""
+        return min(self.stride, most)
+
+    def system(self, diagonal: Vector, b: Vector | None) -> DividedSystem:
+        """See `Workspace.system`."""
+        return DividedSystem(self, self._run, *self._coded(diagonal, b))
+
+    def steps(self, step: Step, criterion: Criterion | None) -> DividedSteps:
+        """Return the steps of a kind; the method ends them."""
+        return DividedSteps(self.device, self._run, step, self._note_look, self.communicator)
+
+    def distance(self, x: Array, y: Array) -> Array:
+        """See `Workspace.distance`."""
+        return self.passes.greatest_changes(x, y)
+
+    def extremes(self, x: Array) -> tuple[np.float64, np.float64]:
+        """See `Workspace.extremes`."""
+        return self.passes.extremes(x)
+
+    def all(self, mask: Array) -> bool:
+        """See `Workspace.all`."""
+        return self.communicator.all(to_host(super().all(mask)))
+
+    def any(self, mask: Array) -> bool:
+        """See `Workspace.any`."""
+        return self.communicator.any(to_host(super().any(mask)))
+
+    def least(self, x: Array) -> np.float64:
+        """See `Workspace.least`; infinite where no process has an element."""
+        own = float(to_host(super().least(x))) if x.size else np.inf
+        return np.float64(self.communicator.least(own))
+
+    def greatest(self, x: Array) -> np.float64:
+        """See `Workspace.greatest`; for numbers that are not negative."""
+        own = float(to_host(super().greatest(x))) if x.size else 0.0
+        return np.float64(self.communicator.greatest(own))
+
+    def agreed(self, changes: Array) -> Vector:
+        """See `Workspace.agreed`."""
+        return self.passes.agreed(to_host(changes))
+
+    def element(self, x: Array, place: int) -> Vector:
+        """See `Workspace.element`."""
+        return np.array([self.passes.element(x, place)])
+
+    def read(self, *arrays: Array) -> list[float]:
+        """See `Workspace.read`; most of them lie on the host."""
+        self.synchronisations += 1
+        return [float(number) for array in arrays for number in np.ravel(to_host(array))]
+
+
+class DividedSteps(DeviceSteps):
+    """See `DeviceSteps`; changes are those of all processes, and nothing is recorded.
+
+    Parameters
+    ----------
+    device, run, step, synchronises
+        As for `DeviceSteps`.
+    communicator : Communicator
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        run: Run,
+        step: Step,
+        synchronises: Callable[[], None],
+        communicator: Communicator,
+    ) -> None:
+        super().__init__(device, run, step, _MEASURE_ONLY, False, synchronises)
+        self._communicator, self._made = communicator, 0
+
+    def sweep(self, pair: tuple[Array, Array], done: int, count: int, total: Array | None = None) -> None:
+        """See `Steps.sweep`. Synchronises: at every product."""
+        self._queue(pair, done, count, total)
+        self._made = done + count
+
+    @property
+    def changes(self) -> Vector:
+        """See `Steps.changes`."""
+        found: Vector = self._communicator.gather(to_host(self._state.differences)).max(axis=0)
+        return found
+
+    @property
+    def course(self) -> Vector:
+        """See `Steps.course`."""
+        return np.append(float(self._made), self.changes)
+
+
+class DividedSystem(DeviceSystem):
+    """See `DeviceSystem`; recurrences have their numbers on the host, where sums of all processes meet."""
+
+    _space: DividedDeviceWorkspace
+
+    def bicgstab(
+        self, start: Vector, limit: float, orthogonal: float, anchor: int | None = None
+    ) -> HostBiCGStab:
+        """See `System.bicgstab`."""
+        images = self._images(len(start), anchor)
+        return HostBiCGStab(self._space.passes, images, self._space.vector(start), limit, orthogonal)
+
+    def idr(self, start: Array, limit: float, anchor: int | None = None, weights: Array | None = None) -> IDR:
+        """See `System.idr`."""
+        images = self._images(len(start), anchor)
+        return IDR(self._space.passes.shadows(), images, self._space.vector(start), limit, weights)
+
+    def sharing(self, b: Array) -> DividedSystem:
+        """See `System.sharing`."""
+        return DividedSystem(self._space, self._run, self._diagonal, CodedVector(len(b), 64, b, None))
+
+    def residual(self, x: Array, scratch: Array) -> Vector:
+        """See `System.residual`."""
+        device = self._space.device
+        state = IterationState.create(device)
+        self._run(Step(Mode.RESIDUAL, self._diagonal, self._right, 1.0, state), x, scratch)
+        finish_iteration(device, state, _MEASURE_ONLY, False)
+        return self._space.agreed(state.differences)[:1]
+
+    def _images(self, size: int, anchor: int | None) -> DeviceImages:
+        space = self._space
+        return DeviceImages(space.device, space.passes, self._run, self._diagonal, self._right, size, anchor)

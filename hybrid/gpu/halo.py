@@ -1,0 +1,100 @@
+"""What a process receives before a product on a device: elements of x that others own."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_kernels import Device, copy_blocks
+from hybrid.core.arriving import ArrivingVector
+from hybrid.core.halo import Halo
+from hybrid.gpu.carriers import carrier_of
+from mtbdd.communicator import Exchange
+from mtbdd.divided import DividedMTBDD
+
+Array = Any
+
+
+class ArrivingOnDevice(ArrivingVector):
+    """See `ArrivingVector`; kernels read the own elements where they are.
+
+    Attributes
+    ----------
+    others : array, shape (halo,), float64
+        The elements of others, once they have come.
+    """
+
+    def __init__(self, own: Array, halo: DeviceHalo, exchange: Exchange) -> None:
+        super().__init__(own, own, exchange)
+        self._halo, self.others = halo, halo.others
+
+    def received(self) -> Array:
+        """Return all elements side by side; whoever can do without reads `own` and `others`."""
+        if not self._is_copied:
+            self.finish()
+            self.whole = self._halo.together(self.own)
+            self._is_copied = True
+        return self.whole
+
+
+class DeviceHalo(Halo):
+    """Room for what is received, and who sends what; see `Halo`.
+
+    Parameters
+    ----------
+    device : Device
+    divided : DividedMTBDD
+        A matrix over these columns; all matrices that share a halo have the same.
+
+    Attributes
+    ----------
+    size : int
+        Elements that are received.
+    others : array, shape (size,), float64
+        On the device.
+
+    Notes
+    -----
+    Elements are gathered by one launch, and carried (`carrier_of`) while kernels are at work.
+    """
+
+    def __init__(self, device: Device, divided: DividedMTBDD) -> None:
+        self._device, self._xp, self._own = device, device.xp, divided.own_columns
+        runs = np.concatenate(divided.outgoing)
+        self._starts = self._xp.asarray(np.ascontiguousarray(runs[:, 0]))
+        self._ends = self._xp.asarray(np.cumsum(runs[:, 1] - runs[:, 0]))
+        lengths = [int((own[:, 1] - own[:, 0]).sum()) for own in divided.outgoing]
+        self.size = int(sum(divided.incoming))
+        self._leaving, self.others = self._xp.empty(sum(lengths)), self._xp.empty(self.size)
+        self._carrier = carrier_of(device, divided.communicator, lengths, divided.incoming)
+        self._whole: Array | None = None
+
+    @property
+    def way(self) -> str:
+        """How elements are carried, in a word."""
+        return self._carrier.name
+
+    def cover(self, stretches: NDArray[np.int64]) -> None:
+        """See `Halo.cover`: kernels need no own elements beside those of others."""
+
+    def exchange(self, x: Array) -> ArrivingOnDevice:
+        """See `Halo.exchange`. Synchronises: what it returns may, where it is waited for."""
+        copy_blocks(self._device, x, self._starts, self._ends, self._leaving)
+        self._carrier.begin(self._leaving, self.others)
+        return ArrivingOnDevice(x, self, Exchange(partial(self._carrier.finish, self.others)))
+
+    def ones(self) -> ArrivingOnDevice:
+        """See `Halo.ones`."""
+        self.others.fill(1.0)
+        return ArrivingOnDevice(self._xp.ones(self._own), self, Exchange())
+
+    def together(self, own: Array) -> Array:
+        """Return own elements and those of others in one vector, which the halo keeps."""
+        if self._whole is None:
+            self._whole = self._xp.empty(len(own) + self.size)
+        self._whole[: len(own)] = own
+        self._whole[len(own) :] = self.others
+        return self._whole

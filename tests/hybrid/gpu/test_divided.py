@@ -1,0 +1,360 @@
+"""Parts of a matrix on devices: early rows and late ones, passes over parts of vectors, answers in parts."""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hybrid
+from gpu_kernels import Device, IterationState, Mode, ShadowKernels, Step, coded_step, compress, run_tiles
+from gpu_kernels.tiles import TileMatrix
+from hybrid.analysis.held_matrices import injected
+from hybrid.checking.checker import Checker
+from hybrid.checking.in_parts import in_parts
+from hybrid.core.arrays import to_host
+from hybrid.gpu.divided_product import DividedGpuProduct
+from hybrid.gpu.tile_layout import build_tile_matrix
+from hybrid.levels.curve import level_curve
+from hybrid.operators.divided_matrix import DividedMatrix
+from hybrid.properties import parse_properties, resolve_properties
+from hybrid.run.options import CheckOptions
+from hybrid.solvers.host import workspace_of
+from hybrid.solvers.shadows import DIRECTIONS, NumPyShadows
+from mtbdd.model import SymbolicModel
+from mtbdd.states import states_from
+from tests.builders.matrices import from_dense, random_sparse
+from tests.builders.processes import needs_mpi, run_processes
+from tests.gpu_kernels.devices import device_of
+from tests.hybrid.checking.test_in_parts import QUESTIONS, agree, asked
+from tests.hybrid.operators.test_overlap import dealt
+from tests.source_tree import ROOT
+
+SPOILT = 1e6  # what is read before it has come makes a result that is wrong, and a number
+
+
+# ------------------------------------------------------------------ kernels
+
+
+def halved(rng: np.random.Generator, size: int) -> np.ndarray[Any, Any]:
+    """Return a matrix of which the upper half has no entry in the last third of the columns."""
+    dense = random_sparse(rng, size, size, 0.2)
+    dense[: size // 2, size - size // 3 :] = 0.0
+    return dense
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("level", [0, 4])
+def test_early_items_read_nothing_of_others(
+    device: Device, mode: Mode, level: int, rng: np.random.Generator
+) -> None:
+    size, own = 96, 64
+    dense = halved(rng, size)
+    matrix = build_tile_matrix(device, level_curve(from_dense(dense)).plain, level, own_columns=own)
+    assert isinstance(matrix, TileMatrix) and matrix.early is not None
+    assert (matrix.early > 0) == (level > 0)
+    assert matrix.early < len(matrix.items)
+    xp, x = device.xp, rng.normal(size=size)
+    diagonal, b = 1.0 + rng.random(size), rng.random(size)
+    # Relaxed rows are own columns as well: a square matrix whose last columns stand elsewhere.
+    square = dense.copy()
+    square[own:] = 0.0
+    if mode != Mode.PRODUCT:
+        matrix = build_tile_matrix(
+            device, level_curve(from_dense(square[:own])).plain, level, own_columns=own
+        )
+        assert isinstance(matrix, TileMatrix)
+        diagonal, b = diagonal[:own], b[:own]
+    rows = matrix.n_rows
+    state = IterationState.create(device)
+    step = (
+        coded_step(device, mode, diagonal, b, 0.7, state)
+        if mode != Mode.PRODUCT
+        else Step(mode, compress(device, None), compress(device, None))
+    )
+    others = xp.full(size - own, SPOILT)
+    out, whole = xp.empty(rows), xp.asarray(x)
+    mine = whole[:own].copy()
+    run_tiles(device, matrix, step, mine, out, others, "early")
+    others[...] = whole[own:]
+    run_tiles(device, matrix, step, mine, out, others, "late")
+    product = dense[:rows] @ x if mode == Mode.PRODUCT else square[:own] @ x
+    wanted = {
+        Mode.PRODUCT: lambda: product,
+        Mode.JACOBI: lambda: 0.3 * x[:own] + 0.7 * (product + b) / diagonal,
+        Mode.POWER: lambda: (1.0 - 0.7 * diagonal) * x[:own] + 0.7 * (product + b),
+        Mode.RESIDUAL: lambda: None,
+    }[mode]()
+    if wanted is not None:
+        np.testing.assert_allclose(to_host(out), wanted, rtol=1e-12, atol=1e-12)
+    if mode == Mode.RESIDUAL:
+        from gpu_kernels import finish_iteration
+
+        finish_iteration(device, state, -1.0, False)
+        greatest = np.abs(product + b - diagonal * x[:own]).max()
+        assert to_host(state.differences)[0] == pytest.approx(greatest, rel=1e-12)
+
+
+def test_without_early_items_all_rows_wait(device: Device, rng: np.random.Generator) -> None:
+    size, own = 40, 30
+    dense = random_sparse(rng, size, size, 0.2)
+    matrix = build_tile_matrix(device, level_curve(from_dense(dense)).plain, 3)
+    assert isinstance(matrix, TileMatrix) and matrix.early is None
+    x = rng.normal(size=size)
+    out, others, mine = device.xp.empty(size), device.xp.full(size - own, SPOILT), device.xp.asarray(x[:own])
+    product = Step(Mode.PRODUCT, compress(device, None), compress(device, None))
+    run_tiles(device, matrix, product, mine, out, others, "early")
+    others[...] = device.xp.asarray(x[own:])
+    run_tiles(device, matrix, product, mine, out, others, "late")
+    np.testing.assert_allclose(to_host(out), dense @ x, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("weighed", [False, True])
+@pytest.mark.parametrize("size", [0, 1, 255, 3000])
+def test_passes_on_a_device_are_those_in_numpy(
+    device: Device, size: int, weighed: bool, wide: bool, rng: np.random.Generator
+) -> None:
+    plain, xp = NumPyShadows(), device.xp
+    x, t, weights = rng.normal(size=(3, size))
+    diagonal = 1.0 + rng.integers(3, size=size)
+    ours = ShadowKernels(device, size, compress(device, diagonal), wide)
+    scale, there = (weights, xp.asarray(weights)) if weighed else (None, None)
+    tight: Any = {"rtol": 1e-11, "atol": 1e-11}
+    x_there, t_there = xp.asarray(x), xp.asarray(t)
+    np.testing.assert_allclose(
+        to_host(ours.shadow_sums(x_there, there)), plain.shadow_sums(x, scale), **tight
+    )
+    np.testing.assert_allclose(
+        to_host(ours.step_sums(t_there, x_there, there)), plain.step_sums(t, x, scale), **tight
+    )
+    for k in range(DIRECTIONS):
+        vectors = [*rng.normal(size=(2, DIRECTIONS, size)), *rng.normal(size=(2, size))]
+        shares = rng.normal(size=DIRECTIONS)
+        u, g, r, y = (vector.copy() for vector in vectors)
+        plain.aim(k, shares, 0.7, r, u, g)
+        plain.settle(k, shares, 0.3, u, g, r, y)
+        plain.step(0.4, t, r, y)
+        own = [xp.asarray(vector) if xp is not np else vector.copy() for vector in vectors]
+        ours.aim(k, shares, 0.7, own[2], own[0], own[1])
+        ours.settle(k, shares, 0.3, *own)
+        ours.step(0.4, t_there, own[2], own[3])
+        for found, wanted in zip(own, (u, g, r, y), strict=True):
+            np.testing.assert_allclose(to_host(found), wanted, **tight)
+    image, residual = xp.asarray(t.copy()), xp.asarray(t.copy())
+    ours.write_image(0.5, x_there, image)
+    ours.write_residual(0.5, x_there, residual)
+    np.testing.assert_allclose(to_host(image), x - (t - 0.5) / diagonal, **tight)
+    np.testing.assert_allclose(to_host(residual), t - 0.5 / diagonal - x, **tight)
+
+
+@pytest.mark.parametrize(("outgoing", "incoming"), [(5, 3), (0, 4), (4, 0), (0, 0)])
+def test_elements_go_out_and_come_in(device: Device, outgoing: int, incoming: int) -> None:
+    transfers, xp = device.transfers(outgoing, incoming), device.xp
+    others = xp.zeros(incoming)
+    for turn in range(3):
+        leaving = xp.arange(outgoing, dtype=np.float64) + turn
+        transfers.send(leaving)
+        leaving += 0.0  # queued behind the copy
+        transfers.sent()
+        assert transfers.outgoing.tolist() == [k + turn for k in range(outgoing)]
+        transfers.incoming[...] = np.arange(incoming) * 2.0 + turn
+        transfers.receive(others)
+        assert to_host(others * 1.0).tolist() == [2.0 * k + turn for k in range(incoming)]
+
+
+# ------------------------------------------------------------------ products, steps, recurrences
+
+
+def everything(own: SymbolicModel, options: CheckOptions) -> list[list[float]]:
+    """Return what a workspace of a part's matrix makes of vectors."""
+    matrix = injected(own.submatrix(own.index, own.index), options)
+    assert isinstance(matrix, DividedMatrix)
+    n, first, place = own.index.size, own.communicator.rank == 0, matrix.place
+    numbers = np.random.default_rng(n).random((3, n))
+    x, start, right = (place.array(vector) for vector in numbers)
+    d = place.array(numbers[0] + 2.0 * to_host(matrix.row_sums()))
+    space = workspace_of(matrix)
+    found = [matrix.row_sums(), matrix.multiply(x)]
+    y, z = space.vector(x), space.xp.empty(n)
+    found.append(matrix.jacobi_step(x, z, right, d, 0.9))
+    found.append(z.copy())
+    for steps in (
+        space.system(d, right).relaxation(0.8),
+        space.system(d, None).uniformised(9.0),
+        space.system(d, None).sharing(space.vector(right)).relaxation(),
+    ):
+        total = space.xp.zeros(n)
+        steps.sweep((y, z), 0, 3, total)
+        found += [y.copy(), z.copy(), total, space.read(steps.changes), space.read(steps.course)]
+        steps.sweep((y, z), 3, 1)
+        found.append(space.read(steps.changes))
+    for recurrence in (
+        space.system(d, right).idr(start, 1e-13),
+        space.system(d, right).idr(start, 1e-13, 0 if first else -1, space.operand(x)),
+        space.system(d, right).bicgstab(start, 1e-13, 1e-30),
+        space.system(d, right).bicgstab(start, 1e-13, 1e-30, 0 if first else -1),
+    ):
+        recurrence.restart()
+        while not recurrence.advance(1).ended:
+            assert recurrence.products < 2000
+        found += [recurrence.x.copy(), [recurrence.refresh() < 1e-11]]
+    found.append(space.element(x, n - 1 if first else -1))
+    found += [[float(f)] for f in (space.least(x), space.greatest(x), space.all(x > 0.5), space.any(x > 0.5))]
+    found += [space.read(*space.extremes(x)), space.read(space.distance(x, start))]
+    found.append(space.read(space.system(d, right).residual(x, z)))
+    space.add_scaled(0.5, x, z)
+    passes = space.passes
+    passes.uniformise(x, right, d, 0.1, y)
+    found += [y, [passes.dot(x, right)], [float(space.has_room(4, n)), float(space.stretch(100))]]
+    return [np.ravel(to_host(part)).tolist() for part in found]
+
+
+CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("kanban", {"t": 2}, {"level": 30}),
+    ("kanban", {"t": 1}, {"representation": "tasks"}),
+    ("tandem", {"c": 15}, {}),
+]
+
+
+@pytest.mark.parametrize(("name", "constants", "more"), CASES, ids=["tiles", "tasks", "default"])
+def test_workspaces_in_parts_do_what_those_of_the_host_do(
+    device: Device, name: str, constants: dict[str, Any], more: dict[str, Any], rng: np.random.Generator
+) -> None:
+    model = hybrid.load(ROOT / f"examples/{name}.prism", constants=constants)
+    for parts in (1, 3):
+        owners = dealt(model, parts, rng)
+        wanted, found = (
+            in_parts(model, parts, partial(everything, options=CheckOptions(backend=backend, **more)), owners)
+            for backend in ("cpu", "gpu")
+        )
+        for number, (ours, plain) in enumerate(zip(found, wanted, strict=True)):
+            np.testing.assert_allclose(ours, plain, rtol=1e-9, atol=1e-11, err_msg=str(number))
+
+
+def test_a_part_without_entries_takes_part(device: Device) -> None:
+    # The states of the second part are deadlocks, those of the first lead there.
+    model = hybrid.parse("ctmc module m x:[0..9] init 0; [] x<5 -> 2:(x'=x+1) + 3:(x'=x+5); endmodule")
+    part = (np.arange(10) >= 5).astype(int)
+    owners = tuple(states_from(model.manager, model.index, part == p) for p in range(2))
+    for backend in ("cpu", "gpu"):
+        options: Any = CheckOptions(backend=backend)
+
+        def results(own: SymbolicModel, options: CheckOptions = options) -> list[list[float]]:
+            matrix = injected(own.submatrix(own.index, own.index, diagonal=False), options)
+            assert isinstance(matrix, DividedMatrix)
+            own_part = own.communicator.rank
+            assert (matrix.matrix is None) == (own_part == 1)
+            x = matrix.place.array(np.arange(5) + 10.0 * own_part)
+            d, z = matrix.place.array(np.full(5, 5.0)), matrix.place.xp.empty(5)
+            space = workspace_of(matrix)
+            steps = space.system(d, x).relaxation()
+            steps.sweep((x, z), 0, 1)
+            numbers = [matrix.multiply(x), z, space.read(steps.changes), [own.communicator.rank]]
+            return [
+                [float(v) for v in own.communicator.gather(to_host(part)).ravel()]
+                for part in (np.ravel(to_host(n)) for n in numbers)
+            ]
+
+        found = in_parts(model, 2, results, owners)
+        product = [2.0 * (k + 1) + 3.0 * (k + 10) if k < 4 else 2.0 * 10 + 3.0 * 14 for k in range(5)]
+        assert found[0] == [*product, *[0.0] * 5]
+        assert found[1] == pytest.approx(
+            [(p + k) / 5 for k, p in enumerate(product)] + [2, 2.2, 2.4, 2.6, 2.8]
+        )
+
+
+# ------------------------------------------------------------------ answers
+
+
+def test_a_rows_product_is_one_of_parts(device: Device) -> None:
+    model, _ = asked("walk")
+
+    def kind(own: SymbolicModel) -> tuple[type, int]:
+        matrix = injected(own.submatrix(own.index, own.index), CheckOptions(backend="gpu"))
+        assert isinstance(matrix, DividedMatrix) and matrix.matrix is not None
+        return type(matrix.matrix.product), matrix.halo.size
+
+    assert in_parts(model, 3, kind) == (DividedGpuProduct, 1)
+
+
+HOST_QUESTIONS = {
+    "walk": [
+        'P=? [ true U[0.5,2] x=3 ]', "P=? [ x>1 U x=n ]", 'R{"up"}=? [ C<=2.5 ]', 'R{"up"}=? [ F x=n ]',
+        "S=? [ x>2 ]", "filter(avg, P=? [ F<=2 x=n ])",
+    ],
+    "loops": ["Pmax=? [ F x=9 ]", "Pmin=? [ F<=4 x=9 ]", "Rmin=? [ F x>=9 ]", "Rmin=? [ C ]"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["host", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("name", sorted(QUESTIONS))
+def test_questions_in_parts_on_a_device(name: str, kind: str) -> None:
+    model, questions = asked(name)
+    if kind == "host":
+        questions = HOST_QUESTIONS[name]
+    properties = ";\n".join(questions)
+    ones = hybrid.check_all(model, properties, backend="cpu")
+    with device_of(kind):
+        for ranks in (3,) if kind == "host" else (1, 2, 5):
+            found = hybrid.check_all(model, properties, ranks=ranks, backend="gpu")
+            for text, one, many in zip(questions, ones, found, strict=True):
+                assert one.error is None and many.error is None, (text, ranks, one.error, many.error)
+                assert agree(one, many), (text, ranks, one.value, many.value)
+
+
+@pytest.mark.parametrize("method", ["jacobi", "power", "bicgstab", "interval", "optimistic"])
+def test_methods_in_parts_on_a_device(device: Device, method: Any) -> None:
+    model, _ = asked("walk")
+    options: dict[str, Any] = {"method": method, "epsilon": 1e-10, "throw": False}
+    for text in ('R{"up"}=? [ F x=n ]', "S=? [ x>2 ]"):
+        one = hybrid.check(model, text, backend="cpu", **options)
+        many = hybrid.check(model, text, ranks=2, backend="gpu", **options)
+        if one.value is None:
+            assert many.value is None and many.error == one.error
+            continue
+        assert many.value == pytest.approx(one.value, rel=1e-8)
+        assert (many.lower is None) == (one.lower is None)
+
+
+def test_groups_of_states_across_devices_share_their_best_value(
+    device: Device, rng: np.random.Generator
+) -> None:
+    model, _ = asked("loops")
+    (prop,) = resolve_properties(parse_properties("Pmax=? [ F x=9 ]"), model.source).properties
+    wanted = Checker(model, CheckOptions()).answer(prop)
+    for _ in range(2):
+        part = rng.integers(3, size=model.n_states)
+        owners = tuple(states_from(model.manager, model.index, part == p) for p in range(3))
+        found = in_parts(model, 3, lambda own: Checker(own, CheckOptions(backend="gpu")).answer(prop), owners)
+        assert found.error is None and agree(wanted, found)
+        assert found.statistics.backend == "gpu"
+
+
+_TWO = """
+import hybrid
+from mpi4py import MPI
+for name, constants, text in (
+    ("kanban", {"t": 2}, 'R{"throughput"}=? [ S ]'),
+    ("kanban", {"t": 2}, "P=? [ F<=2 w1=1 ]"),
+    ("coin", {"K": 1}, 'Pmin=? [ F "decided" & "all_heads" ]'),
+):
+    model = hybrid.load(f"examples/{name}.prism", constants=constants)
+    alone = hybrid.check(model, text, backend="cpu")
+    found = hybrid.check(model, text, backend="gpu", ranks=MPI.COMM_WORLD)
+    assert found.error is None and found.statistics.backend == "gpu", found.error
+    assert max(found.lower, alone.lower) <= min(found.upper, alone.upper), (found, alone)
+print(f"alike {MPI.COMM_WORLD.Get_rank()}")
+"""
+
+
+@needs_mpi
+@pytest.mark.gpu
+def test_two_processes_with_a_device() -> None:
+    found = run_processes(2, sys.executable, "-c", _TWO)
+    assert found.returncode == 0, found.stderr
+    assert sorted(re.findall(r"alike \d", found.stdout)) == ["alike 0", "alike 1"]
