@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ class DeviceLinks:
     ----------
     size, rank : int
         How many processes there are, each with a card of its own, and which this one is.
-    key : tuple of int
+    key : bytes
         Of the first process, from `new_key`.
 
     Raises
@@ -28,22 +29,22 @@ class DeviceLinks:
     All processes make it, and exchange, at once.
     """
 
-    def __init__(self, size: int, rank: int, key: tuple[int, ...]) -> None:
+    def __init__(self, size: int, rank: int, key: bytes) -> None:
         import cupy
         from cupy.cuda import nccl
 
         self._cupy, self._nccl, self._rank = cupy, nccl, rank
-        self._communicator = nccl.NcclCommunicator(size, key, rank)
+        self._communicator = nccl.NcclCommunicator(size, ast.literal_eval(key.decode()), rank)
         self._stream = cupy.cuda.Stream(non_blocking=True, priority=-1)
         self._ready, self._done = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
 
     @staticmethod
-    def new_key() -> tuple[int, ...]:
+    def new_key() -> bytes:
         """Return what the processes of one communicator have in common."""
         from cupy.cuda import nccl
 
-        key: tuple[int, ...] = tuple(nccl.get_unique_id())
-        return key
+        # Bytes or a tuple of numbers, depending on the version of CuPy.
+        return repr(nccl.get_unique_id()).encode()
 
     def begin(self, outgoing: Array, lengths: Sequence[int], incoming: Array, awaited: Sequence[int]) -> None:
         """Queue an exchange behind all work queued so far.

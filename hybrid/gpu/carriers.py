@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -118,8 +117,8 @@ def _linked(device: Device, communicator: Communicator) -> DeviceLinks | None:
     cards = communicator.gather_bytes(device.card_identity())
     if b"" in cards or len(set(cards)) < len(cards):
         return None
-    own = json.dumps(DeviceLinks.new_key()).encode() if communicator.rank == 0 else b""
-    key = tuple(json.loads(communicator.gather_bytes(own)[0]))
+    own = DeviceLinks.new_key() if communicator.rank == 0 else b""
+    key = communicator.gather_bytes(own)[0]
     return DeviceLinks(communicator.size, communicator.rank, key)
 
 
