@@ -50,7 +50,7 @@ MODELS = {
 """Chains by name: of examples/, and their sizes. The last is one to try the program with."""
 
 _TURNS = 5
-_SHORT = 0.5  # seconds that the steps of a turn take, about
+_SHORT = 0.3  # seconds that the steps of a turn take, about
 
 
 def step_of(own: SymbolicModel) -> tuple[Any, Callable[[int], None]]:
@@ -67,23 +67,29 @@ def step_of(own: SymbolicModel) -> tuple[Any, Callable[[int], None]]:
     return matrix, make
 
 
-def seconds(work: Callable[[int], None], meet: Callable[[], object], count: int | None = None) -> float:
-    """Return the median time of a step, over turns of many."""
+def seconds(work: Callable[[int], None], agree: Callable[[float], float]) -> float:
+    """Return the median time of a step, over turns of many; the slowest process's.
+
+    Parameters
+    ----------
+    work : callable
+        Makes so many steps.
+    agree : callable
+        Returns the greatest number of all processes; they wait for each other.
+    """
     device = current_device()
 
     def turn(number: int) -> float:
         device.synchronise()
-        meet()
+        agree(0.0)
         begin = time.perf_counter()
         work(number)
         device.synchronise()
-        meet()
-        return (time.perf_counter() - begin) / number
+        return agree((time.perf_counter() - begin) / number)
 
     turn(20)  # compiled, and recorded
     turn(20)
-    if count is None:
-        count = max(20, min(2000, int(_SHORT / turn(20)) // 20 * 20))
+    count = max(20, min(2000, int(_SHORT / turn(20)) // 20 * 20))
     return float(np.median([turn(count) for _ in range(_TURNS)]))
 
 
@@ -95,20 +101,14 @@ def job(name: str) -> dict[str, Any] | None:
     alone = 0.0
     if alike.rank == 0:
         matrix, make = step_of(model)
-        alone = seconds(make, lambda: None)
+        alone = seconds(make, lambda own: own)
         level = matrix.level
         del matrix, make
         current_device().xp.get_default_memory_pool().free_all_blocks()
-    # In common, so that turns are of the same number of steps.
     alone = alike.greatest(alone)
-    count = max(20, int(_SHORT / alone) // 20 * 20)
     found: dict[str, Any] = {"states": model.n_states, "transitions": model.n_transitions}
     found["alone_seconds"] = alone
     own = part_of(model, alike)
-
-    def meet() -> None:
-        alike.gather([0.0])
-
     for way in ("NCCL", "host"):
         if way == "host":
             alike.links = False
@@ -120,7 +120,7 @@ def job(name: str) -> dict[str, Any] | None:
             continue
         product = matrix.matrix.product
         assert isinstance(product, DividedGpuProduct)
-        together = seconds(make, meet, count)
+        together = seconds(make, alike.greatest)
         x, out = halo.ones().own, current_device().xp.empty(own.index.size)
 
         def exchange(number: int, x: Any = x, halo: Any = halo) -> None:
@@ -133,7 +133,7 @@ def job(name: str) -> dict[str, Any] | None:
             for _ in range(number):
                 product.multiply_meanwhile(ArrivingOnDevice(x, halo, Exchange()), out)
 
-        numbers = [seconds(multiply, meet, count), seconds(exchange, meet, count)]
+        numbers = [seconds(work, alike.greatest) for work in (multiply, exchange)]
         early = getattr(product.matrix, "early", None)
         items = len(getattr(product.matrix, "items", ()))
         parts = alike.gather([own.index.size, halo.size, 0 if early is None else early, items])
