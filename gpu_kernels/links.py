@@ -36,7 +36,7 @@ class DeviceLinks:
         self._cupy, self._nccl, self._rank = cupy, nccl, rank
         self._communicator = nccl.NcclCommunicator(size, ast.literal_eval(key.decode()), rank)
         self._stream = cupy.cuda.Stream(non_blocking=True, priority=-1)
-        self._ready, self._done = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
+        self._ready, self._begun, self._done = (cupy.cuda.Event(disable_timing=True) for _ in range(3))
 
     @staticmethod
     def new_key() -> bytes:
@@ -56,8 +56,10 @@ class DeviceLinks:
         lengths, awaited : sequence of int
             Elements for each process, and from each.
         """
-        self._ready.record(self._cupy.cuda.get_current_stream())
+        current = self._cupy.cuda.get_current_stream()
+        self._ready.record(current)
         self._stream.wait_event(self._ready)
+        self._begun.record(self._stream)
         double, stream = self._nccl.NCCL_FLOAT64, self._stream.ptr
         source, target = outgoing.data.ptr, incoming.data.ptr
         self._nccl.groupStart()
@@ -69,6 +71,8 @@ class DeviceLinks:
             source, target = source + 8 * sent, target + 8 * received
         self._nccl.groupEnd()
         self._done.record(self._stream)
+        # Later kernels would fill the card before the one that copies, whose blocks are large, has begun.
+        current.wait_event(self._begun)
 
     def finish(self) -> None:
         """Have work that is queued later wait for the exchange. Synchronises: no."""

@@ -49,6 +49,9 @@ MODELS = {
 }
 """Chains by name: of examples/, and their sizes. The last is one to try the program with."""
 
+WAYS = "NCCL", "host"
+"""How elements go from card to card."""
+
 _TURNS = 5
 _SHORT = 0.3  # seconds that the steps of a turn take, about
 
@@ -93,7 +96,7 @@ def seconds(work: Callable[[int], None], agree: Callable[[float], float]) -> flo
     return float(np.median([turn(count) for _ in range(_TURNS)]))
 
 
-def job(name: str) -> dict[str, Any] | None:
+def job(name: str, ways: tuple[str, ...]) -> dict[str, Any] | None:
     """Measure a model as one of the processes; the first one returns what was found."""
     alike = mpi_communicator()
     take_card(alike.beside()[0])
@@ -109,7 +112,7 @@ def job(name: str) -> dict[str, Any] | None:
     found: dict[str, Any] = {"states": model.n_states, "transitions": model.n_transitions}
     found["alone_seconds"] = alone
     own = part_of(model, alike)
-    for way in ("NCCL", "host"):
+    for way in ways:
         if way == "host":
             alike.links = False
         begin = time.perf_counter()
@@ -169,9 +172,10 @@ def run_job(cards: int, *command: str) -> str:
     return done.stdout
 
 
-def measure(row: dict[str, Any], name: str, cards: int) -> None:
+def measure(row: dict[str, Any], name: str, cards: int, more: list[str]) -> None:
     """Fill a row with what a job finds."""
-    text = run_job(cards, sys.executable, "-m", "benchmarks.programs.cards", "--worker", "--only", name)
+    program = [sys.executable, "-m", "benchmarks.programs.cards", "--worker", "--only", name]
+    text = run_job(cards, *program, *more)
     row.update(json.loads(text.splitlines()[-1]), load=os.getloadavg()[0])
 
 
@@ -196,23 +200,24 @@ def main() -> None:
     arguments = parser(__doc__, "seconds", "resume")
     arguments.add_argument("--only", action="append", choices=tuple(MODELS), help="this one; may be repeated")
     arguments.add_argument("--cards", type=int, default=2, metavar="P", help="processes, a card each")
+    arguments.add_argument("--no-host", action="store_true", help="leave out the way by the hosts")
     arguments.add_argument("--worker", action="store_true", help="be one of the processes")
     arguments.add_argument(
         "--whole", action="append", metavar="TEXT", help="arguments of `hybrid check`; may be repeated"
     )
     options = arguments.parse_args()
     if options.worker:
-        found = job(options.only[0])
+        found = job(options.only[0], WAYS[:1] if options.no_host else WAYS)
         if found is not None:
             print(json.dumps(found))
         return
     require_device("there is nothing to try without one")
-    records = Records("cards", options, cards=options.cards)
+    records = Records("cards_whole" if options.whole else "cards", options, cards=options.cards)
     for text in options.whole or []:
         command = ["check", *text.split(), "--distributed", "--backend", "gpu", "--json"]
         records.run({"command": " ".join(["hybrid", *command])}, measure_whole, options.cards, command)
     for name in options.only or ([] if options.whole else list(MODELS)[:-1]):
-        records.run({"model": name}, measure, name, options.cards)
+        records.run({"model": name}, measure, name, options.cards, ["--no-host"] * options.no_host)
     records.show()
 
 

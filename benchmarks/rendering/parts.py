@@ -1,4 +1,4 @@
-"""The section on products of processes that share the states."""
+"""The sections on processes that share the states."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from benchmarks.rendering.markdown import Row, measured, section, table_of
 
-__all__ = ["overlap"]
+__all__ = ["cards", "overlap", "whole_on_cards"]
 
 
 def overlap(record: Row) -> str:
@@ -45,5 +45,73 @@ def overlap(record: Row) -> str:
             ("awaited", micro("awaited")),
             ("without calls", micro("silent_awaited")),
             ("load", lambda r: f"{r['load']:.1f}"),
+        ),
+    )
+
+
+def cards(record: Row) -> str:
+    """Return the section on steps of several cards."""
+    text = (
+        f"One step of JOR on {record['cards']} cards of a machine, a process each, beside one card with all "
+        "states, in the same job; medians of 5 turns, in milliseconds, set-up not counted.  `alone` is the one "
+        "card, whose steps are recorded; `together` all cards, elements going from card to card by NCCL; "
+        "`efficiency` is alone by the number of cards times together.  `multiplying` and `exchanging` are the "
+        "parts of a step by themselves, and `hidden` is the share of the exchange that a step does not show: "
+        "(multiplying + exchanging - together) / exchanging.  `by the hosts` is a step whose elements go "
+        "through the memory of the host and MPI."
+    )
+
+    def milli(key: str, way: str = "NCCL") -> Callable[[Row], str]:
+        return lambda r: f"{1e3 * r[way][key]:,.3f}" if way in r else "-"
+
+    def hidden(r: Row) -> str:
+        own = r["NCCL"]
+        saved = own["multiplying_seconds"] + own["exchanging_seconds"] - own["seconds"]
+        return f"{saved / own['exchanging_seconds']:.0%}"
+
+    return section(
+        "Steps on several cards",
+        record,
+        text,
+        table_of(
+            measured(record),
+            ("model", "model"),
+            ("states", lambda r: f"{r['states']:,}"),
+            (
+                "received / own",
+                lambda r: f"{max(b / a for a, b in zip(r['own'], r['received'], strict=True)):.3f}",
+            ),
+            ("alone", lambda r: f"{1e3 * r['alone_seconds']:,.3f}"),
+            ("together", milli("seconds")),
+            ("efficiency", lambda r: f"{r['NCCL']['efficiency']:.0%}"),
+            ("multiplying", milli("multiplying_seconds")),
+            ("exchanging", milli("exchanging_seconds")),
+            ("hidden", hidden),
+            ("by the hosts", milli("seconds", "host")),
+        ),
+    )
+
+
+def whole_on_cards(record: Row) -> str:
+    """Return the section on whole runs on several cards."""
+    text = (
+        f"Whole processes on {record['cards']} cards of a machine, one a card, from the start of `mpiexec` to "
+        "its end: building, set-up on the devices and all iterations."
+    )
+    return section(
+        "Whole runs on several cards",
+        record,
+        text,
+        table_of(
+            measured(record),
+            ("command", "command"),
+            ("states", lambda r: f"{r['states']:,}"),
+            ("transitions", lambda r: f"{r['transitions']:,}"),
+            ("wall s", lambda r: f"{r['wall_seconds']:,.1f}"),
+            ("method", "method"),
+            ("iterations", lambda r: f"{r['iterations']:,}"),
+            ("ms an iteration", lambda r: f"{1e3 * r['seconds_per_iteration']:,.1f}"),
+            ("value", lambda r: f"{r['value']:.9g}"),
+            ("bounds", lambda r: "none" if r["lower"] is None else f"{r['lower']:.9g}, {r['upper']:.9g}"),
         ),
     )

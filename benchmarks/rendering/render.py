@@ -30,7 +30,7 @@ from benchmarks.rendering.host import (
     symbolic_build,
 )
 from benchmarks.rendering.markdown import Row
-from benchmarks.rendering.parts import overlap
+from benchmarks.rendering.parts import cards, overlap, whole_on_cards
 from benchmarks.rendering.processes import cold_start, first_use, whole_run
 from benchmarks.rendering.spmv_papers import density_sweep, paper_tables, streamed_parts
 from benchmarks.rendering.thesis import thesis_tables
@@ -88,6 +88,8 @@ SECTIONS: dict[str, Renderer] = {
     "ltl_products": ltl_products,
     "processes": several_processes,
     "overlap": overlap,
+    "cards": cards,
+    "cards_whole": whole_on_cards,
     "spill": vectors_on_disk,
     "lumping": quotients,
     "agreement": agreement,
