@@ -44,6 +44,7 @@ SOURCES = (
     "krylov.cu",
     "msr.cu",
     "pairs.cu",
+    "pause.cu",
     "scan.cu",
     "segments.cu",
     "sell.cu",

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from gpu_kernels.device import Device
 
 Array = Any
+
+_LARGE = 1 << 20
+"""Bytes received that are worth a pause of other kernels."""
+
+_PAUSE = 20_000
+"""Nanoseconds of it, about."""
 
 
 class DeviceLinks:
@@ -14,6 +25,7 @@ class DeviceLinks:
 
     Parameters
     ----------
+    device : Device
     size, rank : int
         How many processes there are, each with a card of its own, and which this one is.
     key : bytes
@@ -29,11 +41,11 @@ class DeviceLinks:
     All processes make it, and exchange, at once.
     """
 
-    def __init__(self, size: int, rank: int, key: bytes) -> None:
+    def __init__(self, device: Device, size: int, rank: int, key: bytes) -> None:
         import cupy
         from cupy.cuda import nccl
 
-        self._cupy, self._nccl, self._rank = cupy, nccl, rank
+        self._device, self._cupy, self._nccl = device, cupy, nccl
         self._communicator = nccl.NcclCommunicator(size, ast.literal_eval(key.decode()), rank)
         self._stream = cupy.cuda.Stream(non_blocking=True, priority=-1)
         self._ready, self._begun, self._done = (cupy.cuda.Event(disable_timing=True) for _ in range(3))
@@ -71,8 +83,10 @@ class DeviceLinks:
             source, target = source + 8 * sent, target + 8 * received
         self._nccl.groupEnd()
         self._done.record(self._stream)
-        # Later kernels would fill the card before the one that copies, whose blocks are large, has begun.
         current.wait_event(self._begun)
+        if 8 * sum(awaited) >= _LARGE:
+            # Other kernels would fill the card before the one that copies, with large blocks, has begun.
+            self._device.kernel("pause.cu", "pause", ())((1,), (1,), (np.uint32(_PAUSE),))
 
     def finish(self) -> None:
         """Have work that is queued later wait for the exchange. Synchronises: no."""

@@ -119,7 +119,7 @@ def _linked(device: Device, communicator: Communicator) -> DeviceLinks | None:
         return None
     own = DeviceLinks.new_key() if communicator.rank == 0 else b""
     key = communicator.gather_bytes(own)[0]
-    return DeviceLinks(communicator.size, communicator.rank, key)
+    return DeviceLinks(device, communicator.size, communicator.rank, key)
 
 
 def _cut(array: NDArray[np.float64], lengths: Sequence[int]) -> list[NDArray[np.float64]]:

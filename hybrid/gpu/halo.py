@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,9 +14,12 @@ from hybrid.core.arriving import ArrivingVector
 from hybrid.core.halo import Halo
 from hybrid.gpu.carriers import carrier_of
 from mtbdd.communicator import Exchange
-from mtbdd.divided import DividedMTBDD
+from mtbdd.divided import DividedMTBDD, places_of
 
 Array = Any
+
+_LONG = 256
+"""Mean length of ranges from which on they are copied as such, and not element by element."""
 
 
 class ArrivingOnDevice(ArrivingVector):
@@ -62,10 +66,8 @@ class DeviceHalo(Halo):
     """
 
     def __init__(self, device: Device, divided: DividedMTBDD) -> None:
-        self._device, self._xp, self._own = device, device.xp, divided.own_columns
-        runs = np.concatenate(divided.outgoing)
-        self._starts = self._xp.asarray(np.ascontiguousarray(runs[:, 0]))
-        self._ends = self._xp.asarray(np.cumsum(runs[:, 1] - runs[:, 0]))
+        self._xp, self._own = device.xp, divided.own_columns
+        self._gather = _gathering(device, np.concatenate(divided.outgoing), self._own)
         lengths = [int((own[:, 1] - own[:, 0]).sum()) for own in divided.outgoing]
         self.size = int(sum(divided.incoming))
         self._leaving, self.others = self._xp.empty(sum(lengths)), self._xp.empty(self.size)
@@ -82,7 +84,7 @@ class DeviceHalo(Halo):
 
     def exchange(self, x: Array) -> ArrivingOnDevice:
         """See `Halo.exchange`. Synchronises: what it returns may, where it is waited for."""
-        copy_blocks(self._device, x, self._starts, self._ends, self._leaving)
+        self._gather(x, self._leaving)
         self._carrier.begin(self._leaving, self.others)
         return ArrivingOnDevice(x, self, Exchange(partial(self._carrier.finish, self.others)))
 
@@ -98,3 +100,13 @@ class DeviceHalo(Halo):
         self._whole[: len(own)] = own
         self._whole[len(own) :] = self.others
         return self._whole
+
+
+def _gathering(device: Device, runs: NDArray[np.int64], own: int) -> Callable[[Array, Array], object]:
+    """Return what queues writing ranges of a vector, shape (runs, 2), one after the other to another one."""
+    xp, lengths = device.xp, runs[:, 1] - runs[:, 0]
+    if lengths.sum() >= _LONG * len(runs):
+        starts, ends = xp.asarray(np.ascontiguousarray(runs[:, 0])), xp.asarray(np.cumsum(lengths))
+        return lambda x, out: copy_blocks(device, x, starts, ends, out)
+    places = xp.asarray(places_of(runs).astype(np.int32 if own < 2**31 else np.int64))
+    return lambda x, out: xp.take(x, places, out=out)
