@@ -44,7 +44,6 @@ SOURCES = (
     "krylov.cu",
     "msr.cu",
     "pairs.cu",
-    "pause.cu",
     "scan.cu",
     "segments.cu",
     "sell.cu",

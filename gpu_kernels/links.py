@@ -4,20 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
-if TYPE_CHECKING:
-    from gpu_kernels.device import Device
+from typing import Any
 
 Array = Any
-
-_LARGE = 1 << 20
-"""Bytes received that are worth a pause of other kernels."""
-
-_PAUSE = 20_000
-"""Nanoseconds of it, about."""
 
 
 class DeviceLinks:
@@ -25,7 +14,6 @@ class DeviceLinks:
 
     Parameters
     ----------
-    device : Device
     size, rank : int
         How many processes there are, each with a card of its own, and which this one is.
     key : bytes
@@ -41,14 +29,14 @@ class DeviceLinks:
     All processes make it, and exchange, at once.
     """
 
-    def __init__(self, device: Device, size: int, rank: int, key: bytes) -> None:
+    def __init__(self, size: int, rank: int, key: bytes) -> None:
         import cupy
         from cupy.cuda import nccl
 
-        self._device, self._cupy, self._nccl = device, cupy, nccl
+        self._cupy, self._nccl = cupy, nccl
         self._communicator = nccl.NcclCommunicator(size, ast.literal_eval(key.decode()), rank)
         self._stream = cupy.cuda.Stream(non_blocking=True, priority=-1)
-        self._ready, self._begun, self._done = (cupy.cuda.Event(disable_timing=True) for _ in range(3))
+        self._ready, self._done = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
 
     @staticmethod
     def new_key() -> bytes:
@@ -68,10 +56,8 @@ class DeviceLinks:
         lengths, awaited : sequence of int
             Elements for each process, and from each.
         """
-        current = self._cupy.cuda.get_current_stream()
-        self._ready.record(current)
+        self._ready.record(self._cupy.cuda.get_current_stream())
         self._stream.wait_event(self._ready)
-        self._begun.record(self._stream)
         double, stream = self._nccl.NCCL_FLOAT64, self._stream.ptr
         source, target = outgoing.data.ptr, incoming.data.ptr
         self._nccl.groupStart()
@@ -83,10 +69,6 @@ class DeviceLinks:
             source, target = source + 8 * sent, target + 8 * received
         self._nccl.groupEnd()
         self._done.record(self._stream)
-        current.wait_event(self._begun)
-        if 8 * sum(awaited) >= _LARGE:
-            # Other kernels would fill the card before the one that copies, with large blocks, has begun.
-            self._device.kernel("pause.cu", "pause", ())((1,), (1,), (np.uint32(_PAUSE),))
 
     def finish(self) -> None:
         """Have work that is queued later wait for the exchange. Synchronises: no."""

@@ -49,7 +49,7 @@ MODELS = {
 }
 """Chains by name: of examples/, and their sizes. The last is one to try the program with."""
 
-WAYS = "NCCL", "host"
+WAYS = {"NCCL": "by NCCL", "host": "by way of the hosts"}
 """How elements go from card to card."""
 
 _TURNS = 5
@@ -96,7 +96,7 @@ def seconds(work: Callable[[int], None], agree: Callable[[float], float]) -> flo
     return float(np.median([turn(count) for _ in range(_TURNS)]))
 
 
-def job(name: str, ways: tuple[str, ...]) -> dict[str, Any] | None:
+def job(name: str, ways: list[str]) -> dict[str, Any] | None:
     """Measure a model as one of the processes; the first one returns what was found."""
     alike = mpi_communicator()
     take_card(alike.beside()[0])
@@ -119,7 +119,7 @@ def job(name: str, ways: tuple[str, ...]) -> dict[str, Any] | None:
         matrix, make = step_of(own)
         assert isinstance(matrix, DividedMatrix) and matrix.matrix is not None
         halo: Any = matrix.halo
-        if halo.way != way:
+        if halo.way != WAYS[way]:
             continue
         product = matrix.matrix.product
         assert isinstance(product, DividedGpuProduct)
@@ -207,7 +207,7 @@ def main() -> None:
     )
     options = arguments.parse_args()
     if options.worker:
-        found = job(options.only[0], WAYS[:1] if options.no_host else WAYS)
+        found = job(options.only[0], list(WAYS)[: 1 if options.no_host else 2])
         if found is not None:
             print(json.dumps(found))
         return

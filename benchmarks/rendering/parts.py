@@ -53,9 +53,9 @@ def cards(record: Row) -> str:
     """Return the section on steps of several cards."""
     text = (
         f"One step of JOR on {record['cards']} cards of a machine, a process each, beside one card with all "
-        "states, in the same job; medians of 5 turns, in milliseconds, set-up not counted.  `alone` is the one "
-        "card, whose steps are recorded; `together` all cards, elements going from card to card by NCCL; "
-        "`efficiency` is alone by the number of cards times together.  `multiplying` and `exchanging` are the "
+        "states, in the same job; medians of 5 turns, in milliseconds, set-up not counted.  `alone` is the "
+        "one card, whose steps are recorded; `together` all cards, elements going from card to card by NCCL; "
+        "`efficiency` is alone by the number of cards times together.  `multiplying` and `exchanging` are "
         "parts of a step by themselves, and `hidden` is the share of the exchange that a step does not show: "
         "(multiplying + exchanging - together) / exchanging.  `by the hosts` is a step whose elements go "
         "through the memory of the host and MPI."
@@ -95,8 +95,8 @@ def cards(record: Row) -> str:
 def whole_on_cards(record: Row) -> str:
     """Return the section on whole runs on several cards."""
     text = (
-        f"Whole processes on {record['cards']} cards of a machine, one a card, from the start of `mpiexec` to "
-        "its end: building, set-up on the devices and all iterations."
+        f"Whole processes on {record['cards']} cards of a machine, one a card, from the start of `mpiexec` "
+        "to its end: building, set-up on the devices and all iterations."
     )
     return section(
         "Whole runs on several cards",

@@ -110,7 +110,7 @@ def _built(
             written = ExplicitChoices(layer_choices, problem)
         written.backend_reason = options.matrix_backend().reason
         return written
-    refusal = why_ineligible(options, problem.size)
+    refusal = why_ineligible(options, problem)
     if refusal is None and options.representation == "row-types":
         layer_choices = offers(whole=True)
         found = fused_choices(layer_choices, problem, options)

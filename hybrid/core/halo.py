@@ -22,9 +22,12 @@ class Halo(ABC):
     ----------
     size : int
         Elements that are received.
+    way : str
+        How they are carried, in words; empty for messages between hosts.
     """
 
     size: int
+    way: str = ""
 
     @abstractmethod
     def cover(self, stretches: Int64Array) -> None:

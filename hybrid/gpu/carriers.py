@@ -20,7 +20,7 @@ class Carrier(Protocol):
     Attributes
     ----------
     name : str
-        Of the way that they take.
+        How they go, in words.
     """
 
     name: str
@@ -43,7 +43,7 @@ class HostCarrier:
         Elements for each process, and from each.
     """
 
-    name = "host"
+    name = "by way of the hosts"
 
     def __init__(
         self, device: Device, communicator: Communicator, lengths: Sequence[int], awaited: Sequence[int]
@@ -74,7 +74,7 @@ class LinkedCarrier:
         Elements for each process, and from each.
     """
 
-    name = "NCCL"
+    name = "by NCCL"
 
     def __init__(self, links: DeviceLinks, lengths: Sequence[int], awaited: Sequence[int]) -> None:
         self._links, self._lengths, self._awaited = links, lengths, awaited
@@ -119,7 +119,7 @@ def _linked(device: Device, communicator: Communicator) -> DeviceLinks | None:
         return None
     own = DeviceLinks.new_key() if communicator.rank == 0 else b""
     key = communicator.gather_bytes(own)[0]
-    return DeviceLinks(device, communicator.size, communicator.rank, key)
+    return DeviceLinks(communicator.size, communicator.rank, key)
 
 
 def _cut(array: NDArray[np.float64], lengths: Sequence[int]) -> list[NDArray[np.float64]]:

@@ -72,12 +72,8 @@ class DeviceHalo(Halo):
         self.size = int(sum(divided.incoming))
         self._leaving, self.others = self._xp.empty(sum(lengths)), self._xp.empty(self.size)
         self._carrier = carrier_of(device, divided.communicator, lengths, divided.incoming)
+        self.way = self._carrier.name
         self._whole: Array | None = None
-
-    @property
-    def way(self) -> str:
-        """How elements are carried, in a word."""
-        return self._carrier.name
 
     def cover(self, stretches: NDArray[np.int64]) -> None:
         """See `Halo.cover`: kernels need no own elements beside those of others."""

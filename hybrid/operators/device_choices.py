@@ -61,13 +61,11 @@ def fused_choices(
         If the device was asked for and has no room.
     """
     matrices = {o.layer: o.matrix for o in layer_choices if o.matrix is not None}
-    refusal = why_ineligible(options, problem.size)
+    refusal = why_ineligible(options, problem)
     if refusal is not None:
         return refusal
     if not matrices:
         return Ineligible(NOTHING_TO_MULTIPLY, True)
-    if problem.communicator.size > 1:
-        return Ineligible("parts share the states, and a fused step receives nothing of others", False)
     if any(o.place is not None for o in layer_choices):
         return Ineligible(
             "a layer has rows for some states only, and fused steps need one for every state", False

@@ -81,7 +81,8 @@ class DividedMatrix:
         self.level = None if matrix is None else matrix.level
         self.storage = None if matrix is None else matrix.storage
         self.backend = engine.name
-        self.backend_reason = f"{divided.communicator.size} parts share the states"
+        carried = f", elements are carried {self.halo.way}" if self.halo.way else ""
+        self.backend_reason = f"{divided.communicator.size} parts share the states{carried}"
         self.nbytes = 0 if matrix is None else matrix.nbytes
         product = None if matrix is None else matrix.product
         self._meanwhile = product if isinstance(product, ProductMeanwhile) else None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from hybrid.backends import Backend, CpuBackend
 from hybrid.run.options import CheckOptions
+from hybrid.solvers.choice_problem import ChoiceProblem
 
 NOTHING_TO_MULTIPLY = "every choice leaves the unknown states at once: there is nothing to multiply"
 """Why such a system stays on the CPU, whatever was asked for."""
@@ -45,14 +46,13 @@ class Ineligible:
         return replace(engine, reason=f"{engine.reason}; layers one by one: {self.reason}")
 
 
-def why_ineligible(options: CheckOptions, size: int) -> Ineligible | None:
+def why_ineligible(options: CheckOptions, problem: ChoiceProblem) -> Ineligible | None:
     """Return why the layers are not held for a fused step, with a row for every unknown state in each.
 
     Parameters
     ----------
     options : CheckOptions
-    size : int
-        Unknown states.
+    problem : ChoiceProblem
 
     Returns
     -------
@@ -62,6 +62,10 @@ def why_ineligible(options: CheckOptions, size: int) -> Ineligible | None:
     engine = options.matrix_backend()
     if engine.name != "gpu":
         return Ineligible(engine.reason, True)
+    if problem.communicator.size > 1:
+        # In all processes alike, whatever they have.
+        return Ineligible("parts share the states, and a fused step receives nothing of others", False)
+    size = problem.size
     if size == 0:
         return Ineligible("no state is unknown", True)
     if engine.is_free and size < _SMALL_STATES:

@@ -75,7 +75,6 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
         STEP | PAIRS | {"VALUE_BITS": 8, "SCALE_BITS": 64, "MEMBERS": 2, "ROWS": 1, "PARTS": 32, "MODE": 3},
         STEP | PAIRS | {"VALUE_BITS": 8, "SCALE_BITS": 8, "MODE": 2, "ROWS": 8, "PARTS": 32},
     ),
-    "pause.cu": ({},),
     "scan.cu": ({"VALUE_BITS": 16, "SCAN_THREADS": 256}, {"VALUE_BITS": 64, "SCAN_THREADS": 256}),
     "segments.cu": ({"VALUE_BITS": 8, "WARP": 32}, {"VALUE_BITS": 32, "WARP": 4}),
     "sell.cu": ({"VALUE_BITS": 16, "SORTED": 0}, {"VALUE_BITS": 64, "SORTED": 1}),

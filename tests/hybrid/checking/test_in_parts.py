@@ -24,8 +24,8 @@ from hybrid.run.state_values import StateValues
 from mtbdd.communicator import ALONE, Communicator
 from mtbdd.model import SymbolicModel
 from mtbdd.states import states_from
-from tests.builders.mdp_texts import LOOPING_CHOICES
 from tests.builders.models import build
+from tests.builders.part_questions import QUESTIONS, WALK, agree, asked
 from tests.exploring import taken_in_turn
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -45,34 +45,10 @@ CONSTANTS: dict[str, dict[str, Any]] = {
 SLOW = ("coin", "jobs", "mutex", "philosophers", "teams")
 """Every part makes the automata of LTL, and the graph searches of MDPs, by itself."""
 
-WALK = """
-ctmc
-const int n;
-module walk
-  x : [0..n] init 0;
-  [] x<n -> 1.5 : (x'=x+1);
-  [] x>0 -> 1 : (x'=x-1);
-endmodule
-label "end" = x=n;
-rewards "up" x>n/2 : x; [] true : 0.5; endrewards
-"""
-
-LOOPS = f"""{LOOPING_CHOICES}
-rewards x<8 : 1; [] x=3 : 2; endrewards
-"""
-
 
 def example(name: str) -> tuple[SymbolicModel, Path]:
     model = hybrid.load(str(EXAMPLES / f"{name}.prism"), constants=CONSTANTS.get(name, {}))
     return model, EXAMPLES / f"{name}.props"
-
-
-def agree(one: Answer, many: Answer) -> bool:
-    """Whether two answers may be the same number, or are the same truth."""
-    if isinstance(one.value, bool) or one.lower is None or many.lower is None:
-        return one.value == many.value
-    assert one.upper is not None and many.upper is not None
-    return max(one.lower, many.lower) <= min(one.upper, many.upper)
 
 
 NAMES = sorted({p.stem for p in EXAMPLES.glob("*.prism")} - {"quick_sort"})
@@ -89,34 +65,8 @@ def test_examples_in_parts(name: str) -> None:
             assert agree(one, many), (ranks, one.property, one.value, many.value, many.error)
 
 
-QUESTIONS = {
-    "walk": [
-        'P=? [ true U<=1.5 "end" ]', 'P=? [ true U[0.5,2] x=3 ]', "P=? [ X x>1 ]", "P=? [ x>1 U x=n ]",
-        'R{"up"}=? [ C<=2.5 ]', 'R{"up"}=? [ I=1.25 ]', 'R{"up"}=? [ S ]', 'R{"up"}=? [ F x=n ]',
-        "S=? [ x>2 ]",
-        "filter(min, P=? [ F<=2 x=n ], x>1)", "filter(avg, P=? [ F<=2 x=n ])", "filter(count, x>2)",
-        "filter(range, P=? [ F<=1 x=n ], x<3)", "filter(sum, S=? [ x=1 ], x<4)",
-        "filter(exists, P>0.5 [ F<=2 x=n ])", "filter(forall, P>0 [ F x=n ])",
-        "P=? [ F<=3 (P>0.1 [ F<=1 x=n ]) ]", "P>0.2 [ F<=3 x=n ]",
-        "P=? [ (G F x=n) & (F x=2) ]", "P=? [ F<=2 filter(argmax, P=? [ F<=1 x=n ], x<n) ]",
-        'R{"up"}=? [ F x=3 & (X x=4) ]', "A [ G (E [ F x=0 ]) ]",
-    ],
-    "loops": [
-        "Pmax=? [ F x=9 ]", "Pmin=? [ F x=9 ]", "Pmax=? [ F<=4 x=9 ]", "Pmin=? [ X x=1 ]", "Pmax=? [ G x<9 ]",
-        "Rmax=? [ F x>=9 ]", "Rmin=? [ F x>=9 ]", "Rmin=? [ C<=5 ]", "Rmax=? [ I=3 ]", "Rmin=? [ C ]",
-        "Pmax=? [ (F x=5) & (F x=10) ]", "Pmax=? [ G F x=4 ]", "Pmin=? [ F G x<8 ]",
-        "filter(max, Pmax=? [ F x=11 ])", 'R{discount=0.9}max=? [ C ]',
-    ],
-}  # fmt: skip
-
-
 def _answer(prop: Property, own: SymbolicModel) -> Answer:
     return Checker(own, CheckOptions()).answer(prop)
-
-
-def asked(name: str) -> tuple[SymbolicModel, list[str]]:
-    model = build(WALK, n=6) if name == "walk" else build(LOOPS)
-    return model, QUESTIONS[name]
 
 
 @pytest.mark.parametrize("backend", ["cpu", "reference"])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import hybrid
+import hybrid.gpu.carriers as carriers
 from gpu_kernels import Device, IterationState, Mode, ShadowKernels, Step, coded_step, compress, run_tiles
 from gpu_kernels.tiles import TileMatrix
 from hybrid.analysis.held_matrices import injected
@@ -18,6 +19,7 @@ from hybrid.checking.checker import Checker
 from hybrid.checking.in_parts import in_parts
 from hybrid.core.arrays import to_host
 from hybrid.gpu.divided_product import DividedGpuProduct
+from hybrid.gpu.halo import _gathering
 from hybrid.gpu.tile_layout import build_tile_matrix
 from hybrid.levels.curve import level_curve
 from hybrid.operators.divided_matrix import DividedMatrix
@@ -25,13 +27,14 @@ from hybrid.properties import parse_properties, resolve_properties
 from hybrid.run.options import CheckOptions
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.shadows import DIRECTIONS, NumPyShadows
+from mtbdd.communicator import Communicator
 from mtbdd.model import SymbolicModel
 from mtbdd.states import states_from
 from tests.builders.matrices import from_dense, random_sparse
+from tests.builders.part_questions import QUESTIONS, agree, asked, dealt
 from tests.builders.processes import needs_mpi, run_processes
 from tests.gpu_kernels.devices import device_of
-from tests.hybrid.checking.test_in_parts import QUESTIONS, agree, asked
-from tests.hybrid.operators.test_overlap import dealt
+from tests.gpu_kernels.host_device import HostDevice
 from tests.source_tree import ROOT
 
 SPOILT = 1e6  # what is read before it has come makes a result that is wrong, and a number
@@ -358,3 +361,48 @@ def test_two_processes_with_a_device() -> None:
     found = run_processes(2, sys.executable, "-c", _TWO)
     assert found.returncode == 0, found.stderr
     assert sorted(re.findall(r"alike \d", found.stdout)) == ["alike 0", "alike 1"]
+
+
+@pytest.mark.parametrize("runs", [[], [(0, 3)], [(1, 2), (4, 5), (7, 9)], [(0, 300), (400, 800)]])
+def test_ranges_are_gathered(device: Device, runs: list[tuple[int, int]], rng: np.random.Generator) -> None:
+    x, out = rng.random(1000), device.xp.empty(sum(b - a for a, b in runs))
+    _gathering(device, np.array(runs, np.int64).reshape(-1, 2), len(x))(device.xp.asarray(x), out)
+    assert to_host(out).tolist() == [number for a, b in runs for number in x[a:b]]
+
+
+class Alike(Communicator):
+    """One of two processes whose cards have given identities."""
+
+    size, carries = 2, True
+
+    def __init__(self, rank: int, cards: list[bytes]) -> None:
+        self.rank, self._cards, self.asked = rank, cards, 0
+
+    def gather_bytes(self, own: bytes) -> list[bytes]:
+        self.asked += 1
+        return self._cards if self.asked == 1 else [b"key", b""]
+
+
+@pytest.mark.parametrize(
+    ("cards", "linked"), [([b"a", b"b"], True), ([b"a", b"a"], False), ([b"a", b""], False)]
+)
+def test_cards_are_linked_where_each_process_has_one(
+    cards: list[bytes], linked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[tuple[int, int, bytes]] = []
+
+    class Links:
+        def __init__(self, *where: Any) -> None:
+            made.append(where)
+
+        @staticmethod
+        def new_key() -> bytes:
+            return b"key"
+
+    monkeypatch.setattr(carriers, "DeviceLinks", Links)
+    for rank in range(2):
+        alike, device = Alike(rank, cards), HostDevice()
+        for _ in range(2):  # the second exchange has the links of the first
+            found = carriers.carrier_of(device, alike, [0, 2], [0, 3])
+            assert isinstance(found, carriers.LinkedCarrier if linked else carriers.HostCarrier)
+    assert made == ([(2, 0, b"key"), (2, 1, b"key")] if linked else [])

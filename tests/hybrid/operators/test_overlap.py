@@ -23,9 +23,8 @@ from hybrid.operators.divided_matrix import DividedMatrix
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.run.options import CheckOptions
 from mtbdd.communicator import Exchange
-from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
-from mtbdd.states import states_from
+from tests.builders.part_questions import dealt
 from tests.builders.processes import needs_mpi, run_processes
 from tests.exploring import taken_in_turn
 from tests.source_tree import ROOT
@@ -78,13 +77,6 @@ def small_groups(own: SymbolicModel, representation: Any = "row-types") -> Check
     """Return options for groups of a few rows, some of which need nothing of other parts in a small model."""
     matrix = own.submatrix(own.index, own.index, layer=0 if own.is_mdp else None)
     return CheckOptions(backend="cpu", representation=representation, level=max(matrix.n_levels - 6, 0))
-
-
-def dealt(model: SymbolicModel, parts: int, rng: np.random.Generator) -> tuple[Node, ...]:
-    """Deal stretches of states to parts, and to each a state elsewhere."""
-    part = np.sort(rng.integers(parts, size=model.n_states))
-    part[rng.choice(model.n_states, parts, replace=False)] = np.arange(parts)
-    return tuple(states_from(model.manager, model.index, part == p) for p in range(parts))
 
 
 @pytest.mark.parametrize(("name", "representation"), CASES)
