@@ -212,7 +212,7 @@ def main() -> None:
             print(json.dumps(found))
         return
     require_device("there is nothing to try without one")
-    records = Records("cards_whole" if options.whole else "cards", options, cards=options.cards)
+    records = Records("cards", options, cards=options.cards)
     for text in options.whole or []:
         command = ["check", *text.split(), "--distributed", "--backend", "gpu", "--json"]
         records.run({"command": " ".join(["hybrid", *command])}, measure_whole, options.cards, command)

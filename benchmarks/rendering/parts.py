@@ -50,7 +50,9 @@ def overlap(record: Row) -> str:
 
 
 def cards(record: Row) -> str:
-    """Return the section on steps of several cards."""
+    """Return the section on steps of several cards; of a record of whole runs `whole_on_cards`."""
+    if any("command" in row for row in record["rows"]):
+        return whole_on_cards(record)
     text = (
         f"One step of JOR on {record['cards']} cards of a machine, a process each, beside one card with all "
         "states, in the same job; medians of 5 turns, in milliseconds, set-up not counted.  `alone` is the "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from tests.attack.cases import draw_case
@@ -10,10 +12,12 @@ from tests.attack.further import Conditional
 from tests.attack.in_parts import run_in_parts
 from tests.attack.open_faults import OPEN_CASES
 from tests.exploring import half
+from tests.gpu_kernels.devices import device_of
 
 SEED = 20261123
 CASES = 60
 GROUP = 10
+DEVICE_SEED, DEVICE_CASES = 7, 20
 
 
 @pytest.mark.shortened
@@ -23,6 +27,18 @@ def test_answers_in_parts_agree_with_exact_ones(first):
     for number in range(first, first + GROUP):
         if number not in OPEN_CASES:
             failures += run_in_parts(draw_case(SEED, number)).findings
+    assert not failures, "\n\n".join(f.report() for f in failures)
+
+
+@pytest.mark.shortened
+@pytest.mark.parametrize("first", range(0, half(DEVICE_CASES), GROUP))
+def test_answers_in_parts_on_devices_agree_with_exact_ones(first):
+    failures = []
+    with device_of("host"):
+        for number in range(first, first + GROUP):
+            case = draw_case(DEVICE_SEED, number)
+            on_device = dataclasses.replace(case, options=case.options | {"backend": "gpu"})
+            failures += run_in_parts(on_device).findings
     assert not failures, "\n\n".join(f.report() for f in failures)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import hybrid
 import hybrid.checkpoints.solution_record as solution_record
+from gpu_kernels import Device
 from hybrid.checking.in_parts import in_parts
 from hybrid.checkpoints.checkpoint import Checkpoint
 from hybrid.errors import CheckpointError
@@ -74,6 +75,33 @@ def test_others_go_on(
         assert found.lower <= expected.upper and expected.lower <= found.upper
     assert len(list(tmp_path.glob("*.bin"))) == after
     assert rest.looks <= 0.7 * whole.looks + 5
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_a_processor_has_kept_devices_go_on_with(
+    device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
+    text, kept = 'R{"throughput"}=? [ S ]', {"checkpoint": tmp_path, "checkpoint_minutes": 1e6}
+    whole = Killer()
+    expected = hybrid.check(model, text, progress=whole, ranks=2, method="jor", backend="cpu")
+    backends: list[Any] = ["cpu", "gpu"]
+    for before, after in (backends, backends[::-1]):
+        killer = Killer(whole.looks // 2)
+        with monkeypatch.context() as patched, pytest.raises(Killed):
+            patched.setattr(
+                Checkpoint,
+                "is_due",
+                lambda c, killer=killer: c._all.any(not c._all.rank and killer.looks >= whole.looks // 2 - 2),
+            )
+            hybrid.check(model, text, progress=killer, ranks=2, method="jor", backend=before, **kept)
+        assert len(list(tmp_path.glob("*.bin"))) == 2
+        rest = Killer()
+        found = hybrid.check(model, text, progress=rest, ranks=3, method="jor", backend=after, **kept)
+        assert found.value == pytest.approx(expected.value, rel=1e-5)
+        assert found.statistics.backend == after and rest.looks <= 0.7 * whole.looks + 5
+        for path in tmp_path.iterdir():
+            path.unlink()
 
 
 @pytest.mark.usefixtures("quick")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gpu_kernels import device_problem
 from tests.builders.processes import ROOT, launcher, needs_mpi, run_processes
 
 COIN = ("examples/coin.prism", "--const", "K=1", "examples/coin.props")
@@ -48,6 +49,14 @@ def _together(size: int) -> subprocess.CompletedProcess[str]:
     found = check(size, *KANBAN, "--json", "--distributed")
     assert found.returncode == 0, found.stderr
     return found
+
+
+@needs_mpi
+@pytest.mark.skipif(device_problem() is None, reason="there is a device")
+def test_without_a_device_all_processes_end_with_one_message() -> None:
+    found = check(2, *KANBAN, "--distributed", "--backend", "gpu")
+    assert found.returncode != 0 and not found.stdout
+    assert found.stderr.count("backend: 'gpu' cannot run here") == 1
 
 
 @needs_mpi

@@ -208,6 +208,9 @@ def everything(own: SymbolicModel, options: CheckOptions) -> list[list[float]]:
         found += [recurrence.x.copy(), [recurrence.refresh() < 1e-11]]
     found.append(space.element(x, n - 1 if first else -1))
     found += [[float(f)] for f in (space.least(x), space.greatest(x), space.all(x > 0.5), space.any(x > 0.5))]
+    # True in the first part alone, and false in that one alone.
+    for mask in ((x > 2.0) ^ first, (x > -1.0) ^ first):
+        found += [[float(space.all(mask))], [float(space.any(mask))]]
     found += [space.read(*space.extremes(x)), space.read(space.distance(x, start))]
     found.append(space.read(space.system(d, right).residual(x, z)))
     space.add_scaled(0.5, x, z)
