@@ -3,8 +3,8 @@
 Every row is one job of MPI.  In it the first process steps alone, with all states on its card; then all
 processes step together, elements going from card to card (NCCL) or by way of the hosts.  Steps are those of
 JOR, over all states, as solutions make them: on one card recorded and repeated.  For the share of the
-exchange that is hidden the parts of a step are timed by themselves: multiplying, with what others sent
-before, and exchanging.  `efficiency` is the time alone by the number of cards times the time together.  With
+exchange that is hidden the parts of a step are timed by themselves: stepping, with what others sent before,
+and exchanging.  `efficiency` is the time alone by the number of cards times the time together.  With
 --whole the row is a whole process for each card instead: `hybrid check --distributed --backend gpu`.
 """
 
@@ -26,15 +26,17 @@ from benchmarks.library.models import ROOT, example
 from benchmarks.library.processes import child_environment
 from benchmarks.library.records import Records
 from benchmarks.programs.processes import launcher
-from gpu_kernels import current_device, take_card
+from gpu_kernels import Step, TileMatrix, current_device, take_card
 from hybrid.analysis.held_matrices import injected, place_beside
 from hybrid.checking.in_parts import part_of
 from hybrid.communicators.mpi import mpi_communicator
 from hybrid.gpu.divided_product import DividedGpuProduct
-from hybrid.gpu.halo import ArrivingOnDevice
+from hybrid.gpu.divided_workspace import DividedDeviceWorkspace
+from hybrid.gpu.halo import ArrivingOnDevice, DeviceHalo
 from hybrid.operators.divided_matrix import DividedMatrix
 from hybrid.run.options import CheckOptions
 from hybrid.solvers.host import workspace_of
+from hybrid.solvers.workspace import Workspace
 from mtbdd.communicator import Exchange
 from mtbdd.model import SymbolicModel
 
@@ -56,18 +58,27 @@ _TURNS = 5
 _SHORT = 0.3  # seconds that the steps of a turn take, about
 
 
-def step_of(own: SymbolicModel) -> tuple[Any, Callable[[int], None]]:
-    """Return a matrix over a model's states and what makes so many steps with it."""
+Steps = Callable[[int], None]
+"""Makes so many steps."""
+
+
+def steps_of(own: SymbolicModel) -> tuple[Any, Any, Steps]:
+    """Return a matrix over a model's states, its exit rates, and what makes steps with them."""
     matrix = injected(own.submatrix(own.index, own.index, diagonal=False), CheckOptions(backend="gpu"), True)
     place = place_beside(matrix)
-    space = workspace_of(matrix)
-    steps = space.system(own.exit_rates(own.index.at(place)), None).relaxation(0.9)
-    pair = place.xp.ones(own.index.size), place.xp.ones(own.index.size)
+    rates = place.compressed(own.exit_rates(own.index.at(place)))
+    return matrix, rates, in_space(workspace_of(matrix), rates)
+
+
+def in_space(space: Workspace, rates: Any) -> Steps:
+    """Return what makes steps of JOR in a workspace."""
+    steps = space.system(rates, None).relaxation(0.9)
+    pair = space.xp.ones(len(rates)), space.xp.ones(len(rates))
 
     def make(count: int) -> None:
         steps.sweep(pair, 0, count)
 
-    return matrix, make
+    return make
 
 
 def seconds(work: Callable[[int], None], agree: Callable[[float], float]) -> float:
@@ -101,58 +112,68 @@ def job(name: str, ways: list[str]) -> dict[str, Any] | None:
     alike = mpi_communicator()
     take_card(alike.beside()[0])
     model = example(*MODELS[name])
-    alone = 0.0
-    if alike.rank == 0:
-        matrix, make = step_of(model)
-        alone = seconds(make, lambda own: own)
-        level = matrix.level
-        del matrix, make
-        current_device().xp.get_default_memory_pool().free_all_blocks()
-    alone = alike.greatest(alone)
     found: dict[str, Any] = {"states": model.n_states, "transitions": model.n_transitions}
-    found["alone_seconds"] = alone
+    if alike.rank == 0:
+        found["level"], found["alone_seconds"] = _alone(model)
+    alike.gather([0.0])
     own = part_of(model, alike)
     for way in ways:
         if way == "host":
             alike.links = False
         begin = time.perf_counter()
-        matrix, make = step_of(own)
-        assert isinstance(matrix, DividedMatrix) and matrix.matrix is not None
-        halo: Any = matrix.halo
-        if halo.way != WAYS[way]:
+        measured = _together(own, way)
+        _let_go()
+        if measured is None:
             continue
-        product = matrix.matrix.product
-        assert isinstance(product, DividedGpuProduct)
-        together = seconds(make, alike.greatest)
-        x, out = halo.ones().own, current_device().xp.empty(own.index.size)
-
-        def exchange(number: int, x: Any = x, halo: Any = halo) -> None:
-            for _ in range(number):
-                halo.exchange(x).finish()
-
-        def multiply(
-            number: int, x: Any = x, out: Any = out, halo: Any = halo, product: Any = product
-        ) -> None:
-            for _ in range(number):
-                product.multiply_meanwhile(ArrivingOnDevice(x, halo, Exchange()), out)
-
-        numbers = [seconds(work, alike.greatest) for work in (multiply, exchange)]
-        early = getattr(product.matrix, "early", None)
-        items = len(getattr(product.matrix, "items", ()))
-        parts = alike.gather([own.index.size, halo.size, 0 if early is None else early, items])
+        parts, numbers = alike.gather([float(n) for n in measured[0]]), measured[1]
         if alike.rank == 0:
-            found[way] = {
-                "seconds": together,
-                "efficiency": alone / alike.size / together,
-                "multiplying_seconds": numbers[0],
-                "exchanging_seconds": numbers[1],
-                "set_up_seconds": time.perf_counter() - begin,
-            }
             found["own"], found["received"], found["early_items"], found["items"] = parts.T.tolist()
-            found["level"] = level
-        del matrix, make, product, halo, x, out, exchange, multiply
-        current_device().xp.get_default_memory_pool().free_all_blocks()
+            numbers["efficiency"] = found["alone_seconds"] / alike.size / numbers["seconds"]
+            found[way] = numbers | {"set_up_seconds": time.perf_counter() - begin}
     return found if alike.rank == 0 else None
+
+
+def _alone(model: SymbolicModel) -> tuple[int, float]:
+    """Return the level and the seconds of a step on one card."""
+    matrix, _, make = steps_of(model)
+    found = seconds(make, lambda own: own)
+    level = matrix.level
+    del matrix, make
+    _let_go()
+    return level, found
+
+
+def _together(own: SymbolicModel, way: str) -> tuple[tuple[int, ...], dict[str, float]] | None:
+    """Return sizes of the own part and seconds of a step; None where elements do not go this way."""
+    matrix, rates, make = steps_of(own)
+    assert isinstance(matrix, DividedMatrix) and matrix.matrix is not None
+    halo, product, alike = matrix.halo, matrix.matrix.product, own.communicator
+    assert isinstance(halo, DeviceHalo) and isinstance(product, DividedGpuProduct)
+    if halo.way != WAYS[way]:
+        return None
+
+    def run(step: Step, x: Any, out: Any) -> None:
+        product.run_meanwhile(step, ArrivingOnDevice(x, halo, Exchange()), out)
+
+    x = halo.ones().own
+
+    def exchange(number: int) -> None:
+        for _ in range(number):
+            halo.exchange(x).finish()
+
+    silent = in_space(DividedDeviceWorkspace(current_device(), run, alike), rates)
+    numbers = {
+        "seconds": seconds(make, alike.greatest),
+        "stepping_seconds": seconds(silent, alike.greatest),
+        "exchanging_seconds": seconds(exchange, alike.greatest),
+    }
+    tiles = product.matrix
+    early, items = (tiles.early or 0, len(tiles.items)) if isinstance(tiles, TileMatrix) else (0, 0)
+    return (own.index.size, halo.size, early, items), numbers
+
+
+def _let_go() -> None:
+    current_device().xp.get_default_memory_pool().free_all_blocks()
 
 
 def run_job(cards: int, *command: str) -> str:

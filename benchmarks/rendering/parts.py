@@ -57,18 +57,21 @@ def cards(record: Row) -> str:
         f"One step of JOR on {record['cards']} cards of a machine, a process each, beside one card with all "
         "states, in the same job; medians of 5 turns, in milliseconds, set-up not counted.  `alone` is the "
         "one card, whose steps are recorded; `together` all cards, elements going from card to card by NCCL; "
-        "`efficiency` is alone by the number of cards times together.  `multiplying` and `exchanging` are "
-        "parts of a step by themselves, and `hidden` is the share of the exchange that a step does not show: "
-        "(multiplying + exchanging - together) / exchanging.  `by the hosts` is a step whose elements go "
-        "through the memory of the host and MPI."
+        "`efficiency` is alone by the number of cards times together.  `exchanging` is that part of a step "
+        "by itself; `stepping` is a step with what others sent before, and `multiplying`, in records of the "
+        "first version of the program, a product with it, which relaxes nothing.  `hidden` is the share of "
+        "the exchange that a step does not show: (stepping + exchanging - together) / exchanging.  `by the "
+        "hosts` is a step whose elements go through the memory of the host and MPI."
     )
 
     def milli(key: str, way: str = "NCCL") -> Callable[[Row], str]:
-        return lambda r: f"{1e3 * r[way][key]:,.3f}" if way in r else "-"
+        return lambda r: f"{1e3 * r[way][key]:,.3f}" if way in r and key in r[way] else "-"
 
     def hidden(r: Row) -> str:
         own = r["NCCL"]
-        saved = own["multiplying_seconds"] + own["exchanging_seconds"] - own["seconds"]
+        if "stepping_seconds" not in own:
+            return "-"
+        saved = own["stepping_seconds"] + own["exchanging_seconds"] - own["seconds"]
         return f"{saved / own['exchanging_seconds']:.0%}"
 
     return section(
@@ -86,6 +89,7 @@ def cards(record: Row) -> str:
             ("alone", lambda r: f"{1e3 * r['alone_seconds']:,.3f}"),
             ("together", milli("seconds")),
             ("efficiency", lambda r: f"{r['NCCL']['efficiency']:.0%}"),
+            ("stepping", milli("stepping_seconds")),
             ("multiplying", milli("multiplying_seconds")),
             ("exchanging", milli("exchanging_seconds")),
             ("hidden", hidden),
