@@ -18,7 +18,7 @@ NOT_RUN = {
     "has tests of its own": 1,
     "installs packages": 3,
     "measurements": 1,
-    "needs several processes": 5,
+    "needs several processes": 6,
     "on a GPU": 4,
     "takes half a minute": 1,
     "targets of the Makefile": 2,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from benchmarks.rendering.markdown import Row, measured, section, table_of
 
-__all__ = ["cards", "overlap", "whole_on_cards"]
+__all__ = ["cards", "on_paper", "overlap", "whole_on_cards"]
 
 
 def overlap(record: Row) -> str:
@@ -119,5 +119,34 @@ def whole_on_cards(record: Row) -> str:
             ("ms an iteration", lambda r: f"{1e3 * r['seconds_per_iteration']:,.1f}"),
             ("value", lambda r: f"{r['value']:.9g}"),
             ("bounds", lambda r: "none" if r["lower"] is None else f"{r['lower']:.9g}, {r['upper']:.9g}"),
+        ),
+    )
+
+
+def on_paper(record: Row) -> str:
+    """Return the section on what many cards would do."""
+    text = (
+        "Predicted, and not measured: steps of JOR on more cards than there were.  Parts and halos are those "
+        "of `hybrid levels --parts`; one card's step and the rate of the link, "
+        f"{record['link_rate'] / 1e9:.0f} GB/s with gathering, are those of `cards.json`.  With more cards "
+        "than the eight of a machine all of a halo is counted by the network, for which a card is given "
+        f"{record['network_rate'] / 1e9:.0f} GB/s, an assumption.  Efficiency lies between hiding nothing of "
+        "the exchange and all of it; launches and waits are not counted, which matter below a millisecond.  "
+        "`GB a card` is what JOR holds."
+    )
+    return section(
+        "Many cards, on paper",
+        record,
+        text,
+        table_of(
+            measured(record),
+            ("model", "model"),
+            ("cards", "cards"),
+            ("states", lambda r: f"{r['states']:,}"),
+            ("received / own", lambda r: f"{r['halo']:.3f}"),
+            ("own ms", lambda r: f"{1e3 * r['own_seconds']:,.3f}"),
+            ("exchange ms", lambda r: f"{1e3 * r['exchange_seconds']:,.3f}"),
+            ("efficiency", lambda r: f"{r['least_efficiency']:.0%} to {r['most_efficiency']:.0%}"),
+            ("GB a card", lambda r: f"{r['card_bytes'] / 1e9:,.2f}"),
         ),
     )

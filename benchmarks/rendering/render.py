@@ -30,7 +30,7 @@ from benchmarks.rendering.host import (
     symbolic_build,
 )
 from benchmarks.rendering.markdown import Row
-from benchmarks.rendering.parts import cards, overlap, whole_on_cards
+from benchmarks.rendering.parts import cards, on_paper, overlap, whole_on_cards
 from benchmarks.rendering.processes import cold_start, first_use, whole_run
 from benchmarks.rendering.spmv_papers import density_sweep, paper_tables, streamed_parts
 from benchmarks.rendering.thesis import thesis_tables
@@ -90,6 +90,7 @@ SECTIONS: dict[str, Renderer] = {
     "overlap": overlap,
     "cards": cards,
     "cards_whole": whole_on_cards,
+    "scaling": on_paper,
     "spill": vectors_on_disk,
     "lumping": quotients,
     "agreement": agreement,
