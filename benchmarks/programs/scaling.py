@@ -6,8 +6,8 @@ the part with the largest halo receives by the rate of the link.  One card's ste
 `cards`, for larger kanban by transitions.  The rate is that of the exchange of kanban with t=10 in the same
 record, gathering included, from card to card of one machine; --network is what a card has where there are
 more than the eight of a machine, an assumption.  `least` is the efficiency if nothing of the exchange is
-hidden, `most` if all of it is that the own work can hide.  Memory is that of JOR: two iterates, rates in a byte
-an element, what is sent and received.
+hidden, `most` if all of it is that the own work can hide.  Memory is that of JOR: two iterates, rates in a
+byte an element, what is sent and received.
 """
 
 from __future__ import annotations

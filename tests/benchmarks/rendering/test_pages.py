@@ -60,6 +60,12 @@ def test_figures_on_several_cards_are_those_of_the_records() -> None:
         f"fms with `n=10`, {rows['fms n=10']}",
     ):
         assert said in text, said
+    paper = {(row["model"], row["cards"]): row for row in load("scaling")["rows"]}
+    eight = paper["kanban t=10", 8]
+    least, most = (100 * eight[f"{name}_efficiency"] for name in ("least", "most"))
+    assert f"{least:.0f} to {most:.0f} % of eight cards for kanban with `t=10`" in text
+    assert paper["kanban t=15", 16]["card_bytes"] < 141e9 < paper["kanban t=15", 8]["card_bytes"]
+    assert paper["kanban t=17", 64]["card_bytes"] > 141e9
 
 
 def test_figures_in_prose_are_those_of_the_records() -> None:
