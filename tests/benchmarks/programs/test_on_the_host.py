@@ -40,17 +40,17 @@ from tests.benchmarks.support import ROOT, rendered
 RecordOf = Callable[..., dict[str, Any]]
 
 
-def test_many_cards_on_paper(record_of: RecordOf) -> None:
+def test_many_cards_on_paper(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scaling, "PARTS", (8, 16))
     record = record_of(scaling, "--only", "tandem c=4095", "--network", "25")
     rows = {row["cards"]: row for row in record["rows"]}
-    assert tuple(rows) == scaling.PARTS
     assert rows[8]["states"] == 33_550_336 and rows[8]["received"] >= 4095
     # All of a halo goes by the network where one machine does not do.
     assert rows[16]["exchange_seconds"] == pytest.approx(8 * rows[16]["received"] / 25e9)
     assert rows[8]["exchange_seconds"] == pytest.approx(8 * rows[8]["received"] / record["link_rate"])
     assert all(0.0 < row["least_efficiency"] <= row["most_efficiency"] <= 1.0 for row in rows.values())
-    assert rows[64]["card_bytes"] < 0.02 * 20 * 33_550_336
-    assert "| tandem c=4095 | 64 |" in rendered("scaling", record)
+    assert rows[16]["card_bytes"] < 0.07 * 20 * 33_550_336
+    assert "| tandem c=4095 | 16 |" in rendered("scaling", record)
 
 
 def test_products_on_the_cpu(record_of: RecordOf, tmp_path: Path) -> None:
