@@ -164,23 +164,25 @@ def device_problem() -> str | None:
 
 
 def take_card(number: int) -> None:
-    """Make another card the current one of this thread: so many behind the present one, round and round.
+    """Make a card the current one of this thread.
 
     Parameters
     ----------
     number : int
-        0 leaves it as it is.
+        Of a process or part among those of the machine: they take the cards in turn.
 
     Notes
     -----
-    Nothing happens where there is one card, or where a device has been set by `use_device`.
+    The same number takes the same card every time. Nothing happens where there is one card, or where a device
+    has been set by `use_device`.
     """
     if _chosen is not None or unavailable_reason() is not None:
         return
     import cupy
 
     cards = cupy.cuda.runtime.getDeviceCount()
-    cupy.cuda.Device((cupy.cuda.Device().id + number) % cards).use()
+    if cards > 1:
+        cupy.cuda.Device(number % cards).use()
 
 
 @contextmanager

@@ -55,3 +55,23 @@ def test_availability_on_a_device_agrees_with_cupy() -> None:
 
     assert gpu_kernels.is_available()
     assert int(cupy.arange(300).sum()) == 44850
+
+
+@pytest.mark.parametrize(("cards", "taken"), [(1, []), (2, [0, 1, 0, 1, 1]), (4, [0, 1, 2, 3, 3])])
+def test_processes_take_cards_in_turn_and_the_same_ones_again(
+    monkeypatch: pytest.MonkeyPatch, cards: int, taken: list[int]
+) -> None:
+    used: list[int] = []
+
+    class Card:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def use(self) -> None:
+            used.append(self.number)
+
+    fake_cupy(monkeypatch, lambda: cards)
+    monkeypatch.setattr(sys.modules["cupy"].cuda, "Device", Card, raising=False)
+    for number in (0, 1, 2, 3, 3):
+        gpu_kernels.take_card(number)
+    assert used == taken
