@@ -95,13 +95,7 @@ class StateIndex:
         node: NDArray[np.int64] = np.zeros(min(others.size, 1), np.int64)
         other, place = node.copy(), node.copy()
         for bit in range(self.n_bits):
-            low, high = self.low[bit][node], self.high[bit][node]
-            below = np.where(low >= 0, self.counts[bit + 1][low], 0)
-            child = np.stack((others.low[bit][other], others.high[bit][other]), axis=1).ravel()
-            kept = child >= 0
-            node = np.stack((low, high), axis=1).ravel()[kept].astype(np.int64)
-            place = np.stack((place, place + below), axis=1).ravel()[kept]
-            other = child[kept].astype(np.int64)
+            node, other, place = self._below(others, bit, node, other, place)
         return place
 
     def runs(self, others: StateIndex) -> NDArray[np.int64]:
@@ -123,19 +117,24 @@ class StateIndex:
             node, other, place = (array[~whole] for array in (node, other, place))
             if bit == self.n_bits or not node.size:
                 break
-            low, high = self.low[bit][node], self.high[bit][node]
-            below = np.where(low >= 0, self.counts[bit + 1][low], 0)
-            child = np.stack((others.low[bit][other], others.high[bit][other]), axis=1).ravel()
-            kept = child >= 0
-            node = np.stack((low, high), axis=1).ravel()[kept].astype(np.int64)
-            place = np.stack((place, place + below), axis=1).ravel()[kept]
-            other = child[kept].astype(np.int64)
-        begin, end = np.concatenate(begins), np.concatenate(ends)
-        order = np.argsort(begin, kind="stable")
-        begin, end = begin[order], end[order]
-        is_first = np.append(True, begin[1:] > end[:-1])[: begin.size]
-        is_last = np.append(is_first[1:], True)[: begin.size]
-        return np.stack((begin[is_first], end[is_last]), axis=1)
+            node, other, place = self._below(others, bit, node, other, place)
+        return merge_ranges(np.stack((np.concatenate(begins), np.concatenate(ends)), axis=1))
+
+    def _below(
+        self,
+        others: StateIndex,
+        bit: int,
+        node: NDArray[np.int64],
+        other: NDArray[np.int64],
+        place: NDArray[np.int64],
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return what lies one bit below nodes of both diagrams: children, and the first index of each."""
+        low, high = self.low[bit][node], self.high[bit][node]
+        below = np.where(low >= 0, self.counts[bit + 1][low], 0)
+        child = np.stack((others.low[bit][other], others.high[bit][other]), axis=1).ravel()
+        kept = child >= 0
+        nodes = np.stack((low, high), axis=1).ravel()[kept].astype(np.int64)
+        return nodes, child[kept].astype(np.int64), np.stack((place, place + below), axis=1).ravel()[kept]
 
     def bits_at(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return the row bits of states by index, shape (len(indices), n_bits).  Time: O(len * n_bits)."""
@@ -150,6 +149,14 @@ class StateIndex:
             node = np.where(bit, self.high[level][node], low)
             bits[:, level] = bit
         return bits
+
+
+def merge_ranges(ranges: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the union of half-open ranges, ascending and apart, shape (k, 2)."""
+    begin, end = ranges[np.argsort(ranges[:, 0], kind="stable")].T
+    reached = np.maximum.accumulate(end)
+    is_first = np.append(True, begin[1:] > reached[:-1])[: len(begin)]
+    return np.stack((begin[is_first], np.maximum.reduceat(end, np.flatnonzero(is_first))), axis=1)
 
 
 def index_states(manager: Manager, states: Node) -> StateIndex:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gpu_kernels import device_problem, take_card
+from gpu_kernels import take_card
 from hybrid.cli.thread_limit import limited_threads
 from hybrid.communicators.mpi import MpiCommunicator, mpi_communicator
 from hybrid.cpu.threads import VARIABLE, available_cores
@@ -48,7 +48,7 @@ def distributed(options: argparse.Namespace) -> Iterator[MpiCommunicator | None]
         sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
     threads = options.threads
     number, beside = communicator.beside()
-    if options.backend == "gpu" and device_problem() is None:
+    if options.backend == "gpu":
         take_card(number)  # before anything is compiled for one
     if threads is None and not os.environ.get(VARIABLE):
         # Each process is offered all cores unless the job binds it to some.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hybrid.core.arriving import ArrivingVector
 from hybrid.core.operands import aligned_empty
 from mtbdd.divided import DividedMTBDD, places_of
+from mtbdd.states import merge_ranges
 
 Vector = NDArray[np.float64]
 Int64Array = NDArray[np.int64]
@@ -76,7 +77,7 @@ class HostHalo(Halo):
     def cover(self, stretches: Int64Array) -> None:
         """See `Halo.cover`."""
         known = np.array(self._stretches, np.int64).reshape(-1, 2)
-        self._stretches = _united(np.concatenate((known, stretches))).tolist()
+        self._stretches = merge_ranges(np.concatenate((known, stretches))).tolist()
 
     def exchange(self, x: Vector) -> ArrivingVector:
         """See `Halo.exchange`."""
@@ -93,11 +94,3 @@ class HostHalo(Halo):
         """See `Halo.ones`."""
         self.whole.fill(1.0)
         return ArrivingVector(self.whole[: self._own], self.whole)
-
-
-def _united(ranges: Int64Array) -> Int64Array:
-    """Return the union of half-open ranges, ascending, shape (k, 2)."""
-    begin, end = ranges[np.argsort(ranges[:, 0], kind="stable")].T
-    reached = np.maximum.accumulate(end)
-    is_first = np.append(True, begin[1:] > reached[:-1])[: len(begin)]
-    return np.stack((begin[is_first], np.maximum.reduceat(end, np.flatnonzero(is_first))), axis=1)

@@ -27,7 +27,7 @@ class DividedGpuProduct(GpuProduct):
     stretches: NDArray[np.int64] = np.zeros((0, 2), np.int64)
 
     def run_meanwhile(self, step: Step, x: ArrivingVector, out: Array) -> None:
-        """Queue a step over all rows. Synchronises: with the copies of elements of others."""
+        """Queue a step over all rows. Synchronises: where elements of others come by way of the hosts."""
         arriving = cast(ArrivingOnDevice, x)
         if isinstance(self.matrix, TileMatrix):
             run_tiles(self.device, self.matrix, step, x.own, out, arriving.others, "early")

@@ -56,8 +56,8 @@ class DividedDeviceWorkspace(DeviceWorkspace):
 
     Notes
     -----
-    Synchronises: at every product, for what other processes send.  Nothing is recorded, because messages are
-    the host's.
+    Synchronises: for every number that processes agree on, and at every product whose halo goes by way of the
+    hosts. Nothing is recorded.
     """
 
     stride = 10  # what all have to agree on costs a message
@@ -141,7 +141,7 @@ class DividedSteps(DeviceSteps):
         self._communicator, self._made = communicator, 0
 
     def sweep(self, pair: tuple[Array, Array], done: int, count: int, total: Array | None = None) -> None:
-        """See `Steps.sweep`. Synchronises: at every product."""
+        """See `Steps.sweep`. Synchronises: where halos go by way of the hosts, at every product."""
         self._queue(pair, done, count, total)
         self._made = done + count
 

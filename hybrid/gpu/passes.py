@@ -45,7 +45,7 @@ class DevicePasses:
     """
 
     def __init__(self, device: Device) -> None:
-        self._device = device
+        self._device, self._shadows = device, DeviceShadows(device)
 
     def add_scaled(self, weight: float, x: Array, total: Array) -> None:
         """See `Passes.add_scaled`."""
@@ -70,7 +70,7 @@ class DevicePasses:
 
     def dot(self, x: Array, y: Array) -> float:
         """See `Passes.dot`; the order of the sum depends on the size alone."""
-        return float(to_host(ShadowKernels(self._device, x.size).step_sums(x, y, None))[0])
+        return float(self._shadows.step_sums(x, y, None)[0])
 
     def agreed(self, changes: Numbers) -> Numbers:
         """See `Passes.agreed`."""
@@ -87,7 +87,7 @@ class DevicePasses:
 
     def shadows(self) -> DeviceShadows:
         """See `Passes.shadows`."""
-        return DeviceShadows(self._device)
+        return self._shadows
 
 
 class DeviceShadows:
@@ -95,6 +95,7 @@ class DeviceShadows:
 
     def __init__(self, device: Device) -> None:
         self._device = device
+        self._kernels: tuple[int, ShadowKernels] | None = None
 
     def shadow_sums(self, x: Array, weights: Array | None) -> Numbers:
         """See `ShadowPasses.shadow_sums`."""
@@ -119,7 +120,10 @@ class DeviceShadows:
         self._of(t).step(omega, t, r, x)
 
     def _of(self, x: Array) -> ShadowKernels:
-        return ShadowKernels(self._device, x.size)
+        """Return the launches over vectors of a size, made once: all vectors of a solution have the same."""
+        if self._kernels is None or self._kernels[0] != x.size:
+            self._kernels = x.size, ShadowKernels(self._device, x.size)
+        return self._kernels[1]
 
 
 class DeviceImages:
