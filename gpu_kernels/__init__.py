@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from gpu_kernels.krylov import BiCGStabKernels
     from gpu_kernels.links import DeviceLinks
     from gpu_kernels.pairs import PairMatrix, PairTuning, run_pairs
+    from gpu_kernels.pushes import Leaving, WindowPushes, window_words
     from gpu_kernels.shadows import ShadowKernels
+    from gpu_kernels.side_stream import SideStream
     from gpu_kernels.staging import Host, copied_to, made_for
     from gpu_kernels.steps import IterationState, Mode, Step, coded_step, finish_iteration, product_step
     from gpu_kernels.tiles import TileMatrix, Tuning, run_tiles
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from gpu_kernels.transfers import Transfers
     from gpu_kernels.vector import add_scaled, compare_rows, relax_rows
     from gpu_kernels.warm_up import begin_warm_up, end_warm_up
+    from gpu_kernels.windows import OpenWindow, Window
 
 __all__ = [
     "FORMATS",
@@ -64,15 +67,20 @@ __all__ = [
     "Host",
     "IDRKernels",
     "IterationState",
+    "Leaving",
     "Mode",
+    "OpenWindow",
     "PairMatrix",
     "PairTuning",
     "Place",
     "ShadowKernels",
+    "SideStream",
     "Step",
     "TileMatrix",
     "Transfers",
     "Tuning",
+    "Window",
+    "WindowPushes",
     "add_scaled",
     "begin_warm_up",
     "block_spmv",
@@ -105,6 +113,7 @@ __all__ = [
     "take_card",
     "unavailable_reason",
     "use_device",
+    "window_words",
 ]
 
 _HOMES = {
@@ -123,15 +132,20 @@ _HOMES = {
     "Host": "staging",
     "IDRKernels": "idr",
     "IterationState": "steps",
+    "Leaving": "pushes",
     "Mode": "steps",
+    "OpenWindow": "windows",
     "PairMatrix": "pairs",
     "PairTuning": "pairs",
     "Place": "device",
     "ShadowKernels": "shadows",
+    "SideStream": "side_stream",
     "Step": "steps",
     "TileMatrix": "tiles",
     "Transfers": "transfers",
     "Tuning": "tiles",
+    "Window": "windows",
+    "WindowPushes": "pushes",
     "add_scaled": "vector",
     "begin_warm_up": "warm_up",
     "block_spmv": "block_tasks",
@@ -164,6 +178,7 @@ _HOMES = {
     "take_card": "device",
     "unavailable_reason": "availability",
     "use_device": "device",
+    "window_words": "pushes",
 }
 
 

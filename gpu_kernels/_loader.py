@@ -52,6 +52,7 @@ SOURCES = (
     "tiles.cu",
     "tiles_many.cu",
     "vector.cu",
+    "windows.cu",
 )
 """All files that are compiled."""
 

@@ -11,7 +11,7 @@ from gpu_kernels.device import Device
 
 _THREADS = 256
 _SPAN = 4096
-"""Elements that a block of threads writes; that of the kernel."""
+"""Elements that a block of threads writes: 512 a warp, as the kernel has it."""
 
 
 def copy_blocks(device: Device, flat: Any, starts: Any, ends: Any, out: Any) -> None:

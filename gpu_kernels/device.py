@@ -9,9 +9,10 @@ from typing import Any, Protocol
 
 from gpu_kernels._loader import Kernel, Macros, raw_kernel
 from gpu_kernels.availability import unavailable_reason
-from gpu_kernels.links import card_identity
+from gpu_kernels.side_stream import CudaSideStream, SideStream
 from gpu_kernels.transfers import CudaTransfers, Transfers
 from gpu_kernels.warm_up import end_warm_up
+from gpu_kernels.windows import CudaWindow, OpenCudaWindow, OpenWindow, Window
 
 _QUEUED = 8
 """Calls between two events: the host queues the later ones while the device is at work on the first."""
@@ -51,7 +52,16 @@ class Device(Place, Protocol):
         """Return room on the host for so many elements that go out of the device and come in."""
 
     def card_identity(self) -> bytes:
-        """Return what tells the card from all others; empty where cards cannot be linked."""
+        """Return what tells the card from all others; empty where there is none."""
+
+    def side_stream(self) -> SideStream:
+        """Return a stream for work that goes on beside that of the current one."""
+
+    def window(self, words: int, elements: int) -> Window:
+        """Return memory that other processes may open."""
+
+    def open_window(self, handle: bytes) -> OpenWindow:
+        """Open another process's memory."""
 
 
 class CudaDevice:
@@ -131,8 +141,20 @@ class CudaDevice:
         return CudaTransfers(outgoing, incoming)
 
     def card_identity(self) -> bytes:
-        """Return the card's UUID, if NCCL is there."""
-        return card_identity()
+        """Return the card's UUID."""
+        return bytes(self._cupy.cuda.runtime.getDeviceProperties(self._cupy.cuda.Device().id)["uuid"])
+
+    def side_stream(self) -> CudaSideStream:
+        """Return a stream whose launches go before those of the current one where both could."""
+        return CudaSideStream()
+
+    def window(self, words: int, elements: int) -> CudaWindow:
+        """Return memory of the card; see `gpu_kernels.windows.CudaWindow`."""
+        return CudaWindow(words, elements)
+
+    def open_window(self, handle: bytes) -> OpenCudaWindow:
+        """Open memory of another card; see `gpu_kernels.windows.OpenCudaWindow`."""
+        return OpenCudaWindow(handle)
 
 
 _chosen: Device | None = None

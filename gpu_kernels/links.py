@@ -6,11 +6,13 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
+from gpu_kernels.side_stream import CudaSideStream
+
 Array = Any
 
 
 class DeviceLinks:
-    """A communicator of NCCL, with a stream of its own.
+    """A communicator of NCCL.
 
     Parameters
     ----------
@@ -24,19 +26,33 @@ class DeviceLinks:
     RuntimeError
         NCCL cannot join the cards; the message is its own.
 
+    Attributes
+    ----------
+    aside : SideStream
+        Where exchanges go on.
+
     Notes
     -----
     All processes make it, and exchange, at once.
     """
 
     def __init__(self, size: int, rank: int, key: bytes) -> None:
-        import cupy
         from cupy.cuda import nccl
 
-        self._cupy, self._nccl = cupy, nccl
+        self._nccl = nccl
         self._communicator = nccl.NcclCommunicator(size, ast.literal_eval(key.decode()), rank)
-        self._stream = cupy.cuda.Stream(non_blocking=True, priority=-1)
-        self._ready, self._done = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
+        self.aside = CudaSideStream()
+
+    @staticmethod
+    def is_there() -> bool:
+        """Whether NCCL can be used."""
+        try:
+            from cupy.cuda import nccl
+
+            nccl.get_version()
+        except (ImportError, AttributeError, RuntimeError):
+            return False
+        return True
 
     @staticmethod
     def new_key() -> bytes:
@@ -56,32 +72,14 @@ class DeviceLinks:
         lengths, awaited : sequence of int
             Elements for each process, and from each.
         """
-        self._ready.record(self._cupy.cuda.get_current_stream())
-        self._stream.wait_event(self._ready)
-        double, stream = self._nccl.NCCL_FLOAT64, self._stream.ptr
-        source, target = outgoing.data.ptr, incoming.data.ptr
-        self._nccl.groupStart()
-        for other, (sent, received) in enumerate(zip(lengths, awaited, strict=True)):
-            if sent:
-                self._communicator.send(source, sent, double, other, stream)
-            if received:
-                self._communicator.recv(target, received, double, other, stream)
-            source, target = source + 8 * sent, target + 8 * received
-        self._nccl.groupEnd()
-        self._done.record(self._stream)
-
-    def finish(self) -> None:
-        """Have work that is queued later wait for the exchange. Synchronises: no."""
-        self._cupy.cuda.get_current_stream().wait_event(self._done)
-
-
-def card_identity() -> bytes:
-    """Return what tells the current card from all others; empty where NCCL is not there."""
-    try:
-        import cupy
-        from cupy.cuda import nccl
-
-        nccl.get_version()
-        return bytes(cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["uuid"])
-    except (ImportError, AttributeError, RuntimeError):
-        return b""
+        double, source, target = self._nccl.NCCL_FLOAT64, outgoing.data.ptr, incoming.data.ptr
+        self.aside.begin()
+        with self.aside as stream:
+            self._nccl.groupStart()
+            for other, (sent, received) in enumerate(zip(lengths, awaited, strict=True)):
+                if sent:
+                    self._communicator.send(source, sent, double, other, stream.ptr)
+                if received:
+                    self._communicator.recv(target, received, double, other, stream.ptr)
+                source, target = source + 8 * sent, target + 8 * received
+            self._nccl.groupEnd()

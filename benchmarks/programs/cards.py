@@ -1,10 +1,11 @@
 """A step on several cards, a process and a part of the states each, beside one card that has all states.
 
 Every row is one job of MPI.  In it the first process steps alone, with all states on its card; then all
-processes step together, elements going from card to card (NCCL) or by way of the hosts.  Steps are those of
-JOR, over all states, as solutions make them: on one card recorded and repeated.  For the share of the
-exchange that is hidden the parts of a step are timed by themselves: stepping, with what others sent before,
-and exchanging.  `efficiency` is the time alone by the number of cards times the time together.  With
+processes step together, elements going straight to other cards, by NCCL, or by way of the hosts.  Steps are
+those of JOR, over all states, as solutions make them: recorded and repeated, but by way of the hosts.  For
+the share of the exchange that is hidden the parts of a step are timed by themselves, recorded likewise:
+stepping, with what others sent before, and exchanging.  `efficiency` is the time alone by the number of
+cards times the time together, `hidden` the share of the exchange that does not make a step longer.  With
 --whole the row is a whole process for each card instead: `hybrid check --distributed --backend gpu`.
 """
 
@@ -30,6 +31,7 @@ from gpu_kernels import Step, TileMatrix, current_device, take_card
 from hybrid.analysis.held_matrices import injected, place_beside
 from hybrid.checking.in_parts import part_of
 from hybrid.communicators.mpi import mpi_communicator
+from hybrid.gpu.carriers import joined_links
 from hybrid.gpu.divided_product import DividedGpuProduct
 from hybrid.gpu.divided_workspace import DividedDeviceWorkspace
 from hybrid.gpu.halo import ArrivingOnDevice, DeviceHalo
@@ -51,10 +53,11 @@ MODELS = {
 }
 """Chains by name: of examples/, and their sizes. The last is one to try the program with."""
 
-WAYS = {"NCCL": "by NCCL", "host": "by way of the hosts"}
+WAYS = {"straight": "straight to other cards", "NCCL": "by NCCL", "host": "by way of the hosts"}
 """How elements go from card to card."""
 
 _TURNS = 5
+_RECORDED = 10
 _SHORT = 0.3  # seconds that the steps of a turn take, about
 
 
@@ -118,8 +121,8 @@ def job(name: str, ways: list[str]) -> dict[str, Any] | None:
     alike.gather([0.0])
     own = part_of(model, alike)
     for way in ways:
-        if way == "host":
-            alike.links = False
+        # With None the first exchange looks for the way that is there.
+        alike.links = None if way == "straight" else way == "NCCL" and (joined_links(alike) or False)
         begin = time.perf_counter()
         measured = _together(own, way)
         _let_go()
@@ -153,19 +156,32 @@ def _together(own: SymbolicModel, way: str) -> tuple[tuple[int, ...], dict[str, 
         return None
 
     def run(step: Step, x: Any, out: Any) -> None:
-        product.run_meanwhile(step, ArrivingOnDevice(x, halo, Exchange()), out)
+        exchange = Exchange()
+        if halo.aside is not None:
+            halo.aside.begin()
+            exchange = Exchange(halo.aside.join)
+        product.run_meanwhile(step, ArrivingOnDevice(x, halo, exchange), out)
 
     x = halo.ones().own
 
-    def exchange(number: int) -> None:
-        for _ in range(number):
+    def exchange() -> None:
+        for _ in range(_RECORDED):
             halo.exchange(x).finish()
 
-    silent = in_space(DividedDeviceWorkspace(current_device(), run, alike), rates)
+    exchange()
+    repeated = exchange if halo.host_waits else current_device().record(exchange)
+
+    def exchanges(number: int) -> None:
+        for _ in range(number // _RECORDED):
+            repeated()
+
+    silent = in_space(DividedDeviceWorkspace(current_device(), run, alike, False), rates)
+    together, stepping, exchanging = (seconds(w, alike.greatest) for w in (make, silent, exchanges))
     numbers = {
-        "seconds": seconds(make, alike.greatest),
-        "stepping_seconds": seconds(silent, alike.greatest),
-        "exchanging_seconds": seconds(exchange, alike.greatest),
+        "seconds": together,
+        "stepping_seconds": stepping,
+        "exchanging_seconds": exchanging,
+        "hidden": (stepping + exchanging - together) / exchanging,
     }
     tiles = product.matrix
     early, items = (tiles.early or 0, len(tiles.items)) if isinstance(tiles, TileMatrix) else (0, 0)
@@ -221,14 +237,16 @@ def main() -> None:
     arguments = parser(__doc__, "seconds", "resume")
     arguments.add_argument("--only", action="append", choices=tuple(MODELS), help="this one; may be repeated")
     arguments.add_argument("--cards", type=int, default=2, metavar="P", help="processes, a card each")
-    arguments.add_argument("--no-host", action="store_true", help="leave out the way by the hosts")
+    arguments.add_argument(
+        "--way", action="append", choices=tuple(WAYS), help="of the elements; may be repeated; else all"
+    )
     arguments.add_argument("--worker", action="store_true", help="be one of the processes")
     arguments.add_argument(
         "--whole", action="append", metavar="TEXT", help="arguments of `hybrid check`; may be repeated"
     )
     options = arguments.parse_args()
     if options.worker:
-        found = job(options.only[0], list(WAYS)[: 1 if options.no_host else 2])
+        found = job(options.only[0], options.way or list(WAYS))
         if found is not None:
             print(json.dumps(found))
         return
@@ -238,7 +256,8 @@ def main() -> None:
         command = ["check", *text.split(), "--distributed", "--backend", "gpu", "--json"]
         records.run({"command": " ".join(["hybrid", *command])}, measure_whole, options.cards, command)
     for name in options.only or ([] if options.whole else list(MODELS)[:-1]):
-        records.run({"model": name}, measure, name, options.cards, ["--no-host"] * options.no_host)
+        ways = [f"--way={way}" for way in options.way or []]
+        records.run({"model": name}, measure, name, options.cards, ways)
     records.show()
 
 

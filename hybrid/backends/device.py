@@ -88,8 +88,12 @@ class GpuBackend(Backend):
         from hybrid.gpu.divided_product import DividedGpuProduct
         from hybrid.gpu.divided_workspace import DividedDeviceWorkspace, run_divided
 
-        own, device = cast(DividedGpuProduct | None, product), current_device()
-        return DividedDeviceWorkspace(device, run_divided(device, own, halo), communicator)
+        own, device, there = (
+            cast(DividedGpuProduct | None, product),
+            current_device(),
+            cast("DeviceHalo", halo),
+        )
+        return DividedDeviceWorkspace(device, run_divided(device, own, there), communicator, there.host_waits)
 
     def _in_row_types(self, matrix: OffsetMTBDD, curve: LevelCurve, level: int) -> Product:
         from hybrid.gpu.build import build_layout

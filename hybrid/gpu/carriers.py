@@ -1,125 +1,238 @@
-"""How elements get from the device of one process to those of others: by NCCL, or by way of the host."""
+"""How elements get from the device of one process to others: straight, by NCCL, or by way of the hosts."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels import Device, DeviceLinks
+from gpu_kernels import Device, DeviceLinks, SideStream, WindowPushes
+from hybrid.core.arrays import Array
+from hybrid.gpu.leaving import gather, leaving_elements
+from hybrid.gpu.neighbours import Neighbours, joined_neighbours
 from mtbdd.communicator import Communicator
 
-Array = Any
+Int64Array = NDArray[np.int64]
 
 
-class Carrier(Protocol):
+class Carrier(ABC):
     """What brings elements from process to process.
 
     Attributes
     ----------
     name : str
         How they go, in words.
+    host_waits : bool
+        Whether the host waits in every exchange; where it does not, launches can be recorded.
+    others : array, float64
+        On the device: elements of other processes, one after the other, which kernels read between `finish`
+        and the next `begin`.
+    aside : SideStream or None
+        Where the exchange goes on by itself; what is queued there behind `begin` may read `others`, too.
     """
 
     name: str
+    host_waits: bool
+    others: Array
+    aside: SideStream | None = None
 
-    def begin(self, leaving: Array, others: Array) -> None:
-        """Queue the exchange behind all work queued so far; both arrays are left alone meanwhile."""
+    @abstractmethod
+    def begin(self, x: Array) -> None:
+        """Queue an exchange of elements of x behind all work queued so far."""
 
-    def finish(self, others: Array) -> None:
+    @abstractmethod
+    def finish(self) -> None:
         """Have later work wait for what comes from others."""
 
 
-class HostCarrier:
-    """See `Carrier`; by messages of the host, from and to memory that the device copies to and from.
+class _GatheringCarrier(Carrier):
+    """A carrier that first puts what leaves side by side.
 
     Parameters
     ----------
     device : Device
-    communicator : Communicator
-    lengths, awaited : sequence of int
-        Elements for each process, and from each.
+    outgoing : sequence of ndarray, shape (ranges, 2), int64
+        Ranges of own elements for each process.
+    awaited : sequence of int
+        Elements from each.
+    own : int
+        Elements of x.
     """
 
+    def __init__(
+        self, device: Device, outgoing: Sequence[Int64Array], awaited: Sequence[int], own: int
+    ) -> None:
+        self._device, self._awaited = device, awaited
+        self._lengths = lengths_of(outgoing)
+        self._where = leaving_elements(device, np.concatenate(outgoing), own)
+        self._leaving = device.xp.empty(sum(self._lengths))
+        self.others = device.xp.empty(sum(awaited))
+
+    def begin(self, x: Array) -> None:
+        """See `Carrier.begin`."""
+        gather(self._device, self._where, x, self._leaving)
+        self._send()
+
+    @abstractmethod
+    def _send(self) -> None:
+        """Queue the exchange of the gathered elements."""
+
+
+class HostCarrier(_GatheringCarrier):
+    """See `Carrier`; by messages of the host, from and to memory that the device copies to and from."""
+
     name = "by way of the hosts"
+    host_waits = True
 
     def __init__(
-        self, device: Device, communicator: Communicator, lengths: Sequence[int], awaited: Sequence[int]
+        self,
+        device: Device,
+        communicator: Communicator,
+        outgoing: Sequence[Int64Array],
+        awaited: Sequence[int],
+        own: int,
     ) -> None:
+        super().__init__(device, outgoing, awaited, own)
         self._communicator = communicator
-        self._transfers = device.transfers(sum(lengths), sum(awaited))
-        self._outgoing = _cut(self._transfers.outgoing, lengths)
+        self._transfers = device.transfers(sum(self._lengths), sum(awaited))
+        self._outgoing = _cut(self._transfers.outgoing, self._lengths)
         self._incoming = _cut(self._transfers.incoming, awaited)
 
-    def begin(self, leaving: Array, others: Array) -> None:
-        """See `Carrier.begin`."""
-        self._transfers.send(leaving)
+    def _send(self) -> None:
+        self._transfers.send(self._leaving)
 
-    def finish(self, others: Array) -> None:
+    def finish(self) -> None:
         """See `Carrier.finish`. Synchronises: with the copy to the host; then waits for the messages."""
         self._transfers.sent()
         self._communicator.exchange(self._outgoing, self._incoming)
-        self._transfers.receive(others)
+        self._transfers.receive(self.others)
 
 
-class LinkedCarrier:
-    """See `Carrier`; from card to card. Synchronises: no.
-
-    Parameters
-    ----------
-    links : DeviceLinks
-    lengths, awaited : sequence of int
-        Elements for each process, and from each.
-    """
+class LinkedCarrier(_GatheringCarrier):
+    """See `Carrier`; from card to card. Synchronises: no."""
 
     name = "by NCCL"
+    host_waits = False
 
-    def __init__(self, links: DeviceLinks, lengths: Sequence[int], awaited: Sequence[int]) -> None:
-        self._links, self._lengths, self._awaited = links, lengths, awaited
+    def __init__(
+        self,
+        device: Device,
+        links: DeviceLinks,
+        outgoing: Sequence[Int64Array],
+        awaited: Sequence[int],
+        own: int,
+    ) -> None:
+        super().__init__(device, outgoing, awaited, own)
+        self._links, self.aside = links, links.aside
 
-    def begin(self, leaving: Array, others: Array) -> None:
-        """See `Carrier.begin`."""
-        self._links.begin(leaving, self._lengths, others, self._awaited)
+    def _send(self) -> None:
+        self._links.begin(self._leaving, self._lengths, self.others, self._awaited)
 
-    def finish(self, others: Array) -> None:
+    def finish(self) -> None:
         """See `Carrier.finish`."""
-        self._links.finish()
+        self._links.aside.join()
+
+
+class DirectCarrier(Carrier):
+    """See `Carrier`; kernels write to the memory of other cards. Synchronises: no.
+
+    Notes
+    -----
+    All processes make it at once. Its `others` are the room of a window.
+    """
+
+    name = "straight to other cards"
+    host_waits = False
+
+    def __init__(
+        self,
+        device: Device,
+        neighbours: Neighbours,
+        outgoing: Sequence[Int64Array],
+        awaited: Sequence[int],
+        own: int,
+    ) -> None:
+        self.alike = alike = neighbours.communicator
+        sizes = alike.gather(lengths_of(outgoing)).astype(np.int64)
+        window, others = neighbours.open_windows(self, sum(awaited))
+        leaving = [leaving_elements(device, runs, own) for runs in outgoing]
+        self._pushes = WindowPushes(device, alike.rank, window, others, leaving, sizes)
+        self.aside: SideStream = device.side_stream()
+        self.others = window.room
+
+    def begin(self, x: Array) -> None:
+        """See `Carrier.begin`."""
+        self.aside.begin()
+        with self.aside:
+            self._pushes.announce()
+            self._pushes.push(x)
+            self._pushes.await_arrivals()
+
+    def finish(self) -> None:
+        """See `Carrier.finish`."""
+        self.aside.join()
 
 
 def carrier_of(
-    device: Device, communicator: Communicator, lengths: Sequence[int], awaited: Sequence[int]
-) -> HostCarrier | LinkedCarrier:
-    """Return how elements are carried: by NCCL where every process has a card of its own, and NCCL is there.
+    device: Device,
+    communicator: Communicator,
+    outgoing: Sequence[Int64Array],
+    awaited: Sequence[int],
+    own: int,
+) -> Carrier:
+    """Return how elements are carried.
+
+    Straight where every process has a card of its own in one machine, whose cards can write to each other; by
+    NCCL where every process has one and NCCL is there; else by way of the hosts.
 
     Parameters
     ----------
     device : Device
     communicator : Communicator
-        It keeps the links, which all its exchanges share.
-    lengths, awaited : sequence of int
-        Elements for each process, and from each.
+        It keeps what was found, which all its exchanges share.
+    outgoing : sequence of ndarray, shape (ranges, 2), int64
+        Ranges of own elements for each process.
+    awaited : sequence of int
+        Elements from each.
+    own : int
+        Own elements.
 
     Notes
     -----
     All processes call it at once.
     """
     if communicator.carries and communicator.links is None:
-        communicator.links = _linked(device, communicator) or False
-    if communicator.links:
-        return LinkedCarrier(communicator.links, lengths, awaited)
-    return HostCarrier(device, communicator, lengths, awaited)
+        communicator.links = _joined(device, communicator) or False
+    links = communicator.links
+    if isinstance(links, Neighbours):
+        return DirectCarrier(device, links, outgoing, awaited, own)
+    if links:
+        return LinkedCarrier(device, links, outgoing, awaited, own)
+    return HostCarrier(device, communicator, outgoing, awaited, own)
 
 
-def _linked(device: Device, communicator: Communicator) -> DeviceLinks | None:
+def _joined(device: Device, communicator: Communicator) -> Neighbours | DeviceLinks | None:
     """Join the cards of all processes, if each has one of its own."""
     cards = communicator.gather_bytes(device.card_identity())
     if b"" in cards or len(set(cards)) < len(cards):
         return None
+    return joined_neighbours(device, communicator) or joined_links(communicator)
+
+
+def joined_links(communicator: Communicator) -> DeviceLinks | None:
+    """Join the cards of all processes by NCCL, if all have it; each has a card of its own."""
+    if not communicator.all(DeviceLinks.is_there()):
+        return None
     own = DeviceLinks.new_key() if communicator.rank == 0 else b""
     key = communicator.gather_bytes(own)[0]
     return DeviceLinks(communicator.size, communicator.rank, key)
+
+
+def lengths_of(outgoing: Sequence[Int64Array]) -> list[int]:
+    """Return how many elements ranges have, for each process."""
+    return [int((runs[:, 1] - runs[:, 0]).sum()) for runs in outgoing]
 
 
 def _cut(array: NDArray[np.float64], lengths: Sequence[int]) -> list[NDArray[np.float64]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -31,16 +32,21 @@ class DividedGpuProduct(GpuProduct):
         arriving = cast(ArrivingOnDevice, x)
         if isinstance(self.matrix, TileMatrix):
             run_tiles(self.device, self.matrix, step, x.own, out, arriving.others, "early")
+            with arriving.behind():
+                run_tiles(self.device, self.matrix, step, x.own, out, arriving.others, "late")
             x.finish()
-            run_tiles(self.device, self.matrix, step, x.own, out, arriving.others, "late")
             return
         whole = arriving.received()
         if step.mode == Mode.PRODUCT:
             self.run(step, whole, out)
             return
-        product = self.device.xp.empty(self.matrix.n_rows)
-        self.run(product_step(), whole, product)
-        relax_rows(self.device, step, x.own, out, product=product)
+        self.run(product_step(), whole, self._scratch)
+        relax_rows(self.device, step, x.own, out, product=self._scratch)
+
+    @cached_property
+    def _scratch(self) -> Array:
+        """Products before they are relaxed; kept, as recorded launches write there again."""
+        return self.device.xp.empty(self.matrix.n_rows)
 
     def multiply_meanwhile(self, x: ArrivingVector, out: Array) -> None:
         """See `ProductMeanwhile`."""

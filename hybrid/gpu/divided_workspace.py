@@ -11,7 +11,7 @@ from hybrid.core.arrays import Array, to_host
 from hybrid.core.halo import Halo
 from hybrid.gpu.divided_product import DividedGpuProduct
 from hybrid.gpu.passes import DeviceImages, DevicePasses
-from hybrid.gpu.sweeps import DeviceSteps, Run
+from hybrid.gpu.sweeps import RECORDED, DeviceSteps, Run
 from hybrid.gpu.workspace import DeviceSystem, DeviceWorkspace
 from hybrid.solvers.base import Criterion, Vector
 from hybrid.solvers.host_recurrence import HostBiCGStab
@@ -53,18 +53,20 @@ class DividedDeviceWorkspace(DeviceWorkspace):
     run : callable
         From `run_divided`.
     communicator : Communicator
+    host_waits : bool
+        Whether the host waits in every product, so that steps cannot be recorded.
 
     Notes
     -----
     Synchronises: for every number that processes agree on, and at every product whose halo goes by way of the
-    hosts. Nothing is recorded.
+    hosts.
     """
 
-    stride = 10  # what all have to agree on costs a message
+    stride = RECORDED  # what all have to agree on costs a message
 
-    def __init__(self, device: Device, run: Run, communicator: Communicator) -> None:
+    def __init__(self, device: Device, run: Run, communicator: Communicator, host_waits: bool) -> None:
         super().__init__(device, run)
-        self.communicator = communicator
+        self.communicator, self._host_waits = communicator, host_waits
         self.passes = TogetherPasses(DevicePasses(device), communicator)
 
     def stretch(self, most: int) -> int:
@@ -77,7 +79,9 @@ class DividedDeviceWorkspace(DeviceWorkspace):
 
     def steps(self, step: Step, criterion: Criterion | None) -> DividedSteps:
         """Return the steps of a kind; the method ends them."""
-        return DividedSteps(self.device, self._run, step, self._note_look, self.communicator)
+        return DividedSteps(
+            self.device, self._run, step, self._note_look, self.communicator, self._host_waits
+        )
 
     def distance(self, x: Array, y: Array) -> Array:
         """See `Workspace.distance`."""
@@ -120,13 +124,14 @@ class DividedDeviceWorkspace(DeviceWorkspace):
 
 
 class DividedSteps(DeviceSteps):
-    """See `DeviceSteps`; changes are those of all processes, and nothing is recorded.
+    """See `DeviceSteps`; changes are those of all processes.
 
     Parameters
     ----------
     device, run, step, synchronises
         As for `DeviceSteps`.
-    communicator : Communicator
+    communicator, host_waits
+        As for `DividedDeviceWorkspace`.
     """
 
     def __init__(
@@ -136,13 +141,17 @@ class DividedSteps(DeviceSteps):
         step: Step,
         synchronises: Callable[[], None],
         communicator: Communicator,
+        host_waits: bool,
     ) -> None:
         super().__init__(device, run, step, _MEASURE_ONLY, False, synchronises)
-        self._communicator, self._made = communicator, 0
+        self._communicator, self._host_waits, self._made = communicator, host_waits, 0
 
     def sweep(self, pair: tuple[Array, Array], done: int, count: int, total: Array | None = None) -> None:
         """See `Steps.sweep`. Synchronises: where halos go by way of the hosts, at every product."""
-        self._queue(pair, done, count, total)
+        if self._host_waits:
+            self._queue(pair, done, count, total)
+        else:
+            super().sweep(pair, done, count, total)
         self._made = done + count
 
     @property

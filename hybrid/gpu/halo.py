@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels import Device, copy_blocks
+from gpu_kernels import Device
 from hybrid.core.arriving import ArrivingVector
 from hybrid.core.halo import Halo
 from hybrid.gpu.carriers import carrier_of
 from mtbdd.communicator import Exchange
-from mtbdd.divided import DividedMTBDD, places_of
+from mtbdd.divided import DividedMTBDD
 
 Array = Any
-
-_LONG = 256
-"""Mean length of ranges from which on they are copied as such, and not element by element."""
 
 
 class ArrivingOnDevice(ArrivingVector):
@@ -29,11 +25,26 @@ class ArrivingOnDevice(ArrivingVector):
     ----------
     others : array, shape (halo,), float64
         The elements of others, once they have come.
+    aside : SideStream or None
+        See `hybrid.gpu.carriers.Carrier`.
     """
 
     def __init__(self, own: Array, halo: DeviceHalo, exchange: Exchange) -> None:
         super().__init__(own, own, exchange)
-        self._halo, self.others = halo, halo.others
+        self._halo, self.others, self.aside = halo, halo.others, halo.aside
+
+    def behind(self) -> AbstractContextManager[object]:
+        """Return a context in which work is queued that reads the elements of others.
+
+        Notes
+        -----
+        Where the exchange goes on beside the kernels that have been queued, so does this work; whoever needs
+        what it makes calls `finish` first. Else it is queued behind the kernels.
+        """
+        if self.aside is not None and self.is_under_way:
+            return self.aside
+        self.finish()
+        return nullcontext()
 
     def received(self) -> Array:
         """Return all elements side by side; whoever can do without reads `own` and `others`."""
@@ -59,20 +70,22 @@ class DeviceHalo(Halo):
         Elements that are received.
     others : array, shape (size,), float64
         On the device.
+    host_waits, aside
+        See `hybrid.gpu.carriers.Carrier`.
 
     Notes
     -----
-    Elements are gathered by one launch, and carried (`carrier_of`) while kernels are at work.
+    Elements are carried (`carrier_of`) while kernels are at work.
     """
 
     def __init__(self, device: Device, divided: DividedMTBDD) -> None:
         self._xp, self._own = device.xp, divided.own_columns
-        self._gather = _gathering(device, np.concatenate(divided.outgoing), self._own)
-        lengths = [int((own[:, 1] - own[:, 0]).sum()) for own in divided.outgoing]
         self.size = int(sum(divided.incoming))
-        self._leaving, self.others = self._xp.empty(sum(lengths)), self._xp.empty(self.size)
-        self._carrier = carrier_of(device, divided.communicator, lengths, divided.incoming)
-        self.way = self._carrier.name
+        self._carrier = carrier_of(
+            device, divided.communicator, divided.outgoing, divided.incoming, self._own
+        )
+        self.others, self.way = self._carrier.others, self._carrier.name
+        self.host_waits, self.aside = self._carrier.host_waits, self._carrier.aside
         self._whole: Array | None = None
 
     def cover(self, stretches: NDArray[np.int64]) -> None:
@@ -80,9 +93,8 @@ class DeviceHalo(Halo):
 
     def exchange(self, x: Array) -> ArrivingOnDevice:
         """See `Halo.exchange`. Synchronises: what it returns may, where it is waited for."""
-        self._gather(x, self._leaving)
-        self._carrier.begin(self._leaving, self.others)
-        return ArrivingOnDevice(x, self, Exchange(partial(self._carrier.finish, self.others)))
+        self._carrier.begin(x)
+        return ArrivingOnDevice(x, self, Exchange(self._carrier.finish))
 
     def ones(self) -> ArrivingOnDevice:
         """See `Halo.ones`."""
@@ -96,13 +108,3 @@ class DeviceHalo(Halo):
         self._whole[: len(own)] = own
         self._whole[len(own) :] = self.others
         return self._whole
-
-
-def _gathering(device: Device, runs: NDArray[np.int64], own: int) -> Callable[[Array, Array], object]:
-    """Return what queues writing ranges of a vector, shape (runs, 2), one after the other to another one."""
-    xp, lengths = device.xp, runs[:, 1] - runs[:, 0]
-    if lengths.sum() >= _LONG * len(runs):
-        starts, ends = xp.asarray(np.ascontiguousarray(runs[:, 0])), xp.asarray(np.cumsum(lengths))
-        return lambda x, out: copy_blocks(device, x, starts, ends, out)
-    places = xp.asarray(places_of(runs).astype(np.int32 if own < 2**31 else np.int64))
-    return lambda x, out: xp.take(x, places, out=out)

@@ -112,6 +112,7 @@ unsigned __match_any_sync(unsigned mask, T value) {
 }
 int __syncthreads_or(int value);
 inline void __threadfence() {}
+inline void __threadfence_system() {}
 inline int __ffs(unsigned bits) { return __builtin_ffs(static_cast<int>(bits)); }
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 

@@ -145,6 +145,47 @@ class HostTransfers:
         elements[...] = self.incoming
 
 
+class HostWindow:
+    """Memory that stands where it is; what nobody has written is spoilt."""
+
+    def __init__(self, words: int, elements: int) -> None:
+        self.words, self.room = np.zeros(words, np.int64), np.full(elements, np.nan)
+        self.handle = np.array([self.words.ctypes.data, self.room.ctypes.data], np.int64).tobytes()
+        self.is_open = True
+
+    def close(self) -> None:
+        assert self.is_open
+        self.is_open = False
+
+
+class OpenHostWindow:
+    """The addresses of a window of the same process."""
+
+    def __init__(self, handle: bytes) -> None:
+        self.words, self.room = np.frombuffer(handle, np.int64).tolist()
+        self.is_open = True
+
+    def close(self) -> None:
+        assert self.is_open
+        self.is_open = False
+
+
+class HostSideStream:
+    """Work beside other work is done at once."""
+
+    def begin(self) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def join(self) -> None:
+        pass
+
+
 class HostDevice:
     """NumPy arrays and kernels on the host."""
 
@@ -222,3 +263,12 @@ class HostDevice:
 
     def card_identity(self) -> bytes:
         return b""
+
+    def side_stream(self) -> HostSideStream:
+        return HostSideStream()
+
+    def window(self, words: int, elements: int) -> HostWindow:
+        return HostWindow(words, elements)
+
+    def open_window(self, handle: bytes) -> OpenHostWindow:
+        return OpenHostWindow(handle)

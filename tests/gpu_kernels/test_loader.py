@@ -94,6 +94,7 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
         {"CODE_BITS": 16, "TERM_BITS": 32, "UNIT": 2} | LAUNCH | {"SHARE": 1, "MEMBERS": 1},
     ),
     "vector.cu": (STEP, STEP | {"MODE": 3, "RIGHT_BITS": 16}),
+    "windows.cu": ({},),
 }
 
 

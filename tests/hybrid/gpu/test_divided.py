@@ -12,14 +12,26 @@ import pytest
 
 import hybrid
 import hybrid.gpu.carriers as carriers
-from gpu_kernels import Device, IterationState, Mode, ShadowKernels, Step, coded_step, compress, run_tiles
+from gpu_kernels import (
+    Device,
+    IterationState,
+    Mode,
+    ShadowKernels,
+    Step,
+    coded_step,
+    compress,
+    current_device,
+    run_tiles,
+)
 from gpu_kernels.tiles import TileMatrix
 from hybrid.analysis.held_matrices import injected
 from hybrid.checking.checker import Checker
 from hybrid.checking.in_parts import in_parts
+from hybrid.communicators.threads import in_threads
 from hybrid.core.arrays import to_host
 from hybrid.gpu.divided_product import DividedGpuProduct
-from hybrid.gpu.halo import _gathering
+from hybrid.gpu.leaving import gather, leaving_elements
+from hybrid.gpu.neighbours import Neighbours, joined_neighbours
 from hybrid.gpu.tile_layout import build_tile_matrix
 from hybrid.levels.curve import level_curve
 from hybrid.operators.divided_matrix import DividedMatrix
@@ -342,8 +354,19 @@ def test_groups_of_states_across_devices_share_their_best_value(
 
 
 _TWO = """
+import sys
 import hybrid
+from gpu_kernels import CudaDevice
+from hybrid.gpu import carriers
+from hybrid.gpu.neighbours import Neighbours, joined_neighbours
 from mpi4py import MPI
+comm, way = MPI.COMM_WORLD, sys.argv[1]
+if way == "straight":  # as if there were a card for each, which there is where there are two
+    CudaDevice.card_identity = lambda self: bytes([comm.Get_rank() + 1])
+elif way == "linked":
+    carriers.joined_neighbours = lambda *_: None
+else:
+    CudaDevice.card_identity = lambda self: b""
 for name, constants, text in (
     ("kanban", {"t": 2}, 'R{"throughput"}=? [ S ]'),
     ("kanban", {"t": 2}, "P=? [ F<=2 w1=1 ]"),
@@ -351,25 +374,39 @@ for name, constants, text in (
 ):
     model = hybrid.load(f"examples/{name}.prism", constants=constants)
     alone = hybrid.check(model, text, backend="cpu")
-    found = hybrid.check(model, text, backend="gpu", ranks=MPI.COMM_WORLD)
-    assert found.error is None and found.statistics.backend == "gpu", found.error
-    assert max(found.lower, alone.lower) <= min(found.upper, alone.upper), (found, alone)
-print(f"alike {MPI.COMM_WORLD.Get_rank()}")
+    for method in ("auto", "interval") if way != "hosts" else ("auto",):
+        if method == "interval" and "F" not in text:
+            continue
+        found = hybrid.check(model, text, backend="gpu", ranks=comm, method=method)
+        assert found.error is None and found.statistics.backend == "gpu", found.error
+        assert max(found.lower, alone.lower) <= min(found.upper, alone.upper), (found, alone)
+        print(found.statistics.backend_reason)
+print(f"alike {comm.Get_rank()}")
 """
 
 
 @needs_mpi
 @pytest.mark.gpu
-def test_two_processes_with_a_device() -> None:
-    found = run_processes(2, sys.executable, "-c", _TWO)
+@pytest.mark.parametrize(
+    ("way", "words"),
+    [("straight", "straight to other cards"), ("linked", "by NCCL"), ("hosts", "by way of the hosts")],
+)
+def test_two_processes_with_a_device(way: str, words: str) -> None:
+    import cupy
+
+    if way == "linked" and cupy.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("NCCL joins no processes that share a card")
+    found = run_processes(2, sys.executable, "-c", _TWO, way)
     assert found.returncode == 0, found.stderr
     assert sorted(re.findall(r"alike \d", found.stdout)) == ["alike 0", "alike 1"]
+    assert found.stdout.count(words) == (4 if way == "hosts" else 6)
 
 
 @pytest.mark.parametrize("runs", [[], [(0, 3)], [(1, 2), (4, 5), (7, 9)], [(0, 300), (400, 800)]])
 def test_ranges_are_gathered(device: Device, runs: list[tuple[int, int]], rng: np.random.Generator) -> None:
     x, out = rng.random(1000), device.xp.empty(sum(b - a for a, b in runs))
-    _gathering(device, np.array(runs, np.int64).reshape(-1, 2), len(x))(device.xp.asarray(x), out)
+    leaving = leaving_elements(device, np.array(runs, np.int64).reshape(-1, 2), len(x))
+    gather(device, leaving, device.xp.asarray(x), out)
     assert to_host(out).tolist() == [number for a, b in runs for number in x[a:b]]
 
 
@@ -385,6 +422,12 @@ class Alike(Communicator):
         self.asked += 1
         return self._cards if self.asked == 1 else [b"key", b""]
 
+    def gather(self, numbers: Any) -> np.ndarray[Any, Any]:
+        return np.stack([np.array(numbers, np.float64)] * 2)
+
+    def beside(self) -> tuple[int, int]:
+        return 0, 1  # machines of their own
+
 
 @pytest.mark.parametrize(
     ("cards", "linked"), [([b"a", b"b"], True), ([b"a", b"a"], False), ([b"a", b""], False)]
@@ -395,17 +438,131 @@ def test_cards_are_linked_where_each_process_has_one(
     made: list[tuple[int, int, bytes]] = []
 
     class Links:
+        aside = None
+
         def __init__(self, *where: Any) -> None:
             made.append(where)
+
+        @staticmethod
+        def is_there() -> bool:
+            return True
 
         @staticmethod
         def new_key() -> bytes:
             return b"key"
 
     monkeypatch.setattr(carriers, "DeviceLinks", Links)
+    none, two = np.zeros((0, 2), np.int64), np.array([[0, 2]])
     for rank in range(2):
         alike, device = Alike(rank, cards), HostDevice()
         for _ in range(2):  # the second exchange has the links of the first
-            found = carriers.carrier_of(device, alike, [0, 2], [0, 3])
+            found = carriers.carrier_of(device, alike, [none, two], [0, 3], 5)
             assert isinstance(found, carriers.LinkedCarrier if linked else carriers.HostCarrier)
+            assert found.host_waits != linked
     assert made == ([(2, 0, b"key"), (2, 1, b"key")] if linked else [])
+
+
+# ------------------------------------------------------------------ windows
+
+
+class Beside(HostDevice):
+    """A device of which some can make no windows, or open none."""
+
+    def __init__(self, fails: str = "") -> None:
+        super().__init__()
+        self.fails, self.made, self.opened = fails, [], []
+
+    def window(self, words: int, elements: int) -> Any:
+        if self.fails == "make" and elements > 1:
+            raise MemoryError("no room on one of them")
+        self.made.append(super().window(words, elements))
+        return self.made[-1]
+
+    def open_window(self, handle: bytes) -> Any:
+        if self.fails == "open":
+            raise RuntimeError("cards are not linked")
+        self.opened.append(super().open_window(handle))
+        return self.opened[-1]
+
+
+class Holder:
+    """Something that needs windows."""
+
+
+def test_windows_are_freed_once_no_process_needs_them() -> None:
+    devices = [Beside() for _ in range(3)]
+
+    def run(alike: Communicator) -> None:
+        device = devices[alike.rank]
+        neighbours = Neighbours(device, alike)
+        holders = [Holder() for _ in range(3)]
+        for holder in holders:
+            neighbours.open_windows(holder, 4)
+        del holder
+        assert [w.is_open for w in device.made] == [True] * 3
+        holders[1] = Holder()
+        if alike.rank == 2:
+            holders[0] = Holder()  # the others need it still
+        neighbours.open_windows(holders[1], 2)
+        assert [w.is_open for w in device.made] == [True, False, True, True]
+        assert [w.is_open for w in device.opened] == [True] * 2 + [False] * 2 + [True] * 4
+        holders[0] = Holder()
+        neighbours.open_windows(holders[0], 2)
+        assert [w.is_open for w in device.made] == [False, False, True, True, True]
+
+    in_threads(3, run)
+
+
+@pytest.mark.parametrize("fails", ["make", "open"])
+def test_windows_that_one_cannot_have_nobody_has(fails: str) -> None:
+    devices = [Beside(), Beside(fails)]
+
+    def run(alike: Communicator) -> str:
+        neighbours, holder = Neighbours(devices[alike.rank], alike), Holder()
+        with pytest.raises(MemoryError if fails == "make" else RuntimeError) as found:
+            neighbours.open_windows(holder, 4)
+        return str(found.value)
+
+    wanted = "no room on one of them" if fails == "make" else "cards are not linked"
+    assert in_threads(2, run) == [wanted] * 2
+    assert not any(window.is_open for device in devices for window in (*device.made, *device.opened))
+
+
+class InTurns(carriers.DirectCarrier):
+    """Steps of an exchange one by one: the emulator cannot wait within one."""
+
+    def begin(self, x: Any) -> None:
+        alike = self.alike
+        for step in (self._pushes.announce, partial(self._pushes.push, x), self._pushes.await_arrivals):
+            alike.gather([0.0])
+            step()
+
+
+def test_steps_by_windows_are_those_by_the_hosts(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
+    owners, ways = dealt(model, 3, rng), set()
+
+    def results(own: SymbolicModel, direct: bool) -> list[list[float]]:
+        alike, device = own.communicator, current_device()
+        if direct:
+            alike.links = joined_neighbours(device, alike) or False
+        matrix = injected(own.submatrix(own.index, own.index), CheckOptions(backend="gpu"))
+        assert isinstance(matrix, DividedMatrix)
+        ways.add(matrix.halo.way)
+        x = np.random.default_rng(own.communicator.rank).random(own.index.size)
+        space = workspace_of(matrix)
+        steps = space.system(np.full(len(x), 9.0), x).relaxation(0.8)
+        pair = space.vector(x), space.xp.empty(len(x))
+        steps.sweep(pair, 0, 20)
+        steps.sweep(pair, 20, 10)
+        return [pair[0].tolist(), space.read(steps.course)]
+
+    monkeypatch.setattr(carriers, "DirectCarrier", InTurns)
+    with device_of("host"):
+        plain, straight = (
+            in_parts(model, 3, partial(results, direct=direct), owners) for direct in (False, True)
+        )
+    assert ways == {"by way of the hosts", "straight to other cards"}
+    assert straight == plain
