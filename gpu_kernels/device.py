@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from gpu_kernels._loader import Kernel, Macros, raw_kernel
 from gpu_kernels.availability import unavailable_reason
+from gpu_kernels.recorded_graph import RecordedGraph
 from gpu_kernels.side_stream import CudaSideStream, SideStream
 from gpu_kernels.transfers import CudaTransfers, Transfers
 from gpu_kernels.warm_up import end_warm_up
@@ -110,7 +111,8 @@ class CudaDevice:
         """Capture the launches of ``work`` in a CUDA graph, which replays them without the host's share.
 
         The kernels must have been launched before, because loading a module cannot be captured, and the
-        arrays must live as long as the graph is used. Replays go to the stream that is current then.
+        arrays must live as long as the graph is used. Replays go to the stream that is current then; launches
+        keep the priority of the stream that they were recorded on.
         Synchronises: yes, here; replays do not.
         """
         cupy = self._cupy
@@ -120,7 +122,8 @@ class CudaDevice:
             work()
             graph = stream.end_capture()
         self.synchronise()
-        return lambda: graph.launch(cupy.cuda.get_current_stream())
+        repeatable = RecordedGraph(graph)
+        return lambda: repeatable.launch(cupy.cuda.get_current_stream())
 
     def seconds(self, work: Callable[[], None], repeats: int) -> float:
         """Return the median of event times over several queued calls; synchronises."""

@@ -279,6 +279,7 @@ def run_tiles(
     )
     if others is not None:
         check_vector(device, others, behind, "others")
+    if others is not None and part != "early":
         options["HALO"] = 1
         halo = others, index_type(matrix.index_bits)(len(x))
     cut = matrix.early or 0
