@@ -105,8 +105,12 @@ def build_tile_matrix(
         tuning = replace(tuning, members=2)
     index, members = index_type(bits), tuning.members
     chunks = _count_chunks(table, terms, tuning, chosen.turns)
+    late = None
+    if own_columns is not None:
+        width = xp.asarray(classes.matrix.columns[k])[groups.node]
+        late = _late_groups(xp, groups, groups.base + width > own_columns)
     order, items = _bundle_groups(
-        xp, groups, table.type_tile, xp.asarray(chunks * members), chosen.window_rows
+        xp, groups, table.type_tile, xp.asarray(chunks * members), chosen.window_rows, late
     )
     look_ups = chosen.look_ups or 1
     if not single:
@@ -118,9 +122,8 @@ def build_tile_matrix(
     slot_ptr = pointers(xp, (groups.ptr[1:] - groups.ptr[:-1])[order])
     slots, _ = ranges(xp, groups.ptr[order], slot_ptr, len(groups.base))
     early = None
-    if own_columns is not None:
-        width = xp.asarray(classes.matrix.columns[k])[groups.node[slots]]
-        items, early = _early_items_first(xp, items, slot_ptr, groups.base[slots] + width > own_columns)
+    if late is not None:
+        items, early = _early_items_first(xp, items, late[order])
     packed_terms, term_bits = pack_terms(place, table.term_shift, table.term_slot, table.term_value, bits)
     addresses = int((chunks * (terms + 1)).max(initial=0)) * members
     cells = table.cells
@@ -201,21 +204,24 @@ def _count_chunks(
 
 
 def _bundle_groups(
-    xp: Any, groups: RowGroups, type_tile: Array, capacity: Array, window_rows: int
+    xp: Any, groups: RowGroups, type_tile: Array, capacity: Array, window_rows: int, late: Array | None
 ) -> tuple[Array, _Items]:
     """Return the groups put side by side by type and window of rows, and items of them by their rows.
 
-    ``capacity``, shape (types,): groups of an item at most.
+    ``capacity``, shape (types,): groups of an item at most; ``late``, shape (groups,): groups that are late,
+    which share no item with others.
     """
     size = len(groups)
     if size == 0:
         none = xp.zeros(0, np.int64)
         return none, _Items(none, none, none)
-    order = stable_order(xp, (groups.row // window_rows, groups.type))
+    alike = [groups.row // window_rows, groups.type, *([] if late is None else [late])]
+    order = stable_order(xp, tuple(alike))
     row, kind = groups.row[order], groups.type[order]
-    window = row // window_rows
-    new = xp.ones(size, bool)
-    new[1:] = (kind[1:] != kind[:-1]) | (window[1:] != window[:-1])
+    new = xp.zeros(size, bool)
+    new[0] = True
+    for key in alike:
+        new[1:] |= key[order[1:]] != key[order[:-1]]
     starts = xp.flatnonzero(new)
     position = xp.arange(size) - starts[xp.cumsum(new) - 1]
     bundle = xp.flatnonzero(position % capacity[kind] == 0)
@@ -248,15 +254,20 @@ def _long_items_first(xp: Any, table: TileTable, items: _Items, tuning: Tuning) 
     return _Items(*(column[order] for column in items)), float(looked_up.mean())
 
 
-def _early_items_first(xp: Any, items: _Items, slot_ptr: Array, is_late: Array) -> tuple[_Items, int]:
-    """Put items with a late slot last, both kinds in their order, and return how many have none.
-
-    ``slot_ptr``: first slot of every group in its new order; ``is_late``, shape (slots,).  Synchronises: yes.
-    """
+def _late_groups(xp: Any, groups: RowGroups, is_late: Array) -> Array:
+    """Return which groups have a late slot; ``is_late``, shape (slots,)."""
     late_ptr = pointers(xp, is_late.astype(xp.int64))
-    waits = late_ptr[slot_ptr[items.group + items.count]] > late_ptr[slot_ptr[items.group]]
-    early, late = xp.flatnonzero(~waits), xp.flatnonzero(waits)
-    order = xp.concatenate((early, late))
+    return late_ptr[groups.ptr[1:]] > late_ptr[groups.ptr[:-1]]
+
+
+def _early_items_first(xp: Any, items: _Items, late: Array) -> tuple[_Items, int]:
+    """Put items of late groups last, both kinds in their order, and return how many others there are.
+
+    ``late``, shape (groups,), by their new order. Synchronises: yes.
+    """
+    waits = late[items.group]
+    early, waiting = xp.flatnonzero(~waits), xp.flatnonzero(waits)
+    order = xp.concatenate((early, waiting))
     return _Items(*(column[order] for column in items)), len(early)
 
 
