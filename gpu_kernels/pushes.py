@@ -14,8 +14,8 @@ from gpu_kernels.windows import OpenWindow, Window
 
 Array = Any
 
-MOST_BLOCKS = 256
-"""Blocks of threads that write to a card at once: enough for a link, few beside a product's."""
+MOST_BLOCKS = 64
+"""Blocks of threads that write to a card at once: nearly enough for a link, and few beside a product's."""
 
 _THREADS = 128
 _WARP = 32

@@ -5,8 +5,9 @@ processes step together, elements going straight to other cards, by NCCL, or by 
 those of JOR, over all states, as solutions make them: recorded and repeated, but by way of the hosts.  For
 the share of the exchange that is hidden the parts of a step are timed by themselves, recorded likewise:
 stepping, with what others sent before, and exchanging.  `efficiency` is the time alone by the number of
-cards times the time together, `hidden` the share of the exchange that does not make a step longer.  With
---whole the row is a whole process for each card instead: `hybrid check --distributed --backend gpu`.
+cards times the time together, `hidden` the share of the exchange that does not make a step longer.  Steps of
+decision processes are those of whole answers, with all that goes between them.  With --whole the row is a
+whole process for each card instead: `hybrid check --distributed --backend gpu`.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from typing import Any
 
 import numpy as np
 
+import hybrid
 from benchmarks.library.arguments import parser
 from benchmarks.library.device import require_device
 from benchmarks.library.models import ROOT, example
 from benchmarks.library.processes import child_environment
 from benchmarks.library.records import Records
 from benchmarks.programs.processes import launcher
+from examples.generate import coin
 from gpu_kernels import Step, TileMatrix, current_device, take_card
 from hybrid.analysis.held_matrices import injected, place_beside
 from hybrid.checking.in_parts import part_of
@@ -52,6 +55,9 @@ MODELS = {
     "kanban t=4": ("kanban", 4),
 }
 """Chains by name: of examples/, and their sizes. The last is one to try the program with."""
+
+DECISIONS = {"coin K=24": (6, 24, 'Pmax=? [ F<=2000 "decided" ]')}
+"""Decision processes: coins of so many processes, a constant, and a question that takes so many steps."""
 
 WAYS = {"straight": "straight to other cards", "NCCL": "by NCCL", "host": "by way of the hosts"}
 """How elements go from card to card."""
@@ -110,8 +116,39 @@ def seconds(work: Callable[[int], None], agree: Callable[[float], float]) -> flo
     return float(np.median([turn(count) for _ in range(_TURNS)]))
 
 
+def decision_job(name: str, ways: list[str]) -> dict[str, Any] | None:
+    """Measure steps of a decision process within whole answers, as one of the processes."""
+    from mpi4py import MPI
+
+    size, constant, text = DECISIONS[name]
+    alike = mpi_communicator()
+    take_card(alike.beside()[0])
+    model = hybrid.parse(coin(size), constants={"K": constant})
+    found: dict[str, Any] = {"states": model.n_states, "transitions": model.n_transitions}
+    if alike.rank == 0:
+        answers = [hybrid.check(model, text, backend="gpu") for _ in range(2)]  # the second one is warm
+        found["level"] = answers[1].statistics.level
+        found["alone_seconds"] = _step_seconds(answers[1])
+        _let_go()
+    alike.gather([0.0])
+    for way in ways:
+        if way != "straight":
+            continue
+        answers = [hybrid.check(model, text, backend="gpu", ranks=MPI.COMM_WORLD) for _ in range(2)]
+        own = alike.greatest(_step_seconds(answers[1]))
+        if alike.rank == 0:
+            found[way] = {"seconds": own, "efficiency": found["alone_seconds"] / alike.size / own}
+    return found if alike.rank == 0 else None
+
+
+def _step_seconds(answer: Any) -> float:
+    return float(answer.statistics.seconds / answer.statistics.iterations)
+
+
 def job(name: str, ways: list[str]) -> dict[str, Any] | None:
     """Measure a model as one of the processes; the first one returns what was found."""
+    if name in DECISIONS:
+        return decision_job(name, ways)
     alike = mpi_communicator()
     take_card(alike.beside()[0])
     model = example(*MODELS[name])
@@ -235,7 +272,9 @@ def measure_whole(row: dict[str, Any], cards: int, arguments: list[str]) -> None
 def main() -> None:
     """Measure and write the record."""
     arguments = parser(__doc__, "seconds", "resume")
-    arguments.add_argument("--only", action="append", choices=tuple(MODELS), help="this one; may be repeated")
+    arguments.add_argument(
+        "--only", action="append", choices=(*MODELS, *DECISIONS), help="this one; may be repeated"
+    )
     arguments.add_argument("--cards", type=int, default=2, metavar="P", help="processes, a card each")
     arguments.add_argument(
         "--way", action="append", choices=tuple(WAYS), help="of the elements; may be repeated; else all"
@@ -255,7 +294,7 @@ def main() -> None:
     for text in options.whole or []:
         command = ["check", *text.split(), "--distributed", "--backend", "gpu", "--json"]
         records.run({"command": " ".join(["hybrid", *command])}, measure_whole, options.cards, command)
-    for name in options.only or ([] if options.whole else list(MODELS)[:-1]):
+    for name in options.only or ([] if options.whole else [*list(MODELS)[:-1], *DECISIONS]):
         ways = [f"--way={way}" for way in options.way or []]
         records.run({"model": name}, measure, name, options.cards, ways)
     records.show()

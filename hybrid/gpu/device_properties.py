@@ -23,12 +23,14 @@ class Card(NamedTuple):
         Size of the second-level cache.
     cycles : float
         Clock rate times multiprocessors, in cycles a second.
+    multiprocessors : int
     """
 
     name: str
     bandwidth: float
     cache_bytes: int
     cycles: float
+    multiprocessors: int
 
     def work(self, reference: Card) -> float:
         """Return how many times longer than on the reference instructions take."""
@@ -50,7 +52,7 @@ class Card(NamedTuple):
         return max(0.25, share)
 
 
-REFERENCE = Card("NVIDIA H200", 4.8e12, 60 << 20, 132 * 1.98e9)
+REFERENCE = Card("NVIDIA H200", 4.8e12, 60 << 20, 132 * 1.98e9, 132)
 """The card that constants of time were measured on."""
 
 
@@ -66,13 +68,15 @@ def card_of(attributes: dict[str, Any], name: str) -> Card:
     clock = 1e3 * float(attributes.get("ClockRate", 0))
     memory_clock = 1e3 * float(attributes.get("MemoryClockRate", 0))
     bandwidth = _TWICE * memory_clock * float(attributes.get("GlobalMemoryBusWidth", 0)) / 8
-    cycles = clock * float(attributes.get("MultiProcessorCount", 0))
+    multiprocessors = int(attributes.get("MultiProcessorCount", 0))
+    cycles = clock * multiprocessors
     cache_bytes = int(attributes.get("L2CacheSize", 0))
     return Card(
         name,
         bandwidth or REFERENCE.bandwidth,
         cache_bytes or REFERENCE.cache_bytes,
         cycles or REFERENCE.cycles,
+        multiprocessors or REFERENCE.multiprocessors,
     )
 
 

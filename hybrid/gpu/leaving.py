@@ -9,12 +9,18 @@ from gpu_kernels import Device, Leaving, copy_blocks
 from hybrid.core.arrays import Array
 from mtbdd.divided import places_of
 
-_LONG = 256
-"""Mean length of ranges from which on they are copied as such, and not element by element."""
+_SPAN = 1024
+"""Elements that a warp writes at a time."""
+
+_MOST_RANGES = 16
+"""Ranges in a span up to which they are copied as such, and not element by element: a warp takes them in turn."""
+
+_LISTED = 1 << 27
+"""Elements from which on their list would take too much memory."""
 
 
 def leaving_elements(device: Device, runs: NDArray[np.int64], own: int) -> Leaving:
-    """Return ranges as such where they are long, else their elements one by one.
+    """Return ranges as such where they are long, or very many, else their elements one by one.
 
     Parameters
     ----------
@@ -29,10 +35,11 @@ def leaving_elements(device: Device, runs: NDArray[np.int64], own: int) -> Leavi
     Memory: O(ranges) on the device, or four bytes (eight from 2**31 own elements on) an element.
     """
     xp, lengths = device.xp, runs[:, 1] - runs[:, 0]
-    size = int(lengths.sum())
-    if size >= _LONG * len(runs):
-        starts, ends = xp.asarray(np.ascontiguousarray(runs[:, 0])), xp.asarray(np.cumsum(lengths))
-        return Leaving(size, starts=starts, ends=ends)
+    size, ends = int(lengths.sum()), np.cumsum(lengths)
+    in_span = np.diff(np.searchsorted(ends, np.arange(0, size + _SPAN, _SPAN)))
+    if size >= _LISTED or in_span.max(initial=0) <= _MOST_RANGES:
+        starts = xp.asarray(np.ascontiguousarray(runs[:, 0]))
+        return Leaving(size, starts=starts, ends=xp.asarray(ends))
     return Leaving(size, places=xp.asarray(places_of(runs).astype(np.int32 if own < 2**31 else np.int64)))
 
 

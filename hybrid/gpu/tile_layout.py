@@ -15,7 +15,14 @@ from gpu_kernels.ragged import pointers, ranges
 from gpu_kernels.tiles import LANES, pack_columns, pack_items, pack_terms
 from hybrid.core.arrays import Array, stable_order, to_host
 from hybrid.gpu.tile_table import TileTable, build_tiles
-from hybrid.gpu.tuning import FEW_TERMS, LARGE_SLICES, LayoutOptions, choose_shape, choose_tuning
+from hybrid.gpu.tuning import (
+    FEW_TERMS,
+    MANY_TERMS,
+    LayoutOptions,
+    choose_shape,
+    choose_slices,
+    choose_tuning,
+)
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.groups import RowGroups, enumerate_groups, find_gaps
 from hybrid.injection.row_types import RowTypes, find_row_types
@@ -94,7 +101,7 @@ def build_tile_matrix(
     single = stacked is None
     # A term's address for each member, and a weight; one for each member where it may have a scale.
     room = _SHARED_BYTES // _term_bytes(tuning, bits, single) - 4
-    table = _build_table(xp, types, k, chosen, room, stacked)
+    table = _build_table(xp, types, k, chosen, tuning, room, stacked)
     if table is None:
         return None
     groups = enumerate_groups(xp, types, k)
@@ -159,7 +166,13 @@ def build_tile_matrix(
 
 
 def _build_table(
-    xp: Any, types: RowTypes, k: int, chosen: LayoutOptions, room: int, stacked: StackedLayers | None
+    xp: Any,
+    types: RowTypes,
+    k: int,
+    chosen: LayoutOptions,
+    tuning: Tuning,
+    room: int,
+    stacked: StackedLayers | None,
 ) -> TileTable | None:
     """Return tiles whose rounds have as many terms as there is room for; None as `build_tile_matrix`."""
     classes, slot_layer, rows = types.classes, None, types.classes.matrix.n_rows
@@ -171,11 +184,15 @@ def _build_table(
         slot_layer, rows = xp.asarray(class_layer[types.levels[k].blocks]), rows * stacked.layers
     shape = choose_shape(chosen, rows, classes.matrix.n_entries, room)
     table = build_tiles(xp, types, k, entries, shape, slot_layer)
-    if table is None or stacked is not None or chosen.slices is not None:
+    if table is None or stacked is not None or chosen.slices is not None or not len(table.begin):
         return table
-    if len(table.term_slot) <= FEW_TERMS * len(table.begin):
-        return build_tiles(xp, types, k, entries, replace(shape, slices=LARGE_SLICES))
-    return table
+    terms = len(table.term_slot) / len(table.begin)
+    if terms > MANY_TERMS:
+        return table
+    slices = choose_slices(types, k, tuning, chosen.turns, terms <= FEW_TERMS)
+    return (
+        table if slices == shape.slices else build_tiles(xp, types, k, entries, replace(shape, slices=slices))
+    )
 
 
 def _fullest_rounds(table: TileTable) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -402,10 +402,22 @@ def test_two_processes_with_a_device(way: str, words: str) -> None:
     assert found.stdout.count(words) == (4 if way == "hosts" else 6)
 
 
-@pytest.mark.parametrize("runs", [[], [(0, 3)], [(1, 2), (4, 5), (7, 9)], [(0, 300), (400, 800)]])
-def test_ranges_are_gathered(device: Device, runs: list[tuple[int, int]], rng: np.random.Generator) -> None:
+@pytest.mark.parametrize(
+    ("runs", "one_by_one"),
+    [
+        ([], False),
+        ([(0, 3)], False),
+        ([(1, 2), (4, 5), (7, 9)], False),
+        ([(0, 300), (400, 800)], False),
+        ([(0, 600), *((k, k + 1) for k in range(700, 750, 2))], True),  # long on average alone
+    ],
+)
+def test_ranges_are_gathered(
+    device: Device, runs: list[tuple[int, int]], one_by_one: bool, rng: np.random.Generator
+) -> None:
     x, out = rng.random(1000), device.xp.empty(sum(b - a for a, b in runs))
     leaving = leaving_elements(device, np.array(runs, np.int64).reshape(-1, 2), len(x))
+    assert (leaving.places is not None) == one_by_one
     gather(device, leaving, device.xp.asarray(x), out)
     assert to_host(out).tolist() == [number for a, b in runs for number in x[a:b]]
 
