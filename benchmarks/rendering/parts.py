@@ -61,8 +61,8 @@ def cards(record: Row) -> str:
         "alone by the number of cards times straight.  `stepping` is a step with what others sent before, "
         "`exchanging` the exchange by itself, and `hidden` the share of it that a step does not show: "
         "(stepping + exchanging - straight) / exchanging.  `by the hosts` is a step whose elements go "
-        "through the memory of the host and MPI.  Steps of the decision process are those of whole answers, with all "
-        "that goes between them."
+        "through the memory of the host and MPI.  Steps of the decision process are those of whole "
+        "answers, with all that goes between them."
     )
 
     def milli(key: str, way: str) -> Callable[[Row], str]:
