@@ -129,7 +129,17 @@ class WindowPushes:
 
 
 def window_words(count: int) -> int:
-    """Return the words that a window needs where so many processes exchange elements."""
+    """Return the words that a window needs.
+
+    Parameters
+    ----------
+    count : int
+        Processes that exchange elements.
+
+    Returns
+    -------
+    int
+    """
     return 2 * count + 2
 
 

@@ -39,7 +39,7 @@ def measured() -> tuple[dict[str, float], float, float]:
     }
     alone = {name: row["alone_seconds"] for name, row in rows.items()}
     kanban = rows["kanban t=10"]
-    rate = 8.0 * max(kanban["received"]) / kanban["NCCL"]["exchanging_seconds"]
+    rate = 8.0 * max(kanban["received"]) / kanban["straight"]["exchanging_seconds"]
     return alone, kanban["alone_seconds"] / kanban["transitions"], rate
 
 

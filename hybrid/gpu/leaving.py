@@ -13,7 +13,7 @@ _SPAN = 1024
 """Elements that a warp writes at a time."""
 
 _MOST_RANGES = 16
-"""Ranges in a span up to which they are copied as such, and not element by element: a warp takes them in turn."""
+"""Ranges in a span up to which they are copied as such: a warp takes them in turn."""
 
 _LISTED = 1 << 27
 """Elements from which on their list would take too much memory."""

@@ -52,12 +52,20 @@ def test_figures_on_several_cards_are_those_of_the_records() -> None:
     assert f"{whole['states']:,} states and {whole['transitions']:,} transitions" in text
     assert f"{whole['iterations']:,} iterations of {1e3 * whole['seconds_per_iteration']:.0f} ms" in text
     assert f"takes {whole['wall_seconds']:.0f} seconds on two H200" in text
-    rows = {row["model"]: f"{100 * row['NCCL']['efficiency']:.0f} %" for row in load("cards")["rows"]}
+    cards = {row["model"]: row for row in load("cards")["rows"]}
+    rows = {name: f"{100 * row['straight']['efficiency']:.0f} %" for name, row in cards.items()}
+    assert rows["cluster N=512"] == rows["kanban t=7"]
+    large = cards["kanban t=10"]
+    assert 1 / 3.5 < large["straight"]["exchanging_seconds"] / large["straight"]["seconds"] < 1 / 2.5
     for said in (
         f"makes {rows['kanban t=10']} of twice the steps of one card for kanban with `t=10`",
-        f"{rows['kanban t=7']} with `t=7`, {rows['polling N=20']} for polling",
-        f"{rows['tandem c=4095']} for tandem with `c=4095` and {rows['cluster N=512']} for cluster",
-        f"fms with `n=10`, {rows['fms n=10']}",
+        f"{rows['tandem c=4095']} for tandem with `c=4095`, {rows['polling N=20']} for polling",
+        f"{rows['cluster N=512']} for cluster with `N=512` and for kanban with `t=7`",
+        f"and {rows['fms n=10']} for fms",
+        f"{100 * large['straight']['hidden']:.0f} % of it is hidden",
+        f"{100 * cards['fms n=10']['straight']['hidden']:.0f} % of it are hidden",
+        f"By NCCL the same step makes {100 * large['NCCL']['efficiency']:.0f} %",
+        f"`K=24` makes {rows['coin K=24']} of twice the steps",
     ):
         assert said in text, said
     paper = {(row["model"], row["cards"]): row for row in load("scaling")["rows"]}
