@@ -15,6 +15,7 @@ from mtbdd.build import build_model
 from mtbdd.language import load_model, parse_model, resolve
 from mtbdd.language.limits import Limits, limited
 from mtbdd.language.model_syntax import ModelSyntax
+from mtbdd.order import Order
 
 Constants = Mapping[str, bool | int | float]
 
@@ -51,9 +52,10 @@ def load(
         Give states without successors a self-loop; otherwise they are an error.
     package : {"auto", "cudd", "autoref"}
         Back end of `dd`.
-    order : {"auto", "model", "reversed", "force"}
+    order : {"auto", "model", "reversed", "force", "search"}
         Variable order: the text's, as PRISM has it, that turned round by modules, or a heuristic's that draws
-        related variables together; ``auto`` is the text's unless another is far smaller.
+        related variables together; ``auto`` is the text's unless another is far smaller. ``search``, of a
+        text, tries up to 150 on a small instance (`hybrid.ordering.search_order`), about a minute.
     build : {"auto", "symbolic", "explicit"}
         Of a text: make diagrams of its commands, or list its reachable states and compress the list, which is
         quicker for models of up to some million states without structure; ``auto`` makes diagrams unless the
@@ -92,6 +94,10 @@ def load(
         The time or the memory is spent.
     """
     found = format_of(path)
+    if found is not None and order == "search":
+        raise OptionError(
+            f"order: 'search' is for models given as a text; expected another one for {path}, which has none"
+        )
     if found is not None and build == "explicit":
         raise OptionError(
             f"build: expected 'auto' or 'symbolic' for {path}, which is written out already; got {build!r}"
@@ -185,11 +191,21 @@ def _build(
         raise OptionError(f"build: expected 'auto', 'symbolic' or 'explicit', got {build!r}")
     budget = Budget.of(timeout, memory) if timeout is not None or memory is not None else None
     with limited(limits), spending(budget):
-        resolved = resolve(read(), constants, ignore_unknown=ignore_unknown)
+        syntax = read()
+        resolved = resolve(syntax, constants, ignore_unknown=ignore_unknown)
+        found_order: Order = order
+        if order == "search":
+            from hybrid.ordering import search_order
+
+            found_order = search_order(
+                syntax, constants, ignore_unknown=ignore_unknown, package=package, progress=progress
+            )
         made = build_model
         if build == "explicit":
             from hybrid.exploration import build_explicitly as made
         elif build == "auto":
             from hybrid.exploration import build_automatically as made
-        found = made(resolved, fix_deadlocks=fix_deadlocks, package=package, order=order, progress=progress)
+        found = made(
+            resolved, fix_deadlocks=fix_deadlocks, package=package, order=found_order, progress=progress
+        )
     return Model.of(found)

@@ -16,7 +16,7 @@ from mtbdd.faults import BuildError
 from mtbdd.language.model_syntax import ResolvedModel
 from mtbdd.language.syntax import ModelType
 from mtbdd.model import SymbolicModel
-from mtbdd.order import order_variables
+from mtbdd.order import Order, order_variables
 from mtbdd.reachable import reachable_states
 from mtbdd.refusals import (
     deadlock_warnings,
@@ -37,7 +37,7 @@ def build_model(
     *,
     fix_deadlocks: bool = True,
     package: str = "auto",
-    order: str = "auto",
+    order: Order = "auto",
     progress: Callable[[str], None] | None = None,
 ) -> SymbolicModel:
     """Build the decision diagrams of a DTMC, CTMC or MDP.
@@ -50,7 +50,7 @@ def build_model(
         Give states without successors a self-loop (with a warning); otherwise they are an error.
     package : {"auto", "cudd", "autoref"}
         `dd` back end.
-    order : {"auto", "model", "reversed", "force"}
+    order : {"auto", "model", "reversed", "force"}, or tuple of str
         Variable order, see `mtbdd.order.order_variables`.  "auto" is the model's, unless the events'
         relations are large in it (over 10,000 nodes) and at most half as large in another: the first
         other one in which they are not large, else the smallest.
@@ -87,7 +87,7 @@ class _Translated:
     size: int  # nodes of all relations together
 
 
-def _translate(source: ResolvedModel, order: str, package: str) -> _Translated:
+def _translate(source: ResolvedModel, order: Order, package: str) -> _Translated:
     """Translate a model's commands in a given variable order."""
     encoding = Encoding(order_variables(source, order), package, [v.name for v in source.variables])
     translator = ExpressionTranslator(encoding)
@@ -111,7 +111,7 @@ def _smaller(source: ResolvedModel, package: str, given: _Translated) -> _Transl
 
 
 def _build(
-    source: ResolvedModel, fix_deadlocks: bool, package: str, order: str, say: Callable[[str], None]
+    source: ResolvedModel, fix_deadlocks: bool, package: str, order: Order, say: Callable[[str], None]
 ) -> SymbolicModel:
     """Build the model, stage by stage."""
     started = time.perf_counter()

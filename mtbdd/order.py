@@ -14,33 +14,41 @@ from collections.abc import Sequence
 from mtbdd.language.model_syntax import Command, ResolvedModel, ResolvedVariable
 from mtbdd.language.walk import expression_variables
 
+Order = str | tuple[str, ...]
+"""The name of an order, or the names of all variables in theirs."""
+
 ORDERS = ("model", "reversed", "force")
 _ROUNDS = 100
 
 
-def order_variables(model: ResolvedModel, order: str = "model") -> tuple[ResolvedVariable, ...]:
+def order_variables(model: ResolvedModel, order: Order = "model") -> tuple[ResolvedVariable, ...]:
     """Return the variables in the order in which their bits are laid out.
 
     Parameters
     ----------
     model : ResolvedModel
-    order : {"model", "reversed", "force"}
+    order : {"model", "reversed", "force"}, or tuple of str
         "model" is the order of the text (globals, then the modules'), as PRISM has it; "reversed" has the
         last module first (values that one module copies from a later one then lie above the copies);
-        "force" is the heuristic's, taken only if its total span is smaller.
+        "force" is the heuristic's, taken only if its total span is smaller; a tuple has the names of all
+        variables as they follow each other.
 
     Raises
     ------
     ValueError
-        Another name.
+        Another name, or names that are not those of the variables, each once.
 
     Notes
     -----
     Time: O(rounds * (variables log variables + mentions)).
     """
-    if order not in ORDERS:
-        raise ValueError(f"order: expected one of {', '.join(ORDERS)}, got {order!r}")
     names = [v.name for v in model.variables]
+    if isinstance(order, tuple):
+        if sorted(order) != sorted(names):
+            raise ValueError(f"order: expected the variables {', '.join(names)}, each once, got {order!r}")
+        names = list(order)
+    elif order not in ORDERS:
+        raise ValueError(f"order: expected one of {', '.join(ORDERS)}, got {order!r}")
     if order == "reversed":
         modules = [[v.name for v in module.variables] for module in reversed(model.modules)]
         local = [name for own in modules for name in own]

@@ -68,6 +68,7 @@ FLOORS = (
     "gpu",
     "explicit",
     "levels",
+    "ordering",
     "backends",
     "checkpoints",
     "run",

@@ -15,6 +15,7 @@ __all__ = [
     "many_vectors",
     "simulation",
     "symbolic_build",
+    "variable_orders",
 ]
 
 MILLION = 1_000_000
@@ -87,6 +88,32 @@ def many_vectors(record: Row) -> str:
             ("SciPy CSR", times("scipy_csr_at_once")),
             ("share", lambda r: f"{r['share_of_one_by_one']:.2f}"),
             ("share of the best", lambda r: f"{r['best_share_of_one_by_one']:.2f}"),
+        ),
+    )
+
+
+def variable_orders(record: Row) -> str:
+    """Return the section on orders of variables."""
+    text = (
+        "`search` tries up to 150 orders on a small instance, for the seconds of its column, and keeps the "
+        "text's where little is gained; the others go by rule.  `least MB` is the matrix at the level of "
+        "least memory, `MB` and `ms a product` those of the level of least time, on the CPU with all threads."
+    )
+    return section(
+        "Variable orders",
+        record,
+        text,
+        table_of(
+            measured(record),
+            ("model", "model"),
+            ("order", "order"),
+            ("transitions", lambda r: f"{r['transitions']:,}"),
+            ("nodes", lambda r: f"{r['nodes']:,}"),
+            ("search s", lambda r: f"{r['search_seconds']:.1f}" if "search_seconds" in r else ""),
+            ("build s", lambda r: f"{r['build_seconds']:.2f}"),
+            ("least MB", lambda r: f"{r['least_bytes'] / 1e6:.2f}"),
+            ("MB", lambda r: f"{r['bytes'] / 1e6:.2f}"),
+            ("ms a product", lambda r: f"{1e3 * r['product_seconds']:.2f}"),
         ),
     )
 

@@ -28,6 +28,7 @@ from benchmarks.rendering.host import (
     many_vectors,
     simulation,
     symbolic_build,
+    variable_orders,
 )
 from benchmarks.rendering.markdown import Row
 from benchmarks.rendering.parts import cards, on_paper, overlap, whole_on_cards
@@ -82,6 +83,7 @@ SECTIONS: dict[str, Renderer] = {
     "scc_mec": scc_mec,
     "symbolic_components": symbolic_components,
     "symbolic_build": symbolic_build,
+    "variable_orders": variable_orders,
     "simulation": simulation,
     "certified_products": certified_products,
     "certified_products_gpu": certified_products,

@@ -48,9 +48,10 @@ def add_model(parser: argparse.ArgumentParser, constants: str = "", nargs: str |
     parser.add_argument(
         "--order",
         default="auto",
-        choices=("auto", "model", "reversed", "force"),
+        choices=("auto", "model", "reversed", "force", "search"),
         help="variable order: the text's unless another is far smaller (default), the text's, with modules "
-        "last to first, or one that draws related variables together",
+        "last to first, one that draws related variables together, or the best of up to 150 that are tried "
+        "on a small instance, for about a minute",
     )
     parser.add_argument(
         "--package",

@@ -42,5 +42,5 @@ StorageName = Literal[
 
 PackageName = Literal["auto", "cudd", "autoref"]
 BuildName = Literal["auto", "symbolic", "explicit"]
-OrderName = Literal["auto", "model", "reversed", "force"]
+OrderName = Literal["auto", "model", "reversed", "force", "search"]
 ModelTypeName = Literal["dtmc", "ctmc", "mdp"]

@@ -19,6 +19,7 @@ from mtbdd.errors import HybridError
 from mtbdd.language import LanguageError
 from mtbdd.language.model_syntax import ResolvedModel
 from mtbdd.model import SymbolicModel
+from mtbdd.order import Order
 from mtbdd.wording import option
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def build_automatically(
     *,
     fix_deadlocks: bool = True,
     package: str = "auto",
-    order: str = "auto",
+    order: Order = "auto",
     progress: Callable[[str], None] | None = None,
 ) -> SymbolicModel:
     """Build a model by diagrams of its commands, or by listing its states where those cost far more.

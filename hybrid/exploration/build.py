@@ -21,6 +21,7 @@ from hybrid.simulation.variables import Ints
 from mtbdd.language.model_syntax import Command, ResolvedModel, RewardItem, RewardStructure
 from mtbdd.language.syntax import ModelType
 from mtbdd.model import SymbolicModel
+from mtbdd.order import Order
 
 if TYPE_CHECKING:
     from hybrid.exploration.search import CompiledSearch
@@ -31,7 +32,7 @@ def build_explicitly(
     *,
     fix_deadlocks: bool = True,
     package: str = "auto",
-    order: str = "auto",
+    order: Order = "auto",
     progress: Callable[[str], None] | None = None,
     search: CompiledSearch | None = None,
 ) -> SymbolicModel:

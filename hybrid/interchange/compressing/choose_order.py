@@ -9,13 +9,13 @@ import numpy as np
 from hybrid.errors import OptionError
 from hybrid.interchange.compressing.moves import Moves, ValueSets
 from hybrid.interchange.compressing.state_columns import StateColumns
-from mtbdd.order import ORDERS, force_order, total_span
+from mtbdd.order import ORDERS, Order, force_order, total_span
 
 _GAIN = 0.8  # another order is tried if its span is at most this share of the source's
 
 
 def candidate_orders(
-    columns: StateColumns, moves: Moves | None, values: Sequence[ValueSets], order: str
+    columns: StateColumns, moves: Moves | None, values: Sequence[ValueSets], order: Order
 ) -> list[list[int]]:
     """Return orders of the variables, by their places in the source; the smallest matrix is to be kept.
 
@@ -25,9 +25,10 @@ def candidate_orders(
     moves : Moves or None
     values : sequence of ValueSets
         See `hybrid.interchange.compressing.moves.value_sets`; empty without moves.
-    order : {"auto", "model", "reversed", "force"}
+    order : {"auto", "model", "reversed", "force"}, or tuple of str
         "model" is the source's. "force" is the heuristic's: every move ties the variables that it changes and
-        those that it depends on. "auto" tries it if it draws them together by a fifth.
+        those that it depends on. "auto" tries it if it draws them together by a fifth. A tuple has the names
+        of all variables as they follow each other.
 
     Raises
     ------
@@ -39,10 +40,12 @@ def candidate_orders(
     Some tools write all booleans first, far from the variables that they go with. Time: that of
     `mtbdd.order.force_order`.
     """
-    if order not in ("auto", *ORDERS):
-        raise OptionError(f"order: expected auto, {', '.join(ORDERS)}; got {order!r}")
     names = [v.name for v in columns.variables]
     given = list(range(len(names)))
+    if isinstance(order, tuple):
+        return [[names.index(name) for name in order]]
+    if order not in ("auto", *ORDERS):
+        raise OptionError(f"order: expected auto, {', '.join(ORDERS)}; got {order!r}")
     if order == "reversed":
         return [given[::-1]]
     if order == "model" or moves is None or len(names) < 3:

@@ -28,6 +28,7 @@ from mtbdd.given_model import given_model
 from mtbdd.language.syntax import ModelType
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.model import SymbolicModel
+from mtbdd.order import Order
 from mtbdd.relation import Relation
 from mtbdd.wording import option
 
@@ -39,7 +40,7 @@ _LARGE = 10_000  # transitions from which it is told that diagrams save little
 
 
 def compressed(
-    model: ExplicitModel, *, fix_deadlocks: bool = True, package: str = "auto", order: str = "auto"
+    model: ExplicitModel, *, fix_deadlocks: bool = True, package: str = "auto", order: Order = "auto"
 ) -> SymbolicModel:
     """Return the decision diagrams of a model that is written out.
 
@@ -50,7 +51,7 @@ def compressed(
         Give states without choices a self-loop; otherwise they are an error.
     package : {"auto", "cudd", "autoref"}
         Back end of `dd`.
-    order : {"auto", "model", "reversed", "force"}
+    order : {"auto", "model", "reversed", "force"}, or tuple of str
         Variable order, see `candidate_orders`.
 
     Returns

@@ -30,6 +30,7 @@ from benchmarks.programs import (
     structure_plots,
     symbolic_build,
     symbolic_components,
+    variable_orders,
     whole_run,
 )
 from benchmarks.rendering.formats import structure_table
@@ -260,6 +261,15 @@ def test_checks_with_quotients(record_of: RecordOf, monkeypatch: pytest.MonkeyPa
     assert (row["states"], row["blocks"], row["runs"]) == (32, 4, 1)
     assert row["lumped_lower"] <= row["plain_upper"] and row["refinement_seconds"] > 0
     assert "| 32 | 244 | 4 | 2 |" in rendered("lumping", record)
+
+
+def test_variable_orders(record_of: RecordOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(variable_orders.MODELS, "brp N=128", ("tandem", {"c": 3}))
+    record = record_of(variable_orders, "--only", "brp N=128")
+    assert [row["order"] for row in record["rows"]] == ["model", "reversed", "force", "search"]
+    assert sorted(record["rows"][3]["variables"]) == ["ph", "sc", "sm"]
+    assert all(row["bytes"] >= row["least_bytes"] > 0 for row in record["rows"])
+    assert "| brp N=128 | search |" in rendered("variable_orders", record)
 
 
 def test_checks_of_the_first_use_are_there() -> None:
