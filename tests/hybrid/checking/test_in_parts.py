@@ -21,6 +21,7 @@ from hybrid.properties import parse_properties, resolve_properties
 from hybrid.properties.tree import Property
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
+from hybrid.solvers.host import workspace_of
 from mtbdd.communicator import ALONE, Communicator
 from mtbdd.model import SymbolicModel
 from mtbdd.states import states_from
@@ -180,6 +181,20 @@ def test_the_slack_of_a_step_covers_the_rows_of_all_parts() -> None:
 
     (whole, _), divided = slack(model), in_parts(model, 3, slack)
     assert divided == [whole] * 4
+
+
+def test_what_holds_in_one_part_alone_does_not_hold_in_all() -> None:
+    # So a guess is an upper bound only if it is one in every row of every part.
+    model, _ = asked("walk")
+
+    def told(own: SymbolicModel) -> list[list[float]]:
+        space = workspace_of(injected(own.submatrix(own.index, own.index), CheckOptions(backend="cpu")))
+        here = np.full(own.index.size, own.communicator.rank == 0)
+        masks = (here, here | True, here & False)
+        truths = [float(of(mask)) for mask in masks for of in (space.all, space.any)]
+        return own.communicator.gather(truths).tolist()
+
+    assert in_parts(model, 3, told) == [[0, 1, 1, 1, 0, 0]] * 3
 
 
 # ------------------------------------------------------------------ what is refused
