@@ -6,7 +6,7 @@ import pytest
 
 from tests.attack.cases import draw_case, run_case
 from tests.attack.open_faults import OPEN_CASES
-from tests.exploring import half
+from tests.exploring import rounds
 
 SEED = 20261122
 CASES = 150
@@ -14,7 +14,7 @@ GROUP = 10
 
 
 @pytest.mark.shortened
-@pytest.mark.parametrize("first", range(0, half(CASES), GROUP))
+@pytest.mark.parametrize("first", range(0, rounds(CASES), GROUP))
 def test_answers_agree_with_exact_ones(first):
     failures = []
     for number in range(first, first + GROUP):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.exploring import taken_in_turn
 from tests.faults.models import SLOW_QUESTION
 from tests.faults.processes import Done, run, started, stopped, wait_for
 
@@ -90,9 +91,17 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-@pytest.mark.parametrize(("number", "status", "word"), SIGNALS)
+MODULES = ["argparse", "hybrid.cli.console", "numpy", "hybrid.cli.check", "dd.cudd", "hybrid.cpu.product"]
+
+
+@pytest.mark.shortened
 @pytest.mark.parametrize(
-    "module", ["argparse", "hybrid.cli.console", "numpy", "hybrid.cli.check", "dd.cudd", "hybrid.cpu.product"]
+    ("module", "number", "status", "word"),
+    [
+        pytest.param(module, *given.values, id=f"{module}-{given.id}")
+        for k, module in enumerate(MODULES)
+        for given in taken_in_turn(SIGNALS, k, 1)
+    ],
 )
 def test_there_is_no_traceback_however_early(
     small: str, module: str, number: signal.Signals, status: int, word: str

@@ -17,16 +17,15 @@ from hybrid.run.state_values import StateValues
 from mtbdd.language import LanguageError
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
-from tests.exploring import rounds
+from tests.exploring import rounds, taken_in_turn
 from tests.oracles.lasso_words import random_tree, tree_text
 from tests.oracles.ltl import chain_probabilities
 
-OPTIONS = [
+OPTIONS: list[dict[str, object]] = [
     {},
     {"backend": "reference", "level": 0},
     {"engine": "explicit"},
     {"method": "interval"},
-    pytest.param({"backend": "gpu"}, marks=pytest.mark.gpu),
 ]
 
 
@@ -90,8 +89,15 @@ BY_HAND = [
 ]
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize(("prop", "exact"), BY_HAND)
+@pytest.mark.shortened
+@pytest.mark.parametrize(
+    ("prop", "exact", "options"),
+    [
+        *((*case, options) for k, case in enumerate(BY_HAND) for options in taken_in_turn(OPTIONS, k)),
+        *(pytest.param(*case, {"backend": "gpu"}, marks=pytest.mark.gpu) for case in BY_HAND),
+    ],
+    ids=str,
+)
 def test_die_by_hand(prop: str, exact: object, options: dict[str, object]) -> None:
     answer = hybrid.check(build(DIE.format("dtmc")), prop, **{"backend": "cpu", **options}, throw=False)
     if exact is None:

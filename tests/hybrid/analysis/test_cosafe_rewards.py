@@ -12,7 +12,7 @@ import hybrid
 from hybrid.automata.reading_formulas import automaton_of
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
-from tests.exploring import rounds
+from tests.exploring import rounds, taken_in_turn
 from tests.oracles.cosafe import cosafe_rewards, random_cosafe, with_constants
 from tests.oracles.lasso_words import tree_text
 from tests.oracles.optima import assert_encloses, checked
@@ -77,15 +77,20 @@ BY_HAND = [
 ]
 
 
-@pytest.mark.parametrize(("prop", "exact"), BY_HAND)
+OPTIONS: list[dict[str, object]] = [
+    {},
+    {"backend": "reference", "level": 0},
+    {"engine": "explicit"},
+    {"method": "interval"},
+]
+
+
+@pytest.mark.shortened
 @pytest.mark.parametrize(
-    "options",
+    ("prop", "exact", "options"),
     [
-        {},
-        {"backend": "reference", "level": 0},
-        {"engine": "explicit"},
-        {"method": "interval"},
-        pytest.param({"backend": "gpu"}, marks=pytest.mark.gpu),
+        *((*case, options) for k, case in enumerate(BY_HAND) for options in taken_in_turn(OPTIONS, k)),
+        *(pytest.param(*case, {"backend": "gpu"}, marks=pytest.mark.gpu) for case in BY_HAND),
     ],
     ids=str,
 )

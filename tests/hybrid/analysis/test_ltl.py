@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 import hybrid
 from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.models import build
-from tests.exploring import rounds
+from tests.exploring import rounds, taken_in_turn
 from tests.logic.values import value_case
 from tests.oracles.lasso_words import random_tree, tree_text
 from tests.oracles.ltl import chain_probabilities
@@ -82,15 +82,20 @@ BY_HAND = [
 ]
 
 
-@pytest.mark.parametrize(("prop", "exact"), BY_HAND)
+OPTIONS: list[dict[str, object]] = [
+    {"backend": "cpu"},
+    {"backend": "reference", "level": 0},
+    {"engine": "explicit"},
+    {"method": "interval"},
+]
+
+
+@pytest.mark.shortened
 @pytest.mark.parametrize(
-    "options",
+    ("prop", "exact", "options"),
     [
-        {"backend": "cpu"},
-        {"backend": "reference", "level": 0},
-        {"engine": "explicit"},
-        {"method": "interval"},
-        pytest.param({"backend": "gpu"}, marks=pytest.mark.gpu),
+        *((*case, options) for k, case in enumerate(BY_HAND) for options in taken_in_turn(OPTIONS, k)),
+        *(pytest.param(*case, {"backend": "gpu"}, marks=pytest.mark.gpu) for case in BY_HAND),
     ],
     ids=str,
 )

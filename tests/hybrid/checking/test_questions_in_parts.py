@@ -32,7 +32,7 @@ from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.mdp_texts import LOOPING_CHOICES
 from tests.builders.models import build
 from tests.builders.random_budgets import DrawnRewards
-from tests.exploring import rounds
+from tests.exploring import rounds, taken_in_turn
 from tests.oracles.budgets import bounded_until
 from tests.oracles.lasso_words import random_tree, tree_text
 from tests.oracles.ltl import chain_probabilities
@@ -156,12 +156,13 @@ FILTERS = [
 ]  # fmt: skip
 
 
+@pytest.mark.shortened
 @pytest.mark.parametrize("order", ["model", "auto"])
 @pytest.mark.parametrize("text", FILTERS)
 def test_filters_that_tell_states(text: str, order: Any, rng: np.random.Generator) -> None:
     model = hybrid.parse(WALK, order=order)
     one = answer_of(model, text)
-    for parts in PARTS:
+    for parts in taken_in_turn(PARTS, FILTERS.index(text) + (order == "auto"), 1):
         many = answer_of(model, text, dealt(model, parts, rng)[0])
         assert same(one, many), (parts, one.value, many.value, one.error, many.error)
         assert same(one, hybrid.check(model, text, ranks=parts, throw=False))
@@ -210,19 +211,20 @@ BUDGETS = [
 ]  # fmt: skip
 
 
-def compared(source: str, text: str, rng: np.random.Generator) -> Iterator[tuple[Answer, Answer]]:
-    """Yield the answer of one part with that of several, which must be the same."""
+def compared(source: str, text: str, turn: int, rng: np.random.Generator) -> Iterator[tuple[Answer, Answer]]:
+    """Yield the answer of one part with that of several, others at every turn, which must be the same."""
     model = build(source)
     one = answer_of(model, text)
-    for parts in PARTS:
+    for parts in taken_in_turn(PARTS, turn, 1):
         many = answer_of(model, text, dealt(model, parts, rng)[0])
         assert same(one, many), (parts, one.value, many.value, one.error, many.error)
         yield one, many
 
 
+@pytest.mark.shortened
 @pytest.mark.parametrize(("source", "text"), BUDGETS)
 def test_budgets_and_quantiles_of_examples(source: str, text: str, rng: np.random.Generator) -> None:
-    assert len(list(compared(source, text, rng))) == len(PARTS)
+    assert list(compared(source, text, BUDGETS.index((source, text)), rng))
 
 
 def test_budgets_have_vectors_of_own_states_alone() -> None:
@@ -301,9 +303,10 @@ def no_point_is_beyond(one: Answer, many: Answer) -> bool:
     )
 
 
+@pytest.mark.shortened
 @pytest.mark.parametrize(("source", "text"), SEVERAL)
 def test_several_objectives_of_examples(source: str, text: str, rng: np.random.Generator) -> None:
-    for one, many in compared(source, text, rng):
+    for one, many in compared(source, text, SEVERAL.index((source, text)), rng):
         if one.several is not None and one.several.found.found.search is not None:
             assert no_point_is_beyond(one, many) and no_point_is_beyond(many, one)
 

@@ -27,6 +27,7 @@ from hybrid.reference import ReferenceTaskProduct
 from hybrid.run.options import CheckOptions
 from mtbdd.model import SymbolicModel
 from tests.builders.matrices import from_dense, to_dense
+from tests.exploring import taken_in_turn
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
 
 DIE = """
@@ -152,8 +153,15 @@ def test_every_method_of_chains(tmp_path: Path, place: str, case: str, method: s
     assert found.statistics.storage == "tasks"
 
 
-@pytest.mark.parametrize("case", ["until", "least"])
-@pytest.mark.parametrize("level", ["auto", "min-memory", "min-time", 0, 3, 6])
+@pytest.mark.shortened
+@pytest.mark.parametrize(
+    ("level", "case"),
+    [
+        (level, case)
+        for k, level in enumerate(["auto", "min-memory", "min-time", 0, 3, 6])
+        for case in taken_in_turn(["until", "least"], k, 1)
+    ],
+)
 def test_every_level(tmp_path: Path, place: str, case: str, level: str | int) -> None:
     found, exact = answer(tmp_path, case, backend=place, level=level)
     assert Fraction(found.lower) <= exact <= Fraction(found.upper)

@@ -22,6 +22,7 @@ import pytest
 from hybrid.cli.advance import Advance, Snapshot, duration
 from hybrid.cli.progress_line import ProgressLine
 from hybrid.cli.screen import LEAST_WIDTH
+from tests.exploring import taken_in_turn
 from tests.source_tree import ROOT
 
 pytest.importorskip("rich", reason="progress on terminals is drawn with rich, which is not installed")
@@ -88,7 +89,8 @@ def plain(text: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("columns", [100, 80, 40])
+@pytest.mark.shortened
+@pytest.mark.parametrize("columns", taken_in_turn([100, 80, 40], 0))
 def test_a_bar_fits_and_leaves_nothing(walk: str, columns: int) -> None:
     text, status = on_terminal(walk, "P=? [ F s=5000 ]", columns)
     assert status == 130

@@ -45,6 +45,7 @@ from mtbdd.states import states_from
 from tests.builders.matrices import from_dense, random_sparse
 from tests.builders.part_questions import QUESTIONS, agree, asked, dealt
 from tests.builders.processes import needs_mpi, run_processes
+from tests.exploring import taken_in_turn
 from tests.gpu_kernels.devices import device_of
 from tests.gpu_kernels.host_device import HostDevice
 from tests.source_tree import ROOT
@@ -239,12 +240,13 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.shortened
 @pytest.mark.parametrize(("name", "constants", "more"), CASES, ids=["tiles", "tasks", "default"])
 def test_workspaces_in_parts_do_what_those_of_the_host_do(
     device: Device, name: str, constants: dict[str, Any], more: dict[str, Any], rng: np.random.Generator
 ) -> None:
     model = hybrid.load(ROOT / f"examples/{name}.prism", constants=constants)
-    for parts in (1, 3):
+    for parts in taken_in_turn((3, 1), CASES.index((name, constants, more)), 1):
         owners = dealt(model, parts, rng)
         wanted, found = (
             in_parts(model, parts, partial(everything, options=CheckOptions(backend=backend, **more)), owners)

@@ -20,6 +20,7 @@ from mtbdd.model import SymbolicModel
 from mtbdd.places import HostPlace
 from mtbdd.rewards import enclosed_rewards
 from mtbdd.states import index_states
+from tests.exploring import taken_in_turn
 from tests.gpu_kernels.devices import to_numpy
 from tests.source_tree import ROOT
 
@@ -131,19 +132,24 @@ def counted(monkeypatch: pytest.MonkeyPatch, device: Device) -> list[int]:
     return moved
 
 
-@pytest.mark.parametrize("engine", ["hybrid", "explicit"])
+ENGINES = ["hybrid", "explicit"]
+PATHS = [
+    *product(
+        ["P=? [ F x1=1 & x4=1 ]", "P=? [ x1<1 U x4=1 ]", 'R{"throughput"}=? [ F x1=1 & x4=1 ]'],
+        ["auto", "interval", "jacobi", "bicgstab"],
+    ),
+    ("P=? [ F<=2.5 x1=1 & x4=1 ]", "auto"),
+    ('R{"throughput"}=? [ C<=3 ]', "auto"),
+    ('R{"throughput"}=? [ I=1.5 ]', "auto"),
+    ('R{"throughput"}=? [ I=0 ]', "auto"),
+]
+
+
+@pytest.mark.shortened
 @pytest.mark.parametrize(
-    ("text", "method"),
-    [
-        *product(
-            ["P=? [ F x1=1 & x4=1 ]", "P=? [ x1<1 U x4=1 ]", 'R{"throughput"}=? [ F x1=1 & x4=1 ]'],
-            ["auto", "interval", "jacobi", "bicgstab"],
-        ),
-        ("P=? [ F<=2.5 x1=1 & x4=1 ]", "auto"),
-        ('R{"throughput"}=? [ C<=3 ]', "auto"),
-        ('R{"throughput"}=? [ I=1.5 ]', "auto"),
-        ('R{"throughput"}=? [ I=0 ]', "auto"),
-    ],
+    ("text", "method", "engine"),
+    # Engines change from method to method, and from text to text.
+    [(*asked, engine) for k, asked in enumerate(PATHS) for engine in taken_in_turn(ENGINES, k + k // 4, 1)],
 )
 def test_paths_need_no_vector_of_the_host(
     device: Device, monkeypatch: pytest.MonkeyPatch, text: str, method: Any, engine: Any
