@@ -18,8 +18,10 @@ from hybrid.injection.tasks import TaskList
 Float64Array = NDArray[np.float64]
 
 _BLOCK_ENTRIES = 1 << 18
-_PART = 1 << 14  # elements whose temporary results stay in the cache
 """Products formed at once: bounds the memory for temporary arrays."""
+
+_PIECE = 1 << 14
+"""Elements relaxed at once: their temporary results stay in the cache."""
 
 
 def multiply_by_paths(injected: InjectedMatrix, x: Float64Array) -> Float64Array:
@@ -31,15 +33,15 @@ def multiply_by_paths(injected: InjectedMatrix, x: Float64Array) -> Float64Array
     """
     y = np.zeros(injected.shape[0])
     for number, instances in injected.instances_by_submatrix():
-        part = injected.submatrix(number)
-        # Entries are sorted by row: a row's products are neighbours and can be added before they meet y.
-        starts = np.flatnonzero(np.diff(part.row, prepend=-1))
-        rows = part.row[starts].astype(np.int64)
-        step = max(1, _BLOCK_ENTRIES // len(part.value))
+        submatrix = injected.submatrix(number)
+        # Entries are sorted by row, so that the products of a row are neighbours and are added up before y.
+        starts = np.flatnonzero(np.diff(submatrix.row, prepend=-1))
+        rows = submatrix.row[starts].astype(np.int64)
+        step = max(1, _BLOCK_ENTRIES // len(submatrix.value))
         for begin in range(0, len(instances), step):
             some = instances[begin : begin + step]
-            columns = some["column"][:, None].astype(np.int64) + part.column
-            sums = np.add.reduceat(x[columns] * part.value, starts, axis=1)
+            columns = some["column"][:, None].astype(np.int64) + submatrix.column
+            sums = np.add.reduceat(x[columns] * submatrix.value, starts, axis=1)
             np.add.at(y, some["row"][:, None].astype(np.int64) + rows, sums)
     return y
 
@@ -48,12 +50,13 @@ def multiply_transposed_by_paths(injected: InjectedMatrix, x: Float64Array) -> F
     """Return the transpose of M times x, shape (n_columns,), from the same submatrices and paths."""
     y = np.zeros(injected.shape[1])
     for number, instances in injected.instances_by_submatrix():
-        part = injected.submatrix(number)
-        step = max(1, _BLOCK_ENTRIES // len(part.value))
+        submatrix = injected.submatrix(number)
+        step = max(1, _BLOCK_ENTRIES // len(submatrix.value))
         for begin in range(0, len(instances), step):
             some = instances[begin : begin + step]
-            rows = some["row"][:, None].astype(np.int64) + part.row
-            np.add.at(y, some["column"][:, None].astype(np.int64) + part.column, x[rows] * part.value)
+            rows = some["row"][:, None].astype(np.int64) + submatrix.row
+            columns = some["column"][:, None].astype(np.int64) + submatrix.column
+            np.add.at(y, columns, x[rows] * submatrix.value)
     return y
 
 
@@ -63,10 +66,10 @@ def multiply_by_tasks(tasks: TaskList, x: Float64Array) -> Float64Array:
     for task in tasks:
         segment = y[task.first_row : task.first_row + task.n_rows]
         for row, column, number, begin, end in task.instances.tolist():
-            part = tasks.blocks[number]
+            submatrix = tasks.blocks[number]
             kept = slice(begin, end)
-            products = part.value[kept] * x[column + part.column[kept].astype(np.int64)]
-            np.add.at(segment, row + part.row[kept].astype(np.int64) - task.first_row, products)
+            products = submatrix.value[kept] * x[column + submatrix.column[kept].astype(np.int64)]
+            np.add.at(segment, row + submatrix.row[kept].astype(np.int64) - task.first_row, products)
     return y
 
 
@@ -84,19 +87,19 @@ def relax_in_place(
     absolute = relative = np.float64(0.0)
     x = x[: out.size]  # behind the rows' own elements there may be others
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        for begin in range(0, out.size, _PART):
-            part = slice(begin, begin + _PART)
-            own, old = out[part], x[part]
+        for begin in range(0, out.size, _PIECE):
+            piece = slice(begin, begin + _PIECE)
+            new, old = out[piece], x[piece]
             if b is not None:
-                own += b[part]
-            own /= diagonal[part]
+                new += b[piece]
+            new /= diagonal[piece]
             if omega != 1.0:
-                # Without relaxation the old iterate takes no part, not even as 0 * inf.
-                own *= omega
-                own += (1.0 - omega) * old
-            change = np.abs(own - old)
+                # At omega = 1 the old iterate must not enter at all: 0 * inf would be NaN.
+                new *= omega
+                new += (1.0 - omega) * old
+            change = np.abs(new - old)
             absolute = np.maximum(absolute, change.max())
-            relative = np.maximum(relative, np.where(change == 0.0, 0.0, change / np.abs(own)).max())
+            relative = np.maximum(relative, np.where(change == 0.0, 0.0, change / np.abs(new)).max())
     return float(absolute), float(relative)
 
 

@@ -28,6 +28,8 @@ _CHUNK_HOST = 1 << 20
 """Entries written at a time: temporary arrays stay in the processor's caches."""
 
 _CHUNK_DEVICE = 1 << 25
+"""The same on a device."""
+
 _TEMPORARY = 96
 """Bytes of temporary arrays an entry of a chunk, at most."""
 

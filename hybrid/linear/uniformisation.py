@@ -116,8 +116,10 @@ def transient(
     NotConvergedError
         If a value is no longer a finite double.
 
-    Notes ----- Time: about ``q t + 6 sqrt(q t)`` products, fewer once the vectors settle. Memory: four arrays
-    as x. Synchronises: yes, every 16 steps.
+    Notes
+    -----
+    Time: about ``q t + 6 sqrt(q t)`` products, fewer once the vectors settle. Memory: four arrays as x.
+    Synchronises: yes, every 16 steps.
     """
     if not (0.0 <= t < math.inf):
         raise OptionError(f"t: expected a time, not negative and finite, got {t}")

@@ -1,9 +1,9 @@
 """Which prefix group goes to which part: balanced work, and as few columns from other parts as can be found.
 
-The groups and what they use of each other are a hypergraph: a range of columns is a net whose pins are the
-groups that use it and the one that owns it.  Columns that a part receives, its halo, are those of the nets
-that one of its groups uses and none of them owns.  The search is that of Fiduccia and Mattheyses [FM82],
-for the greatest halo of a part in place of the sum, over two parts or more.
+The groups are the vertices of a hypergraph.  Its nets are ranges of columns; the pins of a net are the groups
+that use the range.  One group owns the range.  The halo of a part, the columns that it receives, consists of
+the nets that a group of the part uses and that a group of another part owns.  The search is that of Fiduccia
+and Mattheyses [FM82], over two parts or more; it minimises the greatest halo, where theirs minimises the sum.
 """
 
 from __future__ import annotations
@@ -19,9 +19,13 @@ from hybrid.parts.uses import ColumnUses
 Int64Array = NDArray[np.int64]
 
 _PASSES = 6
+"""Passes of one descent at most."""
+
 _KICKS = 8
+"""Descents after the first one, each from the best assignment so far with some groups exchanged (a kick)."""
+
 _KICKED = 12
-"""Times that the search begins again from its best, with one group in so many moved."""
+"""A kick exchanges one group in so many."""
 
 _TOLERANCE = 0.02
 """Work of a part over the mean that is allowed in exchange for a smaller halo, if groups are that small."""
@@ -100,7 +104,7 @@ def choose_parts(uses: ColumnUses, work: NDArray[np.float64], parts: int) -> Int
 def _descended(
     nets: _Nets, part: Int64Array, work: NDArray[np.float64], parts: int, limit: float
 ) -> tuple[tuple[float, float], Int64Array]:
-    """Make passes until one finds nothing better."""
+    """Make passes until one finds nothing better; return the cost (see `_cost`) and the assignment."""
     best = (np.inf, np.inf)
     for _ in range(_PASSES):
         found, part = _pass(nets, part, work, parts, limit)
@@ -169,7 +173,7 @@ def _nets(uses: ColumnUses, groups: int) -> _Nets:
 
 
 def _halos(nets: _Nets, part: Int64Array, parts: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the pins of every net in every part, and the halo of every part."""
+    """Return the pins of every net in every part, (nets, parts), and the halo of every part, (parts,)."""
     count = nets.pins @ np.eye(parts)[part]
     received = count > 0
     received[np.arange(len(nets.owner)), part[nets.owner]] = False
@@ -177,7 +181,7 @@ def _halos(nets: _Nets, part: Int64Array, parts: int) -> tuple[NDArray[np.float6
 
 
 def _cost(nets: _Nets, part: Int64Array, parts: int) -> tuple[float, float]:
-    """Greatest halo first, then the sum of all."""
+    """Return the greatest halo and the sum of all halos: compared in this order."""
     halo = _halos(nets, part, parts)[1]
     return float(halo.max(initial=0.0)), float(halo.sum())
 

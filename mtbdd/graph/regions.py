@@ -1,17 +1,18 @@
 """Strongly connected components of several states, those of all regions at once.
 
-A state's component is what it can reach and what can reach it; the states ahead of it only, those behind it
-only and the others are three regions that no other component crosses.  Here the searches of all regions run
-together, from one state of each: transitions from region to region are taken out of the relation, so that a
-search stays in its own region, and what one relational product costs is shared.  The number of searches is
-then the depth of the division, not the number of components.  Before every search, what single parts of the
-states can do divides the regions further (`mtbdd.graph.projections`), and states without a way in or a way
-on are trimmed.
+The component of a state s is the intersection of the states that s reaches (ahead) and of those that reach s
+(behind).  States ahead only, states behind only and all others form three regions; every other component lies
+in one of them.  The searches of all regions run together, from one state of each: transitions between regions
+are removed from the relation, so that a search stays in its region and all regions share the relational
+products.  The number of searches is then the depth of the division, not the number of components.  Before
+every search the regions are divided by projections (`mtbdd.graph.projections`), and states without a
+predecessor or without a successor are trimmed.
 
-References ---------- L. Fleischer, B. Hendrickson, A. Pinar, "On identifying strongly connected components
-in parallel", IPDPS 2000, for the division. W. McLendon et al., "Finding strongly connected components in
-distributed graphs", JPDC 2005, for the peeling. [WKB16] §2.2, which runs the same division on a graph's
-transitions.
+References
+----------
+L. Fleischer, B. Hendrickson, A. Pinar, "On identifying strongly connected components in parallel", IPDPS
+2000, for the division. W. McLendon et al., "Finding strongly connected components in distributed graphs",
+JPDC 2005, for the trimming. [WKB16] §2.2, which runs the same division on a graph's transitions.
 """
 
 from __future__ import annotations
@@ -99,7 +100,8 @@ def trim(step: Relation, states: Node) -> Node:
 
     Notes
     -----
-    States without a way on go first, then those without a way in: that takes no state's only way on.
+    States without a successor are removed first, then those without a predecessor: removing the latter takes
+    the last successor from no state that is left.
     Time: one relational product of what is left a round, or three of small sets next to what went last.
     """
     left = _peel(step.manager, step.before, step.after, states)
@@ -107,7 +109,7 @@ def trim(step: Relation, states: Node) -> Node:
 
 
 def _peel(manager: Manager, move: Callable[[Node], Node], back: Callable[[Node], Node], states: Node) -> Node:
-    """Return the greatest subset that moving from it covers, where `back` is the opposite of `move`."""
+    """Return the greatest subset X of the states with X <= move(X); `back` is the converse of `move`."""
     false = manager.false
     left = states & move(states)
     gone = states & ~left
@@ -128,18 +130,18 @@ def draw_state(manager: Manager, states: Node, rng: np.random.Generator | None) 
     """
     if not manager.rows:
         return states
-    turns = dict.fromkeys(manager.rows, False)
+    bits = dict.fromkeys(manager.rows, False)
     if rng is not None:
-        turns = dict(zip(manager.rows, (rng.random(len(turns)) < 0.5).tolist(), strict=True))
+        bits = dict(zip(manager.rows, (rng.random(len(bits)) < 0.5).tolist(), strict=True))
     node = states
     while node != manager.true:
         name, children = node.var, (node.low, node.high)
         if node.negated:
             children = (~children[0], ~children[1])
-        if children[turns[name]] == manager.false:
-            turns[name] = not turns[name]
-        node = children[turns[name]]
-    return manager.bdd.cube(turns)
+        if children[bits[name]] == manager.false:
+            bits[name] = not bits[name]
+        node = children[bits[name]]
+    return manager.bdd.cube(bits)
 
 
 def _within(manager: Manager, relation: Node, states: Node) -> Relation:
@@ -148,7 +150,7 @@ def _within(manager: Manager, relation: Node, states: Node) -> Relation:
 
 
 def _search(manager: Manager, move: Callable[[Node], Node], start: Node) -> Node:
-    """Return all that repeated moves lead to from a set, the set included."""
+    """Return the closure of a set under `move`, the set included."""
     found = frontier = start
     while frontier != manager.false:
         frontier = move(frontier) & ~found
