@@ -1,6 +1,6 @@
-"""Rows that read columns which come late: they are multiplied last.
+"""Late rows: those that read late columns, which other processes send; they are multiplied last.
 
-Of a matrix in several processes the own columns are there at once, those of others are received meanwhile.
+Early columns are those of a process's own states: their elements of x need not be received.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ _BLOCK = 1 << 10
 
 @dataclass(frozen=True, eq=False)
 class LateColumns:
-    """Which groups of rows read late columns, and which early ones these groups read besides.
+    """Which groups of rows are late, and which early columns these groups read besides.
 
     Attributes
     ----------
     is_late : ndarray, shape (groups,), bool
     stretches : ndarray, shape (stretches, 2), int64
-        Half-open ranges of early columns, ascending: all that those groups read, and where their rows are.
+        Half-open ranges of early columns, ascending: those that late groups read, and those with the numbers
+        of their rows, whose old values a relaxation reads.
     """
 
     is_late: NDArray[np.bool_]
@@ -44,7 +45,7 @@ def find_late_columns(ptr: Int64Array, rows: Int64Array, reach: Int64Array, earl
         Half-open range of the columns that are loaded for every submatrix.  What is loaded only to be
         multiplied by zero counts, since it must not be infinite by chance.
     early : int or None
-        Columns, the first ones, that are there before the others; None where all are.
+        Number of early columns, which are the first ones; None where all are.
 
     Notes
     -----

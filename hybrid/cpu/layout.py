@@ -54,10 +54,10 @@ class CpuLayout:
         Pieces of every chunk.
     gap_begin, gap_end : ndarray, shape (gaps,), int64
         Rows that no group covers.
-    near_chunks : int
-        How many chunks, the first ones, read none of the columns that come late.
+    early_chunks : int
+        How many chunks, the first ones, read no late columns.
     stretches : ndarray, shape (stretches, 2), int64
-        What the chunks behind need of the other columns, see :class:`hybrid.cpu.late_columns.LateColumns`.
+        Early columns that the other chunks read, see :class:`hybrid.cpu.late_columns.LateColumns`.
     """
 
     level: int
@@ -75,7 +75,7 @@ class CpuLayout:
     chunk_ptr: Int64Array
     gap_begin: Int64Array
     gap_end: Int64Array
-    near_chunks: int
+    early_chunks: int
     stretches: Int64Array
 
     @property
@@ -170,8 +170,8 @@ def build_cpu_layout(types: RowTypes, k: int, early: int | None = None) -> CpuLa
     batch, begin, end = batch[by_row], begin[by_row], end[by_row]
     gap_begin, gap_end = _gaps(groups.row, rows[groups.type], classes.matrix.n_rows)
     work = _work(table, kind[first[batch]], count[batch], end - begin)
-    near = int(np.count_nonzero(~late[first[batch]]))
-    near_ptr, far_ptr = _chunks(work[:near]), near + _chunks(work[near:])
+    n_early = int(np.count_nonzero(~late[first[batch]]))
+    early_ptr, late_ptr = _chunks(work[:n_early]), n_early + _chunks(work[n_early:])
     return CpuLayout(
         level=k,
         scaled=classes.scaled,
@@ -185,10 +185,10 @@ def build_cpu_layout(types: RowTypes, k: int, early: int | None = None) -> CpuLa
         piece_count=count[batch],
         piece_begin=begin,
         piece_end=end,
-        chunk_ptr=near_ptr if near == len(work) else np.concatenate((near_ptr, far_ptr[1:])),
+        chunk_ptr=early_ptr if n_early == len(work) else np.concatenate((early_ptr, late_ptr[1:])),
         gap_begin=gap_begin,
         gap_end=gap_end,
-        near_chunks=0 if early is None else len(near_ptr) - 1,
+        early_chunks=0 if early is None else len(early_ptr) - 1,
         stretches=found.stretches,
     )
 

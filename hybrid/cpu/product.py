@@ -43,7 +43,7 @@ class CpuProduct(StagedProduct):
     @property
     def stretches(self) -> Int64Array:
         """Ranges of own elements that have to be in the whole vector, shape (stretches, 2)."""
-        return self.layout.stretches if self._stages.near else self.layout.stretches[:0]
+        return self.layout.stretches if self._stages.early else self.layout.stretches[:0]
 
     @property
     def terms(self) -> int:
@@ -90,8 +90,8 @@ def _terms(layout: CpuLayout) -> Int64Array:
 
 
 def _stages(layout: CpuLayout) -> Stages[Stage]:
-    """Return the work of a product; gaps are near."""
-    ptr, near, n_gaps = layout.chunk_ptr, layout.near_chunks, len(layout.gap_begin)
+    """Return the chunks of a layout in stages; gaps read no columns and belong to the first early stage."""
+    ptr, early, n_gaps = layout.chunk_ptr, layout.early_chunks, len(layout.gap_begin)
 
     def stage(begin: int, end: int, gaps: int) -> Stage:
         return (
@@ -105,9 +105,9 @@ def _stages(layout: CpuLayout) -> Stages[Stage]:
             *layout.arguments,
         )
 
-    groups = int(layout.piece_group[ptr[near] :].min(initial=len(layout.row)))
-    cuts = cut_stages(near, int(_terms(layout)[:groups].sum()) if near else 0)
-    found = [stage(a, b, 0 if a else n_gaps) for a, b in cuts]
+    groups = int(layout.piece_group[ptr[early] :].min(initial=len(layout.row)))
+    cuts = cut_stages(early, int(_terms(layout)[:groups].sum()) if early else 0)
+    early_stages = [stage(a, b, 0 if a else n_gaps) for a, b in cuts]
     n_chunks = len(ptr) - 1
-    far = [stage(near, n_chunks, 0)] if found and near < n_chunks else []
-    return Stages([stage(0, n_chunks, n_gaps)], found, far)
+    late_stages = [stage(early, n_chunks, 0)] if early_stages and early < n_chunks else []
+    return Stages([stage(0, n_chunks, n_gaps)], early_stages, late_stages)

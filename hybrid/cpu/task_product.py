@@ -33,7 +33,7 @@ class CpuTaskProduct(StagedProduct):
     tasks : TaskList
         The matrix ([Tealdi13] §4.4.1.2).
     early : int, optional
-        Columns, the first ones, that are there before the others; tasks that read no others come first.
+        Number of early columns, which are the first ones; tasks that read no others are multiplied first.
     """
 
     def __init__(self, tasks: TaskList, early: int | None = None) -> None:
@@ -52,7 +52,7 @@ class CpuTaskProduct(StagedProduct):
         self._cost = entries + _INSTANCE_TERMS * len(cut) + tasks.shape[0] // 4
         found = _late_columns(tasks, early)
         super().__init__(task_kernels.step_tasks, _stages(tasks, found, self._matrix))
-        self._stretches = found.stretches if self._stages.near else found.stretches[:0]
+        self._stretches = found.stretches if self._stages.early else found.stretches[:0]
         # A product of no tasks, so that no compilation hides in the time of the iterations.
         self._run(NO_STEP, np.zeros(0), np.zeros(0), [(np.zeros(0, np.int64), *self._matrix)])
 
@@ -106,13 +106,14 @@ def _late_columns(tasks: TaskList, early: int | None) -> LateColumns:
 
 
 def _stages(tasks: TaskList, late: LateColumns, matrix: tuple[Any, ...]) -> Stages[Stage]:
-    """Return the numbers of tasks, in the order of their rows, with the matrix."""
-    near, far = np.flatnonzero(~late.is_late), np.flatnonzero(late.is_late)
+    """Return the tasks in stages: of every stage the numbers of its tasks, ascending, and the matrix."""
+    early_tasks, late_tasks = np.flatnonzero(~late.is_late), np.flatnonzero(late.is_late)
     cut = tasks.instances
     entries = np.append(0, np.cumsum(cut["offset_end"] - cut["offset_begin"], dtype=np.int64))
-    terms = int(np.diff(entries[tasks.task_ptr])[near].sum()) if len(far) else 0
-    found = [(near[a:b], *matrix) for a, b in cut_stages(len(near), terms)]
-    return Stages([(np.arange(len(tasks)), *matrix)], found, [(far, *matrix)] if found else [])
+    terms = int(np.diff(entries[tasks.task_ptr])[early_tasks].sum()) if len(late_tasks) else 0
+    early_stages = [(early_tasks[a:b], *matrix) for a, b in cut_stages(len(early_tasks), terms)]
+    late_stages = [(late_tasks, *matrix)] if early_stages else []
+    return Stages([(np.arange(len(tasks)), *matrix)], early_stages, late_stages)
 
 
 class CpuTaskSweep:

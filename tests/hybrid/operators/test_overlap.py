@@ -149,7 +149,7 @@ def results(own):
     for carries in (True, False):
         alike.carries = carries
         matrix = injected(own.submatrix(own.index, own.index), CheckOptions(backend="cpu"))
-        assert bool(matrix.matrix.product._stages.near) == carries and matrix.halo.size * 8 > 65536
+        assert bool(matrix.matrix.product._stages.early) == carries and matrix.halo.size * 8 > 65536
         x = np.random.default_rng(alike.rank).random(own.index.size)
         for _ in range(20):
             x = matrix.multiply(x)
