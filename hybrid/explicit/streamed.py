@@ -25,6 +25,9 @@ from hybrid.explicit.partition import RowPartition
 _SHARE = 0.25
 """Of the free memory, for each of the two buffers; the vectors need the rest."""
 
+_PartEvents = tuple[Any, Any, Any]
+"""Of a part: its buffer is free, its copy is done, its product is done."""
+
 
 @dataclass(frozen=True)
 class PartTimes:
@@ -80,7 +83,7 @@ class StreamedOperator(Relaxing):
         self.nbytes = sum(part.nbytes for part in parts)
         self._parts: list[CsrArrays] = parts
         self._held: list[CsrMatrix] = []
-        self._lanes: list[_Lane] = []
+        self._streams: list[_BufferStream] = []
         if device is None:
             self._held = [CsrMatrix(part.to_scipy()) for part in parts]
             return
@@ -91,7 +94,7 @@ class StreamedOperator(Relaxing):
                 f"two buffers of the largest part need {needed} bytes on {device.name}, {free} are free; "
                 "cut the matrix into more parts"
             )
-        self._lanes = [_Lane(device, largest) for _ in range(2)]
+        self._streams = [_BufferStream(device, largest) for _ in range(2)]
         self._parts = [_pinned(device.xp, part) for part in parts]
 
     @property
@@ -102,7 +105,7 @@ class StreamedOperator(Relaxing):
     @property
     def buffer_bytes(self) -> int:
         """Bytes of the buffers on the device; 0 without one."""
-        return sum(lane.nbytes for lane in self._lanes)
+        return sum(stream.nbytes for stream in self._streams)
 
     def multiply(self, x: Array, out: Array | None = None) -> Array:
         """Return ``M x``, written to `out` if given; vectors on the device, or on the host without one.
@@ -143,34 +146,34 @@ class StreamedOperator(Relaxing):
             raise ValueError("device: there is none to copy parts to; make the operator with device=...")
         if x.shape != (self.shape[1],):
             raise ValueError(f"x: expected shape ({self.shape[1]},), got {x.shape}")
-        marks: list[tuple[Any, ...]] = []
-        begin = _mark(self.xp, None)
-        self._run(x, out, marks)
+        events: list[_PartEvents] = []
+        begin = _event(self.xp, None)
+        self._run(x, out, events)
         self.device.synchronise()
-        times, engine = [], 0.0
-        for events in marks:
-            ready, copied, done = (_seconds_between(self.xp, begin, event) for event in events)
+        times, copied_before = [], 0.0
+        for of_part in events:
+            ready, copied, done = (_seconds_between(self.xp, begin, event) for event in of_part)
             # A buffer may be free while the copy of the part before is still under way.
-            times.append(PartTimes(min(max(ready, engine), copied), copied, done))
-            engine = copied
+            times.append(PartTimes(min(max(ready, copied_before), copied), copied, done))
+            copied_before = copied
         return times
 
-    def _run(self, x: Array | None, out: Array | None, marks: list[tuple[Any, ...]] | None = None) -> None:
-        """Queue copies, and products unless there is no x, on the lanes in turn."""
-        for lane in self._lanes:
-            lane.begin()
+    def _run(self, x: Array | None, out: Array | None, events: list[_PartEvents] | None = None) -> None:
+        """Queue copies, and products unless there is no x, on the two streams in turn."""
+        for stream in self._streams:
+            stream.begin()
         for i, ((begin, end), part) in enumerate(zip(self.partition, self._parts, strict=True)):
-            if end > begin and self._lanes:
-                self._lanes[i % 2].run(part, x, None if out is None else out[begin:end], marks)
-        for lane in self._lanes:
-            lane.end()
+            if end > begin and self._streams:
+                self._streams[i % 2].run(part, x, None if out is None else out[begin:end], events)
+        for stream in self._streams:
+            stream.end()
 
 
-class _Lane:
+class _BufferStream:
     """A buffer and the stream that its copies and products are queued on.
 
-    Two lanes take turns. Within a lane a copy waits for the product before it, because both use the buffer;
-    the other lane's product runs meanwhile.
+    Two of them take turns. On one stream a copy waits for the product before it, because both use the buffer;
+    meanwhile the product of the other stream runs.
     """
 
     def __init__(self, device: Device, nbytes: int) -> None:
@@ -185,30 +188,30 @@ class _Lane:
         return int(self._buffer.nbytes)
 
     def begin(self) -> None:
-        """Let the lane wait for what is queued on the current stream: x and out may come from there."""
+        """Let this stream wait for what is queued on the current one: x and out may come from there."""
         if self._stream is not None:
             self._stream.wait_event(self._device.xp.cuda.get_current_stream().record())
 
     def end(self) -> None:
-        """Let the current stream wait for the lane."""
+        """Let the current stream wait for this one."""
         if self._stream is not None:
             self._device.xp.cuda.get_current_stream().wait_event(self._stream.record())
 
     def run(
-        self, part: CsrArrays, x: Array | None, out: Array | None, marks: list[tuple[Any, ...]] | None = None
+        self, part: CsrArrays, x: Array | None, out: Array | None, events: list[_PartEvents] | None = None
     ) -> None:
-        """Queue the copy of a part and, with an x, its product; marks are set before, between and behind."""
+        """Queue the copy of a part and, with an x, its product; add their events to a list."""
         if self._stream is None:
-            self._queue(part, x, out, marks)
+            self._queue(part, x, out, events)
             return
         with self._stream:
-            self._queue(part, x, out, marks)
+            self._queue(part, x, out, events)
 
     def _queue(
-        self, part: CsrArrays, x: Array | None, out: Array | None, marks: list[tuple[Any, ...]] | None
+        self, part: CsrArrays, x: Array | None, out: Array | None, events: list[_PartEvents] | None
     ) -> None:
         xp = self._device.xp
-        ready = None if marks is None else _mark(xp, self._stream)
+        ready = None if events is None else _event(xp, self._stream)
         sources = (part.row_starts, part.columns, part.values)
         starts, columns, values = targets = self._room(sources)
         for target, source in zip(targets, sources, strict=True):
@@ -216,17 +219,18 @@ class _Lane:
                 target[...] = source
             elif target.size:
                 target.data.copy_from_host_async(source.ctypes.data, source.nbytes, self._stream)
-        copied = None if marks is None else _mark(xp, self._stream)
+        copied = None if events is None else _event(xp, self._stream)
         if x is not None:
             matrix = MsrSubwarp(part.shape, CodedVector(part.nnz, 64, values, None), starts, columns)
             matrix.multiply(self._device, x, out)
-        if marks is not None:
-            marks.append((ready, copied, _mark(xp, self._stream)))
+        if events is not None:
+            events.append((ready, copied, _event(xp, self._stream)))
 
     def _room(self, sources: tuple[Array, ...]) -> list[Array]:
-        """Return parts of the buffer for copies of arrays, those of the widest elements first.
+        """Return a view of the buffer for the copy of every array.
 
-        So every array begins at a multiple of its elements' size, and no byte lies between two of them.
+        Arrays of the widest elements come first, so that each begins at a multiple of its element size
+        without padding.
         """
         room: list[Array] = [None] * len(sources)
         begin = 0
@@ -237,7 +241,7 @@ class _Lane:
         return room
 
 
-def _mark(xp: Any, stream: Any) -> Any:
+def _event(xp: Any, stream: Any) -> Any:
     """Return an event on a stream, the current one unless given; on a host the time."""
     if xp is np:
         return time.perf_counter()
@@ -245,7 +249,7 @@ def _mark(xp: Any, stream: Any) -> Any:
 
 
 def _seconds_between(xp: Any, begin: Any, end: Any) -> float:
-    """Return the seconds between two marks that have been reached."""
+    """Return the seconds between two events that have been reached."""
     return float(end - begin if xp is np else xp.cuda.get_elapsed_time(begin, end) / 1e3)
 
 

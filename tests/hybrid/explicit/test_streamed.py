@@ -92,7 +92,7 @@ def test_parts_take_turns_in_two_buffers(rng: np.random.Generator) -> None:
     matrix = arrays(random_sparse(rng, 60, 60, 0.2))
     operator = StreamedOperator(matrix, RowPartition.by_rows(60, 6), HostDevice())
     used: list[int] = []
-    for number, lane in enumerate(operator._lanes):
+    for number, lane in enumerate(operator._streams):
         run = lane.run
         lane.run = lambda *a, n=number, run=run: (used.append(n), run(*a))  # type: ignore[method-assign]
     operator.multiply(np.ones(60))
