@@ -1,8 +1,8 @@
 """Parts of a matrix in one process: a thread a part, of which one runs at a time.
 
-The threads take turns: one runs until it has to wait for the others.  So diagrams may be shared, nothing else
-needs a lock, and two runs make the same bits.  It shows what a division costs and tests what other
-communicators run; it is no faster than one part.
+The threads take turns: one runs until it has to wait for the others.  So they may share diagrams, need no
+further lock, and compute the same bits in every run.  This is for tests of what other communicators run and
+for measuring what a division costs; it is no faster than one part.
 """
 
 from __future__ import annotations
@@ -29,51 +29,77 @@ class PartEndedError(HybridError):
 
 
 class _Meeting:
-    """Where the threads wait for each other; whoever runs holds `turn`."""
+    """A barrier of all threads, used round after round, at which each hands a value to all others.
+
+    Attributes
+    ----------
+    turn : Condition
+        Held by the one thread that runs; a thread that waits lets it go.
+    failure : BaseException or None
+        What the first thread to fail raised.
+    """
 
     def __init__(self, size: int) -> None:
         self.turn = threading.Condition()
-        self._places: list[Any] = [None] * size
+        self._values: list[Any] = [None] * size  # of the current round, by rank
         self._purpose, self._arrived, self._round = "", 0, 0
-        self._results: list[Any] = []
-        self._left = -1
+        self._results: list[Any] = []  # the values of the round that was completed last
+        self._broken_off = -1  # the last round that a thread broke off at the end of its answer
         self.failure: BaseException | None = None
 
     def gathered(self, rank: int, purpose: str, own: object) -> list[Any]:
-        """Return what all threads bring, once they all are here."""
+        """Wait until every thread has called this; return the values of all of them, by rank.
+
+        Parameters
+        ----------
+        rank : int
+        purpose : str
+            What the round is for; the same in all threads, but that one whose answer failed calls with `END`.
+        own : object
+            The value of this thread.
+
+        Raises
+        ------
+        PartEndedError
+            Another thread failed, or is at the end of its answer, while this one is not.
+        """
         self._refuse_if_failed()
         if self._arrived and self._purpose != purpose:
-            self._part_ways(purpose)
-        self._purpose, self._places[rank] = purpose, own
+            self._break_off(purpose)
+        self._purpose, self._values[rank] = purpose, own
         self._arrived += 1
-        if self._arrived == len(self._places):
-            self._results, self._places = self._places, [None] * len(self._places)
+        if self._arrived == len(self._values):
+            self._results, self._values = self._values, [None] * len(self._values)
             self._arrived, self._round = 0, self._round + 1
             self.turn.notify_all()
             return self._results
         awaited = self._round
         while self._round == awaited:
             self._refuse_if_failed()
-            if self._left == awaited:
+            if self._broken_off == awaited:
                 raise PartEndedError(_ENDED)
             self.turn.wait()
-        if self._left == awaited:
+        if self._broken_off == awaited:
             raise PartEndedError(_ENDED)
         return self._results
 
-    def _part_ways(self, purpose: str) -> None:
-        """Let a part whose answer failed be at its end before the others: these fail, too, and follow."""
+    def _break_off(self, purpose: str) -> None:
+        """Handle a thread whose purpose is not that of the round.
+
+        If the answer of one part failed, its thread is in the round of `END` while the others still compute.
+        Each of these raises `PartEndedError`, so that its answer fails too; then it joins the round of `END`.
+        """
         if self._purpose == END:
             raise PartEndedError(_ENDED)
         if purpose != END:
             self.fail(RuntimeError(f"parts ask each other for {self._purpose} and {purpose} at once"))
             self._refuse_if_failed()
-        self._left, self._places = self._round, [None] * len(self._places)
+        self._broken_off, self._values = self._round, [None] * len(self._values)
         self._arrived, self._round = 0, self._round + 1
         self.turn.notify_all()
 
     def fail(self, failure: BaseException) -> None:
-        """Have all others end, too."""
+        """Note a failure, the first one only, and wake all threads: each raises `PartEndedError`."""
         if self.failure is None:
             self.failure = failure
         self.turn.notify_all()
@@ -113,7 +139,7 @@ class ThreadCommunicator(Communicator):
 
 
 def in_threads(size: int, run: Callable[[Communicator], T]) -> list[T]:
-    """Run a function as so many parts at once, and return what each of them returns.
+    """Run a function in `size` threads, one a part, and return their results by rank.
 
     Parameters
     ----------
@@ -124,7 +150,7 @@ def in_threads(size: int, run: Callable[[Communicator], T]) -> list[T]:
     Raises
     ------
     BaseException
-        What the first part to fail raised; the others are ended.
+        What the first part to fail raised; in the others `PartEndedError` was raised.
     """
     meeting = _Meeting(size)
     results: list[Any] = [None] * size
