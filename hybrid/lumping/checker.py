@@ -10,7 +10,7 @@ from hybrid.checking.answer import Answer
 from hybrid.checking.checker import Checker
 from hybrid.checking.every_state import EveryState
 from hybrid.errors import HybridError, PropertyError, UnknownError
-from hybrid.lumping.partition import ListedMoves
+from hybrid.lumping.partition import WrittenChoices
 from hybrid.lumping.questions import Questions
 from hybrid.lumping.quotient import ModelQuotient, quotient
 from hybrid.lumping.refusing import refuse_filters, refuse_with_quotient
@@ -77,7 +77,7 @@ class LumpingChecker:
         refuse_with_quotient(options, scheduler=scheduler, witness=witness, parts=model.communicator.size > 1)
         self.model, self.options = model, options
         self._progress, self._values = progress, values
-        self._moves: ListedMoves | None = None
+        self._written: WrittenChoices | None = None
         self._last: _Asked | None = None
 
     def answer(self, prop: Property) -> Answer:
@@ -121,8 +121,8 @@ class LumpingChecker:
         if self._last is not None and self._last.questions == key:
             return self._last
         self._last = None
-        if self._moves is None:
-            self._moves = ListedMoves(self.model)
+        if self._written is None:
+            self._written = WrittenChoices(self.model)
         # In the order of the property, so that runs repeat.
         own = dict.fromkeys(questions.sets.values())
         word = "condition"
@@ -135,7 +135,7 @@ class LumpingChecker:
             sorted(questions.rewards),
             labels=[*names.values(), *named],
             keep_loops=questions.keep_loops,
-            moves=self._moves,
+            written=self._written,
             share=_SHARE,
         )
         checker = Checker(found.model, self.options, self._progress, values=self._values)

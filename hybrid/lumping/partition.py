@@ -52,8 +52,8 @@ class Blocks:
     of_choice: NDArray[np.uint64]
 
 
-class ListedMoves:
-    """The choices of a model written out, ready to be refined by, in the order of the states' numbers.
+class WrittenChoices:
+    """The choices of a model written out, in the order of the states' numbers; `stable` refines by them.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def told_apart(size: int, parts: Iterable[NDArray[np.integer] | NDArray[np.bool_
     return found
 
 
-def distinct_choices(moves: ListedMoves, blocks: Blocks) -> tuple[Numbers, Numbers, Numbers]:
+def distinct_choices(written: WrittenChoices, blocks: Blocks) -> tuple[Numbers, Numbers, Numbers]:
     """Return the choices of blocks: which choices of states each stands for, and where a block's begin.
 
     Returns
@@ -214,11 +214,11 @@ def distinct_choices(moves: ListedMoves, blocks: Blocks) -> tuple[Numbers, Numbe
     starts : ndarray of int64, shape (blocks.count + 1,)
         Where the choices of every block begin; of a chain each has one.
     """
-    if moves.listed.choice_starts is None:
+    if written.listed.choice_starts is None:
         members = np.argsort(blocks.of_state, kind="stable")
         classes = pointers(np, np.bincount(blocks.of_state, minlength=blocks.count))
         return members, classes, np.arange(blocks.count + 1)
-    owners = blocks.of_state[moves.owners]
+    owners = blocks.of_state[written.owners]
     members = np.lexsort((blocks.of_choice, owners))
     own, hashes = owners[members], blocks.of_choice[members]
     new = np.ones(len(members), dtype=np.bool_)

@@ -21,7 +21,7 @@ from hybrid.interchange.compressing import compressed
 from hybrid.interchange.compressing.loops import with_loops
 from hybrid.interchange.explicit_model import ExplicitModel, ExplicitReward, Numbers, StateVariable, Vector
 from hybrid.interchange.write_out import listed_reward
-from hybrid.lumping.partition import Blocks, ListedMoves, classes_of, distinct_choices, told_apart
+from hybrid.lumping.partition import Blocks, WrittenChoices, classes_of, distinct_choices, told_apart
 from hybrid.run.reduction import Reduction
 from mtbdd.language.syntax import ModelType
 from mtbdd.manager import Node
@@ -78,7 +78,7 @@ def quotient(
     *,
     labels: Sequence[str] | None = None,
     keep_loops: bool = True,
-    moves: ListedMoves | None = None,
+    written: WrittenChoices | None = None,
     share: float = 1.0,
 ) -> ModelQuotient:
     """Return the quotient of a model by the coarsest strong bisimulation that tells some sets apart.
@@ -95,7 +95,7 @@ def quotient(
     keep_loops : bool
         Whether rates from a block to itself count, where the model is a CTMC: questions about steps need
         them, questions about time do not.
-    moves : ListedMoves, optional
+    written : WrittenChoices, optional
         The model written out, if it is.
     share : float
         Blocks a state from which no quotient is made, and the model itself returned: its diagrams have a
@@ -122,23 +122,23 @@ def quotient(
     """
     started = time.perf_counter()
     names = tuple(labels if labels is not None else (f"set {k + 1}" for k in range(len(sets))))
-    moves = ListedMoves(model) if moves is None else moves
+    written = WrittenChoices(model) if written is None else written
     skip_own = model.type is ModelType.CTMC and not keep_loops
     masks = [for_users(model, model.indicator(states)) for states in sets]
-    earned = [_earned(model, moves, number) for number in rewards]
+    earned = [_earned(model, written, number) for number in rewards]
     of_states = [classes_of(e.reward.states, e.reward.units) for e in earned if e.reward.states is not None]
     of_choices = [classes_of(e.rates, e.units) for e in earned if e.rates is not None]
     if not model.is_mdp:
         of_states, of_choices = [*of_states, *of_choices], []
-    states = told_apart(moves.n_states, [*masks, *of_states])
-    choices = told_apart(moves.n_choices if model.is_mdp else 0, of_choices)
+    states = told_apart(written.n_states, [*masks, *of_states])
+    choices = told_apart(written.n_choices if model.is_mdp else 0, of_choices)
     for seed in _SEEDS:
-        blocks = moves.stable(states, choices, skip_own, seed)
+        blocks = written.stable(states, choices, skip_own, seed)
         if blocks.count >= share * model.n_states:
             reduction = _reduction(model, blocks, None, started)
             return ModelQuotient(model, (), np.arange(model.n_states), reduction)
         try:
-            listed = _listed(model, moves, blocks, choices, masks, names, earned, skip_own)
+            listed = _listed(model, written, blocks, choices, masks, names, earned, skip_own)
             break
         except _AccidentError:
             continue
@@ -161,19 +161,19 @@ def _reduction(model: SymbolicModel, blocks: Blocks, made: SymbolicModel | None,
     return Reduction(model.n_states, model.n_transitions, blocks.count, transitions, blocks.rounds, seconds)
 
 
-def _earned(model: SymbolicModel, moves: ListedMoves, number: int) -> _Earned:
+def _earned(model: SymbolicModel, written: WrittenChoices, number: int) -> _Earned:
     """Return a reward structure over all states and choices."""
-    reward = listed_reward(model, number, moves.listed)
+    reward = listed_reward(model, number, written.listed)
     rates, units = reward.choices, reward.units
     if rates is not None and model.type is ModelType.CTMC:
-        rates = rates * moves.row_sums
-        units += moves.units + float(np.diff(moves.listed.starts).max()) + 1.0
+        rates = rates * written.row_sums
+        units += written.units + float(np.diff(written.listed.starts).max()) + 1.0
     return _Earned(number, reward, rates, units * _UP)
 
 
 def _listed(
     model: SymbolicModel,
-    moves: ListedMoves,
+    written: WrittenChoices,
     blocks: Blocks,
     choices: Numbers,
     masks: Sequence[NDArray[np.bool_]],
@@ -188,16 +188,16 @@ def _listed(
     _AccidentError
         It is none.
     """
-    members, classes, starts = distinct_choices(moves, blocks)
-    _require_all_choices(moves, blocks, members, classes, starts)
+    members, classes, starts = distinct_choices(written, blocks)
+    _require_all_choices(written, blocks, members, classes, starts)
     if (
         len(choices)
         and (choices[members] != np.repeat(choices[members[classes[:-1]]], np.diff(classes))).any()
     ):
         raise _AccidentError
-    row_starts, columns, values, units = _rows(moves, blocks, members, classes, skip_own)
-    first = np.full(blocks.count, moves.n_states, dtype=np.int64)
-    np.minimum.at(first, blocks.of_state, np.arange(moves.n_states))
+    row_starts, columns, values, units = _rows(written, blocks, members, classes, skip_own)
+    first = np.full(blocks.count, written.n_states, dtype=np.int64)
+    np.minimum.at(first, blocks.of_state, np.arange(written.n_states))
     initial = np.zeros(blocks.count, dtype=np.bool_)
     initial[blocks.of_state[for_users(model, model.indicator(model.initial))]] = True
     shown = model.encoding.shown
@@ -227,21 +227,21 @@ def _typed(column: NDArray[Any], is_bool: bool) -> NDArray[Any]:
 
 
 def _require_all_choices(
-    moves: ListedMoves, blocks: Blocks, members: Numbers, classes: Numbers, starts: Numbers
+    written: WrittenChoices, blocks: Blocks, members: Numbers, classes: Numbers, starts: Numbers
 ) -> None:
     """Require that every state has all choices of its block."""
-    if moves.listed.choice_starts is None:
+    if written.listed.choice_starts is None:
         return
     from hybrid.lumping.kernels import have_all_choices
 
     kinds = np.empty(len(members), dtype=np.int64)
     kinds[members] = np.repeat(np.arange(len(classes) - 1), np.diff(classes))
-    if not have_all_choices(moves.choice_starts, kinds, blocks.of_state, np.diff(starts)):
+    if not have_all_choices(written.choice_starts, kinds, blocks.of_state, np.diff(starts)):
         raise _AccidentError
 
 
 def _rows(
-    moves: ListedMoves,
+    written: WrittenChoices,
     blocks: Blocks,
     members: Numbers,
     classes: Numbers,
@@ -250,20 +250,20 @@ def _rows(
     """Return the rows of the quotient, and a bound on the relative error of what all members do, in units."""
     from hybrid.lumping.kernels import sums_over_blocks
 
-    listed, firsts = moves.listed, members[classes[:-1]]
+    listed, firsts = written.listed, members[classes[:-1]]
     most = int(np.diff(listed.starts)[firsts].sum())
     lengths = np.zeros(len(firsts), dtype=np.int64)
     targets, sums, spread = np.empty(most, dtype=np.int64), np.empty(most), np.zeros(2)
     entries = sums_over_blocks(
-        listed.starts, listed.columns, listed.values, blocks.of_state, classes, members, moves.owners,
+        listed.starts, listed.columns, listed.values, blocks.of_state, classes, members, written.owners,
         skip_own, blocks.count, lengths, targets, sums, spread,
     )  # fmt: skip
     apart, terms = float(spread[0]) * 2.0**53, float(spread[1])
-    if entries < 0 or apart > _MOST_APART * (moves.units + terms):
+    if entries < 0 or apart > _MOST_APART * (written.units + terms):
         raise _AccidentError
-    grid = moves.distinct * _GRID
-    rounds = bool((grid != np.floor(grid)).any()) or float(moves.row_sums.max()) >= 2.0**12
-    units = (moves.units + apart + (max(terms - 1.0, 0.0) if rounds else 0.0)) * _UP
+    grid = written.distinct * _GRID
+    rounds = bool((grid != np.floor(grid)).any()) or float(written.row_sums.max()) >= 2.0**12
+    units = (written.units + apart + (max(terms - 1.0, 0.0) if rounds else 0.0)) * _UP
     starts, values = pointers(np, lengths), sums[:entries].copy()
     return starts, targets[:entries].copy(), values, units
 

@@ -11,7 +11,7 @@ import pytest
 import hybrid
 from hybrid.errors import HybridError
 from hybrid.lumping import quotient
-from hybrid.lumping.partition import Blocks, ListedMoves
+from hybrid.lumping.partition import Blocks, WrittenChoices
 
 CHAIN = """dtmc
 module m
@@ -40,12 +40,12 @@ rewards [b] x=0 : {}; endrewards
 
 def forged(monkeypatch: pytest.MonkeyPatch, change: Callable[[Blocks], Blocks]) -> None:
     """Let refinement end with other blocks than it found."""
-    found = ListedMoves.stable
+    found = WrittenChoices.stable
 
     def stable(*arguments: object) -> Blocks:
         return change(found(*arguments))  # type: ignore[arg-type]
 
-    monkeypatch.setattr(ListedMoves, "stable", stable)
+    monkeypatch.setattr(WrittenChoices, "stable", stable)
 
 
 def merged(blocks: Blocks, one: int, other: int, one_choice: bool = False) -> Blocks:
