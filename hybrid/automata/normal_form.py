@@ -1,8 +1,9 @@
 """A formula as a boolean combination of small automata: normal form with one alternation of untils.
 
-A formula is split at its connectives; what is about the long run alone (``G F``, ``F G``) is taken out of
-where it stands, ``f[L] = L & f[true] | f[false]``; what alternates more than once between until and weak
-until is split by which of its untils hold again and again ([SE20] §4, [EKS20] §6, [ERS24]).
+A formula is split in three ways.  At its connectives.  At a subformula L about the long run alone (``G F``,
+``F G``), whose truth does not change along a word: ``f[L] = L & f[true] | f[false]``.  And where untils and weak
+untils alternate more than once: one case for every set of untils that may hold again and again ([SE20] §4,
+[EKS20] §6, [ERS24]).
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from hybrid.automata.progression import Progression
 from hybrid.errors import UnsupportedError
 
 MOST_GUESSES = 12
-"""Untils that may alternate in one part of a formula; the automata double with each."""
+"""Untils below weak untils in one part of a formula at most; each doubles the number of automata."""
 
 
 class NormalForm:
-    """The components of a formula and the condition on their marks.
+    """The small automata that a formula is made of, its components, and the condition on their marks.
 
     Parameters
     ----------
@@ -39,8 +40,9 @@ class NormalForm:
     Attributes
     ----------
     components : list of AutomatonPart
-        AutomatonPart i has mark i.
+        Component i marks its steps with mark i.
     acceptance : Acceptance
+        Over the marks of all components.
 
     Raises
     ------
@@ -56,7 +58,7 @@ class NormalForm:
         self.acceptance = self._split(formula)
 
     def _atom(self, key: object, make: Callable[[], AutomatonPart]) -> Acceptance:
-        """Return that a component accepts; it is made unless there is one under its key."""
+        """Return the condition "this component accepts"; make the component unless its key is known."""
         if key not in self._numbers:
             self._numbers[key] = len(self.components)
             self.components.append(make())
@@ -66,6 +68,7 @@ class NormalForm:
     # ------------------------------------------------------------------ connectives
 
     def _split(self, formula: Formula) -> Acceptance:
+        """Return the condition of any formula."""
         if formula.kind in ("true", "false"):
             return ALL if formula.kind == "true" else NONE
         if not formula.has_weak:
@@ -85,7 +88,7 @@ class NormalForm:
         return self._alternating(formula)
 
     def _connective(self, formula: Formula) -> Acceptance:
-        """Split a conjunction or disjunction; co-safe operands stay together, and safe ones."""
+        """Split a conjunction or disjunction; co-safe operands share one component, safe ones another."""
         store = self._store
         joined = store.all_of if formula.kind == "and" else store.any_of
         cosafe = [p for p in formula.parts if not p.has_weak]
@@ -117,7 +120,7 @@ class NormalForm:
     def _taken_out(
         self, formula: Formula, inner: Formula, then: Callable[[Formula], Acceptance]
     ) -> Acceptance:
-        """Split by whether a subformula holds, which it does everywhere or nowhere in the long run."""
+        """Split by the truth of a subformula L about the long run: ``L & f[true] | f[false]``."""
         store = self._store
         held = then(store.replaced(formula, {inner: store.true}))
         not_held = then(store.replaced(formula, {inner: store.false}))
@@ -132,6 +135,7 @@ class NormalForm:
         return self._breakpoints(formula, own)
 
     def _breakpoints(self, formula: Formula, guessed: list[Formula]) -> Acceptance:
+        """Return the condition by cases: which of the guessed untils hold again and again."""
         if len(guessed) > MOST_GUESSES:
             raise UnsupportedError(
                 f"LTL: a part of the formula alternates between until and weak until in {len(guessed)} "
@@ -149,7 +153,7 @@ class NormalForm:
         return lambda: BreakpointPart(self._progression, formula, kept)
 
     def _guessed(self, formula: Formula) -> list[Formula]:
-        """Return the untils below weak untils."""
+        """Return the untils below weak untils; of each it is guessed whether it holds again and again."""
         found: dict[Formula, None] = {}
         for part in subformulas(formula):
             if part.kind == "W":
