@@ -1,4 +1,4 @@
-"""The level of a matrix or of layers; a budget and the least memory are those of what is really held."""
+"""The level of a matrix or of layers; where bytes count, they are those of levels that were built."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Part = tuple[OffsetMTBDD, MatrixTable]
 """A matrix and its levels."""
 
 _MOST_BUILT = 8
-"""Levels that are built, the fastest first, before the smallest is looked for."""
+"""Levels that are built, those of least predicted time first, before the level of least memory is sought."""
 
 
 @dataclass(frozen=True)
 class Holding:
-    """What a level is held in.
+    """A level as a backend holds it.
 
     Attributes
     ----------
     products : tuple of Product
-        One for every part.
+        The representation of every part, ready to multiply.
     """
 
     products: tuple[Product, ...]
@@ -39,7 +39,7 @@ class Holding:
 
 
 def weigh_parts(parts: Sequence[Part], table: LevelTable, backend: Backend) -> Weighed[Holding]:
-    """Build levels of a matrix, or of layers held one by one, and find the one of least memory."""
+    """Build levels of a matrix, or of layers held one by one, and find the level of least memory."""
     return weigh(table.weights(backend.name), lambda level: _hold(parts, backend, level))
 
 

@@ -97,7 +97,7 @@ class Fastest(Generic[Built]):
 
 
 def recorded_seconds(device: Device, work: Callable[[int], None], count: int, repeats: int) -> float:
-    """Return the seconds of ``work(i)``, i below count, each: recorded and replayed, as iterations are.
+    """Record ``work(0) .. work(count - 1)`` as one CUDA graph, time its replays, and return seconds a call.
 
     Notes
     -----

@@ -32,9 +32,9 @@ from mtbdd.stacked_layers import stack_layers
 
 _log = logging.getLogger(__name__)
 
-_CANDIDATES = 4
-_REPEATS = 5
-_RECORDED = 6
+_CANDIDATES = 4  # levels that are timed, beside the one of least predicted time
+_REPEATS = 5  # replays of a recording, of which the time is taken
+_RECORDED = 6  # steps in a recording
 
 
 def build_choices(
@@ -61,10 +61,10 @@ def build_choices(
     options : LayoutOptions, optional
         Choices of speed; given, no launch shapes are tried.
     gains : callable, optional
-        Gives the gains that steps will have, which levels and launch shapes are timed with; asked once, with
-        tiles of some level. Without it, choices are worth nothing by themselves.
+        Returns the gains of the steps that are timed; called once, with the tiles of some level. Without it
+        all gains are 0.
     maximise : bool
-        Which steps are timed.
+        Whether steps with the maximum are timed, or with the minimum.
 
     Returns
     -------
@@ -130,11 +130,12 @@ def build_level(
 
 
 def _retune(fastest: Fastest[TileMatrix], device: Device, curve: StackedCurve, levels: list[int]) -> None:
-    """Look for tiles that are measured to be faster than those of the fastest level.
+    """Time variants of the tiles of the fastest level, and keep each that is faster.
 
-    Launch shapes first; then smaller tiles, which spread small models over more blocks; larger items, whose
-    tables are made less often; look-ups side by side or one by one; and single entries. In the end the other
-    levels with what was best, for the shape that levels are compared with suits some better than others.
+    In this order: launch shapes; smaller tiles, which spread small models over more thread blocks; larger
+    items, which make fewer look-ups; four look-ups at once or one; units of one code. Last come the other
+    levels with the best variant, because the launch shape that levels are compared with suits some of them
+    better than others.
     """
     if fastest.best is None:
         return
@@ -169,7 +170,7 @@ def _untimed(_: TileMatrix) -> float:
 
 
 class _Trial:
-    """Times steps as value iteration makes them: with their gains, and the differences measured."""
+    """Times steps as value iteration makes them: gains added, and the greatest change measured."""
 
     def __init__(
         self, device: Device, gains: Callable[[TileMatrix], ChoiceGains] | None, maximise: bool
@@ -180,7 +181,7 @@ class _Trial:
         self._maximise = maximise
 
     def seconds(self, tiles: TileMatrix) -> float:
-        """Return the time of a step, launches recorded. Synchronises: yes."""
+        """Return the time of a step of a recording (a CUDA graph). Synchronises: yes."""
         xp, device = self.device.xp, self.device
         gains = self._gains = self._gains or self._gains_of(tiles)
         x, out = xp.zeros(tiles.n_rows), xp.empty(tiles.n_rows)

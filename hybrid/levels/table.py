@@ -14,9 +14,9 @@ _REFERENCE_BLOCK_SECONDS = 30e-6
 
 @dataclass(frozen=True)
 class CandidateLevel:
-    """One candidate injection level.
+    """One candidate injection level: of a matrix, or sums over the layers of a decision process.
 
-    Of the layers of a decision process it has the sums over the layers.
+    The first and the second representation are those of [Tealdi13]: paths with their submatrices, and tasks.
 
     Attributes
     ----------

@@ -1,8 +1,8 @@
 """The level that a backend holds in least memory: found by building levels, the least work first.
 
-What the submatrices of a level cost where they are held depends on what is stored once, which no count
-tells: diagonals, patterns, row types up to a scale. So levels are built and their bytes counted, in the order
-of the work that building takes, those left out whose groups and slots alone take more than the best so far.
+The level curve cannot tell the bytes of a level, because a backend stores equal diagonals, patterns and row
+types once. So levels are built and their bytes counted, in the order of the work that building takes. A level
+whose groups and slots alone take more than the best level so far is left out.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Weighed(Generic[Built]):
     level : int or None
         The level with the fewest, the first of equals in the order of building; None if none was built.
     built : object or None
-        What it is held in.
+        That level as `build` returned it.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,8 @@ def weigh(levels: Iterable[Weight], build: Callable[[int], Built | None]) -> Wei
     levels : iterable of Weight
         All that can be used.
     build : callable
-        Returns what a level is held in, None if it cannot be laid out; levels without room are left out.
+        Returns the representation of a level, None if it cannot be laid out; a level for which it raises
+        MemoryError is left out.
 
     Raises
     ------

@@ -64,7 +64,7 @@ def _plain(value: bool | int | float) -> str:
 
 
 def _picture(model: SymbolicModel) -> str:
-    """Return the level curve as SVG: bytes of the second representation by level, on a logarithmic axis."""
+    """Return the level curve as SVG: bytes in tasks by level, on a logarithmic axis."""
     matrices = [model.layer_transitions(k) for k in range(len(model.layers))]
     if not matrices[0].n_levels or sum(sum(matrix.nodes) for matrix in matrices) > _MOST_NODES:
         return ""
