@@ -1,9 +1,10 @@
-"""Layout of a matrix for the two-stage product: pairs numbered, their rows and the groups' rows cut up.
+"""Layout of a matrix for the two-stage product: pairs, and the items of both stages.
 
-A *pair* is a class of submatrices and the column at which a member begins. All groups that meet the pair use
-its one product with x. Long rows are sums of many submatrices, and the more of them there are, the more often
-the same ones return at the same columns: at level 16 of Herman's ring of 15 processes, 8,748 slots meet 1,020
-pairs, which have 1.7 million entries together where the matrix has 14.3 million.
+A *pair* is a block class and the column at which a submatrix of the class begins. The first stage multiplies
+every pair by x once; in the second stage a row adds up the products of all pairs in its slots. Long rows have many
+slots, and the more slots there are, the more often the same pair fills them: at level 16 of Herman's ring of
+15 processes, 8,748 slots hold 1,020 pairs, which have 1.7 million entries together where the matrix has 14.3
+million.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from hybrid.injection.row_types import RowTypes
 from hybrid.injection.submatrices import CooBlocks, class_submatrices
 
 _TURNS = 2
-"""Turns of a block over rows of a submatrix: enough to hide its start, few enough to spread the work."""
+"""Times that a thread block takes further rows: enough to hide its start, few enough to spread the work."""
 
 _SERIAL = 4
-"""Entries or slots that one thread adds up, about, where a row has enough for several threads."""
+"""Entries (first stage) or slots (second stage) that one thread adds up, about, where a row has enough."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,10 @@ def _pair_items(
     row_ptr: Array,
     bits: int,
 ) -> Array:
-    """Cut every class into some rows of some pairs; the longest first, so that none starts at the end."""
+    """Cut the pairs of every class into items of some rows and up to `members` pairs (a bundle).
+
+    Items of the most entries come first, so that no long one starts at the end.
+    """
     xp = place.xp
     members, most_rows = tuning.members, _TURNS * PAIR_THREADS // tuning.entry_lanes
     bundles = -(-class_pairs // members)
@@ -183,7 +187,7 @@ def _pair_items(
 def _row_items(
     place: Place, tuning: PairTuning, groups: RowGroups, rows: Array, n_rows: int, bits: int
 ) -> Array:
-    """Cut the groups, and the ranges of rows without entries, into blocks of rows; most slots first."""
+    """Cut the groups, and the gaps, into items of up to `tuning.rows` rows; those of most slots first."""
     xp = place.xp
     gap_begin, gap_ptr = find_gaps(xp, groups.row, rows, n_rows)
     nothing = gap_begin * 0
