@@ -1,10 +1,9 @@
 """Relations between states: images, preimages and closures, over the bits that each may change.
 
-A set is over row bits, and so is the set of its successors or predecessors, but a relation joins row bits to
-column bits: something has to be renamed.  Forward it is the successors.  Backward it would be the set;
-instead the relation is turned round once, so that a successor stands on row bits and its source on column
-bits, and the predecessors are renamed.  A search looks at all that it found last, and each part of a graph
-adds little to it: what is renamed is small, and only in the bits that the part may change.
+Sets are over row bits; a relation joins row bits to column bits.  So an image over column bits has to be
+renamed to row bits.  For a preimage the relation is turned once (row and column bits exchanged), so that
+again the result is renamed and not the set that it is of.  Results are mostly small, since one part of a
+graph adds little to what a search has found, and only the bits that the part may change are renamed.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class Relation:
 
     @cached_property
     def turned(self) -> Node:
-        """The diagram with row and column bits exchanged where it may change them."""
+        """The diagram with row and column bits exchanged, of those bits that it may change."""
         turned = self.node
         for old, new in ((self.rows, self._spares), (self.columns, self.rows), (self._spares, self.columns)):
             turned = self.manager.rename(dict(zip(old, new, strict=True)), turned)
