@@ -20,9 +20,10 @@ _LOOK_EVERY = 20_000
 
 @dataclass
 class Budget:
-    """Work that may still be done, in operations on numbers of up to 256 bits; `left` None is without limit.
+    """Operations that may still be done, each on numbers of up to 256 bits; `left` None is without limit.
 
-    The time and the memory of the check (`mtbdd.budget`) are looked at on the way, with a limit or without.
+    Not the budget of the check (time and memory, `mtbdd.budget`), which `spend` looks at every 20,000
+    operations, with a limit or without.
     """
 
     left: int | None

@@ -1,7 +1,7 @@
-"""Backward induction in rational numbers: values a step earlier, over the choices of every state.
+"""Backward induction in rational numbers: ``x = opt over choices of (gain + P x)``, a number of times.
 
-A chain has one choice a state.  With a number of steps ahead the best scheduler takes the best choice at
-every step, so that induction is exact for decision processes too (M. Puterman, Markov decision processes,
+A chain has one choice a state.  Where the number of steps is fixed, the best scheduler takes the best choice
+at every step, so that induction is exact for decision processes too (M. Puterman, Markov decision processes,
 1994, section 4.3).
 """
 
@@ -18,10 +18,10 @@ from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 
 WORK = 1_000_000
-"""Operations granted to one model where exact answers were not asked for."""
+"""Operations that exact answers of one model may take where the user has not asked for exact answers."""
 
-_MOST_STEPS = 10**9
-"""Operations of steps that are begun where they are not counted: more would not end."""
+_MOST_OPERATIONS = 10**9
+"""Operations that steps may take where the budget has no limit; more would not end."""
 
 Exact = Fraction | float
 """A rational number, or infinity."""
@@ -97,8 +97,8 @@ class BackwardInduction:
         x = [finite(value) for value in values]
         each = sum(1 + len(row) for i in states for row in self.choices[i])
         for made in range(steps):
-            # What settles at all does so in as many steps as there are states.
-            left = _MOST_STEPS if self._budget.left is None else self._budget.left
+            # Values that become constant at all do so within as many steps as there are states.
+            left = _MOST_OPERATIONS if self._budget.left is None else self._budget.left
             if made > len(self.choices) and (steps - made) * each > left:
                 raise NotExactError(f"{steps} steps, each of which changes something, are too many")
             new = self._step(x, states, gains)
