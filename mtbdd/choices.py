@@ -75,7 +75,7 @@ class ChoicePart:
 
 @dataclass(frozen=True)
 class ChoiceLayer:
-    """At most one choice of every state.
+    """A layer of a model: at most one choice of every state.
 
     Attributes
     ----------

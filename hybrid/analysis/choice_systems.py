@@ -32,7 +32,7 @@ from mtbdd.states import StateIndex
 
 Vector = NDArray[np.float64]
 
-_CHECK_EVERY = 32  # steps between questions whether anything still changes
+_CHECK_EVERY = 32  # steps after which it is checked whether values still change
 _PLAIN = ("jacobi", "power")
 _ENCLOSING = ("auto", "optimistic", "interval")
 
@@ -138,10 +138,12 @@ def solve_choices(
 
     Parameters
     ----------
-    states : StateIndex, optional
-        The unknown ones, for records.
     upper_bound : float, optional
         A bound on all values known beforehand.
+    what : str
+        The quantity in words, for messages.
+    states : StateIndex, optional
+        The unknown ones, for checkpoints.
 
     Returns
     -------
@@ -191,12 +193,12 @@ def check_method(options: CheckOptions) -> None:
 def after_steps(
     system: ChoiceOperator, start: Vector, steps: int, work: Work, states: StateIndex | None = None
 ) -> StateValues:
-    """Return the values a number of steps before those of `start`, which are not negative.
+    """Return ``f(f(... f(start)))``, f of the system applied `steps` times; `start` is not negative.
 
     Parameters
     ----------
     states : StateIndex, optional
-        The unknown ones, for records.
+        The unknown ones, for checkpoints.
 
     Raises
     ------

@@ -36,14 +36,16 @@ from mtbdd.vectors import expand_sum
 Vector = NDArray[np.float64]
 RewardOf = Callable[[int, StateIndex], Vector]
 
-_NEAR = 8.0 * UNIT  # probabilities that add up to 1 so closely are left as they are
-_FEW = 4  # a layer with a choice in less than one state in so many gets a matrix with these rows only
+_NEAR = 8.0 * UNIT  # probabilities whose sum is this near to 1 are not scaled
+_FEW = 4  # a layer with a choice in at most one state in four gets a matrix of these rows alone
 _ROUNDINGS = 48  # units of rounding behind b, factors and sums; see `choice_slack`
 
 
 @dataclass(frozen=True, eq=False)
 class LayerChoices:
-    """The allowed choices of one layer.
+    """An offer: the allowed choices of one layer in the unknown states, A_i and b_i of the equation above.
+
+    The layer of the whole model is `mtbdd.choices.ChoiceLayer`.
 
     Attributes
     ----------
@@ -212,7 +214,7 @@ def _shared_groups(model: SymbolicModel, components: EndComponents) -> list[int]
 
 
 def leaving_choices(model: SymbolicModel, allowed: Sequence[Node], components: EndComponents) -> list[Node]:
-    """Return the allowed choices, by layer, without those that stay inside of an end component."""
+    """Return, for every layer, the states whose allowed choice stays in no end component."""
     every = (components.single, *components.components)
     return [
         states & ~model.manager.disjunction(c.choices[layer] for c in every)
