@@ -28,22 +28,22 @@ from hybrid.solvers.record import Array, Kept, Place, State
 from mtbdd.model import SymbolicModel
 from mtbdd.states import StateIndex
 
-_LEAST_SECONDS = 1.0  # of a solution, below which it is found again as quickly
-_BYTES_PER_SECOND = 5e8  # that a disk gives back
+_LEAST_SECONDS = 1.0  # a solution that took less is computed again as quickly as it is read
+_BYTES_PER_SECOND = 5e8  # at which a disk is read
 
 
 class Teller(Protocol):
-    """Who is told what becomes of checkpoints."""
+    """Passes messages about checkpoints to the user."""
 
     def note(self, text: str) -> None:
-        """Tell what people who wait want to know."""
+        """Tell the user of progress."""
 
     def warn(self, text: str) -> None:
-        """Tell what went wrong."""
+        """Tell the user what went wrong."""
 
 
 class Schedule(Teller, Protocol):
-    """When states are written, and who is told what became of them."""
+    """Says when states are written, and passes messages about them to the user."""
 
     def is_due(self) -> bool:
         """Whether it is time to write; asked by all processes."""
@@ -53,17 +53,17 @@ class Schedule(Teller, Protocol):
 
 
 class SolutionRecord:
-    """See `hybrid.solvers.record.IterationRecord`.
+    """The states of one iteration as files of a folder; see `hybrid.solvers.record.IterationRecord`.
 
     Parameters
     ----------
     folder : Path
-        All processes see the same one.
+        The same for all processes.
     name : str
-        Of the files.
+        The files' names begin with it.
     model : SymbolicModel
     states : StateIndex
-        What the vectors are over.
+        The states whose values the vectors have.
     schedule : Schedule
     """
 
@@ -71,19 +71,19 @@ class SolutionRecord:
         self, folder: Path, name: str, model: SymbolicModel, states: StateIndex, schedule: Schedule
     ) -> None:
         self._folder, self._name, self._model, self._states = folder, name, model, states
-        self._schedule, self._all = schedule, model.communicator
+        self._schedule, self._communicator = schedule, model.communicator
         self._space: Place | None = None
-        self._method, self._own, self._generation = "", "", 0
+        self._method, self._digest, self._generation = "", "", 0
         self._target: float | None = None
 
     # ------------------------------------------------------------------ reading
 
     def resume(self, space: Place, name: str, size: int, target: float | None) -> Kept | None:
         """See `IterationRecord.resume`."""
-        if self._all.any(size != self._states.size):
+        if self._communicator.any(size != self._states.size):
             return None
         self._space, self._method, self._target = space, name, target
-        self._own = states_digest(self._states)
+        self._digest = states_digest(self._states)
         told = self._description()
         if told is None:
             return None
@@ -96,7 +96,7 @@ class SolutionRecord:
             self._read(told, space, vectors)
         except CheckpointError as fault:
             failure = str(fault)
-        failure = self._all.first_text(failure)
+        failure = self._communicator.first_text(failure)
         if failure is not None:
             raise CheckpointError(failure)
         self._schedule.note(f"going on from {self._path()}: {name}, {_progress(told)}")
@@ -107,16 +107,16 @@ class SolutionRecord:
         return self._folder / f"{self._name}.json"
 
     def _description(self) -> Description | None:
-        """Return the description that there is, the same in all processes."""
+        """Return the description in the folder, None if it has none; the same in all processes."""
         text = None
-        if self._all.rank == 0:
+        if self._communicator.rank == 0:
             try:
                 text = self._path().read_text(encoding="utf-8")
             except FileNotFoundError:
                 pass
             except (OSError, UnicodeDecodeError) as fault:
                 text = f"\0{fault}"
-        text = self._all.first_text(text)
+        text = self._communicator.first_text(text)
         if text is None:
             return None
         if text.startswith("\0"):
@@ -124,10 +124,10 @@ class SolutionRecord:
         return Description.of(text, self._path())
 
     def _read(self, told: Description, space: Place, vectors: Mapping[str, Array]) -> None:
-        """Fill vectors of the workspace."""
-        part = told.parts[self._all.rank] if len(told.parts) == self._all.size else None
-        is_same = part is not None and part.states == self._own and part.size == self._states.size
-        if part is not None and self._all.all(is_same):
+        """Fill vectors of the workspace, from this process's file or, if parts have changed, from all."""
+        part = told.parts[self._communicator.rank] if len(told.parts) == self._communicator.size else None
+        is_same = part is not None and part.states == self._digest and part.size == self._states.size
+        if part is not None and self._communicator.all(is_same):
             for name, vector in vectors_of(self._folder, part, told.vectors).items():
                 for place, chunk in vector.chunks():
                     vectors[name][place] = space.vector(chunk)
@@ -150,28 +150,28 @@ class SolutionRecord:
         if self._space is None:
             return
         least = max(_LEAST_SECONDS, 2 * 8 * self._states.size / _BYTES_PER_SECOND)
-        if self._all.greatest(seconds) >= least or self._generation:
+        if self._communicator.greatest(seconds) >= least or self._generation:
             self._write(self._space, state, is_finished, is_last=not is_finished)
 
     def rescue(self, state: State) -> None:
         """See `IterationRecord.rescue`."""
-        if self._space is not None and self._all.size == 1:
+        if self._space is not None and self._communicator.size == 1:
             self._write(self._space, state, False, is_last=True)
 
     def _write(self, space: Place, state: State, is_finished: bool, is_last: bool = False) -> None:
-        """Write a state, with all processes; failures are told, and what was there before stays."""
+        """Write a state, all processes together; if one fails, warn, and keep the state written before."""
         vectors, numbers = state()
         generation = self._generation + 1
-        file = self._folder / f"{self._name}.{generation}.{self._all.rank}.bin"
+        file = self._folder / f"{self._name}.{generation}.{self._communicator.rank}.bin"
         own, failure = b"", None
         try:
             checks = write_vectors(file, (_chunks(space, vector) for vector in vectors.values()))
-            own = json.dumps(asdict(KeptPart(file.name, self._states.size, self._own, checks))).encode()
+            own = json.dumps(asdict(KeptPart(file.name, self._states.size, self._digest, checks))).encode()
         except OSError as fault:
             failure = str(fault)
-        parts = [json.loads(part or b"null") for part in self._all.gather_bytes(own)]
-        failure = self._all.first_text(failure)
-        if failure is None and self._all.rank == 0:
+        parts = [json.loads(part or b"null") for part in self._communicator.gather_bytes(own)]
+        failure = self._communicator.first_text(failure)
+        if failure is None and self._communicator.rank == 0:
             told = Description(
                 self._method, self._target, self._states.total, is_finished, generation, list(vectors),
                 dict(numbers), [KeptPart(**part) for part in parts],
@@ -180,7 +180,7 @@ class SolutionRecord:
                 put_text(self._path(), told.text())
             except OSError as fault:
                 failure = str(fault)
-        failure = self._all.first_text(failure)
+        failure = self._communicator.first_text(failure)
         if failure is not None:
             file.unlink(missing_ok=True)
             self._schedule.warn(f"no checkpoint could be written: {failure}; the check goes on without")
@@ -188,13 +188,13 @@ class SolutionRecord:
             self._generation = generation
             if is_last:
                 self._schedule.note(f"kept in {self._folder}, from where the same check goes on")
-            if self._all.rank == 0:
+            if self._communicator.rank == 0:
                 remove_others(self._folder, self._name, {part["file"]: part for part in parts})
         self._schedule.written()
 
 
 class _Found(dict[str, Any]):
-    """What a description has by name; what it lacks is damage."""
+    """Vectors or numbers of a description by name; asking for a missing one raises `CheckpointError`."""
 
     def __init__(self, found: Mapping[str, Any], path: Path) -> None:
         super().__init__(found)
