@@ -27,8 +27,8 @@ class GivenReward:
     states : SymbolicMatrix or None
         Over row bits: earned in a state, a step or, in a CTMC, a unit of time. None: nowhere.
     choices : tuple of SymbolicMatrix or None
-        Over row bits, one a layer: earned by its choice, expected over its branches; in a CTMC by the moves
-        of a unit of time.
+        Over row bits, one a layer: earned by its choice, expected over its branches; in a CTMC by the
+        transitions of a unit of time.
     """
 
     name: str | None

@@ -47,11 +47,11 @@ class WrittenLabel:
 
 @dataclass(frozen=True)
 class WrittenReward:
-    """One item of a reward structure: of states, or of the choices or moves of an action."""
+    """One item of a reward structure: earned in states, or by the transitions (choices) of an action."""
 
     guard: Quantity
     value: Quantity
-    of_moves: bool
+    of_transitions: bool
     action: str | None
     position: Position
 

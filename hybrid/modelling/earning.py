@@ -36,15 +36,14 @@ def given_rewards(
     found : Node
         The reachable states.
     is_mdp : bool
-        A choice is taken once; moves of a chain count with their rates.
+        In an MDP a choice earns its reward once; in a chain a transition earns it as often as its rate says.
     divisors : Partition or None
         What rows of a DTMC are divided by.
 
     Raises
     ------
     ModellingError
-        A reward of a reachable state is not finite, or of an action that no command has; rewards of both
-        signs that are rounded where they add up.
+        The reward of a reachable state is not finite; rewards of both signs are added with rounding.
     """
     return [
         _structure(name, items, translator, layers, found, is_mdp, divisors)
@@ -61,20 +60,20 @@ def _structure(
     is_mdp: bool,
     divisors: Partition | None,
 ) -> GivenReward:
-    own = [_earned(name, item, translator, found) for item in items if not item.of_moves]
+    own = [_earned(name, item, translator, found) for item in items if not item.of_transitions]
     states = _function(name, translator, own) if own else None
     choices: list[SymbolicMatrix | None] = []
     for layer in layers:
-        moves = []
+        earned = []
         for item in items:
             parts = [p for p in layer.parts if p.event is not None and p.action == item.action]
-            if not item.of_moves or not parts:
+            if not item.of_transitions or not parts:
                 continue
             often = [_often(part, found, is_mdp, divisors) for part in parts]
             where = translator.encoding.manager.disjunction(o.support for o in often)
             value = _earned(name, item, translator, where)
-            moves += [value.times(o) for o in often]
-        choices.append(_function(name, translator, moves) if moves else None)
+            earned += [value.times(o) for o in often]
+        choices.append(_function(name, translator, earned) if earned else None)
     return GivenReward(name, states, tuple(choices))
 
 
@@ -107,7 +106,7 @@ def _earned(name: str, item: WrittenReward, translator: TableTranslator, among: 
 
 
 def _often(part: ChoicePart, found: Node, is_mdp: bool, divisors: Partition | None) -> Partition:
-    """Return how often the moves of a part happen in a step, or a unit of time."""
+    """Return how often a choice of a part is taken, in a step or, in a CTMC, in a unit of time."""
     assert part.event is not None
     if is_mdp:
         return Partition(part.event.rates.manager, {1.0: part.states})
