@@ -21,11 +21,11 @@ from mtbdd.model import SymbolicModel
 from mtbdd.own_numbers import own_numbers
 from mtbdd.state_table import table_of_range, table_of_states, table_type
 
-_ROUND = 1 << 20  # states of all processes that are written together, at most
-_STRETCH = 1 << 18  # of these, what one process writes, at most
+_ROUND = 1 << 20  # states that all processes together write in one round, at most
+_STRETCH = 1 << 18  # states that one process writes in one round, at most
 
 Own = Callable[[NDArray[np.int64]], NDArray[Any]]
-"""Returns what is told of some of the own states, by their indices."""
+"""Returns the records of some of the own states, by their indices."""
 
 
 def write_in_parts(path: Path, model: SymbolicModel, found: StateValues | StateTruth) -> None:
@@ -47,12 +47,12 @@ def write_in_parts(path: Path, model: SymbolicModel, found: StateValues | StateT
 
     Notes
     -----
-    The file is that of one process, byte for byte, if the values are.  In every round states of consecutive
-    numbers are shared out evenly: each process sends what it knows of them to those that have them in
-    their stretch, and writes its own stretch where it belongs in the file.  So each writes pieces that
-    are contiguous, however the states are divided.  Checksums of arrays are made by the first
-    process, which reads the file once.  Memory: two numbers for every own state, and a few copies of what is
-    told of a million states, all processes together.
+    If the values are the same, the file has the same bytes as if one process had written it.  Every round
+    writes states of consecutive numbers, cut into one stretch a process.  A process sends the records of its
+    own states to the processes whose stretches they are in, and writes its stretch to the file.  So every
+    process writes contiguous pieces, however the states are divided.  The first process computes the
+    checksums of arrays, for which it reads the file once.  Memory: two numbers for every own state, and a few
+    copies of the records of a million states, all processes together.
     """
     communicator = model.communicator
     with SharedFile(communicator, path) as file:
@@ -68,7 +68,7 @@ def write_in_parts(path: Path, model: SymbolicModel, found: StateValues | StateT
 
 
 class _Stretches:
-    """States of consecutive numbers, brought together from those that own them."""
+    """Records of states of consecutive numbers, received from the processes that own the states."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class _Stretches:
         self._total = total
 
     def of(self, kind: np.dtype[Any], own: Own) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield this process's stretch of every round: its first number, and what is told of its states."""
+        """Yield this process's stretch of every round: its first number, and the records of its states."""
         communicator = self._communicator
         size = communicator.size
         length = min(-(-min(_ROUND, self._total) // size), _STRETCH)
@@ -118,7 +118,7 @@ def _as_bytes(arrays: list[NDArray[Any]]) -> list[NDArray[np.uint8]]:
 def _write_table(
     file: SharedFile, stretches: _Stretches, model: SymbolicModel, found: StateValues | StateTruth
 ) -> None:
-    """Write a header and a row a state: how long the rows of others are, all tell before they write."""
+    """Write a header and a row a state; before each round processes tell the lengths of their rows."""
     variables, cell = model.encoding.shown, value_type(found)
     kind = np.dtype([("state", table_type(variables)), *((name, cell) for name in COLUMNS)])
 
@@ -180,7 +180,7 @@ def _states(model: SymbolicModel, indices: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def _begins(arrays: Sequence[tuple[str, np.dtype[Any]]], size: int) -> list[int]:
-    """Return where the elements of every array begin in the archive: what lies before has a fixed length."""
+    """Return the byte at which the elements of every array begin: the headers before have fixed lengths."""
     begins, end = [], 0
     for name, kind in arrays:
         head = io.BytesIO()
@@ -193,7 +193,7 @@ def _begins(arrays: Sequence[tuple[str, np.dtype[Any]]], size: int) -> list[int]
 def _frame(
     file: SharedFile, arrays: Sequence[tuple[str, np.dtype[Any]]], begins: Sequence[int], size: int
 ) -> None:
-    """Write the archive around elements that are there; they are read for their checksums."""
+    """Write the headers of the archive around the elements, which are read again for their checksums."""
     frame = _Frame(file)
     with zipfile.ZipFile(frame, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for (name, kind), begin in zip(arrays, begins, strict=True):
@@ -207,7 +207,7 @@ def _frame(
 
 
 class _Frame(io.RawIOBase):
-    """A file as `zipfile` writes it, from whose bytes those that are there already are left as they are."""
+    """A file for `zipfile` to write to; while `is_there`, it skips the bytes, which the file has already."""
 
     def __init__(self, file: SharedFile) -> None:
         self._file, self._place = file, 0
