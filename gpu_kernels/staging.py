@@ -1,7 +1,7 @@
 """Arrays made on the host and then copied to a device.
 
-CuPy compiles a kernel for every operation on arrays, and for every combination of types, the first time that
-a machine meets it. What is small is made by NumPy in less time than the first few of these take.
+CuPy compiles a kernel for every operation on arrays and every combination of types when it first meets them
+on a machine. NumPy makes a small record in less time than CuPy needs to compile the first few kernels.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A formula as a boolean combination of small automata: normal form with one alternation of untils.
 
 A formula is split in three ways.  At its connectives.  At a subformula L about the long run alone (``G F``,
-``F G``), whose truth does not change along a word: ``f[L] = L & f[true] | f[false]``.  And where untils and weak
-untils alternate more than once: one case for every set of untils that may hold again and again ([SE20] §4,
-[EKS20] §6, [ERS24]).
+``F G``), whose truth does not change along a word: ``f[L] = L & f[true] | f[false]``.  And where untils and
+weak untils alternate more than once: one case for every set of untils that may hold again and again ([SE20]
+§4, [EKS20] §6, [ERS24]).
 """
 
 from __future__ import annotations

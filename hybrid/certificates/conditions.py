@@ -1,7 +1,7 @@
-"""What has to hold of a lower and an upper vector, so that they enclose an operator's values.
+"""The conditions under which a lower vector l and an upper vector u enclose the values ``x = f(x)``.
 
-All conditions are inequalities of one step, ``l <= f(l)`` and ``u >= f(u)``, with conditions on the graph
-where the equation has more than one solution.  docs/certificates.md states and proves them.
+Each is an inequality of one step, ``l <= f(l)`` and ``u >= f(u)``; where the equation has more than one
+solution, a condition on the graph is added.  docs/certificates.md states and proves them.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class Total(Condition):
 
     def __post_init__(self) -> None:
         signs = self.sweep.transitions.states.table.signs()[self.earned]
-        self._loses = self._of_states(signs < 0, every=False) & ~self.target
-        self._losing = bool(self._loses.any())
+        negative = self._of_states(signs < 0, every=False) & ~self.target
+        self._losing = bool(negative.any())
         if self._losing and self.maximise is not None:
             raise NotCertifiableError("rewards below zero in an MDP have no certificate")
         if self._losing:
@@ -109,7 +109,7 @@ class Total(Condition):
         return found
 
     def lower_faults(self, lower: Vector) -> tuple[Mask, str]:
-        """Return where ``l <= r + P l`` fails, or where an infinite value is not."""
+        """Return where ``l <= r + P l`` fails, or where l is infinite and the value is not."""
         above = self.target & (lower > 0)
         if above.any():
             return above, "l <= 0 in the target"
@@ -133,7 +133,7 @@ class Total(Condition):
         return inside & ~self.search.some(self.target), "that the target is reached from every state"
 
     def _may_miss(self) -> Mask:
-        """Return where the value is infinite: the target is missed under the schedulers that count."""
+        """Return where the value is infinite: the target is missed with positive probability."""
         if self.maximise is False:
             return ~self.search.surely(self.target)
         return self.search.sources_avoiding(~self.search.every(self.target), self.target)

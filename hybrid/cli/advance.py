@@ -6,7 +6,7 @@ import math
 import time
 from typing import NamedTuple
 
-_LEAST = 0.02  # share of the way before which nothing is said of the time left
+_LEAST = 0.02  # share that must be done before the time left is estimated
 
 
 class Snapshot(NamedTuple):
@@ -17,7 +17,7 @@ class Snapshot(NamedTuple):
     iteration : int
     difference : float
     share : float or None
-        Of the way, from 0 to 1; None while nothing is known of it.
+        Of the iteration that is done, from 0 to 1; None while it is not known.
     left : float or None
         Seconds that the rest takes at this pace.
     """
@@ -41,7 +41,10 @@ class Snapshot(NamedTuple):
 
 
 class Advance:
-    """The way of one iteration: steps if their number is known, else widths on a logarithmic scale.
+    """The share of an iteration that is done, and the time that is left.
+
+    With a known number of steps the share is ``iteration / steps``, else it is
+    ``log(first / difference) / log(first / target)`` with the first difference that was seen.
 
     Parameters
     ----------
@@ -58,7 +61,7 @@ class Advance:
         self._share = 0.0
 
     def at(self, iteration: int, difference: float) -> Snapshot:
-        """Return the snapshot; the share of the way never falls."""
+        """Return the snapshot; its share never falls."""
         share = self._share_at(iteration, difference)
         if share is None:
             return Snapshot(iteration, difference, None, None)

@@ -33,13 +33,13 @@ MOST_BYTES = 1 << 62
 
 _PATTERN = b"/.hybrid-XXXXXX\0"
 _NEEDS_NAME = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)
-"""What file systems answer that have no files without names."""
+"""Errors of file systems that offer no files without names (``O_TMPFILE``)."""
 
 _IN_MEMORY = ("tmpfs", "ramfs")
 
 
 class _Memory:
-    """The compiled functions with a state of their own."""
+    """An allocator for NumPy: the compiled functions of `hybrid.disk.kernels` with a state of its own."""
 
     def __init__(self) -> None:
         self.state = np.zeros(kernels.WORDS, dtype=np.int64)
@@ -51,18 +51,18 @@ class _Memory:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is no array that was made with it, and no store of it."""
+        """Whether no array that it allocated is left, and no store uses it."""
         return sys.getrefcount(self.numpy.capsule) == self._references
 
 
 _memories: list[_Memory] = []
-"""All that there are, never let go: an array may outlive the check that made it."""
+"""All allocators, never freed: an array may outlive the check that made it."""
 
 _lock = threading.Lock()
 
 
 def _idle_memory() -> tuple[_Memory, object]:
-    """Return a memory that nobody has, with what keeps it from being given to others."""
+    """Return an idle allocator and its capsule; it is not idle while somebody holds the capsule."""
     with _lock:
         for memory in _memories:
             if memory.is_idle:
@@ -161,7 +161,7 @@ class FileStore:
         return found
 
     def check(self) -> None:
-        """Raise if the disk lost what was written to some file: numbers from there would be others.
+        """Raise if the disk lost what was written to some file: elements read from it would be wrong.
 
         Raises
         ------

@@ -43,7 +43,7 @@ def draw_layered(picture: GraphPicture, path: str | Path) -> None:
         if picture.title:
             axes.set_title(shown_text(picture.title))
         outlines = [_node(axes, node, x, y) for node, (x, y) in zip(picture.nodes, places, strict=True)]
-        # Outlines are where they are once they were drawn.
+        # Matplotlib places the outline of a text only when it draws it.
         figure.draw_without_rendering()
         for arrow, bend in zip(picture.arrows, _bends(picture, places), strict=True):
             _arrow(axes, arrow, places, outlines, bend)
@@ -52,7 +52,7 @@ def draw_layered(picture: GraphPicture, path: str | Path) -> None:
 
 
 def layered_places(picture: GraphPicture) -> list[Place]:
-    """Return where the nodes stand: a row a layer, in each the nodes near those they have arrows with.
+    """Return the position of every node: one row a layer, ordered by the mean position of its neighbours.
 
     Time: O(sweeps * (nodes log nodes + arrows)).
     """
@@ -81,7 +81,7 @@ def layered_places(picture: GraphPicture) -> list[Place]:
 
 
 def _spread(place: int, count: int, widest: int) -> float:
-    """Return where the place-th of some nodes stands in a row for the most there are."""
+    """Return x of node `place` of `count`, spread over the width of the widest layer."""
     return (place + 0.5) * widest / count - 0.5
 
 
@@ -136,7 +136,7 @@ def _arrow(axes: Any, arrow: GraphArrow, places: list[Place], outlines: list[Any
 
 
 def _bends(picture: GraphPicture, places: list[Place]) -> list[float]:
-    """Return how far every arrow is bent: where another comes back or goes beside it, or past nodes."""
+    """Return the bend of every arrow: 0 but for reverse or parallel arrows and those that pass nodes."""
     beside: dict[tuple[int, int], int] = {}
     there = {(arrow.source, arrow.target) for arrow in picture.arrows}
     bends = []

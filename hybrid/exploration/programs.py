@@ -1,4 +1,4 @@
-"""Expressions as programs of the machine."""
+"""Expressions compiled to programs of the stack machine (`hybrid.exploration.machine`)."""
 
 from __future__ import annotations
 
@@ -126,11 +126,11 @@ class Programs:
         return len(self._lines) - 1
 
     def _land(self, place: int) -> None:
-        """Let a jump lead to what comes next."""
+        """Set the target of the jump at a place: the next instruction."""
         self._lines[place] = self._lines[place][0], len(self._lines)
 
     def _of(self, e: Expression) -> bool:
-        """Add what leaves an expression's value on the stack; return whether it is a double."""
+        """Emit the instructions that push an expression's value; return whether it is a double."""
         if isinstance(e, Literal):
             return self._literal(e)
         if isinstance(e, Name):
@@ -160,7 +160,7 @@ class Programs:
         return False
 
     def _binary(self, e: Binary) -> bool:
-        """Add a chain of operators, which may lean to the left thousands of operators deep."""
+        """Emit a chain of operators; it is left-nested, and may be thousands deep, too deep for recursion."""
         chain = [e]
         while isinstance(chain[-1].left, Binary):
             chain.append(chain[-1].left)
@@ -175,7 +175,7 @@ class Programs:
                 self._emit(op.NOT)
             skips.append(self._emit(op.SKIP_FALSE if node.operator == "&" else op.SKIP_TRUE, 0, -1))
             self._of(node.right)
-            # All of a conjunction's operands lead to its end at once.
+            # In a run of one operator every operand that decides it jumps to the end of the run.
             if place == 0 or chain[place - 1].operator != node.operator or node.operator == "=>":
                 for skip in skips:
                     self._land(skip)
@@ -183,7 +183,7 @@ class Programs:
         return is_double
 
     def _step(self, node: Binary, is_double: bool) -> bool:
-        """Add an operator whose left operand is on the stack."""
+        """Emit an operator whose left operand is on the stack."""
         right = self._of(node.right)
         both = node.operator == "/" or is_double or right
         if both:

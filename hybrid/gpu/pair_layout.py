@@ -1,10 +1,10 @@
 """Layout of a matrix for the two-stage product: pairs, and the items of both stages.
 
 A *pair* is a block class and the column at which a submatrix of the class begins. The first stage multiplies
-every pair by x once; in the second stage a row adds up the products of all pairs in its slots. Long rows have many
-slots, and the more slots there are, the more often the same pair fills them: at level 16 of Herman's ring of
-15 processes, 8,748 slots hold 1,020 pairs, which have 1.7 million entries together where the matrix has 14.3
-million.
+every pair by x once; in the second stage a row adds up the products of all pairs in its slots. Long rows have
+many slots, and the more slots there are, the more often the same pair fills them: at level 16 of Herman's
+ring of 15 processes, 8,748 slots hold 1,020 pairs, which have 1.7 million entries together where the matrix
+has 14.3 million.
 """
 
 from __future__ import annotations
