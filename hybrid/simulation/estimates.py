@@ -283,27 +283,27 @@ class _Drawn:
                 check_budget()
                 if progress is not None:
                     progress(f"paths {first + 1} to {first + count} of {sampler.paths}, step {k}")
-            outlook = walk.look()
-            deadlock = outlook.events == len(rules.events)
+            drawn = walk.draw()
+            deadlock = drawn.events == len(rules.events)
             absorbed = np.zeros(walk.paths.size, dtype=np.bool_)
             if monitor.may_rest:
                 absorbed |= deadlock
                 still = np.flatnonzero(stayed & ~deadlock)
                 absorbed[still] = rules.absorbing(Columns(walk.states, still)) if still.size else False
-            left = now + (1.0 if outlook.sojourns is None else outlook.sojourns)
+            left = now + (1.0 if drawn.sojourns is None else drawn.sojourns)
             moment = Moment(
-                walk.states, k, now, np.where(absorbed, math.inf, left), absorbed, outlook, deadlock
+                walk.states, k, now, np.where(absorbed, math.inf, left), absorbed, drawn, deadlock
             )
-            verdict = monitor.look(moment, walk.paths)
+            verdict = monitor.verdicts_at(moment, walk.paths)
             verdicts[walk.paths] = verdict
             goes_on = verdict == OPEN
             if not goes_on.all():
                 walk.keep(goes_on)
-                outlook, left = outlook.only(goes_on), left[goes_on]
+                drawn, left = drawn.only(goes_on), left[goes_on]
             if k == sampler.steps or not walk.paths.size:
                 break
             before = walk.states.copy() if k % _LOOK == _LOOK - 1 else None
-            walk.move(outlook)
+            walk.move(drawn)
             now = left
             stayed = np.zeros(walk.paths.size, dtype=np.bool_)
             if before is not None:

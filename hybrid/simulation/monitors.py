@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hybrid.simulation.draws import Doubles
 from hybrid.simulation.earnings import Earnings
 from hybrid.simulation.variables import Array, Ints
-from hybrid.simulation.walk import Outlook
+from hybrid.simulation.walk import DrawnStep
 
 Bools = NDArray[np.bool_]
 
@@ -35,8 +35,8 @@ class Moment:
         When it leaves the state, infinite if it never does; in discrete time the next step.
     absorbed : ndarray of bool, shape (n,)
         Whether it is known never to leave it.
-    outlook : Outlook
-        The event that it takes then.
+    drawn : DrawnStep
+        The event that each path takes then.
     is_deadlock : ndarray of bool, shape (n,)
         Whether the state has no transitions but the loop that it is given.
     """
@@ -46,7 +46,7 @@ class Moment:
     entered: Doubles
     left: Doubles
     absorbed: Bools
-    outlook: Outlook
+    drawn: DrawnStep
     is_deadlock: Bools
 
 
@@ -54,19 +54,19 @@ Formula = Callable[[Moment], Bools]
 
 
 class Monitor(ABC):
-    """Watches the paths of one walk, which it is told of in turn.
+    """Decides for every path of one walk whether it satisfies a path formula, from step to step.
 
     Attributes
     ----------
     may_rest : bool
-        Whether a path that never leaves its state any more may be told of as one that stays there for ever,
-        whatever loops it takes.
+        Whether a path that takes only self-loops from now on may be treated as one that stays in its state
+        for ever (`Moment.absorbed`).
     """
 
     may_rest = True
 
     @abstractmethod
-    def look(self, moment: Moment, paths: Array) -> NDArray[np.int8]:
+    def verdicts_at(self, moment: Moment, paths: Array) -> NDArray[np.int8]:
         """Return the verdict on each path that still goes on.
 
         Parameters
@@ -83,7 +83,7 @@ class NextMonitor(Monitor):
     def __init__(self, right: Formula) -> None:
         self._right = right
 
-    def look(self, moment: Moment, paths: Array) -> NDArray[np.int8]:
+    def verdicts_at(self, moment: Moment, paths: Array) -> NDArray[np.int8]:
         """Return the verdicts."""
         if moment.step == 0:
             return np.zeros(paths.size, dtype=np.int8)
@@ -96,7 +96,7 @@ class FirstMonitor(Monitor):
     def __init__(self, formula: Formula) -> None:
         self._formula = formula
 
-    def look(self, moment: Moment, paths: Array) -> NDArray[np.int8]:
+    def verdicts_at(self, moment: Moment, paths: Array) -> NDArray[np.int8]:
         """Return the verdicts."""
         return np.where(self._formula(moment), HOLDS, FAILS).astype(np.int8)
 
@@ -122,7 +122,7 @@ class UntilMonitor(Monitor):
         self._left, self._right = left, right
         self._lower, self._upper, self._is_strict, self._is_timed = lower, upper, is_strict, is_timed
 
-    def look(self, moment: Moment, paths: Array) -> NDArray[np.int8]:
+    def verdicts_at(self, moment: Moment, paths: Array) -> NDArray[np.int8]:
         """Return the verdicts."""
         low, high, entered, left = self._lower, self._upper, moment.entered, moment.left
         safe, goal = self._left(moment), self._right(moment)
@@ -173,7 +173,7 @@ class Gathered(Monitor):
         # Up to a moment loops earn, too; without one, such a path earns infinitely much or does not count.
         self.may_rest = target is not None
 
-    def look(self, moment: Moment, paths: Array) -> NDArray[np.int8]:
+    def verdicts_at(self, moment: Moment, paths: Array) -> NDArray[np.int8]:
         """Return the verdicts, and add up what is earned before the next step."""
         there = moment.entered >= self._horizon
         if self._target is not None:
@@ -183,7 +183,7 @@ class Gathered(Monitor):
             spent = np.minimum(moment.left, self._horizon) - moment.entered
             earned = earned * np.where(np.isfinite(spent), spent, 0.0)
         moves = moment.left <= self._horizon
-        events = self._earnings.of_events(moment.states, moment.outlook.events)
+        events = self._earnings.of_events(moment.states, moment.drawn.events)
         self.values[paths] += np.where(there, 0.0, earned + np.where(moves, events, 0.0))
         if self._is_timed:
             there = there | ~moves
@@ -205,7 +205,7 @@ class AtMoment(Monitor):
         self._earnings, self._time = earnings, time
         self.values = np.zeros(count)
 
-    def look(self, moment: Moment, paths: Array) -> NDArray[np.int8]:
+    def verdicts_at(self, moment: Moment, paths: Array) -> NDArray[np.int8]:
         """Return the verdicts."""
         there = (moment.entered <= self._time) & (self._time < moment.left)
         if there.any():

@@ -109,27 +109,27 @@ class Record:
     def step(self, walk: Walk, k: int) -> None:
         """Let the paths take step k, and note where it leads."""
         rules = self._rules
-        outlook = walk.look()
+        drawn = walk.draw()
         leaving = self._now[walk.paths]
-        if outlook.sojourns is not None:
-            leaving = leaving + outlook.sojourns
+        if drawn.sojourns is not None:
+            leaving = leaving + drawn.sojourns
             if self._until is not None:
                 goes_on = leaving <= self._until
                 if not goes_on.all():
                     self._lengths[walk.paths[~goes_on]] = k
                     walk.keep(goes_on)
-                    outlook, leaving = outlook.only(goes_on), leaving[goes_on]
+                    drawn, leaving = drawn.only(goes_on), leaving[goes_on]
         paths: Array | slice = walk.paths
         if walk.paths.size == self._now.size:
             paths = slice(None)
         for name, record in self._rewards.items():
-            earned = self._earned(self._earnings[name], walk.states, outlook.events, outlook.sojourns)
+            earned = self._earned(self._earnings[name], walk.states, drawn.events, drawn.sojourns)
             record[k + 1] = record[k]
             record[k + 1, paths] += earned
-        actions = rules.action_of[outlook.events]
-        stuck = outlook.events == len(rules.events)
+        actions = rules.action_of[drawn.events]
+        stuck = drawn.events == len(rules.events)
         self._actions[k, paths] = np.where(stuck, np.int32(-1), actions)
-        walk.move(outlook)
+        walk.move(drawn)
         if self._times is not None:
             self._now[paths] = leaving
             self._times[k + 1, paths] = leaving

@@ -17,13 +17,13 @@ from mtbdd.language.syntax import ModelType
 
 
 @dataclass(frozen=True)
-class Outlook:
-    """What happens next to the paths of a walk, before it does.
+class DrawnStep:
+    """The next step of the paths of a walk: drawn, and not yet taken.
 
     Attributes
     ----------
     events : ndarray of int32, shape (n,)
-        Number of the event that each path takes; that behind the last one for the loop of a deadlock.
+        Number of the event that each path takes; the number of events for the loop of a deadlock.
     sojourns : ndarray of float64, shape (n,), or None
         Time that each path stays in its state; None without time.
     uniform : ndarray of float64, shape (rows, n)
@@ -34,10 +34,10 @@ class Outlook:
     sojourns: Doubles | None
     uniform: Doubles
 
-    def only(self, kept: Array) -> Outlook:
-        """Return the outlook of some paths."""
+    def only(self, kept: Array) -> DrawnStep:
+        """Return the drawn step of some paths."""
         sojourns = None if self.sojourns is None else self.sojourns[kept]
-        return Outlook(self.events[kept], sojourns, self.uniform[:, kept])
+        return DrawnStep(self.events[kept], sojourns, self.uniform[:, kept])
 
 
 class Walk:
@@ -46,16 +46,16 @@ class Walk:
     Parameters
     ----------
     events : EventDraw
-        Of the model's rules.
+        Draws events by the model's rules.
     states : ndarray of int64, shape (variables, n)
-        Where they begin.
+        Initial state of every path.
     draws : Draws
-        For n paths.
+        Random numbers for n paths.
 
     Attributes
     ----------
     paths : ndarray of int64, shape (m,)
-        Those that still go on, counted from the first one.
+        Numbers of the paths that still go on.
     """
 
     def __init__(self, events: EventDraw, states: Ints, draws: Draws) -> None:
@@ -73,14 +73,14 @@ class Walk:
         """
         self.states, self.paths = np.ascontiguousarray(self.states[:, kept]), self.paths[kept]
 
-    def look(self) -> Outlook:
-        """Draw what happens next.
+    def draw(self) -> DrawnStep:
+        """Draw the next step of every path, and leave the states as they are.
 
         Raises
         ------
         BuildError
-            In the state of a path a guard or a weight has no value, a rate is negative or not finite, or
-            probabilities do not add up to 1.
+            In the state of some path a guard or a weight has no value, a rate is negative or not finite, or
+            the probabilities do not add up to 1.
 
         Notes
         -----
@@ -92,17 +92,17 @@ class Walk:
             refuse_state(self.rules, self.states[:, np.flatnonzero(~np.isfinite(total))[0]])
         if sojourns is not None:
             sojourns = sojourns / np.where(total == 0, 1.0, total)
-        return Outlook(events, sojourns, uniform)
+        return DrawnStep(events, sojourns, uniform)
 
-    def move(self, outlook: Outlook) -> None:
-        """Let every path take its event.
+    def move(self, drawn: DrawnStep) -> None:
+        """Let every path take the event drawn for it.
 
         Raises
         ------
         BuildError
             An update leaves a variable's range.
         """
-        events = outlook.events
+        events = drawn.events
         if len(self.rules.events) < 1 << 15:
             order = np.argsort(events.astype(np.int16), kind="stable")  # sorted by its digits
         else:
@@ -111,7 +111,7 @@ class Walk:
         begin = 0
         for number, end in enumerate(ends[:-1].tolist()):
             if end > begin:
-                self._take(self.rules.events[number], order[begin:end], outlook.uniform)
+                self._take(self.rules.events[number], order[begin:end], drawn.uniform)
             begin = end
 
     def _take(self, event: SimulatedEvent, where: Array, uniform: Doubles) -> None:
