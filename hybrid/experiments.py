@@ -172,16 +172,16 @@ def experiment(
     runs = combinations(constants)
     table, failures = ExperimentTable(), []
     built: SymbolicModel | None = model if isinstance(model, SymbolicModel) else None
-    own: dict[str, Value] = {}
+    built_with: dict[str, Value] = {}
     known = {c.name for c in parsed.constants}
     for values in runs:
         needed = {name: value for name, value in values.items() if name not in known}
         try:
             if isinstance(model, SymbolicModel):
                 _refuse_unknown(needed)
-            elif built is None or needed != own:
-                built = None
-                built, own = load(model, needed, **loading), needed
+            elif built is None or needed != built_with:
+                built = None  # frees the last model before the next one is built
+                built, built_with = load(model, needed, **loading), needed
             assert built is not None
             resolved = resolve_properties(parsed, built.source, values, keep_faults=True)
             checker: Checker | LumpingChecker

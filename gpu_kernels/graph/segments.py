@@ -1,4 +1,7 @@
-"""Transitions interleaved by warps, so that the lanes of a warp read side by side ([WKB16] §5.1.1)."""
+"""Transitions interleaved by warps, so that the lanes of a warp read side by side ([WKB16] §5.1.1).
+
+:mod:`gpu_kernels.formats.segments` does so with the entries of matrices, all of whose rows are in segments.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ _LANES = 32
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The lists of a graph as the searches of [WKB16] take them.
+    """The transitions of a graph as the searches of [WKB16] read them, a list a state.
 
     States of few transitions come first, 32 a segment: the first transitions of all 32, then the second ones,
     with padding up to the longest list of the segment. The others follow, one list after the other.

@@ -14,7 +14,7 @@ Vector = NDArray[np.float64]
 
 
 class ArrivingVector:
-    """Own elements, and room for all; as a context it waits for the others in any case.
+    """The own elements of a vector, and room for all; leaving its ``with`` block waits for the others.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class ArrivingVector:
     Attributes
     ----------
     own, whole, exchange
-        `whole` has the own elements only where somebody has put them, or once `received` is called.
+        `received` copies all own elements to `whole`; before, `whole` has those that `Halo.cover` names.
     """
 
     def __init__(self, own: Vector, whole: Vector, exchange: Exchange = NO_EXCHANGE) -> None:

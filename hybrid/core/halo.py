@@ -32,7 +32,7 @@ class Halo(ABC):
 
     @abstractmethod
     def cover(self, stretches: Int64Array) -> None:
-        """Put these ranges of own elements, shape (k, 2), beside those of others from now on."""
+        """From now on copy these ranges of own elements, shape (k, 2), into `whole` at every exchange."""
 
     @abstractmethod
     def exchange(self, x: Vector) -> ArrivingVector:
@@ -46,7 +46,7 @@ class Halo(ABC):
 
     @abstractmethod
     def ones(self) -> ArrivingVector:
-        """Return the vector of ones, for which nothing is received."""
+        """Return the vector of ones, without an exchange."""
 
 
 class HostHalo(Halo):

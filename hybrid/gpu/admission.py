@@ -12,20 +12,22 @@ SMALL_ENTRIES = 1 << 20
 """Entries below which a product takes less time than launching it."""
 
 _BYTES_PER_ENTRY = 110
-"""What sorting the entries of the row types takes at its peak, an entry."""
+"""Peak memory of sorting the entries of the row types, an entry."""
 
 _BYTES_PER_LAYER_ENTRY = 180
-"""The same where the terms are put in order by layers as well."""
+"""The same where the terms are sorted by layers as well."""
 
 _BYTES_PER_SLOT = 60
+"""Peak memory of laying out the groups, a slot and a group."""
+
 _LEAST_BYTES_PER_ROW = 8 + 2
-"""Of two iterates the one that has rows, and two operands by dictionary."""
+"""The result of a step, and two operands by dictionary; the iterate that is multiplied counts by columns."""
 
 _CPU_SECONDS_ENTRY = 0.1e-9
 """Time of an entry on a CPU with many cores; the device takes longer where it waits for its longest rows."""
 
 _START_SECONDS = 0.1e-3
-"""Slack of that comparison: short products are starts for the most part, and decide nothing."""
+"""Added to the time on a CPU: a shorter product on the device is mostly the start of its launch."""
 
 
 def layout_items(types: RowTypes, k: int) -> int:
@@ -34,12 +36,12 @@ def layout_items(types: RowTypes, k: int) -> int:
 
 
 def build_bytes(types: RowTypes, k: int, layers: bool = False) -> int:
-    """Return the most memory that building level k and the leanest solution with it take, in bytes.
+    """Return the peak memory of building level k and of the method that keeps the fewest vectors, in bytes.
 
     Methods that keep more vectors ask for them when they begin, by
     :meth:`hybrid.solvers.workspace.Workspace.reserve`.
 
-    ``layers``: of the matrices of all layers of choices, put in order by layers.
+    ``layers``: whether the matrix is that of stacked layers, whose terms are sorted by layers.
     """
     classes, level = types.classes, types.levels[k]
     entries = int(level.entries.sum())

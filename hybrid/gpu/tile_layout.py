@@ -30,7 +30,7 @@ from hybrid.injection.submatrices import class_submatrices
 from mtbdd.stacked_layers import StackedLayers
 
 _LARGE_TABLE = 16 * 1024
-"""Size of a block's tables from which two groups at once beat four: what tables take, the cache lacks."""
+"""Bytes of a block's tables from which two members are faster than four: tables take the cache's memory."""
 
 _SHARED_BYTES = 48 * 1024
 """Shared memory that a block has on every card without being asked for more."""
@@ -42,7 +42,7 @@ _ADDRESSES = 2048
 """Addresses of terms that an item of several chunks may have: bounds its shared memory."""
 
 _STEPS = 16
-"""Parts of a look-up or a unit that items are told apart by; of equal ones, neighbours stay neighbours."""
+"""Work is compared in parts of a look-up or a unit; items of equal work keep their order."""
 
 
 class _Items(NamedTuple):

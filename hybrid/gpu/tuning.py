@@ -18,7 +18,7 @@ _SHORT_ROWS = 2.5
 """Entries of a row in a layer, on average, below which rows are read two entries at a time."""
 
 _FILLED = 0.55
-"""Share of the places for groups that must be taken for four places to be better than two."""
+"""Share of the members of chunks that must be taken for four members to be faster than two."""
 
 FEW_TERMS = 16
 """Terms of a tile, on average, up to which a start costs next to nothing but its latency."""
@@ -88,9 +88,9 @@ class TileShape:
 def choose_tuning(types: RowTypes, k: int) -> Tuning:
     """Choose the launch shape for the row types of level k.
 
-    Four groups at once read each term number once for four; where most types have too few groups, places in
-    the registers are wasted, and two are better. Eight blocks of 128 threads leave 64 registers a thread,
-    which is what the kernel needs.
+    A thread with four members reads each code once for four groups. Where most types have fewer groups,
+    registers of members without a group are wasted, and two members are faster. Eight blocks of 128 threads
+    leave 64 registers a thread, which is what the kernel needs.
     """
     level = types.levels[k]
     rows = level.rows

@@ -189,6 +189,7 @@ class _Edges:
 
 
 def _row_edges(above: RowTypeLevel, low: Int32Array, high: Int32Array) -> _Edges:
+    """Return the edges below a row bit: of every type one to its else children, one to its then children."""
     owner, slot = _owners(above)
     kept = [np.flatnonzero(low >= 0), np.flatnonzero(high >= 0)]
     counts = [np.bincount(owner[k], minlength=above.n_types) for k in kept]
@@ -205,6 +206,7 @@ def _row_edges(above: RowTypeLevel, low: Int32Array, high: Int32Array) -> _Edges
 
 
 def _column_edges(above: RowTypeLevel, low: Int32Array, high: Int32Array) -> _Edges:
+    """Return the edges below a column bit: of every type one, to the children of both sides in its slots."""
     owner, slot = _owners(above)
     # Else before then under every slot keeps the slots ordered by column.
     child = np.stack((low, high), axis=1).ravel()
@@ -227,6 +229,7 @@ def _owners(level: RowTypeLevel) -> tuple[Int64Array, Int64Array]:
 
 
 def _merge(above: RowTypeLevel, edges: _Edges, classes: BlockClasses, k: int) -> RowTypeLevel:
+    """Return level k: the distinct lists that the edges lead to are its types; their groups are added up."""
     first, child = distinct_lists(edges.ptr, (edges.blocks,))
     lengths = np.diff(edges.ptr)[first]
     chosen = concatenated_ranges(edges.ptr[first], lengths)
@@ -239,7 +242,7 @@ def _merge(above: RowTypeLevel, edges: _Edges, classes: BlockClasses, k: int) ->
         blocks=blocks,
         groups=groups,
         rows=classes.matrix.rows[k][classes.representative[k][blocks[ptr[:-1]]]],
-        # No list is empty.
+        # `reduceat` needs lists that are not empty, and none is.
         entries=np.add.reduceat(own, ptr[:-1]) if own.size else own,
         parent=edges.parent,
         then=edges.then,

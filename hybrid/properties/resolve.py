@@ -202,7 +202,7 @@ class _Resolver:
             if not outcome.faults:
                 formulas[key] = outcome.property.formula
         for key, item in by_key.items():
-            # What mentions a property on a circle.
+            # A property without an outcome mentions one on a circle, directly or not, and has its faults.
             below = next(
                 (outcomes[n].faults for n in mentions[key] if n in outcomes and outcomes[n].faults), ()
             )
