@@ -22,6 +22,15 @@ RUIN = "dtmc module m s:[0..4] init 2; [] s>0 & s<4 -> 1/2:(s'=s-1) + 1/2:(s'=s+
 STUCK = "dtmc module m s:[0..1]; [] s=0 -> (s'=1); endmodule"
 
 
+SECTION = re.compile(r"(?:Parameters|Returns|Yields|Raises|Notes|Attributes|References|Examples) ?-{4,}")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_headers_of_docstrings_stand_on_lines_of_their_own(package: str) -> None:
+    found = [str(path) for path in source_files(package) if SECTION.search(path.read_text(encoding="utf-8"))]
+    assert not found, found
+
+
 def spelt_options(source: str) -> list[tuple[int, str]]:
     """Texts with options in them, but for docstrings and the first text of `either`."""
     tree, passed = ast.parse(source), set()
