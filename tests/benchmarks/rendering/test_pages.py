@@ -76,6 +76,19 @@ def test_figures_on_several_cards_are_those_of_the_records() -> None:
     assert paper["kanban t=17", 64]["card_bytes"] > 141e9
 
 
+def test_figures_of_variable_orders_are_those_of_the_record() -> None:
+    text = " ".join((DOCS / "concepts.md").read_text().split())
+    rows = {(row["model"], row["order"]): row for row in load("variable_orders")["rows"]}
+    searched, plain = (rows["fms n=7", order] for order in ("search", "model"))
+    share = 100 * searched["least_bytes"] / plain["least_bytes"]
+    assert (
+        f"{searched['search_seconds']:.0f} seconds and {share:.0f} % of the bytes for fms with `n=7`" in text
+    )
+    others = {name for name, _ in rows} - {"fms n=7"}
+    assert len(others) == 4
+    assert all(rows[name, "search"]["nodes"] == rows[name, "model"]["nodes"] for name in others)
+
+
 def test_figures_in_prose_are_those_of_the_records() -> None:
     readme = " ".join((ROOT / "README.md").read_text().split())
     rows = load("cpu_iteration")["rows"]
