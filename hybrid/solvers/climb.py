@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -160,13 +161,13 @@ class Climb:
         leap, outcome, total = self.leap, self._outcome, self._guess.total
         if leap is None or total is None:
             return False
-        most = leap.budget(made, outcome.difference) if kept is None else kept.numbers["most"]
-        x, y = self._pair[made % 2], self._pair[1 - made % 2]
+        x, y, spare = self._pair[made % 2], self._pair[1 - made % 2], self._guess.spare()[1]
+        held = Held(x, y, total, spare, made, self.positive, self.state)
+        most = leap.budget(held, outcome.difference) if kept is None else kept.numbers["most"]
         if most <= 0.0 or not self._is_clear(x):
             return False
         limit = self.criterion.max_iterations - outcome.iterations
-        spare = self._guess.spare()[1]
-        held = Held(x, y, total, spare, made, self.positive, self.state)
+        held = replace(held, positive=self.positive)
         outcome.iterations += leap.solve(held, most, limit, self._clock, kept)
         outcome.more_vectors = max(outcome.more_vectors, leap.more_vectors)
         if not math.isfinite(leap.width):
