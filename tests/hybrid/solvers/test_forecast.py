@@ -8,12 +8,19 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import hybrid
+from hybrid.analysis.held_matrices import injected
+from hybrid.checking.in_parts import in_parts
+from hybrid.run.options import CheckOptions
 from hybrid.solvers import forecast as forecasts
 from hybrid.solvers.base import MatrixOperator
 from hybrid.solvers.forecast import Forecast
 from hybrid.solvers.price import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, SUMMED_STEPS, price
-from mtbdd.communicator import ALONE
+from mtbdd.communicator import ALONE, communicator_of
+from mtbdd.model import SymbolicModel
 from tests.builders.linear_systems import Dense
+from tests.builders.part_questions import dealt
+from tests.source_tree import ROOT
 
 LEAST = 100
 """Products that a method takes at least."""
@@ -127,3 +134,20 @@ def test_full_rows_make_the_vectors_of_a_krylov_method_cheap() -> None:
     # What is not told is taken to be usual.
     assert idr(full) < idr(usual) < idr(thin)
     assert idr(Told(np.zeros((0, 0)))) == idr(usual)
+
+
+def test_parts_that_share_a_matrix_are_told_the_same_price(rng: np.random.Generator) -> None:
+    """All of them have to decide alike, and as one process does, whatever their own rows hold."""
+    model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
+    told: list[float] = []
+
+    def own_price(own: SymbolicModel) -> float:
+        matrix = injected(own.submatrix(own.index, own.index), CheckOptions(backend="cpu"))
+        told.append(price(matrix, communicator_of(matrix), IDR_PRODUCT, SUMMED_STEPS))
+        return told[-1]
+
+    for parts in (1, 3, 7):
+        in_parts(model, parts, own_price, dealt(model, parts, rng))
+    mean = model.n_transitions / model.n_states
+    assert len(told) == 11
+    assert told == [pytest.approx((mean + IDR_PRODUCT) / (mean + SUMMED_STEPS))] * 11
