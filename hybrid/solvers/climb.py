@@ -15,6 +15,8 @@ from hybrid.solvers.check_interval import CheckInterval
 from hybrid.solvers.record import Kept, Numbers
 from hybrid.solvers.workspace import Array, Pair, Steps
 
+_LOOKS = 16  # in as many steps as have been made, while a leap may take over
+
 
 class Climb:
     """Iterates from 0 until a guess above them is verified.
@@ -94,7 +96,7 @@ class Climb:
             return pair[made % 2], pair[1 - made % 2]
         while outcome.iterations < self.criterion.max_iterations:
             target = self._target
-            count = pace.steps(self.criterion.max_iterations - outcome.iterations)
+            count = pace.steps(min(self.criterion.max_iterations - outcome.iterations, self._unseen(made)))
             down.sweep(pair, made, count, guess.total)
             made += count
             self._made = made
@@ -133,6 +135,12 @@ class Climb:
         if is_spent:
             self._keep()
         return x, y if is_spent and self._ends_above(x, y, made) else None
+
+    def _unseen(self, made: int) -> int:
+        """Return the steps that may follow one another without a look: a pace needs looks to be seen."""
+        if self.leap is None:
+            return self.criterion.max_iterations
+        return max(self._operator.space.stride, made // (2 * _LOOKS) * 2)
 
     def state(self) -> tuple[Mapping[str, Array], Numbers]:
         """Return where the first run is; see `hybrid.solvers.record.State`."""

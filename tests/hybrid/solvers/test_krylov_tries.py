@@ -12,6 +12,7 @@ from hybrid.solvers.base import Clock
 from hybrid.solvers.bellman import Held
 from hybrid.solvers.bounded_solution import UNIT, BoundedSolution
 from hybrid.solvers.directed_system import DirectedSystem
+from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.krylov_bounds import MORE_VECTORS, KrylovBounds
 from tests.builders.linear_systems import Dense, exact_solution
 
@@ -54,7 +55,7 @@ def test_a_try_without_a_w_takes_longer() -> None:
     """Where the steps times their difference are below one half the sum of the iterates is a w."""
 
     def least_left(share: float, epsilon: float) -> float:
-        """Return the steps left at the last look at which a try is worth it, whose product costs two of them."""
+        """Return the steps left at the last look that speaks for a try, whose products cost two."""
         bounds, left = tried_for(2.0, epsilon), []
         for made in range(10, 2000, 10):
             difference = share * 0.99**made
@@ -104,3 +105,15 @@ def test_a_cycle_that_starts_again_is_solved_soon(failing: float) -> None:
     assert found.products < 5000
     exact = [float(x) for x in exact_solution(dense, diagonal, np.ones(101))]
     assert (found.lower <= exact).all() and (exact <= found.upper).all()
+
+
+def test_a_pace_is_seen_as_soon_where_looks_are_dear(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps are queued on devices by a forecast; it leaves looks enough to see that the iteration contracts."""
+    dense = np.diag(np.full(39, 0.5), 1) + np.diag(np.full(39, 0.5), -1)
+    b = np.append(np.zeros(39), 0.5)
+    system = dense, dense.sum(axis=1) + b, b
+    soon = found_by(system, "auto")
+    monkeypatch.setattr(HostWorkspace, "stride", 20)
+    late = found_by(system, "auto")
+    assert soon.more_vectors == late.more_vectors == MORE_VECTORS
+    assert late.products < 1.5 * soon.products < 400
