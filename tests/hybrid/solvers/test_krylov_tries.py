@@ -108,7 +108,7 @@ def test_a_cycle_that_starts_again_is_solved_soon(failing: float) -> None:
 
 
 def test_a_pace_is_seen_as_soon_where_looks_are_dear(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps are queued on devices by a forecast; it leaves looks enough to see that the iteration contracts."""
+    """Steps are queued by a forecast on devices; looks are left, enough to see a contraction."""
     dense = np.diag(np.full(39, 0.5), 1) + np.diag(np.full(39, 0.5), -1)
     b = np.append(np.zeros(39), 0.5)
     system = dense, dense.sum(axis=1) + b, b
