@@ -155,6 +155,7 @@ class AverageCourse:
         if self._before is None:
             if made >= 2 * self._noted and space.has_room(1 + _OPERANDS, self._h.size):
                 self._before, self._noted = space.vector(self._moved), made
+                self.more_vectors = max(self.more_vectors, 1)
             return False
         if 4 * made < 5 * self._noted:
             return False

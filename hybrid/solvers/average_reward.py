@@ -11,7 +11,7 @@ iterated: h for r, and w for the constant reward 1, whose increments tell how lo
 For any number g, h - g w belongs to r - g.  Once w's increments are nearly constant w is kept as it
 is, h - g w goes on alone, and what g lacks is taken out of h with w now and then.
 
-Where the widths of the bounds tell that many products are left, IDR(s) goes on from h, or BiCGStab where
+Where the widths of the bounds tell that this is worth it, IDR(s) goes on from h, or BiCGStab where
 there is no room for its vectors (:mod:`hybrid.solvers.average_krylov`); where it fails, h does as before.
 Where there is no room for h and w either, BiCGStab begins (:mod:`hybrid.solvers.lean_average`).
 """
@@ -94,8 +94,9 @@ class AverageReward:
 
         Notes
         -----
-        Seven vectors besides the operands, where the matrix has its workspace, and six more while IDR(s) is
-        at work; a look in ten products or more.
+        Seven vectors besides the operands, where the matrix has its workspace, one more now and then while
+        nothing is known of the pace, if there is room, and six while IDR(s) is at work; a look in ten
+        products or more.
         If rounding keeps the bounds further apart than epsilon, they are returned as close as they come.
         """
         clock = Clock(progress, self.criterion.epsilon)

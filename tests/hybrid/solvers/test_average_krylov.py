@@ -102,7 +102,8 @@ def test_fronts_are_left_to_value_iteration() -> None:
     rates, rewards = queue(1200, 1.0, 40.0), np.arange(1201.0)
     plain, found = averaged(rates, rewards, "never"), averaged(rates, rewards, "auto")
     assert plain.iterations > 1200
-    assert found.more_vectors == 0
+    # One of the errors that were, to see whether they stand still.
+    assert found.more_vectors == 1
     assert (found.iterations, found.lower, found.upper) == (plain.iterations, plain.lower, plain.upper)
 
 
