@@ -23,7 +23,7 @@ _THIRDS = (1 / 2, 2 / 3, 5 / 6, 1.0)  # of the steps: the ends of three equal st
 _FASTER = 1.03  # times the growth of the stretch before at which 1 / d has begun to bend
 _JUMP = 4.0  # times the fall of log d in the stretch before beyond which it has jumped
 _THROUGHOUT = 0.125  # of the steps, for which it has to have bent
-_LATE = 10_000  # products after which a try is made that no pace speaks for
+_LATE = 10_000  # products after which a try is made that no pace speaks for, or a tenth of the limit
 _BLIND = 0.125  # of the products made, that it may take
 
 
@@ -36,14 +36,16 @@ class Forecast:
         The number that ends it.
     price : float
         Time of a product of the Krylov method in products of the iteration, with all that goes with either.
+    most : int
+        Products that end the iteration in any case.
 
     Notes
     -----
     Nothing is multiplied, and no clock is read: the same numbers give the same answers.
     """
 
-    def __init__(self, epsilon: float, price: float = 1.0) -> None:
-        self._target, self._price = math.log(epsilon), price
+    def __init__(self, epsilon: float, price: float = 1.0, most: int = 10 * _LATE) -> None:
+        self._target, self._price, self._late = math.log(epsilon), price, min(_LATE, most // 10)
         self._seen: list[tuple[int, float]] = []
         self._since = math.inf  # products since which every measurement has told a contraction
 
@@ -91,7 +93,7 @@ class Forecast:
         if self.contracts:
             return left
         made = self._seen[-1][0]
-        return _BLIND * made if made >= _LATE else 0.0
+        return _BLIND * made if made >= self._late else 0.0
 
     @property
     def contracts(self) -> bool:

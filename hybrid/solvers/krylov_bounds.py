@@ -93,7 +93,7 @@ class KrylovBounds:
     ) -> None:
         self._operator, self._equation, self._criterion = operator, equation, criterion
         self._always = always
-        self._forecast = Forecast(criterion.epsilon, price)
+        self._forecast = Forecast(criterion.epsilon, price, criterion.max_iterations)
         self._looked = self._examined = self._not_before = 0
         self._reach = self._stretch = math.inf
         self._change = math.inf  # of the last step before
