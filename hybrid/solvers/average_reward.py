@@ -170,7 +170,7 @@ class AverageReward:
         """
         criterion = self.criterion
         limits = criterion.epsilon, cost, criterion.max_iterations
-        bounds, visits = (Forecast(*limits) for _ in range(2))
+        bounds, visits = (Forecast(*limits, course.products) for _ in range(2))
         best, stale, hopes, not_before = math.inf, 0, self.krylov != "never", 0
         most = math.inf if self.krylov == "always" else None if kept is None else kept.numbers.get("most")
         if most is not None:
@@ -213,7 +213,7 @@ class AverageReward:
                     return status
                 # After it the durations of visits are found anew: that is done again for a late try alone.
                 hopes, not_before = most < left, AGAIN * begun
-                bounds, visits = (Forecast(*limits) for _ in range(2))
+                bounds, visits = (Forecast(*limits, course.products) for _ in range(2))
         return Status.MAX_ITERATIONS
 
     def _solve_by_krylov(

@@ -120,6 +120,9 @@ class Leap(Protocol):
     width: float
     more_vectors: int
 
+    def begin(self, made: int) -> None:
+        """Take note that an earlier run has made so many steps."""
+
     def budget(self, held: Held, difference: float) -> float:
         """Return the products that a try is worth now; y, the iterate before, and `spare` are overwritten."""
 

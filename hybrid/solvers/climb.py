@@ -92,6 +92,8 @@ class Climb:
         pace, outcome.status = CheckInterval(space.stride), Status.MAX_ITERATIONS
         kept, self._kept = self._kept, None
         made = self._made = 0 if kept is None else self._take(kept)
+        if self.leap is not None:
+            self.leap.begin(made)
         if kept is not None and STAGE in kept.numbers and self._leaps(made, kept):
             return pair[made % 2], pair[1 - made % 2]
         while outcome.iterations < self.criterion.max_iterations:

@@ -38,14 +38,21 @@ class Forecast:
         Time of a product of the Krylov method in products of the iteration, with all that goes with either.
     most : int
         Products that end the iteration in any case.
+    begun : int
+        Products made before the first that is followed: by an earlier run, whose measurements are not known.
+
+    Attributes
+    ----------
+    begun : int
 
     Notes
     -----
     Nothing is multiplied, and no clock is read: the same numbers give the same answers.
     """
 
-    def __init__(self, epsilon: float, price: float = 1.0, most: int = 10 * _LATE) -> None:
+    def __init__(self, epsilon: float, price: float = 1.0, most: int = 10 * _LATE, begun: int = 0) -> None:
         self._target, self._price, self._late = math.log(epsilon), price, min(_LATE, most // 10)
+        self.begun = begun
         self._seen: list[tuple[int, float]] = []
         self._since = math.inf  # products since which every measurement has told a contraction
 
@@ -98,17 +105,21 @@ class Forecast:
     @property
     def contracts(self) -> bool:
         """Whether the last eighth of the steps has told so throughout; a period bends them now and then."""
-        return bool(self._seen) and self._since <= (1.0 - _THROUGHOUT) * self._seen[-1][0]
+        return bool(self._seen) and self._since <= self._after(1.0 - _THROUGHOUT)
 
     def _bends(self) -> bool:
         """Whether reciprocals grow faster in each third of the last half of the steps, without a jump."""
-        if 2 * self._seen[0][0] > self._seen[-1][0]:
+        if self._seen[0][0] > self._after(0.5):
             return False
-        ends = [self._reciprocal(share * self._seen[-1][0]) for share in _THIRDS]
+        ends = [self._reciprocal(self._after(share)) for share in _THIRDS]
         grown = [after - before for before, after in zip(ends, ends[1:], strict=False)]
         fallen = [math.log(after / before) for before, after in zip(ends, ends[1:], strict=False)]
         bends = all(0.0 < _FASTER * before <= after for before, after in zip(grown, grown[1:], strict=False))
         return bends and all(now <= _JUMP * before for before, now in zip(fallen, fallen[1:], strict=False))
+
+    def _after(self, share: float) -> float:
+        """Return the products after a share of those that were followed."""
+        return self.begun + share * (self._seen[-1][0] - self.begun)
 
     def _reciprocal(self, products: float) -> float:
         """Return ``1 / d`` after so many products, between two measurements by a straight line."""

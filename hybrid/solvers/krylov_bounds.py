@@ -99,6 +99,10 @@ class KrylovBounds:
         self._change = math.inf  # of the last step before
         self.width, self.more_vectors = math.inf, 0
 
+    def begin(self, made: int) -> None:
+        """See `Leap.begin`."""
+        self._forecast.begun = made
+
     def budget(self, held: Held, difference: float) -> float:
         """Return the products that a try is worth now, 0 if none.
 

@@ -95,6 +95,12 @@ def test_half_of_the_steps_have_to_be_known() -> None:
     assert due[0] == 1150  # the last eighth has to tell so, of the last half
 
 
+def test_what_an_earlier_run_has_made_is_not_waited_for_again() -> None:
+    forecast = Forecast(1e-8, begun=500)
+    due = [made for made in range(510, 1500, 10) if forecast.budget(forecast.left(made, 0.99**made)) > 0.0]
+    assert due[0] < 600
+
+
 def test_numbers_that_do_not_shrink_are_tried_late_and_with_little() -> None:
     _, due, budgets = followed(lambda made: 0.5, range(10, 30_000, 10))
     assert due[0] == 10_000
