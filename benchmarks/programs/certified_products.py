@@ -19,7 +19,7 @@ from benchmarks.library.device import require_device
 from benchmarks.library.models import example_of
 from benchmarks.library.records import Records, Row
 from hybrid.core.option_types import BackendName
-from hybrid.solvers.average_krylov import Forecast
+from hybrid.solvers.forecast import Forecast
 
 CASES = {
     "kanban t=5": 'R{"throughput"}=? [ S ]',

@@ -90,6 +90,11 @@ class DividedMatrix:
             self.halo.cover(self._meanwhile.stretches)
 
     @property
+    def nnz(self) -> int:
+        """Number of non-zeros in the own rows."""
+        return 0 if self.matrix is None else self.matrix.nnz
+
+    @property
     def place(self) -> VectorPlace:
         """Where its vectors lie."""
         return self._engine.place

@@ -15,6 +15,7 @@ from hybrid.solvers.workspace import Array, Workspace
 _OPERANDS = 2
 _LET_GO = 5  # vectors that the steps need and IDR(s) does not
 _MORE_VECTORS = IDR_VECTORS - _LET_GO
+_UNLIKE = 0.125  # of the distance of the bounds: where a front is on its way some error changes by more
 
 
 class AverageCourse:
@@ -52,6 +53,8 @@ class AverageCourse:
         self._pacing = self._system.relaxation(omega)
         self._moving = self._system.sharing(self._right).relaxation(omega)
         self._paces: tuple[Array, Array] | None = None
+        self._before: Array | None = None
+        self._noted = self.products
         self.settled = False
 
     def anchored(self, anchor: int, by_bicgstab: bool = False) -> Recurrence:
@@ -59,7 +62,16 @@ class AverageCourse:
 
         It is IDR(s)'s unless there is no room for its vectors, or BiCGStab's is asked for.
         """
-        del self._w, self._spare, self._moved, self._paced, self._right, self._pacing, self._moving
+        del (
+            self._w,
+            self._spare,
+            self._moved,
+            self._paced,
+            self._right,
+            self._pacing,
+            self._moving,
+            self._before,
+        )
         self._h += self._offset - self.space.read(self.space.element(self._h, anchor))[0]
         system = self._system.sharing(self._rewards)
         # It ends by its bounds, and not by a norm.
@@ -122,6 +134,39 @@ class AverageCourse:
         space.each(weigh, self._moved, self.diagonal)
         least, most = self._centre(self._h)
         return slowest, quickest, offset, *space.extremes(self._moved), least, most
+
+    def is_steady(self, width: float) -> bool:
+        """Whether the errors of no state have changed in the last fifth of the products, but for a constant.
+
+        Their extremes stand still as well while a front passes row after row, and a Krylov method has to wait
+        for it as the steps have to; two parts that meet rarely stand still in every row.  Asked after
+        `correct`, again and again.
+
+        Parameters
+        ----------
+        width : float
+            Distance of the extreme errors.
+
+        Notes
+        -----
+        A vector now and then, if there is room.  Some passes over vectors whenever the products have doubled.
+        """
+        made, space = self.products, self.space
+        if self._before is None:
+            if made >= 2 * self._noted and space.has_room(1 + _OPERANDS, self._h.size):
+                self._before, self._noted = space.vector(self._moved), made
+                self.more_vectors = max(self.more_vectors, 1)
+            return False
+        if 4 * made < 5 * self._noted:
+            return False
+        before, self._before, self._noted = self._before, None, made
+
+        def change(moved: Array, before: Array) -> None:
+            space.xp.subtract(moved, before, out=before)
+
+        space.each(change, self._moved, before)
+        least, most = space.read(*space.extremes(before))
+        return most - least <= _UNLIKE * width
 
     def _centre(self, x: Array) -> tuple[Array, Array]:
         """Take the middle of a vector's extremes out of it, and return them."""

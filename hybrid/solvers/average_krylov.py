@@ -1,4 +1,4 @@
-"""Poisson's equation of an average by IDR(s) or BiCGStab, and when that is worth its products.
+"""Poisson's equation of an average by IDR(s) or BiCGStab.
 
 For rates M without diagonal between the states of one closed class, exit rates d and rewards r the average g
 and the bias h satisfy ``d * h = M h + r - g``.  The equation is singular: h is known up to a constant.  With
@@ -26,45 +26,9 @@ _RESTARTS = 20
 _HELPED = 0.9  # of the width may be left for a start to have helped
 _IN_VAIN = 2  # starts that do not help, one after the other, after which the method gives up
 
-_LONG = 300  # products left that are worth beginning: an iteration is two, and as much again for its vectors
-_SLOPE = 3  # measurements over which the pace is taken
-
 ORTHOGONAL = (
     0.0  # cosine of two residuals that ends the recurrence: those here come and go through small ones
 )
-
-
-class Forecast:
-    """Predicts, from numbers that shrink geometrically, how many more products an iteration takes.
-
-    Parameters
-    ----------
-    epsilon : float
-        The number that ends it.
-    """
-
-    def __init__(self, epsilon: float) -> None:
-        self._target = math.log(epsilon)
-        self._seen: list[tuple[int, float]] = []
-
-    def left(self, products: int, difference: float) -> float:
-        """Note a measurement; return the products left, 0 while nothing can be told.
-
-        Infinite where the numbers do not shrink.
-        """
-        if not 0.0 < difference < math.inf:
-            return 0.0
-        self._seen.append((products, math.log(difference)))
-        if len(self._seen) <= _SLOPE:
-            return 0.0
-        (begin, before), (end, now) = self._seen[-1 - _SLOPE], self._seen[-1]
-        if before <= now:
-            return math.inf
-        return max(now - self._target, 0.0) * (end - begin) / (before - now)
-
-    def is_long(self, left: float) -> bool:
-        """Tell whether so many products are worth the beginning of another method."""
-        return left >= _LONG
 
 
 @dataclass(frozen=True)

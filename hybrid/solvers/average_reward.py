@@ -11,7 +11,7 @@ iterated: h for r, and w for the constant reward 1, whose increments tell how lo
 For any number g, h - g w belongs to r - g.  Once w's increments are nearly constant w is kept as it
 is, h - g w goes on alone, and what g lacks is taken out of h with w now and then.
 
-Where the widths of the bounds tell that many products are left, IDR(s) goes on from h, or BiCGStab where
+Where the widths of the bounds tell that this is worth it, IDR(s) goes on from h, or BiCGStab where
 there is no room for its vectors (:mod:`hybrid.solvers.average_krylov`); where it fails, h does as before.
 Where there is no room for h and w either, BiCGStab begins (:mod:`hybrid.solvers.lean_average`).
 """
@@ -27,12 +27,14 @@ import numpy as np
 
 from hybrid.core.arrays import extremes
 from hybrid.solvers.average_course import AverageCourse
-from hybrid.solvers.average_krylov import AnchoredSolution, Forecast
+from hybrid.solvers.average_krylov import AnchoredSolution
 from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector
 from hybrid.solvers.bounded_solution import underflow_of
+from hybrid.solvers.forecast import AGAIN, Forecast
 from hybrid.solvers.gain_result import GainResult
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.lean_average import LeanCourse
+from hybrid.solvers.price import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, price
 from hybrid.solvers.record import Kept
 from hybrid.solvers.together import place_of_greatest
 
@@ -92,8 +94,9 @@ class AverageReward:
 
         Notes
         -----
-        Seven vectors besides the operands, where the matrix has its workspace, and six more while IDR(s) is
-        at work; a look in ten products or more.
+        Seven vectors besides the operands, where the matrix has its workspace, one more now and then while
+        nothing is known of the pace, if there is room, and six while IDR(s) is at work; a look in ten
+        products or more.
         If rounding keeps the bounds further apart than epsilon, they are returned as close as they come.
         """
         clock = Clock(progress, self.criterion.epsilon)
@@ -138,7 +141,9 @@ class AverageReward:
             elif isinstance(course, LeanCourse):
                 status = course.run(anchor, self.criterion, floor, clock)
             else:
-                status = self._iterate(course, anchor, floor, clock, kept)
+                moved = IDR_PRODUCT if self.recurrence == "idr" else BICGSTAB_PRODUCT
+                cost = price(matrix, space.communicator, moved, AVERAGE_STEPS)
+                status = self._iterate(course, anchor, floor, clock, kept, cost)
         if status in (Status.CONVERGED, Status.MAX_ITERATIONS, Status.INTERRUPTED):
             clock.keep(course.state, status is Status.CONVERGED)
         seconds, looks = clock.seconds, space.synchronisations
@@ -157,12 +162,16 @@ class AverageReward:
         )  # fmt: skip
 
     def _iterate(
-        self, course: AverageCourse, anchor: int, floor: Floor, clock: Clock, kept: Kept | None
+        self, course: AverageCourse, anchor: int, floor: Floor, clock: Clock, kept: Kept | None, cost: float
     ) -> Status:
-        """Find a bias whose bounds are close, or as close as rounding lets them come."""
-        criterion, hopes = self.criterion, self.krylov != "never"
-        bounds, visits = Forecast(criterion.epsilon), Forecast(criterion.epsilon)
-        best, stale = math.inf, 0
+        """Find a bias whose bounds are close, or as close as rounding lets them come.
+
+        `cost` is the time of a product of the Krylov method in products of the iteration.
+        """
+        criterion = self.criterion
+        limits = criterion.epsilon, cost, criterion.max_iterations
+        bounds, visits = (Forecast(*limits, course.products) for _ in range(2))
+        best, stale, hopes, not_before = math.inf, 0, self.krylov != "never", 0
         most = math.inf if self.krylov == "always" else None if kept is None else kept.numbers.get("most")
         if most is not None:
             status = self._solve_by_krylov(course, anchor, floor, math.inf, most, clock)
@@ -174,6 +183,7 @@ class AverageReward:
             slowest, quickest, offset, low, high, least, most = course.space.read(*course.correct())
             if not all(map(math.isfinite, (slowest, quickest, offset, low, high, least, most))):
                 return Status.DIVERGED
+            pace = visits
             if not course.settled:
                 left = visits.left(course.products, (slowest - quickest) / slowest)
                 course.settled = slowest - quickest <= _SETTLED * slowest
@@ -190,12 +200,20 @@ class AverageReward:
             if clock.tick(course.products, difference):
                 return Status.INTERRUPTED
             if course.settled:
-                left = bounds.left(course.products, difference)
-            if hopes and not exhausted and bounds.is_long(left):
-                status = self._solve_by_krylov(course, anchor, floor, difference, left, clock)
+                pace, left = bounds, bounds.left(course.products, difference)
+            if not hopes or exhausted or course.products < not_before:
+                continue
+            most = pace.budget(left)
+            if most == 0.0 and pace.is_long(left) and course.is_steady(width):
+                most = left
+            if most > 0.0:
+                begun = course.products
+                status = self._solve_by_krylov(course, anchor, floor, difference, most, clock)
                 if status is not None:
                     return status
-                hopes = False
+                # After it the durations of visits are found anew: that is done again for a late try alone.
+                hopes, not_before = most < left, AGAIN * begun
+                bounds, visits = (Forecast(*limits, course.products) for _ in range(2))
         return Status.MAX_ITERATIONS
 
     def _solve_by_krylov(

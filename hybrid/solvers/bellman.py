@@ -120,8 +120,11 @@ class Leap(Protocol):
     width: float
     more_vectors: int
 
-    def budget(self, made: int, difference: float) -> float:
-        """Return the products that a try is worth now."""
+    def begin(self, made: int) -> None:
+        """Take note that an earlier run has made so many steps."""
+
+    def budget(self, held: Held, difference: float) -> float:
+        """Return the products that a try is worth now; y, the iterate before, and `spare` are overwritten."""
 
     def solve(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None = None) -> int:
         """Try; return the products made."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from hybrid.solvers.bounded_solution import SearchEndedError
 from hybrid.solvers.check_interval import CheckInterval
 from hybrid.solvers.record import Kept, Numbers
 from hybrid.solvers.workspace import Array, Pair, Steps
+
+_LOOKS = 16  # in as many steps as have been made, while a leap may take over
 
 
 class Climb:
@@ -89,11 +92,13 @@ class Climb:
         pace, outcome.status = CheckInterval(space.stride), Status.MAX_ITERATIONS
         kept, self._kept = self._kept, None
         made = self._made = 0 if kept is None else self._take(kept)
+        if self.leap is not None:
+            self.leap.begin(made)
         if kept is not None and STAGE in kept.numbers and self._leaps(made, kept):
             return pair[made % 2], pair[1 - made % 2]
         while outcome.iterations < self.criterion.max_iterations:
             target = self._target
-            count = pace.steps(self.criterion.max_iterations - outcome.iterations)
+            count = pace.steps(min(self.criterion.max_iterations - outcome.iterations, self._unseen(made)))
             down.sweep(pair, made, count, guess.total)
             made += count
             self._made = made
@@ -133,6 +138,12 @@ class Climb:
             self._keep()
         return x, y if is_spent and self._ends_above(x, y, made) else None
 
+    def _unseen(self, made: int) -> int:
+        """Return the steps that may follow one another without a look: a pace needs looks to be seen."""
+        if self.leap is None:
+            return self.criterion.max_iterations
+        return max(self._operator.space.stride, made // (2 * _LOOKS) * 2)
+
     def state(self) -> tuple[Mapping[str, Array], Numbers]:
         """Return where the first run is; see `hybrid.solvers.record.State`."""
         made, outcome, total = self._made, self._outcome, self._guess.total
@@ -160,13 +171,13 @@ class Climb:
         leap, outcome, total = self.leap, self._outcome, self._guess.total
         if leap is None or total is None:
             return False
-        most = leap.budget(made, outcome.difference) if kept is None else kept.numbers["most"]
-        x, y = self._pair[made % 2], self._pair[1 - made % 2]
+        x, y, spare = self._pair[made % 2], self._pair[1 - made % 2], self._guess.spare()[1]
+        held = Held(x, y, total, spare, made, self.positive, self.state)
+        most = leap.budget(held, outcome.difference) if kept is None else kept.numbers["most"]
         if most <= 0.0 or not self._is_clear(x):
             return False
         limit = self.criterion.max_iterations - outcome.iterations
-        spare = self._guess.spare()[1]
-        held = Held(x, y, total, spare, made, self.positive, self.state)
+        held = replace(held, positive=self.positive)
         outcome.iterations += leap.solve(held, most, limit, self._clock, kept)
         outcome.more_vectors = max(outcome.more_vectors, leap.more_vectors)
         if not math.isfinite(leap.width):

@@ -20,15 +20,16 @@ from typing import Protocol
 
 import numpy as np
 
-from hybrid.solvers.average_krylov import Forecast
 from hybrid.solvers.base import Clock, Criterion, Vector
 from hybrid.solvers.bellman import STAGE, BellmanOperator, Held
 from hybrid.solvers.bounded_solution import width_of
+from hybrid.solvers.forecast import AGAIN, Forecast
 from hybrid.solvers.idr import IDR_VECTORS
 from hybrid.solvers.krylov_run import follow
 from hybrid.solvers.krylov_try import APPROACH, SPREAD, Try
 from hybrid.solvers.record import Kept
 from hybrid.solvers.recurrence import Recurrence
+from hybrid.solvers.steady import is_steady
 from hybrid.solvers.workspace import Array, System
 
 MORE_VECTORS = IDR_VECTORS + 2
@@ -37,12 +38,12 @@ MORE_VECTORS = IDR_VECTORS + 2
 _OPERANDS = 2
 _LOOK = 10  # steps between two looks at the pace
 _LEAST = 40  # products that the first w may take at least
+_FIRST = 60.0  # products that a w takes where the iterates do not tell one, and more of z that is further off
 _SETTLED = 0.5  # relative change of a step beyond which the iterate has not the solution's shape
 _LOOSE = 0.5  # share of its right-hand side by which w may be off
 _SHAPES = 3  # the iterate's, and those that z has where the iterate's are far from it
 _OUTGROWN = 2.0  # times the shape that z may be
 _SHARE = 0.125  # of the steps made that the first w may take
-_AGAIN = 4  # times the steps of a vain try after which the next one is made
 _WIDEST = 1e-3  # distance that bounds may have where rounding keeps them from being closer
 _GUESSES = 5  # tries with a doubled c
 _ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the residual is off by
@@ -71,6 +72,8 @@ class KrylovBounds:
     criterion : Criterion
     always : bool
         Whether to begin as soon as that is possible.
+    price : float
+        Time of a product of IDR(s) in steps of the iteration.
 
     Attributes
     ----------
@@ -81,26 +84,40 @@ class KrylovBounds:
     """
 
     def __init__(
-        self, operator: BellmanOperator, equation: Affine, criterion: Criterion, always: bool
+        self,
+        operator: BellmanOperator,
+        equation: Affine,
+        criterion: Criterion,
+        always: bool,
+        price: float = 1.0,
     ) -> None:
         self._operator, self._equation, self._criterion = operator, equation, criterion
         self._always = always
-        self._forecast = Forecast(criterion.epsilon)
-        self._looked, self._not_before = 0, 0
+        self._forecast = Forecast(criterion.epsilon, price, criterion.max_iterations)
+        self._looked = self._examined = self._not_before = 0
         self._reach = self._stretch = math.inf
         self._change = math.inf  # of the last step before
         self.width, self.more_vectors = math.inf, 0
 
-    def budget(self, made: int, difference: float) -> float:
-        """Return the products that a try is worth after so many steps, 0 if none.
+    def begin(self, made: int) -> None:
+        """See `Leap.begin`."""
+        self._forecast.begun = made
+
+    def budget(self, held: Held, difference: float) -> float:
+        """Return the products that a try is worth now, 0 if none.
 
         Parameters
         ----------
-        made : int
-            Steps of the iteration.
+        held : Held
+            Its `spare` and `y` are overwritten; y is the iterate before.
         difference : float
-            Greatest relative change of the last one.
+            Greatest relative change of the last step.
+
+        Notes
+        -----
+        Besides a forecast in ten steps, some passes over vectors whenever the steps have doubled.
         """
+        made = held.made
         if made - self._looked < _LOOK or not difference < _SETTLED:
             return 0.0
         self._looked, self._change = made, difference
@@ -109,7 +126,13 @@ class KrylovBounds:
             return 0.0
         if self._always:
             return math.inf
-        return left if self._forecast.is_long(left) else 0.0
+        # Where it is that small the sum of the iterates is a w.
+        more = 0.0 if made * difference <= _LOOSE else _FIRST
+        budget = self._forecast.budget(left, more)
+        if budget > 0.0 or not self._forecast.is_long(left, more) or made < 2 * self._examined:
+            return budget
+        self._examined = made
+        return left if is_steady(self._operator.space, held, difference) else 0.0
 
     def solve(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None = None) -> int:
         """Try to find bounds; return the products made.
@@ -132,7 +155,7 @@ class KrylovBounds:
         """
         operator, self.width = self._operator, math.inf
         made, w = held.made, held.spare
-        self._not_before = _AGAIN * made
+        self._not_before = AGAIN * made
         if not operator.space.has_room(MORE_VECTORS + _OPERANDS, operator.size):
             return 0
         self.more_vectors = MORE_VECTORS
@@ -235,7 +258,11 @@ class KrylovBounds:
             spare = recurrence.spare
             reach = width_of(criterion, w, recurrence.x, space)
             xp.multiply(recurrence.x, y, out=spare)
-            self._reach, self._stretch = space.read(reach, space.extremes(spare)[1])
+            self._reach, least, most = space.read(reach, *space.extremes(spare))
+            self._stretch = max(most, -least)
+            if least < 0.0:
+                # Relative to what is negative nothing is near, however small its residual is.
+                self._reach = math.inf
             xp.multiply(recurrence.r, y, out=spare)
             return max(map(abs, space.read(*space.extremes(spare))))
 

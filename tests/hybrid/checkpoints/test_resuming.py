@@ -98,7 +98,8 @@ def test_goes_on_where_it_was(name: str, text: str, method: Any, engine: Any, tm
             hybrid.check(model, text, progress=Killer(made), **kept)
     rest = Killer()
     agree(hybrid.check(model, text, progress=rest, **kept), expected)
-    assert rest.looks <= 1.2 * (whole.looks - made) + 5
+    # The pace is not kept: it takes some looks to be seen again.
+    assert rest.looks <= 1.2 * (whole.looks - made) + 8
     # Once more: the solution is there.
     again = Killer()
     found = hybrid.check(model, text, progress=again, **kept)

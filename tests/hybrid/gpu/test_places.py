@@ -13,7 +13,7 @@ from gpu_kernels import Device
 from hybrid.core import arrays
 from hybrid.core.foreign import lies_on_device
 from hybrid.gpu.places import DevicePlace
-from hybrid.solvers import AverageReward
+from hybrid.solvers import AverageReward, Criterion
 from mtbdd.build import build_model
 from mtbdd.language import parse_model, resolve
 from mtbdd.model import SymbolicModel
@@ -188,7 +188,8 @@ def test_steps_need_no_vector_of_the_host(
     moved = counted(monkeypatch, device)
     found = hybrid.check(model, text, backend="gpu", engine=engine)
     assert max(moved, default=0) < model.n_states // 2
-    assert found.value == pytest.approx(expected.value, rel=1e-9)
+    # Looks are as seldom as a device has them, so that a limit may be left at another step.
+    assert found.value == pytest.approx(expected.value, rel=Criterion().epsilon)
     assert found.lower <= expected.upper and expected.lower <= found.upper
 
 

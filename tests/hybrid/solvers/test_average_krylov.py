@@ -12,7 +12,7 @@ from gpu_kernels import Device
 from hybrid.operators.inject import inject
 from hybrid.run.options import CheckOptions
 from hybrid.solvers import AverageReward, Criterion
-from hybrid.solvers.average_krylov import AnchoredSolution, Forecast
+from hybrid.solvers.average_krylov import AnchoredSolution
 from hybrid.solvers.base import Status
 from hybrid.solvers.gain_result import GainResult
 from hybrid.solvers.host import HostWorkspace
@@ -85,6 +85,28 @@ def test_slow_chains_take_fewer_products(krylov: Krylov) -> None:
         assert found.upper - found.lower <= 2e-8 * value
 
 
+def test_parts_that_meet_rarely_take_few_products() -> None:
+    """Bounds stand still for 10^6 steps, and no pace tells why; but every row stands still."""
+    part = np.kron(np.eye(2), queue(5, 1.0, 1.5))
+    part[0, 6] = part[6, 0] = 1e-7
+    rewards = np.append(np.arange(6.0), np.arange(6.0) + 1.0)
+    found = averaged(part, rewards, "auto")
+    assert found.status is Status.CONVERGED
+    assert found.iterations < 600
+    value = exact(part, rewards)
+    assert found.lower <= value * (1 + 1e-6) and value * (1 - 1e-6) <= found.upper
+
+
+def test_fronts_are_left_to_value_iteration() -> None:
+    """A full queue that empties: bounds stand still as well, but row after row moves."""
+    rates, rewards = queue(1200, 1.0, 40.0), np.arange(1201.0)
+    plain, found = averaged(rates, rewards, "never"), averaged(rates, rewards, "auto")
+    assert plain.iterations > 1200
+    # One of the errors that were, to see whether they stand still.
+    assert found.more_vectors == 1
+    assert (found.iterations, found.lower, found.upper) == (plain.iterations, plain.lower, plain.upper)
+
+
 def test_quick_chains_are_left_to_value_iteration() -> None:
     rates = np.ones((9, 9)) - np.eye(9)
     rewards = np.arange(9.0)
@@ -112,7 +134,7 @@ def test_what_fails_is_gone_on_with(
     assert tried
     assert found.status is Status.CONVERGED
     # The bias is kept, so that little more is paid than what was tried, and the lengths of visits again.
-    assert found.iterations < plain.iterations + 300
+    assert found.iterations < plain.iterations + 600
     value = exact(rates, rewards)
     assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
 
@@ -204,17 +226,6 @@ def test_constant_rewards_and_absolute_bounds() -> None:
     found = averaged(rates, np.arange(51.0) - 25.0, "always", Criterion(1e-6, absolute=True))
     assert found.status is Status.CONVERGED
     assert -1e-6 <= found.lower <= 1e-9 and -1e-9 <= found.upper <= 1e-6
-
-
-def test_the_forecast_follows_the_pace() -> None:
-    forecast = Forecast(1e-8)
-    left = [forecast.left(10 * k, 0.9**k) for k in range(6)]
-    assert left[:3] == [0.0, 0.0, 0.0]
-    # Ten products for each factor of 0.9.
-    assert left[5] == pytest.approx(10 * (math.log(1e-8) / math.log(0.9) - 5))
-    assert forecast.left(60, 1.0) == math.inf
-    assert forecast.left(70, math.inf) == 0.0
-    assert forecast.is_long(1e4) and not forecast.is_long(10.0)
 
 
 def test_a_device_gives_the_same(device: Device) -> None:

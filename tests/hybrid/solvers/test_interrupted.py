@@ -89,7 +89,7 @@ def test_a_method_without_bounds_is_lost(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize(
     "method",
-    [Optimistic(Criterion(1e-5, absolute=True)), Interval(Criterion(max_iterations=1500))],
+    [Optimistic(Criterion(1e-5, absolute=True), krylov="always"), Interval(Criterion(max_iterations=1500))],
     ids=["optimistic", "interval"],
 )
 def test_bounds_are_kept_where_the_search_for_positive_values_is_ended(method: Optimistic | Interval) -> None:

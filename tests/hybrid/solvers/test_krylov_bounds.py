@@ -11,8 +11,6 @@ import pytest
 from gpu_kernels import Device
 from hybrid.operators.inject import inject
 from hybrid.solvers import Criterion, Optimistic, Status
-from hybrid.solvers.base import Clock
-from hybrid.solvers.bellman import Held
 from hybrid.solvers.bounded_solution import UNIT, BoundedSolution
 from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.host import HostWorkspace
@@ -309,21 +307,3 @@ def test_a_device_finds_the_same(device: Device) -> None:
         assert found.status is Status.CONVERGED and found.more_vectors == MORE_VECTORS
         holds((dense, diagonal, b), found)
         assert (found.upper - found.lower <= 1e-8 * found.upper).all()
-
-
-def test_a_try_in_vain_is_not_repeated_soon() -> None:
-    dense, diagonal, b = walk(9, 0.5, 0.5)
-    operator = DirectedSystem(Dense(dense), diagonal, b, SLACK, 8)
-    bounds = KrylovBounds(operator, operator, Criterion(), always=False)
-    # Slow from the fourth look on; not while rows become positive.
-    assert [bounds.budget(made, 1.0) for made in (10, 20, 30, 40)] == [0.0] * 4
-    assert [bounds.budget(made, 0.01) for made in (50, 55, 60, 70)] == [0.0] * 4
-    assert bounds.budget(80, 0.0099) > 300.0
-    x = np.full(9, 0.1)
-    held = Held(x, x * 0, x * 0, x * 0, 80, None, lambda: ({}, {}))
-    made = bounds.solve(held, 10.0, 0, Clock(None))
-    assert made > 0 and not np.isfinite(bounds.width)
-    assert x.tolist() == [0.1] * 9
-    differences = {made: 0.0098 - made * 1e-6 for made in range(90, 700, 10)}
-    due = [made for made, difference in differences.items() if bounds.budget(made, difference) > 0.0]
-    assert due[0] == 320

@@ -1,0 +1,131 @@
+"""How long an iteration takes by its own pace, and when a try of a Krylov method is worth its products.
+
+An iteration that contracts has differences ``d(k) ~ rho^k``, and their logarithms tell what steps are left.
+Before it contracts, values grow like a power of k, because some rows have not met yet what ends them (a queue
+that fills, a file that is sent): ``d(k) ~ p / k``.  A forecast made of these logarithms is always far, and
+always wrong; and a try is mostly in vain, since of rows that far from the end k products of a Krylov method
+know no more than k steps.  The reciprocals tell the two apart without a product: ``1 / d`` grows by the same
+amount in every step while values grow like a power, and by more and more once the iteration contracts.  Where
+a front has just passed, it jumps, which is no pace either.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+
+AGAIN = 4
+"""Times the products before a vain try after which the next one is made."""
+
+_LEAST = 100  # products that a Krylov method takes at least, with its beginning and its bounds
+_SLOPE = 3  # measurements over which the pace is taken
+_THIRDS = (1 / 2, 2 / 3, 5 / 6, 1.0)  # of the steps: the ends of three equal stretches, the last half
+_FASTER = 1.03  # times the growth of the stretch before at which 1 / d has begun to bend
+_JUMP = 4.0  # times the fall of log d in the stretch before beyond which it has jumped
+_THROUGHOUT = 0.125  # of the steps, for which it has to have bent
+_LATE = 10_000  # products after which a try is made that no pace speaks for, or a tenth of the limit
+_BLIND = 0.125  # of the products made, that it may take
+
+
+class Forecast:
+    """Predicts, from numbers that shrink geometrically, how many more products an iteration takes.
+
+    Parameters
+    ----------
+    epsilon : float
+        The number that ends it.
+    price : float
+        Time of a product of the Krylov method in products of the iteration, with all that goes with either.
+    most : int
+        Products that end the iteration in any case.
+    begun : int
+        Products made before the first that is followed: by an earlier run, whose measurements are not known.
+
+    Attributes
+    ----------
+    begun : int
+
+    Notes
+    -----
+    Nothing is multiplied, and no clock is read: the same numbers give the same answers.
+    """
+
+    def __init__(self, epsilon: float, price: float = 1.0, most: int = 10 * _LATE, begun: int = 0) -> None:
+        self._target, self._price, self._late = math.log(epsilon), price, min(_LATE, most // 10)
+        self.begun = begun
+        self._seen: list[tuple[int, float]] = []
+        self._since = math.inf  # products since which every measurement has told a contraction
+
+    def left(self, products: int, difference: float) -> float:
+        """Note a measurement; return the products left, 0 while nothing can be told.
+
+        Infinite where the numbers do not shrink.
+        """
+        if not 0.0 < difference < math.inf:
+            return 0.0
+        self._seen.append((products, math.log(difference)))
+        self._since = min(self._since, products) if self._bends() else math.inf
+        if len(self._seen) <= _SLOPE:
+            return 0.0
+        (begin, before), (end, now) = self._seen[-1 - _SLOPE], self._seen[-1]
+        if before <= now:
+            return math.inf
+        return max(now - self._target, 0.0) * (end - begin) / (before - now)
+
+    def is_long(self, left: float, more: float = 0.0) -> bool:
+        """Tell whether so many products take longer than a Krylov method does where it is quick.
+
+        Parameters
+        ----------
+        left : float
+        more : float
+            Products that the method makes beforehand.
+        """
+        return left >= (_LEAST + more) * self._price
+
+    def budget(self, left: float, more: float = 0.0) -> float:
+        """Return the products that a try may make now, 0 if none is to be made.
+
+        Where no pace speaks for a try it is made late, and with an eighth of what has been made.
+
+        Parameters
+        ----------
+        left : float
+            What the last measurement has told.
+        more : float
+            As for `is_long`.
+        """
+        if not self.is_long(left, more):
+            return 0.0
+        if self.contracts:
+            return left
+        made = self._seen[-1][0]
+        return _BLIND * made if made >= self._late else 0.0
+
+    @property
+    def contracts(self) -> bool:
+        """Whether the last eighth of the steps has told so throughout; a period bends them now and then."""
+        return bool(self._seen) and self._since <= self._after(1.0 - _THROUGHOUT)
+
+    def _bends(self) -> bool:
+        """Whether reciprocals grow faster in each third of the last half of the steps, without a jump."""
+        if self._seen[0][0] > self._after(0.5):
+            return False
+        ends = [self._reciprocal(self._after(share)) for share in _THIRDS]
+        grown = [after - before for before, after in zip(ends, ends[1:], strict=False)]
+        fallen = [math.log(after / before) for before, after in zip(ends, ends[1:], strict=False)]
+        bends = all(0.0 < _FASTER * before <= after for before, after in zip(grown, grown[1:], strict=False))
+        return bends and all(now <= _JUMP * before for before, now in zip(fallen, fallen[1:], strict=False))
+
+    def _after(self, share: float) -> float:
+        """Return the products after a share of those that were followed."""
+        return self.begun + share * (self._seen[-1][0] - self.begun)
+
+    def _reciprocal(self, products: float) -> float:
+        """Return ``1 / d`` after so many products, between two measurements by a straight line."""
+        place = bisect.bisect_left(self._seen, (products,))
+        if place == 0:
+            return math.exp(-self._seen[0][1])
+        (begin, before), (end, now) = self._seen[place - 1], self._seen[min(place, len(self._seen) - 1)]
+        low, high = math.exp(-before), math.exp(-now)
+        return low + (high - low) * (products - begin) / (end - begin)
