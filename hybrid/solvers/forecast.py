@@ -24,7 +24,7 @@ _FASTER = 1.03  # times the growth of the stretch before at which 1 / d has begu
 _JUMP = 4.0  # times the fall of log d in the stretch before beyond which it has jumped
 _THROUGHOUT = 0.125  # of the steps, for which it has to have bent
 _LATE = 10_000  # products after which a try is made that no pace speaks for, or a tenth of the limit
-_BLIND = 0.125  # of the products made, that it may take
+_BLIND = 0.125  # of the products made, that it may take; all of them where the limit is low
 
 
 class Forecast:
@@ -86,7 +86,8 @@ class Forecast:
     def budget(self, left: float, more: float = 0.0) -> float:
         """Return the products that a try may make now, 0 if none is to be made.
 
-        Where no pace speaks for a try it is made late, and with an eighth of what has been made.
+        Where no pace speaks for a try it is made late, and with an eighth of what has been made; with as much
+        as has been made where a low limit would end the iteration soon.
 
         Parameters
         ----------
@@ -100,7 +101,9 @@ class Forecast:
         if self.contracts:
             return left
         made = self._seen[-1][0]
-        return _BLIND * made if made >= self._late else 0.0
+        if made < self._late:
+            return 0.0
+        return made if self._late < _LATE else _BLIND * made
 
     @property
     def contracts(self) -> bool:

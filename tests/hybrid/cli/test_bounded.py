@@ -119,8 +119,11 @@ def test_bounds_reached_are_told_when_time_is_up(tmp_path, is_certified):
     for seconds in (1.5, 3, 9):  # a machine that is busy has not begun to iterate at first
         limit = ("--timeout", str(seconds))
         done = run("check", str(path), asked, "--json", *limit, "--backend", "reference", *more)
-        assert done.returncode == 1
         assert not file.exists()
+        if done.returncode == 2:  # nor built the model
+            assert "the time limit of" in done.stderr
+            continue
+        assert done.returncode == 1
         record = json.loads(done.stdout)
         (result,) = record["results"]
         assert record["interrupted"] is result["interrupted"] is True
