@@ -159,3 +159,51 @@ def explicit_step(  # type: ignore[no-untyped-def]
             else:
                 best = min(best, total)
         out[s] = best
+
+
+@njit(cache=True, nogil=True)
+def explicit_gauss_seidel(  # type: ignore[no-untyped-def]
+    begin, end, descending, choice_ptr, offsets, columns, values, gains, plain, layers, maximise,
+    policy, has_policy, factor, shape, has_shape, x, out, out_changes,
+):  # fmt: skip
+    """Write the best value of one state after another, states begin .. end.
+
+    Other parameters are those of `explicit_step` and `finish_rows`.
+
+    Parameters
+    ----------
+    descending : bool
+        Whether the last state comes first.
+    x, out : ndarray, shape (n,), float64
+        Of the states begin .. end the newest values are read, of the others those of x.
+    """
+    worst = -np.inf if maximise else np.inf
+    greatest, relative, check = 0.0, 0.0, 0.0
+    for s in range(begin, end):
+        out[s] = x[s]
+    for k in range(end - begin):
+        s = end - 1 - k if descending else begin + k
+        best = worst
+        for c in range(choice_ptr[s], choice_ptr[s + 1]):
+            if has_policy and layers[c] != policy[s]:
+                continue
+            total = 0.0 if plain else gains[c]
+            for e in range(offsets[c], offsets[c + 1]):
+                column = columns[e]
+                total += values[e] * (out[column] if begin <= column < end else x[column])
+            if maximise:
+                best = max(best, total)
+            else:
+                best = min(best, total)
+        new = best * factor
+        if has_shape:
+            new += shape[s]
+        out[s] = new
+        change = abs(new - x[s])
+        if change > 0.0:
+            greatest = max(greatest, change)
+            relative = max(relative, change / abs(new) if new != 0.0 else np.inf)
+        check += new - new
+    out_changes[0] = greatest
+    out_changes[1] = relative
+    out_changes[2] = check

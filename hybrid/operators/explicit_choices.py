@@ -12,7 +12,7 @@ from hybrid.cpu.threads import run_in_parts
 from hybrid.explicit.choice_rows import LayerRows, merge_layers
 from hybrid.explicit.extract import explicit_matrix, explicit_sizes
 from hybrid.operators.device_choice_operator import DeviceOperator
-from hybrid.operators.host_choices import NoMatrix, finish_on_host
+from hybrid.operators.host_choices import NoMatrix, finish_on_host, run_state_by_state
 from hybrid.operators.layer_choices import LayerChoices
 from hybrid.solvers.choice_operator import BOUND_VECTORS, NO_CHOICE, ChoiceOperator
 from hybrid.solvers.choice_problem import ChoiceProblem
@@ -52,7 +52,7 @@ class ExplicitChoices(ChoiceOperator):
         super().__init__(problem, HostWorkspace(NoMatrix(problem.size)))
         self.rows = write_choices(layer_choices, problem.size)
         self.nbytes, self.operand_bytes = self.rows.matrix_bytes, self.rows.operand_bytes
-        self._no_policy = np.zeros(0, np.uint16)
+        self._no_policy, self._no_shape = np.zeros(0, np.uint16), np.zeros(0)
 
     def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
         from hybrid.cpu import choice_kernels as kernels
@@ -65,6 +65,35 @@ class ExplicitChoices(ChoiceOperator):
                  rows.layers, self.maximise, chosen, policy is not None, x, out)  # fmt: skip
 
         run_in_parts(self.size, run)
+
+    @property
+    def has_gauss_seidel(self) -> bool:
+        """See `ChoiceOperator.has_gauss_seidel`."""
+        return self.groups is None
+
+    def gauss_seidel(
+        self,
+        x: Array,
+        out: Array,
+        descending: bool,
+        factor: float = 1.0,
+        *,
+        shape: Array | None = None,
+        policy: Array | None = None,
+    ) -> None:
+        """See `ChoiceOperator.gauss_seidel`."""
+        from hybrid.cpu import choice_kernels as kernels
+
+        kernel: Any = kernels.explicit_gauss_seidel
+        rows, added = self.rows, self._no_shape if shape is None else shape
+        chosen = self._no_policy if policy is None else policy
+
+        def run(begin: int, end: int, number: int, changes: Array) -> None:
+            kernel(begin, end, descending, rows.choice_ptr, rows.offsets, rows.columns, rows.values,
+                   rows.gains, shape is not None, rows.layers, self.maximise, chosen, policy is not None,
+                   factor, added, shape is not None, x, out, changes)  # fmt: skip
+
+        self.changes = run_state_by_state(self.size, run)
 
     def _choices(self, x: Array) -> tuple[Array, Array]:
         rows = self.rows

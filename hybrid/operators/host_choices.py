@@ -1,14 +1,18 @@
-"""Work on host vectors that steps over choices share: the end of a step."""
+"""Work on host vectors that steps over choices share: the end of a step, and steps state by state."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
+
+_PART_ROWS = 1 << 13
+_MOST_PARTS = 8
 
 
 def finish_on_host(x: Vector, out: Vector, factor: float, shape: Vector | None) -> Vector:
@@ -23,6 +27,43 @@ def finish_on_host(x: Vector, out: Vector, factor: float, shape: Vector | None) 
         out.size,
         lambda begin, end, k: kernel(begin, end, x, factor, added, shape is not None, out, changes[k]),
     )
+    return _greatest(changes)
+
+
+def run_state_by_state(size: int, run: Callable[[int, int, int, Vector], None]) -> Vector:
+    """Call ``run(begin, end, thread, changes)`` for parts of the states; return the greatest changes.
+
+    Within a part states are improved one after another; of other parts they take the values from before the
+    step.  Parts depend on the number of states alone, so that results do not on that of threads.
+
+    Parameters
+    ----------
+    size : int
+    run : callable
+        Writes to `changes`, shape (3,), what `hybrid.cpu.choice_kernels.finish_rows` does.
+
+    Returns
+    -------
+    ndarray, shape (2,), float64
+        As `ChoiceOperator.changes`.
+    """
+    from hybrid.cpu.threads import run_together, threads_for
+
+    parts = min(max(size // _PART_ROWS, 1), _MOST_PARTS)
+    cuts = [size * k // parts for k in range(parts + 1)]
+    changes = np.zeros((parts, 3))
+    threads = min(threads_for(size), parts)
+
+    def work(number: int) -> None:
+        for part in range(number, parts, threads):
+            run(cuts[part], cuts[part + 1], number, changes[part])
+
+    run_together(work, threads)
+    return _greatest(changes)
+
+
+def _greatest(changes: Vector) -> Vector:
+    """Return the greatest changes of all parts, infinite where values are no finite numbers."""
     if not math.isfinite(float(changes[:, 2].sum())):
         return np.full(2, np.inf)
     greatest: Vector = changes[:, :2].max(axis=0, initial=0.0)

@@ -17,7 +17,7 @@ import numpy as np
 
 from hybrid.solvers.base import Clock, Criterion, Status
 from hybrid.solvers.bounded_solution import FLOOR, NEGLIGIBLE, BoundedSolution, guard_underflow
-from hybrid.solvers.record import Kept, State
+from hybrid.solvers.record import Kept, Numbers, State
 from hybrid.solvers.workspace import Array, Pair, Steps, Workspace
 
 
@@ -114,6 +114,19 @@ class Held:
     state: State
 
 
+class Rising(Steps, Protocol):
+    """Steps from below whose values rise at least as fast as those of `BellmanOperator.down`.
+
+    Their changes do not tell how far values are from a step of all states at once.
+    """
+
+    def told(self) -> Numbers:
+        """Return the numbers that runs to come need."""
+
+    def take(self, numbers: Numbers) -> None:
+        """Go on where an earlier run was, as far as it tells where."""
+
+
 class Leap(Protocol):
     """Finds both bounds at once from an iterate; see :class:`hybrid.solvers.krylov_bounds.KrylovBounds`."""
 
@@ -166,6 +179,16 @@ class BellmanOperator(ABC):
     @abstractmethod
     def down(self) -> Steps:
         """Steps whose results are never too great, but for `underflow`."""
+
+    @property
+    def rising(self) -> Rising | None:
+        """What iterates from below rise by where there are better steps than `down`; rounded down as well."""
+        return None
+
+    @property
+    def depth(self) -> int:
+        """How many roundings may follow one another in a step of `rising`, or `down`."""
+        return 1
 
     @property
     @abstractmethod
@@ -252,7 +275,7 @@ class BellmanOperator(ABC):
 
     def lowered(self, lower: Array, steps: int) -> None:
         """Take from a lower bound what underflow may have added to it in some steps, in place."""
-        lower -= steps * self.underflow
+        lower -= steps * self.depth * self.underflow
         self.space.xp.maximum(lower, 0.0, out=lower)
 
     def result(self, x: Array) -> Array:

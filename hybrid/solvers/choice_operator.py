@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from hybrid.solvers.base import Criterion
 from hybrid.solvers.bellman import BellmanOperator
 from hybrid.solvers.bounded_solution import least_closure, underflow_of
 from hybrid.solvers.choice_problem import ChoiceProblem
+from hybrid.solvers.gauss_seidel_steps import GaussSeidelSteps
 from hybrid.solvers.weight_guess import WeightGuess
 from hybrid.solvers.workspace import Array, Pair, Workspace
 
@@ -129,6 +131,21 @@ class ChoiceOperator(BellmanOperator):
         """See `BellmanOperator.down`."""
         return ChoiceSteps(self, 1.0 - self.slack)
 
+    @cached_property
+    def rising(self) -> GaussSeidelSteps | None:
+        """See `BellmanOperator.rising`."""
+        return GaussSeidelSteps(self, 1.0 - self.slack) if self.has_gauss_seidel else None
+
+    def added_up(self, shape: Array, policy: Array | None = None) -> GaussSeidelSteps | None:
+        """Return steps ``w -> shape + opt A_i w`` whose values rise; None where `improve` is all there is."""
+        known = self.rising
+        return None if known is None else GaussSeidelSteps(self, 1.0, shape, policy, known.descending)
+
+    @property
+    def depth(self) -> int:
+        """See `BellmanOperator.depth`."""
+        return max(self.size, 1) if self.has_gauss_seidel else 1
+
     @property
     def up(self) -> ChoiceSteps:
         """See `BellmanOperator.up`."""
@@ -190,6 +207,34 @@ class ChoiceOperator(BellmanOperator):
         if self.groups is not None:
             self._join(out)
         self._finish(x, out, factor, shape)
+
+    @property
+    def has_gauss_seidel(self) -> bool:
+        """Whether `gauss_seidel` is there: on the host, where no states share a value."""
+        return False
+
+    def gauss_seidel(
+        self,
+        x: Array,
+        out: Array,
+        descending: bool,
+        factor: float = 1.0,
+        *,
+        shape: Array | None = None,
+        policy: Array | None = None,
+    ) -> None:
+        """Do as `improve` does, but each state or block of states from the newest values of those before it.
+
+        Parameters
+        ----------
+        descending : bool
+            Whether the last state comes first.
+
+        Notes
+        -----
+        Parts of the states are improved at the same time, each from the values of the others in x.
+        """
+        raise NotImplementedError
 
     def repeat(self, pair: Pair, done: int, count: int, factor: float = 1.0) -> None:
         """Queue steps ``done + 1 .. done + count``; the iterate after k steps lies in ``pair[k % 2]``."""

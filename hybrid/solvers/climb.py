@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from hybrid.solvers.base import Clock, Criterion, Status
-from hybrid.solvers.bellman import STAGE, BellmanOperator, Guess, Held, Leap, Outcome
+from hybrid.solvers.bellman import STAGE, BellmanOperator, Guess, Held, Leap, Outcome, Rising
 from hybrid.solvers.bounded_solution import SearchEndedError
 from hybrid.solvers.check_interval import CheckInterval
 from hybrid.solvers.record import Kept, Numbers
@@ -35,6 +35,8 @@ class Climb:
         What may take over from the first run.
     kept : Kept, optional
         Where an earlier process was in its first run.
+    rising : Rising, optional
+        What the first run takes in the place of its steps, until a guess is due.
 
     Attributes
     ----------
@@ -57,8 +59,9 @@ class Climb:
         clock: Clock,
         leap: Leap | None = None,
         kept: Kept | None = None,
+        rising: Rising | None = None,
     ) -> None:
-        self.leap, self.is_recorded = leap, True
+        self.leap, self.rising, self.is_recorded = leap, rising, True
         self.criterion, self._operator, self._pair = criterion, operator, pair
         self._guess, self._outcome, self._clock = guess, outcome, clock
         self.positive: Array | None = None
@@ -99,17 +102,16 @@ class Climb:
         while outcome.iterations < self.criterion.max_iterations:
             target = self._target
             count = pace.steps(min(self.criterion.max_iterations - outcome.iterations, self._unseen(made)))
-            down.sweep(pair, made, count, guess.total)
-            made += count
-            self._made = made
-            outcome.iterations += count
-            self._operator.products += count
-            absolute, relative = space.read(down.changes)
-            if not math.isfinite(absolute):
+            is_finite, is_told = self._advance(self.rising or down, count), self.rising is None
+            may_follow = outcome.iterations < self.criterion.max_iterations
+            if outcome.difference <= target and not is_told and may_follow:
+                # A guess needs to know what a step of all states at once changes.
+                is_finite, is_told = self._advance(down, 1), True
+            made = self._made
+            if not is_finite:
                 outcome.status = Status.DIVERGED
                 break
-            outcome.difference = guess.difference(absolute, relative)
-            if outcome.difference <= target:
+            if is_told and outcome.difference <= target:
                 x, y = pair[made % 2], pair[1 - made % 2]
                 if self._is_lost(x) and (outcome.difference == 0.0 or not self.criterion.absolute):
                     outcome.status = Status.NO_BOUND
@@ -130,13 +132,33 @@ class Climb:
             if self._clock.tick(outcome.iterations, outcome.difference):
                 self._keep()
                 outcome.status = Status.INTERRUPTED
-                x, y = pair[made % 2], pair[1 - made % 2]
-                return x, y if self._ends_above(x, y, made) else None
-        x, y = pair[made % 2], pair[1 - made % 2]
-        is_spent = outcome.status is Status.MAX_ITERATIONS and made > 0
-        if is_spent:
+                return self._ended(down)
+        if outcome.status is Status.MAX_ITERATIONS and made > 0:
             self._keep()
-        return x, y if is_spent and self._ends_above(x, y, made) else None
+            return self._ended(down)
+        return pair[made % 2], None
+
+    def _advance(self, steps: Steps, count: int) -> bool:
+        """Make some steps, and note their last difference; return whether values are finite numbers."""
+        outcome, guess = self._outcome, self._guess
+        steps.sweep(self._pair, self._made, count, guess.total)
+        self._made += count
+        outcome.iterations += count
+        self._operator.products += count
+        absolute, relative = self._operator.space.read(steps.changes)
+        if not math.isfinite(absolute):
+            return False
+        outcome.difference = guess.difference(absolute, relative)
+        return True
+
+    def _ended(self, down: Steps) -> tuple[Array, Array | None]:
+        """Return the last iterate where the iteration is ended, and the bound that a few guesses find."""
+        if self.rising is not None and not self.lost:
+            # For the guesses' sake, which no limit counts either.
+            self._advance(down, 1)
+            self._outcome.iterations -= 1
+        x, y = self._pair[self._made % 2], self._pair[1 - self._made % 2]
+        return x, y if self._ends_above(x, y, self._made) else None
 
     def _unseen(self, made: int) -> int:
         """Return the steps that may follow one another without a look: a pace needs looks to be seen."""
@@ -149,7 +171,8 @@ class Climb:
         made, outcome, total = self._made, self._outcome, self._guess.total
         vectors = {"x": self._pair[made % 2]} | ({} if total is None else {"total": total})
         numbers = {"made": made, "iterations": outcome.iterations, "difference": outcome.difference}
-        return vectors, numbers | {"target": self._target}
+        rising = {} if self.rising is None else self.rising.told()
+        return vectors, {**numbers, "target": self._target, **rising}
 
     def _keep(self) -> None:
         """Keep where the first run is, which ends before it has arrived."""
@@ -164,6 +187,8 @@ class Climb:
             total[...] = kept.vectors["total"]
         outcome.iterations, outcome.difference = int(kept.numbers["iterations"]), kept.numbers["difference"]
         self._target = kept.numbers["target"]
+        if self.rising is not None:
+            self.rising.take(kept.numbers)
         return made
 
     def _leaps(self, made: int, kept: Kept | None = None) -> bool:

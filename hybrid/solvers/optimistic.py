@@ -112,7 +112,7 @@ class Optimistic:
             outcome.status = Status.NO_BOUND
             return Bracket(outcome, pair[0], None, guess.spare())
         leap = None if self.krylov == "never" else operator.leap(self.criterion, self.krylov == "always")
-        climb = Climb(self.criterion, operator, pair, guess, outcome, clock, leap, kept)
+        climb = Climb(self.criterion, operator, pair, guess, outcome, clock, leap, kept, operator.rising)
         lower, upper = climb.run(operator.down)
         steps, lost = outcome.iterations, climb.lost
         if lost and climb.positive is not None:
@@ -122,7 +122,7 @@ class Optimistic:
             for vector in pair:
                 vector[...] = 0.0
             guess.restart()
-            climb.leap, climb.is_recorded = None, False
+            climb.leap, climb.rising, climb.is_recorded = None, None, False
             _, upper = climb.run(operator.raised(climb.positive))
         spare = guess.spare()
         if lost and upper is not None and not self._close(operator, lower, upper, spare[0]):

@@ -13,7 +13,7 @@ import math
 from typing import Protocol
 
 from hybrid.solvers.base import Criterion
-from hybrid.solvers.bellman import Outcome
+from hybrid.solvers.bellman import Outcome, Rising
 from hybrid.solvers.bounded_solution import width_of
 from hybrid.solvers.workspace import Array, Pair, Workspace
 
@@ -42,6 +42,9 @@ class Choices(Protocol):
         policy: Array | None = None,
     ) -> None:
         """Queue a step."""
+
+    def added_up(self, shape: Array, policy: Array | None) -> Rising | None:
+        """See :meth:`hybrid.solvers.choice_operator.ChoiceOperator.added_up`."""
 
     def verifies(self, guess: Array, x: Array, y: Array, positive: Array | None) -> bool:
         """See :meth:`hybrid.solvers.bellman.BellmanOperator.verifies`."""
@@ -122,9 +125,12 @@ class WeightGuess:
         pair: Pair = v.copy(), xp.empty(system.size)
         rest = self._criterion.max_iterations - outcome.iterations
         limit = rest if system.maximise else min(rest, 4 * outcome.iterations + 1000)
-        made = 0
+        made, rising = 0, system.added_up(v, policy)
         while made < limit:
-            for _ in range(_CHECK_EVERY):
+            if rising is not None:
+                rising.sweep(pair, made, _CHECK_EVERY - 1)
+                made += _CHECK_EVERY - 1
+            for _ in range(_CHECK_EVERY if rising is None else 1):
                 system.improve(pair[made % 2], pair[1 - made % 2], shape=v, policy=policy)
                 made += 1
             system.products += _CHECK_EVERY
