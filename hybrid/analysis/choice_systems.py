@@ -171,7 +171,8 @@ def solve_choices(
         Interval(options.criterion) if options.method == "interval" else Optimistic(options.criterion)
     )
     found = sound.bounds(system, upper_bound, work.following(states))
-    note_steps(work, sound.name, BOUND_VECTORS, system, found.iterations, found.seconds)
+    vectors = BOUND_VECTORS + found.more_vectors
+    note_steps(work, sound.name, vectors, system, found.iterations, found.seconds)
     work.accept(what, found)
     return StateValues(found.values, found.lower, found.upper)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpu_kernels import ChoiceRows, ChoiceStep, Device, current_device, run_choice_rows
 from gpu_kernels.csr import index_types
+from hybrid.cpu.passes import CpuPasses
 from hybrid.cpu.threads import run_in_parts
 from hybrid.explicit.choice_rows import LayerRows, merge_layers
 from hybrid.explicit.extract import explicit_matrix, explicit_sizes
@@ -49,7 +50,7 @@ class ExplicitChoices(ChoiceOperator):
     storage = "csr"
 
     def __init__(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> None:
-        super().__init__(problem, HostWorkspace(NoMatrix(problem.size)))
+        super().__init__(problem, HostWorkspace(NoMatrix(problem.size), CpuPasses()))
         self.rows = write_choices(layer_choices, problem.size)
         self.nbytes, self.operand_bytes = self.rows.matrix_bytes, self.rows.operand_bytes
         self._no_policy, self._no_shape = np.zeros(0, np.uint16), np.zeros(0)

@@ -53,6 +53,10 @@ class Guess(Protocol):
     @property
     def total(self) -> Array | None: ...  # noqa: D102
 
+    @property
+    def scratch(self) -> Array:
+        """A vector that is free between two calls, shape (n,)."""
+
     def difference(self, absolute: float, relative: float) -> float:
         """Return the change of a step that is compared with the target."""
 
@@ -95,8 +99,8 @@ class Held:
         else as it was.
     y, spare : array, shape (n,)
         Overwritten; `y` becomes the upper bound.
-    total : array, shape (n,)
-        Sum of all iterates before x.
+    total : array, shape (n,), or None
+        Sum of all iterates before x, if they are added up.
     made : int
         How many.
     positive : array, shape (n,), or None
@@ -107,7 +111,7 @@ class Held:
 
     x: Array
     y: Array
-    total: Array
+    total: Array | None
     spare: Array
     made: int
     positive: Array | None

@@ -19,6 +19,8 @@ from hybrid.solvers.bellman import BellmanOperator
 from hybrid.solvers.bounded_solution import least_closure, underflow_of
 from hybrid.solvers.choice_problem import ChoiceProblem
 from hybrid.solvers.gauss_seidel_steps import GaussSeidelSteps
+from hybrid.solvers.host import HostWorkspace
+from hybrid.solvers.policy_bounds import PolicyBounds
 from hybrid.solvers.weight_guess import WeightGuess
 from hybrid.solvers.workspace import Array, Pair, Workspace
 
@@ -167,6 +169,12 @@ class ChoiceOperator(BellmanOperator):
             return 0.0
         self.improve(x, scratch)
         return float(self.space.read(self.changes)[0])
+
+    def leap(self, criterion: Criterion, always: bool) -> PolicyBounds | None:
+        """See `BellmanOperator.leap`: on the host, where nobody shares the states."""
+        is_alone = self.problem.communicator.size == 1
+        is_on_host = isinstance(self.space, HostWorkspace)
+        return PolicyBounds(self, criterion, always) if is_alone and is_on_host else None
 
     def guess(self, criterion: Criterion) -> WeightGuess:
         """See `BellmanOperator.guess`."""

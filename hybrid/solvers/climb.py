@@ -194,9 +194,9 @@ class Climb:
     def _leaps(self, made: int, kept: Kept | None = None) -> bool:
         """Whether both bounds are found at once: the lower in the place of the iterate, the upper beside."""
         leap, outcome, total = self.leap, self._outcome, self._guess.total
-        if leap is None or total is None:
+        if leap is None:
             return False
-        x, y, spare = self._pair[made % 2], self._pair[1 - made % 2], self._guess.spare()[1]
+        x, y, spare = self._pair[made % 2], self._pair[1 - made % 2], self._guess.scratch
         held = Held(x, y, total, spare, made, self.positive, self.state)
         most = leap.budget(held, outcome.difference) if kept is None else kept.numbers["most"]
         if most <= 0.0 or not self._is_clear(x):

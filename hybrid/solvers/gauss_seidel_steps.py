@@ -3,9 +3,9 @@
 From below any order will do.  With ``x <= x*`` and f monotone every new value ``f(z)``, z between x and x*,
 is a lower bound, and values only rise; what is newer is nearer.  How much is gained depends on the order:
 where time passes, or a counter counts, one of the two directions through the states brings a value the whole
-way in one step, the other one as far as any step does.  Which one it is is tried: some steps in one direction,
-twice as many in the other, and some in the first again, so that both have their share of the early steps,
-which gain most.  All of them count.
+way in one step, the other one as far as any step does.  Which one it is is tried: some steps in one
+direction, twice as many in the other, and some in the first again, so that both have their share of the early
+steps, which gain most.  All of them count.
 """
 
 from __future__ import annotations

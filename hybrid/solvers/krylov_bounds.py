@@ -5,9 +5,7 @@ below one half, which takes few products, for w is known to half a digit only; a
 eta x``.  Then z + c w goes down in a step, and z - c w goes up, for c above ``eta / (1 - s)``.  One step of
 each, with rounding directed, tells whether that is so; nothing is believed of w and z.
 
-Above is Park induction.  Below: let T be the rows in which l is above the iterate, and ``l <= f(l)`` in
-these.  Then e, the positive part of ``l - x*``, satisfies ``e <= A e``: in T because ``l - x* <= A (l -
-x*)``, and elsewhere e is zero.  Where every state is left for good the powers of A vanish, so that e is zero.
+Why such bounds hold tells :func:`hybrid.solvers.around.verified_around`.
 
 Scalar products are weighed with 1 / x, so that residuals become small beside x in every row: values that are
 far apart have the same digits.  Where z has left the shape of x, z takes the place of x, and w is found anew.
@@ -20,6 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
+from hybrid.solvers.around import verified_around
 from hybrid.solvers.base import Clock, Criterion, Vector
 from hybrid.solvers.bellman import STAGE, BellmanOperator, Held
 from hybrid.solvers.bounded_solution import width_of
@@ -164,6 +163,7 @@ class KrylovBounds:
             if kept is None:
                 # Where w begins: the sum of ``x - x_j`` over all iterates before; its image is x but for a
                 # change.
+                assert held.total is not None
                 operator.space.xp.multiply(held.total, -1.0, out=w)
                 operator.space.add_scaled(float(made), held.x, w)
                 operator.space.xp.maximum(w, 0.0, out=w)
@@ -290,7 +290,18 @@ class KrylovBounds:
         exhausted = eta <= self._noise()
         c = (eta + self._noise()) / (1.0 - loose)
         for _ in range(_GUESSES):
-            width = self._verified(recurrence, x, y, w, c, positive)
+            width = verified_around(
+                self._operator,
+                self._criterion,
+                x,
+                y,
+                recurrence.x,
+                w,
+                c,
+                positive,
+                recurrence.r,
+                recurrence.spare,
+            )
             if width is not None:
                 if width <= (max(_WIDEST, self._criterion.epsilon) if exhausted else self._criterion.epsilon):
                     x[...] = recurrence.r
@@ -305,33 +316,3 @@ class KrylovBounds:
     def _noise(self) -> float:
         """Return the residual, beside the shape, that rounding alone may make."""
         return _ROUNDING * self._operator.slack * max(self._stretch, 1.0)
-
-    def _verified(
-        self, recurrence: Recurrence, x: Array, y: Array, w: Array, c: float, positive: Array | None
-    ) -> float | None:
-        """Verify the bounds z + c w, then left in y, and z - c w, in the recurrence's residual.
-
-        Returns
-        -------
-        float or None
-            Their distance; None if they do not hold.
-        """
-        operator, z, bound, out = self._operator, recurrence.x, recurrence.r, recurrence.spare
-        space, xp = operator.space, operator.space.xp
-        xp.multiply(w, c, out=bound)
-        bound += z
-        xp.maximum(bound, x, out=bound)
-        if not operator.verifies(bound, x, y, positive):
-            return None
-        xp.multiply(w, -c, out=bound)
-        bound += z
-        xp.maximum(bound, x, out=bound)
-        operator.down.sweep((bound, out), 0, 1)
-        operator.products += 1
-        out -= operator.underflow
-        (holds,) = space.read(space.all((out >= bound) | (bound <= x)))
-        if not holds:
-            return None
-        xp.subtract(y, bound, out=out)
-        (width, least) = space.read(width_of(self._criterion, out, y, space), space.least(out))
-        return width if math.isfinite(width) and least >= 0.0 else None

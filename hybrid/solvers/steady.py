@@ -34,6 +34,7 @@ def is_steady(space: Workspace, held: Held, difference: float) -> bool:
     A look, and nine passes over vectors.
     """
     xp, x, y, spare, made = space.xp, held.x, held.y, held.spare, float(held.made)
+    assert held.total is not None
     xp.multiply(held.total, -1.0, out=spare)
     space.add_scaled(made, x, spare)
     spare *= 2.0 / (made * (made + 1.0))

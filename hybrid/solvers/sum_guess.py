@@ -39,6 +39,11 @@ class SumGuess:
         """See `Guess.restart`."""
         self._total[...] = 0.0
 
+    @property
+    def scratch(self) -> Array:
+        """See `Guess.scratch`."""
+        return self._guess
+
     def spare(self) -> Pair:
         """See `Guess.spare`."""
         return self._total, self._guess

@@ -71,6 +71,11 @@ class WeightGuess:
     def restart(self) -> None:
         """See `Guess.restart`: weights do not depend on where iterates began."""
 
+    @property
+    def scratch(self) -> Array:
+        """See `Guess.scratch`."""
+        return self._guess
+
     def spare(self) -> Pair:
         """See `Guess.spare`."""
         self._weights = self._policy = None

@@ -75,7 +75,7 @@ class BellmanContract:
 
     def test_lower_bounds_lose_what_underflow_may_have_added(self, case: BellmanCase) -> None:
         operator, space = case.operator, case.operator.space
-        lost = 5 * operator.underflow
+        lost = 5 * operator.depth * operator.underflow
         lower = space.vector(np.linspace(0.0, 2.0, operator.size) * lost)
         operator.lowered(lower, 5)
         expected = np.maximum(np.linspace(0.0, 2.0, operator.size) * lost - lost, 0.0)

@@ -1,0 +1,71 @@
+"""Bounds around a guess: verified by one step from above and one from below, whoever has guessed."""
+
+from __future__ import annotations
+
+import math
+
+from hybrid.solvers.base import Criterion
+from hybrid.solvers.bellman import BellmanOperator
+from hybrid.solvers.bounded_solution import width_of
+from hybrid.solvers.workspace import Array
+
+
+def verified_around(
+    operator: BellmanOperator,
+    criterion: Criterion,
+    x: Array,
+    y: Array,
+    z: Array,
+    w: Array,
+    c: float,
+    positive: Array | None,
+    bound: Array,
+    out: Array,
+) -> float | None:
+    """Verify the bounds z + c w, then left in y, and z - c w, in `bound`.
+
+    Parameters
+    ----------
+    operator : BellmanOperator
+    criterion : Criterion
+        How distances are measured.
+    x : array, shape (n,)
+        A lower bound, below which nothing has to be verified.
+    y, bound, out : array, shape (n,)
+        Overwritten.
+    z, w : array, shape (n,)
+        The guess, and what goes down in a step by enough.
+    c : float
+    positive : array, shape (n,), or None
+        See `Guess.verified`.
+
+    Returns
+    -------
+    float or None
+        Their distance; None if they do not hold.
+
+    Notes
+    -----
+    Above is Park induction.  Below: let T be the rows in which l is above x, and ``l <= f(l)`` in these.
+    Then e, the positive part of ``l - x*``, satisfies ``e <= A e`` with the rows A of an optimal policy: in T
+    because ``l - x* <= A (l - x*)``, and elsewhere e is zero.  Where every state is left for good the powers
+    of A vanish, so that e is zero.
+    """
+    space, xp = operator.space, operator.space.xp
+    xp.multiply(w, c, out=bound)
+    bound += z
+    xp.maximum(bound, x, out=bound)
+    if not operator.verifies(bound, x, y, positive):
+        return None
+    xp.multiply(w, -c, out=bound)
+    bound += z
+    xp.maximum(bound, x, out=bound)
+    operator.down.sweep((bound, out), 0, 1)
+    operator.products += 1
+    out -= operator.underflow
+    (holds,) = space.read(space.all((out >= bound) | (bound <= x)))
+    if not holds:
+        return None
+    xp.subtract(y, bound, out=out)
+    (width, least) = space.read(width_of(criterion, out, y, space), space.least(out))
+    return width if math.isfinite(width) and least >= 0.0 else None

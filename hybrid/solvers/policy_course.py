@@ -1,0 +1,187 @@
+"""Policy iteration with equations that IDR(s) solves as far as choices are known."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hybrid.solvers.base import Clock
+from hybrid.solvers.bellman import Held
+from hybrid.solvers.host import workspace_of
+from hybrid.solvers.krylov_run import follow
+from hybrid.solvers.workspace import Array
+
+if TYPE_CHECKING:
+    from hybrid.solvers.choice_operator import ChoiceOperator
+
+OWN_VECTORS = 6
+"""z, gains of a policy, ones, zeros, weights, and a policy with the one before."""
+
+_SWEEPS = 10  # steps over all choices between two policies
+_PATIENCE = 300  # products without half of the residual gained
+_DIGITS = 1e-2  # share of the residual that is left of the equations of one policy
+_SOLUTIONS = 4  # that all products have to do for
+_LOOSE = 0.5  # share of its right-hand side by which w may be off, for the policy that it is solved for
+_OFF = 0.75  # and over all choices
+_SPREADS = 4  # policies of w
+_PLAIN = 1e8  # times w, beside which no gain counts
+
+
+class PolicyCourse:
+    """Policy iteration from an iterate from below.
+
+    Parameters
+    ----------
+    operator : ChoiceOperator
+        On the host.
+    held : Held
+        Its x is a lower bound; its state is told to records meanwhile.
+    most : float
+        Products after which it gives up; a quarter of them for one policy.
+    clock : Clock
+    change : float
+        What is told of the iteration meanwhile.
+
+    Attributes
+    ----------
+    z : array, shape (n,)
+        Where it is; never below the iterate.
+    """
+
+    def __init__(
+        self, operator: ChoiceOperator, held: Held, most: float, clock: Clock, change: float
+    ) -> None:
+        self._operator, self._held, self._most, self._clock = operator, held, most, clock
+        self._change, self._begun = change, operator.products
+        self.z: Array = held.x.copy()
+        self._ones, self._zeros = np.ones(operator.size), np.zeros(operator.size)
+        self._gains: Array = np.empty(operator.size)
+        self._weights: Array = np.empty(operator.size)
+        self._policy: Array | None = None
+
+    @property
+    def made(self) -> int:
+        """Products made."""
+        return self._operator.products - self._begun
+
+    def has_left(self, products: int) -> bool:
+        """Tell whether so many products may still be made."""
+        return self.made + products <= self._most
+
+    def approach(self, target: float) -> float | None:
+        """Solve for best policies until ``|f(z) - z| <= target * z``; return the residual, relative to z.
+
+        Returns
+        -------
+        float or None
+            None if it does not become so.
+        """
+        best, since = math.inf, self.made
+        while self.has_left(_SWEEPS + 2) and self.made - since <= _PATIENCE:
+            eta = self._swept(target)
+            if not math.isfinite(eta):
+                return None
+            if eta <= target:
+                return eta
+            if eta < 0.5 * best:
+                best, since = eta, self.made
+            is_same = self._choose()
+            goal = 0.5 * target if is_same else max(_DIGITS * eta, 0.5 * target)
+            self._operator.improve(self._zeros, self._gains, policy=self._policy)
+            self._operator.products += 1
+            found = self._solved(self._gains, self.z, self.z, goal)
+            if found is None:
+                return None
+            np.maximum(found, self._held.x, out=self.z)
+        return None
+
+    def _swept(self, target: float) -> float:
+        """Let better choices spread for some steps; return the last change of z, relative to it."""
+        operator, eta = self._operator, math.inf
+        for _ in range(_SWEEPS):
+            operator.improve(self.z, self._gains)
+            operator.products += 1
+            absolute, eta = operator.space.read(operator.changes)
+            if not math.isfinite(absolute):
+                return math.inf
+            if eta <= target:
+                break
+            self.z, self._gains = self._gains, self.z
+        return eta
+
+    def _choose(self, values: Array | None = None) -> bool:
+        """Take the policy that is best at z, or at other values; return whether it is the one before."""
+        before = self._policy
+        self._policy = self._operator.choose(self.z if values is None else values)
+        self._operator.products += 1
+        return before is not None and bool((before == self._policy).all())
+
+    def spread(self, shape: Array, w: Array) -> float | None:
+        """Leave w with ``opt A_i w + (1 - s) shape <= w`` in its place; return s.
+
+        Returns
+        -------
+        float or None
+            None if none is found.
+
+        Notes
+        -----
+        For a maximum w has a policy of its own, which takes all choices as far as they can go: the best at w
+        times a number beside which no gain counts.
+        """
+        operator = self._operator
+        w[...] = shape
+        if self._policy is None:
+            self._choose()
+        for _ in range(_SPREADS):
+            found = self._solved(shape, w, shape, _LOOSE)
+            if found is None or not bool((found >= 0.0).all()) or not self.has_left(2):
+                return None
+            w[...] = found
+            operator.improve(w, self._gains, shape=shape, policy=None if operator.maximise else self._policy)
+            operator.products += 1
+            np.subtract(self._gains, w, out=found)
+            found *= self._weights
+            off = float(found.max(initial=0.0))
+            if off <= _OFF:
+                return off
+            np.maximum(w, self._gains, out=w)
+            np.multiply(w, _PLAIN, out=found)
+            self._choose(found)
+        return None
+
+    def _solved(self, b: Array, start: Array, shape: Array, goal: float) -> Array | None:
+        """Return what ``x = A x + b`` leads to, a residual of the shape times `goal` but for rounding.
+
+        Returns
+        -------
+        array, shape (n,), or None
+            None if that takes too long.
+        """
+        # Imported here: a matrix of a policy is made of an operator, which knows of this module.
+        from hybrid.solvers.fixed_policy import PolicyMatrix
+
+        assert self._policy is not None
+        operator, weights = self._operator, self._weights
+        np.divide(1.0, shape, out=weights)
+        np.copyto(weights, 0.0, where=shape == 0.0)
+        space = workspace_of(PolicyMatrix(operator, self._policy, self._zeros))
+        recurrence = space.system(self._ones, b).idr(start, 0.0, None, weights)
+
+        def share() -> float:
+            np.multiply(recurrence.r, weights, out=recurrence.spare)
+            return float(np.abs(recurrence.spare, out=recurrence.spare).max(initial=0.0))
+
+        found = follow(
+            operator,
+            recurrence,
+            share,
+            lambda now: now <= goal,
+            lambda now: self._change,
+            min(self._most / _SOLUTIONS, self._most - self.made),
+            self._clock,
+            self._held.state,
+        )
+        return None if found is None else recurrence.x
