@@ -70,7 +70,7 @@ class ExplicitChoices(ChoiceOperator):
     @property
     def has_gauss_seidel(self) -> bool:
         """See `ChoiceOperator.has_gauss_seidel`."""
-        return self.groups is None
+        return self.groups is None and self.problem.communicator.size == 1
 
     def gauss_seidel(
         self,
@@ -82,7 +82,7 @@ class ExplicitChoices(ChoiceOperator):
         shape: Array | None = None,
         policy: Array | None = None,
     ) -> None:
-        """See `ChoiceOperator.gauss_seidel`."""
+        """See `Choosing.gauss_seidel`."""
         from hybrid.cpu import choice_kernels as kernels
 
         kernel: Any = kernels.explicit_gauss_seidel

@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 
-_PART_ROWS = 1 << 13
-_MOST_PARTS = 8
+PART_ROWS = 1 << 13
+"""States, at least, of a part that is improved state by state."""
+
+MOST_PARTS = 8
+"""Parts that are improved at the same time."""
 
 
 def finish_on_host(x: Vector, out: Vector, factor: float, shape: Vector | None) -> Vector:
@@ -49,7 +52,7 @@ def run_state_by_state(size: int, run: Callable[[int, int, int, Vector], None]) 
     """
     from hybrid.cpu.threads import run_together, threads_for
 
-    parts = min(max(size // _PART_ROWS, 1), _MOST_PARTS)
+    parts = min(max(size // PART_ROWS, 1), MOST_PARTS)
     cuts = [size * k // parts for k in range(parts + 1)]
     changes = np.zeros((parts, 3))
     threads = min(threads_for(size), parts)

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.solvers.base import Criterion
-from hybrid.solvers.bellman import BellmanOperator
 from hybrid.solvers.bounded_solution import least_closure, underflow_of
 from hybrid.solvers.choice_problem import ChoiceProblem
+from hybrid.solvers.choosing import Choosing
 from hybrid.solvers.gauss_seidel_steps import GaussSeidelSteps
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.policy_bounds import PolicyBounds
@@ -69,7 +69,7 @@ class ChoiceSteps:
         raise NotImplementedError
 
 
-class ChoiceOperator(BellmanOperator):
+class ChoiceOperator(Choosing):
     """Steps over a set of unknown states.
 
     Parameters
@@ -139,7 +139,7 @@ class ChoiceOperator(BellmanOperator):
         return GaussSeidelSteps(self, 1.0 - self.slack) if self.has_gauss_seidel else None
 
     def added_up(self, shape: Array, policy: Array | None = None) -> GaussSeidelSteps | None:
-        """Return steps ``w -> shape + opt A_i w`` whose values rise; None where `improve` is all there is."""
+        """See `Choosing.added_up`."""
         known = self.rising
         return None if known is None else GaussSeidelSteps(self, 1.0, shape, policy, known.descending)
 
@@ -195,22 +195,7 @@ class ChoiceOperator(BellmanOperator):
         shape: Array | None = None,
         policy: Array | None = None,
     ) -> None:
-        """Queue ``out = factor * opt (A_i x + b_i)``, or ``out = factor * opt (A_i x) + shape``.
-
-        Parameters
-        ----------
-        x, out : array, shape (size,), float64
-        factor : float
-            1 - slack rounds down for certain, 1 / (1 - slack) rounds up.
-        shape : array, shape (size,), float64, optional
-            Takes the place of the gains, and is not scaled.
-        policy : array, shape (size,), uint16, optional
-            From `choose`: the choices to take, in place of the best ones.
-
-        Notes
-        -----
-        Afterwards `changes` has the greatest absolute and relative difference between `out` and x.
-        """
+        """See `Choosing.improve`."""
         self._best(x, out, shape is not None, policy)
         if self.groups is not None:
             self._join(out)
@@ -221,40 +206,13 @@ class ChoiceOperator(BellmanOperator):
         """Whether `gauss_seidel` is there: on the host, where no states share a value."""
         return False
 
-    def gauss_seidel(
-        self,
-        x: Array,
-        out: Array,
-        descending: bool,
-        factor: float = 1.0,
-        *,
-        shape: Array | None = None,
-        policy: Array | None = None,
-    ) -> None:
-        """Do as `improve` does, but each state or block of states from the newest values of those before it.
-
-        Parameters
-        ----------
-        descending : bool
-            Whether the last state comes first.
-
-        Notes
-        -----
-        Parts of the states are improved at the same time, each from the values of the others in x.
-        """
-        raise NotImplementedError
-
     def repeat(self, pair: Pair, done: int, count: int, factor: float = 1.0) -> None:
         """Queue steps ``done + 1 .. done + count``; the iterate after k steps lies in ``pair[k % 2]``."""
         for k in range(done, done + count):
             self.improve(pair[k % 2], pair[1 - k % 2], factor)
 
     def choose(self, x: Array) -> Array:
-        """Return the layer whose choice is best at x in every state, shape (size,), uint16.
-
-        Of equal ones the first.  Of a group of states one only has a choice, a best one, the others
-        `NO_CHOICE`.
-        """
+        """See `Choosing.choose`."""
         best, policy = self._choices(x)
         if self.groups is None:
             return policy

@@ -1,53 +1,15 @@
-"""Steps under one choice a state: a choice operator with its policy held fast, and the same as a matrix."""
+"""Steps under one choice a state: a choice operator with its policy and its gains held fast."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.solvers.base import Criterion, Vector
+from hybrid.solvers.base import Criterion
 from hybrid.solvers.choice_operator import ChoiceOperator, Policy
 from hybrid.solvers.choice_problem import ChoiceProblem
-from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.workspace import Array
-
-
-class PolicyMatrix:
-    """The rows of a policy as a matrix, on those of a choice operator; see `MatrixOperator`.
-
-    Parameters
-    ----------
-    choices : ChoiceOperator
-        On the host.
-    policy : ndarray, shape (size,), uint16
-        From `ChoiceOperator.choose`.
-    zeros : ndarray, shape (size,), float64
-    """
-
-    def __init__(self, choices: ChoiceOperator, policy: Policy, zeros: Vector) -> None:
-        self._choices_of, self._policy, self._zeros = choices, policy, zeros
-        self.shape = (choices.size, choices.size)
-
-    def workspace(self) -> HostWorkspace:
-        """Return where vectors beside it live."""
-        space = self._choices_of.space
-        return HostWorkspace(self, space.passes if isinstance(space, HostWorkspace) else None)
-
-    def multiply(self, x: Vector, out: Vector | None = None) -> Vector:
-        """Return ``A x``."""
-        result = np.empty(len(x)) if out is None else out
-        self._choices_of.improve(x, result, shape=self._zeros, policy=self._policy)
-        return result
-
-    def jacobi_step(
-        self, x: Vector, out: Vector, b: Vector | None, diagonal: Vector, omega: float
-    ) -> tuple[float, float]:
-        """Write ``A x + b``: a step with omega 1, where the diagonal is 1."""
-        self._choices_of.improve(x, out, shape=self._zeros if b is None else b, policy=self._policy)
-        absolute, relative = self._choices_of.space.read(self._choices_of.changes)
-        return absolute, relative
 
 
 class FixedPolicy(ChoiceOperator):

@@ -16,7 +16,6 @@ good as the policy's leads further.  One step of each, with rounding directed, t
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,13 +23,11 @@ from hybrid.solvers.around import verified_around
 from hybrid.solvers.base import Clock, Criterion
 from hybrid.solvers.bellman import Held
 from hybrid.solvers.bounded_solution import width_of
+from hybrid.solvers.choosing import Choosing
 from hybrid.solvers.forecast import AGAIN, Forecast
 from hybrid.solvers.idr import IDR_VECTORS
 from hybrid.solvers.policy_course import OWN_VECTORS, PolicyCourse
 from hybrid.solvers.record import Kept
-
-if TYPE_CHECKING:
-    from hybrid.solvers.choice_operator import ChoiceOperator
 
 MORE_VECTORS = IDR_VECTORS + OWN_VECTORS + 2
 """Vectors held besides those of the iteration: the recurrence's, those of a course, a shape and a bound."""
@@ -51,7 +48,7 @@ class PolicyBounds:
 
     Parameters
     ----------
-    operator : ChoiceOperator
+    operator : Choosing
         On the host.
     criterion : Criterion
     always : bool
@@ -65,7 +62,7 @@ class PolicyBounds:
         Held at once besides those of the iteration.
     """
 
-    def __init__(self, operator: ChoiceOperator, criterion: Criterion, always: bool) -> None:
+    def __init__(self, operator: Choosing, criterion: Criterion, always: bool) -> None:
         self._operator, self._criterion, self._always = operator, criterion, always
         self._forecast = Forecast(criterion.epsilon, _PRICE, criterion.max_iterations)
         self._looked = self._not_before = 0

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hybrid.solvers.base import Clock
 from hybrid.solvers.bellman import Held
+from hybrid.solvers.choosing import Choosing
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.krylov_run import follow
+from hybrid.solvers.policy_matrix import PolicyMatrix
 from hybrid.solvers.workspace import Array
-
-if TYPE_CHECKING:
-    from hybrid.solvers.choice_operator import ChoiceOperator
 
 OWN_VECTORS = 6
 """z, gains of a policy, ones, zeros, weights, and a policy with the one before."""
@@ -34,7 +32,7 @@ class PolicyCourse:
 
     Parameters
     ----------
-    operator : ChoiceOperator
+    operator : Choosing
         On the host.
     held : Held
         Its x is a lower bound; its state is told to records meanwhile.
@@ -50,9 +48,7 @@ class PolicyCourse:
         Where it is; never below the iterate.
     """
 
-    def __init__(
-        self, operator: ChoiceOperator, held: Held, most: float, clock: Clock, change: float
-    ) -> None:
+    def __init__(self, operator: Choosing, held: Held, most: float, clock: Clock, change: float) -> None:
         self._operator, self._held, self._most, self._clock = operator, held, most, clock
         self._change, self._begun = change, operator.products
         self.z: Array = held.x.copy()
@@ -160,9 +156,6 @@ class PolicyCourse:
         array, shape (n,), or None
             None if that takes too long.
         """
-        # Imported here: a matrix of a policy is made of an operator, which knows of this module.
-        from hybrid.solvers.fixed_policy import PolicyMatrix
-
         assert self._policy is not None
         operator, weights = self._operator, self._weights
         np.divide(1.0, shape, out=weights)

@@ -10,12 +10,12 @@ one.
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 from hybrid.solvers.base import Criterion
-from hybrid.solvers.bellman import Outcome, Rising
+from hybrid.solvers.bellman import Outcome
 from hybrid.solvers.bounded_solution import width_of
-from hybrid.solvers.workspace import Array, Pair, Workspace
+from hybrid.solvers.choosing import Choosing
+from hybrid.solvers.workspace import Array, Pair
 
 _GUESSES = 4  # tries with a doubled c before more iterations are made
 _LAST_GUESSES = 40  # the same where more iterations would change nothing
@@ -23,42 +23,12 @@ _INTERRUPTED_GUESSES = 8  # the same where somebody waits for the end
 _CHECK_EVERY = 8  # steps between measurements that cost passes of their own
 
 
-class Choices(Protocol):
-    """Steps over choices; see :class:`hybrid.solvers.choice_operator.ChoiceOperator`."""
-
-    space: Workspace
-    size: int
-    slack: float
-    maximise: bool
-    products: int
-
-    def improve(
-        self,
-        x: Array,
-        out: Array,
-        factor: float = 1.0,
-        *,
-        shape: Array | None = None,
-        policy: Array | None = None,
-    ) -> None:
-        """Queue a step."""
-
-    def added_up(self, shape: Array, policy: Array | None) -> Rising | None:
-        """See :meth:`hybrid.solvers.choice_operator.ChoiceOperator.added_up`."""
-
-    def verifies(self, guess: Array, x: Array, y: Array, positive: Array | None) -> bool:
-        """See :meth:`hybrid.solvers.bellman.BellmanOperator.verifies`."""
-
-    def choose(self, x: Array) -> Array:
-        """Return the layer whose choice is best at x in every state."""
-
-
 class WeightGuess:
     """See :class:`hybrid.solvers.bellman.Guess`; the weights w serve until choices or precision change."""
 
     total: None = None
 
-    def __init__(self, system: Choices, criterion: Criterion) -> None:
+    def __init__(self, system: Choosing, criterion: Criterion) -> None:
         self._system, self._criterion = system, criterion
         self._guess = system.space.xp.empty(system.size)
         self._weights: Array | None = None

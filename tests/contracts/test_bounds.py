@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +16,8 @@ from hybrid.solvers.value_iteration import ValueIteration
 from tests.contracts.bellman import BellmanCase
 from tests.contracts.matrices import Make, matrix_parameters
 
-METHODS = [Optimistic, Interval]
+_TRYING = functools.partial(Optimistic, krylov="always")
+METHODS = [Optimistic, Interval, pytest.param(_TRYING, id="Optimistic with a leap")]
 
 # What a step gives is the contract of the equations; of methods one matrix of every workspace is enough.
 some_matrices = pytest.mark.parametrize(
@@ -98,7 +100,7 @@ def test_what_grows_for_ever_has_no_bounds(make: Make, method: Any) -> None:
 
 
 @some_matrices
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [Optimistic, Interval])
 def test_the_host_looks_rarely_at_a_device(make: Make, method: Any) -> None:
     """A slow chain of many iterations; on the host nobody waits."""
     size = 12

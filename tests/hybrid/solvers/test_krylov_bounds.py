@@ -11,11 +11,12 @@ import pytest
 from gpu_kernels import Device
 from hybrid.operators.inject import inject
 from hybrid.solvers import Criterion, Optimistic, Status
+from hybrid.solvers.around import verified_around
 from hybrid.solvers.bounded_solution import UNIT, BoundedSolution
 from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.idr import IDR
-from hybrid.solvers.krylov_bounds import MORE_VECTORS, KrylovBounds
+from hybrid.solvers.krylov_bounds import MORE_VECTORS
 from hybrid.solvers.recurrence import Standing
 from hybrid.solvers.watch import Watch
 from tests.builders.linear_systems import Dense, exact_solution, linear_system
@@ -171,13 +172,11 @@ def test_either_bound_is_refused_where_it_does_not_hold() -> None:
     a = dense / diagonal[:, None]
     w = np.linalg.solve(np.eye(12) - a, exact)
     operator = DirectedSystem(Dense(dense), diagonal, b, SLACK, 8)
-    bounds = KrylovBounds(operator, operator, Criterion(), always=True)
 
     def verified(z: np.ndarray, c: float) -> tuple[float | None, np.ndarray, np.ndarray]:
-        x, y = 0.25 * exact, np.zeros(12)
-        recurrence = operator.system.idr(z, 0.0)
-        width = bounds._verified(recurrence, x, y, w, c, None)
-        return width, recurrence.r, y
+        x, (y, bound, out) = 0.25 * exact, np.zeros((3, 12))
+        width = verified_around(operator, Criterion(), x, y, z, w, c, None, bound, out)
+        return width, bound, y
 
     width, lower, upper = verified(exact, 1e-9)
     assert width is not None
@@ -202,7 +201,6 @@ def test_the_lower_bound_is_verified_whatever_the_upper_one_is(monkeypatch: pyte
     exact = np.array([float(x) for x in exact_solution(dense, diagonal, b)])
     w = np.linalg.solve(np.eye(12) - dense / diagonal[:, None], exact)
     operator = DirectedSystem(Dense(dense), diagonal, b, SLACK, 8)
-    bounds = KrylovBounds(operator, operator, Criterion(), always=True)
 
     def passes(guess: np.ndarray, x: np.ndarray, y: np.ndarray, positive: Any) -> bool:
         y[...] = 10.0 * exact
@@ -211,7 +209,8 @@ def test_the_lower_bound_is_verified_whatever_the_upper_one_is(monkeypatch: pyte
     monkeypatch.setattr(operator, "verifies", passes)
 
     def verified(z: np.ndarray, c: float, x: np.ndarray) -> bool:
-        return bounds._verified(operator.system.idr(z, 0.0), x, np.zeros(12), w, c, None) is not None
+        y, bound, out = np.zeros((3, 12))
+        return verified_around(operator, Criterion(), x, y, z, w, c, None, bound, out) is not None
 
     assert verified(exact, 1e-9, 0.5 * exact)
     # No room for the rounding of a step.

@@ -1,0 +1,46 @@
+"""The rows of a policy as a matrix, on those of all choices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hybrid.solvers.base import Vector
+from hybrid.solvers.choosing import Choosing
+from hybrid.solvers.host import HostWorkspace
+from hybrid.solvers.workspace import Array
+
+
+class PolicyMatrix:
+    """See `MatrixOperator`.
+
+    Parameters
+    ----------
+    choices : Choosing
+        On the host.
+    policy : ndarray, shape (size,), uint16
+        From `Choosing.choose`.
+    zeros : ndarray, shape (size,), float64
+    """
+
+    def __init__(self, choices: Choosing, policy: Array, zeros: Vector) -> None:
+        self._choices, self._policy, self._zeros = choices, policy, zeros
+        self.shape = (choices.size, choices.size)
+
+    def workspace(self) -> HostWorkspace:
+        """Return where vectors beside it live."""
+        space = self._choices.space
+        return HostWorkspace(self, space.passes if isinstance(space, HostWorkspace) else None)
+
+    def multiply(self, x: Vector, out: Vector | None = None) -> Vector:
+        """Return ``A x``."""
+        result = np.empty(len(x)) if out is None else out
+        self._choices.improve(x, result, shape=self._zeros, policy=self._policy)
+        return result
+
+    def jacobi_step(
+        self, x: Vector, out: Vector, b: Vector | None, diagonal: Vector, omega: float
+    ) -> tuple[float, float]:
+        """Write ``A x + b``: a step with omega 1, where the diagonal is 1."""
+        self._choices.improve(x, out, shape=self._zeros if b is None else b, policy=self._policy)
+        absolute, relative = self._choices.space.read(self._choices.changes)
+        return absolute, relative

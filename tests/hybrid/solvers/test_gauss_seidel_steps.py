@@ -1,0 +1,194 @@
+"""Steps state by state over choices: what a step does, which direction is taken, that bounds hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hybrid.operators import host_choices
+from hybrid.operators.explicit_choices import ExplicitChoices
+from hybrid.operators.layer_choices import LayerChoices
+from hybrid.solvers import Criterion, Optimistic, Status
+from hybrid.solvers.bounded_solution import UNIT
+from hybrid.solvers.choice_operator import ChoiceOperator
+from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
+from hybrid.solvers.gauss_seidel_steps import GaussSeidelSteps, last_trial
+from tests.builders.choice_systems import Choices, random_choices
+from tests.builders.matrices import from_dense
+from tests.contracts.choice_operators import make_operator
+
+SLACK = 64 * UNIT
+
+
+def written_out(case: Choices, groups: Quotient | None = None) -> ExplicitChoices:
+    return ExplicitChoices(case.offers, ChoiceProblem(case.size, case.maximise, groups, SLACK))
+
+
+def by_hand(
+    case: Choices, x: np.ndarray, order: list[range], factor: float, shape: np.ndarray | None, policy: Any
+) -> np.ndarray:
+    """States one after another within each part, those of other parts as they were."""
+    out, worst = x.copy(), -np.inf if case.maximise else np.inf
+    for part in order:
+        seen = x.copy()
+        for s in part:
+            gains = case.gains[:, s] if shape is None else np.where(np.isinf(case.gains[:, s]), worst, 0.0)
+            worth = case.dense[:, s] @ seen + gains
+            if policy is not None:
+                worth = worth[policy[s] : policy[s] + 1]
+            best = worth.max() if case.maximise else worth.min()
+            seen[s] = out[s] = factor * best + (0.0 if shape is None else shape[s])
+    return out
+
+
+@pytest.mark.parametrize("maximise", [True, False], ids=["max", "min"])
+@pytest.mark.parametrize("descending", [True, False])
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("what", ["gains", "shape", "policy"])
+def test_a_step_takes_states_one_after_another(
+    monkeypatch: pytest.MonkeyPatch,
+    rng: np.random.Generator,
+    maximise: bool,
+    descending: bool,
+    parts: int,
+    what: str,
+) -> None:
+    monkeypatch.setattr(host_choices, "PART_ROWS", 20)
+    monkeypatch.setattr(host_choices, "MOST_PARTS", parts)
+    case = random_choices(rng, maximise)
+    system, n = written_out(case), case.size
+    x, shape = rng.random(n), rng.random(n) if what == "shape" else None
+    policy = system.choose(x) if what == "policy" else None
+    out = np.full(n, np.nan)
+    system.gauss_seidel(x, out, descending, 0.75, shape=shape, policy=policy)
+    cuts = [n * k // parts for k in range(parts + 1)]
+    ranges = [range(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
+    order = [own[::-1] if descending else own for own in ranges]
+    np.testing.assert_allclose(out, by_hand(case, x, order, 0.75, shape, policy), rtol=1e-13)
+    change = np.abs(out - x)
+    np.testing.assert_allclose(system.changes, [change.max(), (change / out).max()], rtol=1e-11)
+
+
+def test_numbers_that_are_none_are_told() -> None:
+    case = random_choices(np.random.default_rng(3), True)
+    system, out = written_out(case), np.empty(case.size)
+    system.gauss_seidel(np.full(case.size, np.inf), out, True)
+    assert np.isinf(system.changes).all()
+
+
+def test_states_that_share_a_value_are_left_to_steps_of_all() -> None:
+    groups = Quotient(np.array([1, 5], np.int64), np.array([0], np.int64))
+    system = written_out(random_choices(np.random.default_rng(4), True), groups)
+    assert not system.has_gauss_seidel
+    assert system.rising is None and system.depth == 1
+
+
+@pytest.mark.parametrize("name", ["cpu", "reference"])
+def test_compressed_choices_have_steps_of_all_alone(name: str) -> None:
+    system = make_operator(name, random_choices(np.random.default_rng(4), True))
+    assert system.rising is None and system.depth == 1
+    with pytest.raises(NotImplementedError):
+        system.gauss_seidel(np.zeros(system.size), np.zeros(system.size), True)
+
+
+def counter(size: int, upwards: bool) -> Choices:
+    """A counter that runs to one end, and now and then starts anew."""
+    dense, gains = np.zeros((1, size, size)), np.full((1, size), 0.5)
+    for s in range(size):
+        following = s + 1 if upwards else s - 1
+        if 0 <= following < size:
+            dense[0, s, following] = 0.9375
+        dense[0, s, 0 if upwards else size - 1] += 0.03125
+    offers = [LayerChoices(0, None, from_dense(dense[0]), gains[0], None)]
+    return Choices(offers, dense, gains, True)
+
+
+@pytest.mark.parametrize("upwards", [True, False])
+def test_the_direction_is_that_in_which_values_come(upwards: bool) -> None:
+    case = counter(200, upwards)
+    system = written_out(case)
+    found = Optimistic(Criterion(1e-10), krylov="never").bounds(system, None)
+    assert system.rising is not None
+    assert system.rising.descending == upwards
+    exact = np.linalg.solve(np.eye(200) - case.dense[0], case.gains[0])
+    assert (found.lower <= exact * (1 + 1e-13)).all() and (exact * (1 - 1e-13) <= found.upper).all()
+    plain = Optimistic(Criterion(1e-10), krylov="never").bounds(make_operator("cpu", case, slack=SLACK), None)
+    assert found.status is plain.status is Status.CONVERGED
+    assert 2 * found.products < plain.products
+
+
+class Recorded:
+    """An operator that notes directions; values rise by as much as it is told for each of them."""
+
+    def __init__(self, down: float, up: float) -> None:
+        self.space: Any = written_out(random_choices(np.random.default_rng(1), True)).space
+        self.changes = np.zeros(2)
+        self.rises = {True: down, False: up}
+        self.directions: list[bool] = []
+
+    def gauss_seidel(
+        self, x: np.ndarray, out: np.ndarray, descending: bool, factor: float = 1.0, **rest: Any
+    ) -> None:
+        self.directions.append(descending)
+        out[:] = x + self.rises[descending]
+
+
+@pytest.mark.parametrize(("down", "up"), [(2.0, 1.0), (1.0, 2.0)])
+def test_a_trial_compares_as_many_steps_of_either(down: float, up: float) -> None:
+    operator, pair = Recorded(down, up), (np.zeros(3), np.zeros(3))
+    steps = GaussSeidelSteps(operator, 1.0)
+    for k in range(130):
+        steps.sweep(pair, k, 1)
+    first, better = operator.directions[:16], down > up
+    assert first == [True] * 4 + [False] * 8 + [True] * 4
+    assert operator.directions[16:128] == [better] * 112
+    # The next trial begins with the better one.
+    assert operator.directions[128:] == [better] * 2
+
+
+def test_trials_become_rarer() -> None:
+    assert [last_trial(k) for k in (0, 16, 127, 128, 1023, 1024, 8191, 8192)] == [
+        0, 0, 0, 128, 128, 1024, 1024, 8192,
+    ]  # fmt: skip
+
+
+def test_a_direction_that_is_known_is_not_tried_at_first() -> None:
+    operator, pair = Recorded(1.0, 2.0), (np.zeros(3), np.zeros(3))
+    GaussSeidelSteps(operator, 1.0, descending=False).sweep(pair, 0, 40)
+    assert operator.directions == [False] * 40
+
+
+@pytest.mark.parametrize("at", [0, 3, 7, 14, 40])
+def test_what_is_told_is_where_it_goes_on(at: int) -> None:
+    whole, broken = Recorded(1.0, 2.0), Recorded(1.0, 2.0)
+    pair, other = (np.zeros(3), np.zeros(3)), (np.zeros(3), np.zeros(3))
+    GaussSeidelSteps(whole, 1.0).sweep(pair, 0, 50)
+    before, after = GaussSeidelSteps(broken, 1.0), GaussSeidelSteps(broken, 1.0)
+    before.sweep(other, 0, at)
+    after.take(before.told())
+    after.sweep(other, at, 50 - at)
+    assert broken.directions == whole.directions
+
+
+def test_without_numbers_it_begins_like_any_other() -> None:
+    steps = GaussSeidelSteps(Recorded(1.0, 2.0), 1.0)
+    steps.take({"made": 3.0})
+    assert steps.descending
+
+
+@pytest.mark.parametrize("maximise", [True, False], ids=["max", "min"])
+def test_values_rise_and_no_further_than_the_optimum(rng: np.random.Generator, maximise: bool) -> None:
+    case = random_choices(rng, maximise, zeros=0.5)
+    system: ChoiceOperator = written_out(case)
+    found = Optimistic(Criterion(1e-12)).bounds(system, None)
+    pair = system.zeros(), system.zeros()
+    assert system.rising is not None
+    before = pair[0].copy()
+    for k in range(40):
+        system.rising.sweep(pair, k, 1)
+        now = pair[1 - k % 2]
+        assert (now >= before * (1 - 1e-13)).all()
+        assert (now <= found.upper).all()
+        before = now.copy()

@@ -1,0 +1,280 @@
+"""Policy iteration with IDR(s): exact values, when it is tried, what is left when it fails."""
+
+from __future__ import annotations
+
+import functools
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from hybrid.operators.layer_choices import LayerChoices
+from hybrid.solvers import Criterion, Optimistic, Status
+from hybrid.solvers.bounded_solution import UNIT, BoundedSolution
+from hybrid.solvers.choice_operator import BOUND_VECTORS, ChoiceOperator
+from hybrid.solvers.choice_problem import Quotient
+from hybrid.solvers.fixed_policy import FixedPolicy
+from hybrid.solvers.host import HostWorkspace
+from hybrid.solvers.idr import IDR
+from hybrid.solvers.policy_bounds import MORE_VECTORS
+from hybrid.solvers.policy_course import PolicyCourse
+from hybrid.solvers.policy_matrix import PolicyMatrix
+from hybrid.solvers.recurrence import Standing
+from tests.builders.choice_systems import Choices
+from tests.builders.linear_systems import exact_solution
+from tests.builders.matrices import from_dense
+from tests.builders.stopping import StopAfter
+from tests.contracts.choice_operators import make_operator
+
+Krylov = Literal["auto", "always", "never"]
+OPERATORS = ("cpu", "reference", "written out")
+SIZE = 30
+
+both = pytest.mark.parametrize("maximise", [True, False], ids=["max", "min"])
+
+
+def walk(maximise: bool, size: int = SIZE, zeros: int = 0) -> Choices:
+    """A walk to the last state with two choices everywhere, which lead, lose, and cost more or less.
+
+    Some states besides lead nowhere.
+    """
+    rng, n = np.random.default_rng(5), size + zeros
+    dense, gains = np.zeros((2, n, n)), np.zeros((2, n))
+    for k in range(2):
+        for s in range(size):
+            drift, loss = rng.integers(-1, 2) / 64.0, rng.choice([1.0, 2.0, 8.0]) / 4096.0
+            dense[k, s, max(s - 1, 0)] += 0.5 - drift - loss
+            if s + 1 < size:
+                dense[k, s, s + 1] = 0.5 + drift - loss
+            else:
+                gains[k, s] = 0.5
+    if not maximise:
+        gains[:, :size] += rng.integers(1, 5, (2, size)) / 64.0
+    offers = [LayerChoices(k, None, from_dense(dense[k]), gains[k], None) for k in range(2)]
+    return Choices(offers, dense, gains, maximise)
+
+
+@functools.cache
+def optimum(maximise: bool, size: int = SIZE, zeros: int = 0) -> tuple[Fraction, ...]:
+    """The exact solution, by policy iteration in fractions."""
+    case, states = walk(maximise, size, zeros), np.arange(size + zeros)
+    choose, policy = max if maximise else min, np.ones(size + zeros, int)
+    rows = [
+        [[(j, Fraction(v)) for j, v in enumerate(case.dense[k, s].tolist()) if v] for s in states]
+        for k in range(2)
+    ]
+    while True:
+        x = exact_solution(case.dense[policy, states], np.ones(len(states)), case.gains[policy, states])
+        worth = [
+            [sum((v * x[j] for j, v in rows[k][s]), Fraction(case.gains[k, s])) for k in range(2)]
+            for s in states
+        ]
+        better = np.array(
+            [p if w[p] == choose(w) else w.index(choose(w)) for w, p in zip(worth, policy, strict=True)]
+        )
+        if (better == policy).all():
+            return tuple(x)
+        policy = better
+
+
+def solved(
+    operator: ChoiceOperator, krylov: Krylov, criterion: Criterion | None = None, progress: Any = None
+) -> BoundedSolution:
+    return Optimistic(criterion or Criterion(), krylov=krylov).bounds(operator, None, progress)
+
+
+def operator_of(maximise: bool, name: str = "cpu", **options: int) -> ChoiceOperator:
+    return make_operator(name, walk(maximise, **options), slack=64 * UNIT)
+
+
+def holds(exact: tuple[Fraction, ...], found: BoundedSolution) -> None:
+    for low, x, high in zip(found.lower.tolist(), exact, found.upper.tolist(), strict=True):
+        assert 0 <= Fraction(low) <= x <= (Fraction(high) if high < np.inf else x)
+
+
+@both
+def test_both_choices_are_taken(maximise: bool) -> None:
+    case, x = walk(maximise), np.array([float(v) for v in optimum(maximise)])
+    worth = case.dense @ x + case.gains
+    best = worth.argmax(axis=0) if maximise else worth.argmin(axis=0)
+    assert 0 < np.count_nonzero(best) < SIZE
+
+
+@both
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("krylov", ["auto", "always"])
+def test_slow_processes_take_few_products(krylov: Krylov, name: str, maximise: bool) -> None:
+    plain = solved(operator_of(maximise), "never")
+    found = solved(operator_of(maximise, name), krylov)
+    assert plain.status is found.status is Status.CONVERGED
+    assert found.more_vectors == MORE_VECTORS and plain.more_vectors == 0
+    assert found.products < 0.5 * plain.products
+    for own in (plain, found):
+        holds(optimum(maximise), own)
+        assert (own.upper - own.lower <= 1e-8 * own.upper).all()
+
+
+@both
+@pytest.mark.parametrize("absolute", [False, True], ids=["relative", "absolute"])
+@pytest.mark.parametrize("epsilon", [1e-2, 1e-6, 1e-10, 1e-14])
+def test_bounds_are_as_close_as_asked(maximise: bool, epsilon: float, absolute: bool) -> None:
+    found = solved(operator_of(maximise), "always", Criterion(epsilon, absolute))
+    assert found.status is Status.CONVERGED
+    holds(optimum(maximise), found)
+    width = found.upper - found.lower
+    assert (width <= max(epsilon, 1e-9) * (1.0 if absolute else found.upper)).all()
+
+
+@both
+def test_members_of_a_group_share_what_is_found(maximise: bool) -> None:
+    groups = Quotient(np.array([3, 20, 25], np.int64), np.array([0], np.int64))
+    plain, found = (
+        solved(make_operator("cpu", walk(maximise), groups, 64 * UNIT), krylov)  # type: ignore[arg-type]
+        for krylov in ("never", "always")
+    )
+    assert found.more_vectors == MORE_VECTORS
+    assert len(set(found.lower[[3, 20, 25]].tolist())) == 1
+    assert (plain.lower <= found.upper).all() and (found.lower <= plain.upper).all()
+    assert (found.upper - found.lower <= 1e-8 * found.upper).all()
+
+
+def test_quick_processes_are_left_to_value_iteration() -> None:
+    plain, found = (solved(operator_of(True, size=8), krylov) for krylov in ("never", "auto"))
+    assert found.more_vectors == 0
+    assert found.products == plain.products
+    assert found.upper.tolist() == plain.upper.tolist()
+
+
+def breaks(self: IDR, most: int) -> Standing:
+    """Break down at once."""
+    self.x *= 1e200
+    return Standing(1, np.inf, ended=True, broken=True)
+
+
+def stagnates(self: IDR, most: int) -> Standing:
+    """Make products, and nothing of them."""
+    self._images.apply(self.x, self._t)
+    return Standing(1, 1.0, ended=False, broken=False)
+
+
+def is_lost(self: IDR, most: int) -> Standing:
+    """Come to something that is no number."""
+    self.x[0] = self.r[0] = np.nan
+    return Standing(1, np.nan, ended=False, broken=False)
+
+
+@both
+@pytest.mark.parametrize("fails", [breaks, stagnates, is_lost])
+@pytest.mark.parametrize("krylov", ["auto", "always"])
+def test_nothing_is_lost_where_it_fails(
+    monkeypatch: pytest.MonkeyPatch, krylov: Krylov, fails: Any, maximise: bool
+) -> None:
+    plain = solved(operator_of(maximise), "never")
+    monkeypatch.setattr(IDR, "advance", fails)
+    found = solved(operator_of(maximise), krylov)
+    assert found.more_vectors == MORE_VECTORS
+    assert found.status is Status.CONVERGED
+    assert found.lower.tolist() == plain.lower.tolist()
+    assert found.upper.tolist() == plain.upper.tolist()
+    assert plain.products < found.products < (1.5 if krylov == "auto" else 3.0) * plain.products
+
+
+@both
+def test_wrong_guesses_pass_no_verification(monkeypatch: pytest.MonkeyPatch, maximise: bool) -> None:
+    """Whatever a course claims to have found, bounds are verified."""
+    approach = PolicyCourse.approach
+    lies = []
+    for factor in (1.0 + 1e-6, 1.0 - 1e-6, 2.0, 0.0, -1.0):
+
+        def lie(self: PolicyCourse, target: float, factor: float = factor) -> float | None:
+            approach(self, target)
+            lies.append(factor)
+            self.z *= factor
+            return 1e-15
+
+        with monkeypatch.context() as patch:
+            patch.setattr(PolicyCourse, "approach", lie)
+            found = solved(operator_of(maximise), "always")
+        assert found.status is Status.CONVERGED
+        holds(optimum(maximise), found)
+        assert (found.upper - found.lower <= 1e-8 * found.upper).all()
+    assert len(lies) >= 5
+
+
+def test_a_weight_of_one_policy_is_not_that_of_all() -> None:
+    """For a maximum w has to go down whatever is chosen, and a choice of no value may lead furthest."""
+    dense, gains = np.zeros((2, 3, 3)), np.zeros((2, 3))
+    gains[0], gains[1, 2] = [0.5, 0.25, 0.125], 0.0625
+    dense[1] = [[0.0, 0.96875, 0.0], [0.9375, 0.0, 0.03125], [0.5, 0.0, 0.25]]
+    offers = [
+        LayerChoices(0, None, None, gains[0], None),
+        LayerChoices(1, None, from_dense(dense[1]), gains[1], None),
+    ]
+    operator = make_operator("cpu", Choices(offers, dense, gains, True), slack=64 * UNIT)
+    found = solved(operator, "always", Criterion(1e-10))
+    x = found.values
+    step = (dense @ x + gains).max(axis=0)
+    np.testing.assert_allclose(step, x, rtol=1e-9)
+    assert found.status is Status.CONVERGED
+    assert (found.upper - found.lower <= 1e-10 * found.upper).all()
+
+
+@both
+def test_states_of_no_value_stay_at_zero(maximise: bool) -> None:
+    found = solved(operator_of(maximise, zeros=4), "always")
+    assert found.more_vectors > 0 and found.status is Status.CONVERGED
+    assert found.lower[SIZE:].tolist() == found.upper[SIZE:].tolist() == [0.0] * 4
+    holds(optimum(maximise, zeros=4), found)
+
+
+def test_it_is_not_tried_where_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    reserve = HostWorkspace.reserve
+
+    def refuse(self: HostWorkspace, vectors: int, size: int) -> None:
+        if vectors > BOUND_VECTORS:
+            raise MemoryError
+        reserve(self, vectors, size)
+
+    monkeypatch.setattr(HostWorkspace, "reserve", refuse)
+    plain, found = (solved(operator_of(True), krylov) for krylov in ("never", "auto"))
+    assert found.more_vectors == 0
+    assert (found.products, found.status) == (plain.products, Status.CONVERGED)
+
+
+@both
+def test_it_ends_where_it_is_told_to(maximise: bool) -> None:
+    exact, met = optimum(maximise), set()
+    for count in (20, 40, 60, 80, 100_000):
+        found = solved(operator_of(maximise), "always", progress=StopAfter(count))
+        met.add(found.status)
+        holds(exact, found)
+    assert met == {Status.INTERRUPTED, Status.CONVERGED}
+    for limit in (15, 60, 100):
+        found = solved(operator_of(maximise), "always", Criterion(max_iterations=limit))
+        assert found.status is Status.MAX_ITERATIONS
+        assert found.iterations <= limit + 30
+        holds(exact, found)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_a_policy_as_a_matrix(name: str, rng: np.random.Generator) -> None:
+    case = walk(True)
+    operator = make_operator(name, case)
+    policy = rng.integers(0, 2, SIZE).astype(np.uint16)
+    matrix = PolicyMatrix(operator, policy, np.zeros(SIZE))
+    dense, x, b = case.dense[policy, np.arange(SIZE)], rng.random(SIZE), rng.random(SIZE)
+    np.testing.assert_allclose(matrix.multiply(x), dense @ x, rtol=1e-14)
+    out = np.empty(SIZE)
+    assert matrix.multiply(x, out) is out
+    absolute, _ = matrix.jacobi_step(x, out, b, np.ones(SIZE), 1.0)
+    np.testing.assert_allclose(out, dense @ x + b, rtol=1e-14)
+    assert absolute == pytest.approx(np.abs(dense @ x + b - x).max())
+    matrix.jacobi_step(x, out, None, np.ones(SIZE), 1.0)
+    np.testing.assert_allclose(out, dense @ x, rtol=1e-14)
+
+
+def test_a_fixed_policy_has_nothing_to_choose() -> None:
+    operator = operator_of(True)
+    fixed = FixedPolicy(operator, np.zeros(SIZE, np.uint16), np.full(SIZE, 0.5))
+    assert fixed.leap(Criterion(), True) is None
