@@ -84,7 +84,9 @@ def test_what_a_processor_has_kept_devices_go_on_with(
     model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
     text, kept = 'R{"throughput"}=? [ S ]', {"checkpoint": tmp_path, "checkpoint_minutes": 1e6}
     whole = Killer()
-    expected = hybrid.check(model, text, progress=whole, ranks=2, method="jor", backend="cpu")
+    # Few iterations: emulated devices take long.
+    given_: dict[str, Any] = {"method": "jor", "epsilon": 1e-3}
+    expected = hybrid.check(model, text, progress=whole, ranks=2, backend="cpu", **given_)
     backends: list[Any] = ["cpu", "gpu"]
     for before, after in (backends, backends[::-1]):
         killer = Killer(whole.looks // 2)
@@ -94,11 +96,11 @@ def test_what_a_processor_has_kept_devices_go_on_with(
                 "is_due",
                 lambda c, killer=killer: c._all.any(not c._all.rank and killer.looks >= whole.looks // 2 - 2),
             )
-            hybrid.check(model, text, progress=killer, ranks=2, method="jor", backend=before, **kept)
+            hybrid.check(model, text, progress=killer, ranks=2, backend=before, **given_, **kept)
         assert len(list(tmp_path.glob("*.bin"))) == 2
         rest = Killer()
-        found = hybrid.check(model, text, progress=rest, ranks=3, method="jor", backend=after, **kept)
-        assert found.value == pytest.approx(expected.value, rel=1e-5)
+        found = hybrid.check(model, text, progress=rest, ranks=3, backend=after, **given_, **kept)
+        assert found.value == pytest.approx(expected.value, rel=1e-2)
         assert found.statistics.backend == after and rest.looks <= 0.7 * whole.looks + 5
         for path in tmp_path.iterdir():
             path.unlink()
