@@ -146,7 +146,8 @@ def test_groups_of_states_across_parts_share_their_best_value(rng: np.random.Gen
         assert (found.lower <= wanted.upper[order]).all() and (wanted.lower[order] <= found.upper).all()
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+@pytest.mark.shortened
+@pytest.mark.parametrize("ranks", some_of([1, 2, 3, 5], 2))
 def test_the_same_bits_twice(ranks: int) -> None:
     model, properties = example("kanban")
     first, second = (hybrid.check_all(model, properties, ranks=ranks)[0] for _ in range(2))

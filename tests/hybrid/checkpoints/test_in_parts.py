@@ -20,7 +20,7 @@ from hybrid.solvers.host import HostWorkspace
 from mtbdd.model import SymbolicModel
 from mtbdd.states import index_states, states_from
 from tests.builders.killing import Killed, Killer
-from tests.exploring import taken_in_turn
+from tests.exploring import some_of, taken_in_turn
 from tests.source_tree import ROOT
 
 PAIRS = [(1, 2), (2, 1), (2, 2), (2, 3), (3, 2), (4, 3)]
@@ -164,7 +164,8 @@ def test_another_division_is_refused(after: int, tmp_path: Path) -> None:
         in_parts(model, after, run)
 
 
-@pytest.mark.parametrize("after", [1, 2, 3])
+@pytest.mark.shortened
+@pytest.mark.parametrize("after", some_of([1, 2, 3], 2))
 def test_damage_is_told_to_all(after: int, tmp_path: Path) -> None:
     model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
     given: dict[str, Any] = {"checkpoint": tmp_path, "checkpoint_minutes": 0.0}

@@ -137,8 +137,15 @@ def test_plain_lines_where_they_are_asked_for(tmp_path: Path, options: tuple[str
         assert re.search(r"^ +\d+\.\d s  checking P=\? \[ F<=3 s=1 \]$", done.stderr, re.MULTILINE)
 
 
-@pytest.mark.parametrize("options", [(), ("-v",), ("--json",)])
-@pytest.mark.parametrize("command", ["check", "levels"])
+@pytest.mark.shortened
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        (command, options)
+        for k, options in enumerate([(), ("-v",), ("--json",)])
+        for command in taken_in_turn(["check", "levels"], k, 1)
+    ],
+)
 def test_nothing_of_rich_is_loaded_where_there_is_no_terminal(
     tmp_path: Path, command: str, options: tuple[str, ...]
 ) -> None:

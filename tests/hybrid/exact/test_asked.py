@@ -25,7 +25,7 @@ EXAMPLES = ROOT / "examples"
         ("herman", {}, 'filter(max, T=? [ F "stable" ])', None),
         ("coin", {"K": 2}, 'Pmin=? [ F "all_heads" ]', Fraction(49, 128)),
         ("coin", {"K": 2}, 'R{"steps"}max=? [ F "decided" ]', Fraction(75)),
-        ("jobs", {"N": 3}, 'Tmin=? [ F "done" ]', None),
+        ("jobs", {"N": 2}, 'Tmin=? [ F "done" ]', None),
     ],
 )
 def test_examples(name: str, constants: dict[str, int], prop: str, expected: Fraction | None) -> None:
