@@ -27,10 +27,10 @@ PAIRS = [(1, 2), (2, 1), (2, 2), (2, 3), (3, 2), (4, 3)]
 CASES = [
     ("kanban", {"t": 1}, 'R{"throughput"}=? [ S ]', "auto"),
     ("kanban", {"t": 1}, 'R{"throughput"}=? [ S ]', "jor"),
-    ("brp", {"N": 16, "MAX": 2}, "P=? [ F s=FAILED & srep=DONT_KNOW ]", "auto"),
-    ("brp", {"N": 16, "MAX": 2}, "P=? [ F s=FAILED & srep=DONT_KNOW ]", "interval"),
+    ("brp", {"N": 8, "MAX": 2}, "P=? [ F s=FAILED & srep=DONT_KNOW ]", "auto"),
+    ("brp", {"N": 8, "MAX": 2}, "P=? [ F s=FAILED & srep=DONT_KNOW ]", "interval"),
     ("coin", {"K": 2}, 'Pmin=? [ F "decided" & "all_heads" ]', "auto"),
-    ("kanban", {"t": 1}, "P=? [ F<=40 z4=1 ]", "auto"),
+    ("kanban", {"t": 1}, "P=? [ F<=20 z4=1 ]", "auto"),
 ]
 
 
@@ -112,7 +112,7 @@ def test_what_a_processor_has_kept_devices_go_on_with(
 def test_every_element_comes_to_its_state(
     tmp_path_factory: pytest.TempPathFactory, before: int, after: int, seed: int
 ) -> None:
-    model = hybrid.load(ROOT / "examples/brp.prism", constants={"N": 3, "MAX": 2})
+    model = hybrid.load(ROOT / "examples/brp.prism", constants={"N": 2, "MAX": 1})
     rng = np.random.default_rng(seed)
     some = states_from(model.manager, model.index, rng.random(model.n_states) < 0.6)
     x = rng.random(index_states(model.manager, some).size)
