@@ -35,7 +35,7 @@ def test_answers_in_parts_agree_with_exact_ones(first):
 def test_answers_in_parts_on_devices_agree_with_exact_ones(first):
     failures = []
     with device_of("host"):
-        for number in range(first, first + DEVICE_GROUP):
+        for number in some_of(range(first, first + DEVICE_GROUP), 2):
             case = draw_case(DEVICE_SEED, number)
             on_device = dataclasses.replace(case, options=case.options | {"backend": "gpu"})
             failures += run_in_parts(on_device).findings
