@@ -22,7 +22,7 @@ import pytest
 from hybrid.cli.advance import Advance, Snapshot, duration
 from hybrid.cli.progress_line import ProgressLine
 from hybrid.cli.screen import LEAST_WIDTH
-from tests.exploring import taken_in_turn
+from tests.exploring import some_of, taken_in_turn
 from tests.source_tree import ROOT
 
 pytest.importorskip("rich", reason="progress on terminals is drawn with rich, which is not installed")
@@ -233,7 +233,8 @@ def test_a_line_says_which_run_it_is_and_begins_its_stages_anew() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("columns", [40, 80])
+@pytest.mark.shortened
+@pytest.mark.parametrize("columns", some_of([40, 80], 2))
 def test_every_line_of_an_experiment_tells_its_run(tmp_path: Path, columns: int) -> None:
     slow = tmp_path / "slow.pm"
     slow.write_text(WALK.replace("5000", "N").replace("4975", "N-100").replace("dtmc", "dtmc const int N;"))
