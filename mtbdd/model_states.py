@@ -70,8 +70,13 @@ class ModelStates(Memoised):
     def indicator(self, states: Node, within: StateIndex | None = None) -> NDArray[np.bool_]:
         """Return membership of a set as a vector in the order of `within` (default: all states)."""
         index = within or self.index
-        table = read_nodes(self.manager, states & index.states)
-        return expand_values(index, table, lambda refs: refs == TRUE, np.bool_)
+        inside = states & index.states
+        if inside == self.manager.false or inside == index.states:
+            # A vector of one value is not read out of a diagram.
+            index.place.require(index.size, f"a vector of {index.size} states", "choose smaller constants")
+            same: NDArray[np.bool_] = index.place.xp.full(index.size, inside != self.manager.false, np.bool_)
+            return same
+        return expand_values(index, read_nodes(self.manager, inside), lambda refs: refs == TRUE, np.bool_)
 
     def first(self, states: Node) -> dict[str, bool | int]:
         """Return one state of a non-empty set, by variable name."""

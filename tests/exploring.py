@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import hypothesis
 
-__all__ = ["half", "multiply_examples", "rounds", "taken_in_turn"]
+__all__ = ["half", "multiply_examples", "rounds", "some_of", "taken_in_turn"]
 
 _SHARE = 3
 
@@ -39,6 +39,11 @@ def taken_in_turn(values: Sequence[T], turn: int, count: int = 2) -> list[T]:
         return list(values)
     step = 2 if len(values) % 2 else 1
     return [values[(turn + step * k) % len(values)] for k in range(min(count, len(values)))]
+
+
+def some_of(cases: Iterable[T], step: int, first: int = 0) -> list[T]:
+    """Return every so many-th of some cases that show much the same; all where a seed is asked for."""
+    return list(cases) if os.environ.get("HYBRID_TEST_SEED") else list(cases)[first::step]
 
 
 def multiply_examples(function: Any, times: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.exploring import half, multiply_examples, rounds, taken_in_turn
+from tests.exploring import half, multiply_examples, rounds, some_of, taken_in_turn
 from tests.source_tree import ROOT
 
 
@@ -27,8 +27,9 @@ def test_values_are_taken_in_turn_unless_a_seed_is_asked_for(monkeypatch: pytest
     taken = [taken_in_turn("abcde", turn) for turn in range(5)]
     assert taken[0] == ["a", "c"] and sorted(sum(taken, [])) == list("aabbccddee")
     assert (taken_in_turn("ab", 1, 1), taken_in_turn("ab", 1)) == (["b"], ["b", "a"])
+    assert (some_of("abcde", 2), some_of("abcde", 3, 1)) == (["a", "c", "e"], ["b", "e"])
     monkeypatch.setenv("HYBRID_TEST_SEED", "4")
-    assert taken_in_turn("abcde", 3) == list("abcde")
+    assert taken_in_turn("abcde", 3) == some_of("abcde", 3) == list("abcde")
 
 
 def test_tests_with_settings_of_their_own_draw_more_too() -> None:

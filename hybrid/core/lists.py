@@ -38,9 +38,8 @@ def concatenated_ranges(starts: NDArray[np.integer], counts: NDArray[np.integer]
     """
     counts = counts.astype(np.int64)
     total = int(counts.sum())
-    ends = np.cumsum(counts)
-    shift: Int64Array = starts.astype(np.int64) - (ends - counts)
-    return np.arange(total, dtype=np.int64) + np.repeat(shift, counts)
+    shift: Int64Array = starts.astype(np.int64) - (counts.cumsum() - counts)
+    return np.arange(total, dtype=np.int64) + shift.repeat(counts)
 
 
 def distinct_lists(

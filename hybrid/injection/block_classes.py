@@ -95,8 +95,8 @@ def find_block_classes(matrix: OffsetMTBDD, scaled: bool) -> BlockClasses:
         own = np.where(level.low >= 0, values[level.low], values[level.high])
         key: list[NDArray[np.integer]] = [below[level.low], below[level.high]]
         key += [level.offset, matrix.rows[k], matrix.columns[k]]
-        if scaled:
-            both = (level.low >= 0) & (level.high >= 0)
+        both = (level.low >= 0) & (level.high >= 0)
+        if scaled and both.any():  # without two children there is no ratio
             with np.errstate(over="ignore", under="ignore"):  # whether scales are accurate is asked later
                 ratio = np.divide(values[level.high], own, out=np.ones(len(level)), where=both)
             key.append(_rounded_bits(ratio))

@@ -82,7 +82,7 @@ class RowTypeLevel:
     @property
     def lengths(self) -> Int64Array:
         """Slots of every type, shape (types,)."""
-        return np.diff(self.ptr)
+        return self.ptr[1:] - self.ptr[:-1]
 
     @property
     def n_groups(self) -> int:
@@ -209,7 +209,8 @@ def _column_edges(above: RowTypeLevel, low: Int32Array, high: Int32Array) -> _Ed
     """Return the edges below a column bit: of every type one, to the children of both sides in its slots."""
     owner, slot = _owners(above)
     # Else before then under every slot keeps the slots ordered by column.
-    child = np.stack((low, high), axis=1).ravel()
+    child = np.empty(2 * len(low), low.dtype)
+    child[0::2], child[1::2] = low, high
     kept = np.flatnonzero(child >= 0)
     lengths = np.bincount(owner[kept >> 1], minlength=above.n_types)
     return _Edges(
@@ -224,14 +225,14 @@ def _column_edges(above: RowTypeLevel, low: Int32Array, high: Int32Array) -> _Ed
 
 def _owners(level: RowTypeLevel) -> tuple[Int64Array, Int64Array]:
     """Type of every slot and position of every slot within its type."""
-    owner = np.repeat(np.arange(level.n_types), level.lengths)
+    owner = np.arange(level.n_types).repeat(level.lengths)
     return owner, np.arange(len(level.blocks)) - level.ptr[owner]
 
 
 def _merge(above: RowTypeLevel, edges: _Edges, classes: BlockClasses, k: int) -> RowTypeLevel:
     """Return level k: the distinct lists that the edges lead to are its types; their groups are added up."""
     first, child = distinct_lists(edges.ptr, (edges.blocks,))
-    lengths = np.diff(edges.ptr)[first]
+    lengths = (edges.ptr[1:] - edges.ptr[:-1])[first]
     chosen = concatenated_ranges(edges.ptr[first], lengths)
     groups = np.zeros(len(first), np.int64)
     np.add.at(groups, child, above.groups[edges.parent])

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,7 +137,11 @@ def level_curve(matrix: OffsetMTBDD) -> LevelCurve:
     """
     _log.info("counting paths and row types of all levels")
     plain = find_row_types(find_block_classes(matrix, scaled=False))
-    scaled = find_row_types(find_block_classes(matrix, scaled=True))
+    if len(matrix.terminals) <= 1:
+        # Submatrices with one value are equal where they are up to a scale.
+        scaled = RowTypes(replace(plain.classes, scaled=True), plain.levels)
+    else:
+        scaled = find_row_types(find_block_classes(matrix, scaled=True))
     levels, nonzeros = candidate_levels(matrix, (plain, scaled), max(matrix.shape))
     return LevelCurve(levels, matrix.shape, nonzeros, plain, scaled)
 

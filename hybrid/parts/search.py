@@ -9,12 +9,15 @@ and Mattheyses [FM82], over two parts or more; it minimises the greatest halo, w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from hybrid.parts.uses import ColumnUses
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Int64Array = NDArray[np.int64]
 
@@ -144,6 +147,9 @@ def _loads(part: Int64Array, work: NDArray[np.float64], parts: int) -> NDArray[n
 
 def _nets(uses: ColumnUses, groups: int) -> _Nets:
     """Make ranges with the same pins and owner one net; nets that their owner alone uses are left out."""
+    # Here: one process, which has no parts to plan, goes without SciPy.
+    from scipy.sparse import csr_array
+
     # Sets of pins by two sums of random numbers; if two sets met, the search would be misled, nothing else.
     codes = np.random.default_rng(0).integers(2**62, size=(2, groups))
     key = np.zeros((2, len(uses.start)), np.int64)

@@ -15,9 +15,15 @@ from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.value_iteration import ValueIteration
 from tests.contracts.bellman import BellmanCase
 from tests.contracts.matrices import Make, matrix_parameters
+from tests.exploring import taken_in_turn
 
 _TRYING = functools.partial(Optimistic, krylov="always")
 METHODS = [Optimistic, Interval, pytest.param(_TRYING, id="Optimistic with a leap")]
+CLOSENESS = [
+    pytest.param(epsilon, absolute, id=f"{epsilon}-{'absolute' if absolute else 'relative'}")
+    for k, epsilon in enumerate([1e-3, 1e-9])
+    for absolute in taken_in_turn([True, False], k, 1)
+]
 
 # What a step gives is the contract of the equations; of methods one matrix of every workspace is enough.
 some_matrices = pytest.mark.parametrize(
@@ -35,8 +41,8 @@ def assert_holds(found: BoundedSolution, exact: list[Fraction]) -> None:
 class BoundsContract:
     """The tests; subclasses say what `case` is."""
 
-    @pytest.mark.parametrize("absolute", [False, True], ids=["relative", "absolute"])
-    @pytest.mark.parametrize("epsilon", [1e-3, 1e-9])
+    @pytest.mark.shortened
+    @pytest.mark.parametrize(("epsilon", "absolute"), CLOSENESS)
     def test_they_hold_and_are_as_close_as_asked(
         self, case: BellmanCase, method: Any, epsilon: float, absolute: bool
     ) -> None:

@@ -10,8 +10,16 @@ from hybrid.solvers.choice_operator import NO_CHOICE, ChoiceOperator
 from hybrid.solvers.choice_problem import Quotient
 from tests.builders.choice_systems import Choices
 from tests.contracts.choice_operators import Operators
+from tests.exploring import taken_in_turn
 
 GROUPS = Quotient(np.array([9, 3, 11, 41, 40, 55]), np.array([0, 3, 5]))
+KINDS = [
+    pytest.param(
+        few, groups, id=f"{'few gains' if few else 'many'}-{'groups' if groups else 'single states'}"
+    )
+    for k, few in enumerate([True, False])
+    for groups in taken_in_turn([None, GROUPS], k, 1)
+]
 
 
 def changes_of(system: ChoiceOperator) -> list[float]:
@@ -31,8 +39,8 @@ def improved(system: ChoiceOperator, x: np.ndarray, *arguments: float, **options
 
 @pytest.mark.parametrize("maximise", [True, False], ids=["max", "min"])
 class TestSteps:
-    @pytest.mark.parametrize("groups", [None, GROUPS], ids=["single states", "groups"])
-    @pytest.mark.parametrize("few", [True, False], ids=["few gains", "many"])
+    @pytest.mark.shortened
+    @pytest.mark.parametrize(("few", "groups"), KINDS)
     def test_they_are_dense_ones(
         self,
         operators: Operators,

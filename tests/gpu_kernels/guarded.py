@@ -84,7 +84,7 @@ def guarded_copies(
         If an array that is not writeable was changed.
     """
     spans: list[list[int]] = []
-    begins = [a.ctypes.data for a in arrays]
+    begins = [a.__array_interface__["data"][0] for a in arrays]
     for begin, end in sorted((b, b + a.nbytes) for b, a in zip(begins, arrays, strict=True)):
         if spans and begin < spans[-1][1]:
             spans[-1][1] = max(spans[-1][1], end)

@@ -16,25 +16,29 @@ Warp *warps;
 namespace {
 
 constexpr Bytes STACK_BYTES = 1 << 16;
+// The compiler's own jumps: three words are kept, where the library's save all registers and mangle addresses.
+using Resumption = void *[5];
 struct Coroutine {
     ucontext_t context;  // enters the coroutine for the first time
-    jmp_buf place;       // where it goes on: unlike swapcontext, a jump asks nothing of the system
+    Resumption place;    // where it goes on: unlike swapcontext, a jump asks nothing of the system
     std::vector<char> stack = std::vector<char>(STACK_BYTES);
     bool entered = false, finished = false;
 };
-jmp_buf host_place;
+Resumption host_place;
 std::vector<Coroutine> coroutines;
 std::vector<Warp> all_warps;
 Meeting block_meeting;
 int any;        // of __syncthreads_or
 bool progress;  // whether some thread has come further since all were last resumed
 
-__attribute__((noinline)) void give_way() {
-    if (_setjmp(coroutines[threadIdx.x].place) == 0) _longjmp(host_place, 1);
+// A function of its own, as the compiler asks; from none of the three must it conclude what a jump leaves as it was.
+[[noreturn]] __attribute__((noipa)) void jump(Resumption &place) { __builtin_longjmp(place, 1); }
+__attribute__((noipa)) void give_way() {
+    if (__builtin_setjmp(coroutines[threadIdx.x].place) == 0) jump(host_place);
 }
-__attribute__((noinline)) void resume(Coroutine &own) {
-    if (_setjmp(host_place) != 0) return;
-    if (own.entered) _longjmp(own.place, 1);
+__attribute__((noipa)) void resume(Coroutine &own) {
+    if (__builtin_setjmp(host_place) != 0) return;
+    if (own.entered) jump(own.place);
     own.entered = true;
     setcontext(&own.context);
 }

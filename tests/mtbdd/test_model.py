@@ -136,9 +136,10 @@ def test_model_submatrices_equal_dense(name: str, package: str, rng: np.random.G
             np.testing.assert_allclose(to_dense(cut), expected, rtol=1e-12)
         np.testing.assert_allclose(model.exit_rates(row_index), dense.sum(axis=1)[rows], rtol=1e-12)
         np.testing.assert_allclose(model.self_loops(row_index), dense.diagonal()[rows], rtol=1e-12)
-        inside = set(rows) & set(columns)
-        both = model.indicator(state_set(model, explicit, sorted(inside)), row_index)
-        assert both.tolist() == [row in inside for row in rows]
+        for inside in (set(rows) & set(columns), set(rows), set(range(n)), set(range(n)) - set(rows)):
+            found = model.indicator(state_set(model, explicit, sorted(inside)), row_index)
+            assert found.dtype == bool
+            assert found.tolist() == [row in inside for row in rows]
         assert model.describe(np.arange(len(rows)), row_index) == [explicit.valuation(i) for i in rows]
 
 

@@ -219,7 +219,7 @@ def side_by_side(parts: list[Lists]) -> Lists:
 @pytest.mark.parametrize("name", OPTIONS)
 @given(parts=processes_side_by_side())
 @settings(
-    max_examples=25,
+    max_examples=12,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors],
 )
 def test_small_processes_match_reference(device: Device, name: str, parts: list[Lists]) -> None:

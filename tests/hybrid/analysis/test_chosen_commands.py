@@ -84,7 +84,7 @@ def test_modules_by_renaming_share_a_line_and_have_their_own_guards(tmp_path: Pa
     assert [record["command"] for record in records] == told(scheduler)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(text=mdps(), maximise=st.booleans(), build=st.sampled_from(["symbolic", "explicit"]))
 def test_guards_of_what_is_told_hold(text: str, maximise: bool, build: str) -> None:
     model = hybrid.parse(text, build=build)

@@ -12,6 +12,7 @@ import hybrid
 from tests.builders.known_answers import OF_MDPS
 from tests.builders.mdp_texts import COINS, SLOW_WAY
 from tests.builders.models import build
+from tests.exploring import taken_in_turn
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 
@@ -26,9 +27,17 @@ SYSTEMS = [
 ]
 
 
-@pytest.mark.parametrize("options", SYSTEMS, ids=str)
+MODELS = dict(zip(["coins", "rooms", "wait", "slow"], sorted({text for text, _, _ in OF_MDPS}), strict=True))
+
+
+@pytest.mark.shortened
 @pytest.mark.parametrize(
-    "text", sorted({text for text, _, _ in OF_MDPS}), ids=["coins", "rooms", "wait", "slow"]
+    ("text", "options"),
+    [
+        pytest.param(MODELS[name], options, id=f"{name}-{options}")
+        for k, options in enumerate(SYSTEMS)
+        for name in taken_in_turn(list(MODELS), k)
+    ],
 )
 def test_values(text: str, options: dict[str, object]) -> None:
     model = build(text)

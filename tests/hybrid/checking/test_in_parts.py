@@ -27,7 +27,7 @@ from mtbdd.model import SymbolicModel
 from mtbdd.states import states_from
 from tests.builders.models import build
 from tests.builders.part_questions import QUESTIONS, WALK, agree, asked
-from tests.exploring import taken_in_turn
+from tests.exploring import some_of, taken_in_turn
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 CONSTANTS: dict[str, dict[str, Any]] = {
@@ -45,6 +45,8 @@ CONSTANTS: dict[str, dict[str, Any]] = {
 }
 SLOW = ("coin", "jobs", "mutex", "philosophers", "teams")
 """Every part makes the automata of LTL, and the graph searches of MDPs, by itself."""
+SLOWEST = ("mutex", "teams")
+"""Their questions are asked of others, too: of the philosophers, and in test_questions_in_parts.py."""
 
 
 def example(name: str) -> tuple[SymbolicModel, Path]:
@@ -56,7 +58,9 @@ NAMES = sorted({p.stem for p in EXAMPLES.glob("*.prism")} - {"quick_sort"})
 
 
 @pytest.mark.shortened
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name not in SLOWEST] + some_of(SLOWEST, len(SLOWEST), len(SLOWEST))
+)
 def test_examples_in_parts(name: str) -> None:
     model, properties = example(name)
     ones = hybrid.check_all(model, properties)
@@ -75,6 +79,8 @@ def _answer(prop: Property, own: SymbolicModel) -> Answer:
 @pytest.mark.parametrize("name", sorted(QUESTIONS))
 def test_questions_in_parts(name: str, backend: Any) -> None:
     model, questions = asked(name)
+    if backend == "reference":
+        questions = some_of(questions, 3)
     properties = ";\n".join(questions)
     ones = hybrid.check_all(model, properties, backend=backend)
     for ranks in (3,) if backend == "reference" else taken_in_turn((2, 5), sorted(QUESTIONS).index(name), 1):
@@ -98,6 +104,7 @@ def test_methods_in_parts(method: Any, text: str) -> None:
     assert (many.lower is None) == (one.lower is None)
 
 
+@pytest.mark.shortened
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_any_states_may_belong_to_any_part(shuffled: bool, rng: np.random.Generator) -> None:
     for name in QUESTIONS:
@@ -106,7 +113,8 @@ def test_any_states_may_belong_to_any_part(shuffled: bool, rng: np.random.Genera
         if shuffled:
             part = rng.permutation(part)
         owners = tuple(states_from(model.manager, model.index, part == p) for p in range(4))
-        properties = resolve_properties(parse_properties(";\n".join(questions[::2])), model.source).properties
+        asked_now = some_of(questions[::2], 2, int(shuffled))
+        properties = resolve_properties(parse_properties(";\n".join(asked_now)), model.source).properties
 
         def answers(own: SymbolicModel, properties: tuple[Property, ...] = properties) -> list[Answer]:
             return [Checker(own, CheckOptions()).answer(prop) for prop in properties]
@@ -138,7 +146,8 @@ def test_groups_of_states_across_parts_share_their_best_value(rng: np.random.Gen
         assert (found.lower <= wanted.upper[order]).all() and (wanted.lower[order] <= found.upper).all()
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+@pytest.mark.shortened
+@pytest.mark.parametrize("ranks", some_of([1, 2, 3, 5], 2))
 def test_the_same_bits_twice(ranks: int) -> None:
     model, properties = example("kanban")
     first, second = (hybrid.check_all(model, properties, ranks=ranks)[0] for _ in range(2))
@@ -238,7 +247,7 @@ def test_values_of_all_states_are_written_from_parts(name: str, suffix: str, tmp
     one = tmp_path / f"one{suffix}"
     answer = hybrid.check(model, text, values=one)
     assert answer.values.size == model.n_states
-    for ranks in taken_in_turn((1, 2, 3, 4, 7), WRITTEN.index(name) + 3 * (suffix == ".csv")):
+    for ranks in taken_in_turn((1, 2, 3, 4, 7), 3 * WRITTEN.index(name) + (suffix == ".csv"), 1):
         many = tmp_path / f"many{ranks}{suffix}"
         hybrid.check(example(name)[0], text, ranks=ranks, values=str(many))
         assert many.read_bytes() == one.read_bytes(), ranks

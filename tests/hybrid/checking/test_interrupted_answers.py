@@ -50,8 +50,14 @@ def answered(model: SymbolicModel | str, prop: str, method: str, watch: Watch | 
 
 
 @pytest.mark.shortened
-@pytest.mark.parametrize("method", ["optimistic", "interval"])
-@pytest.mark.parametrize(("text", "prop", "exact"), [*OF_CHAINS, *OF_MDPS, *WINDOWS])
+@pytest.mark.parametrize(
+    ("text", "prop", "exact", "method"),
+    [
+        (*asked, method)
+        for k, asked in enumerate([*OF_CHAINS, *OF_MDPS, *WINDOWS])
+        for method in taken_in_turn(["optimistic", "interval"], k, 1)
+    ],
+)
 def test_what_is_told_holds(text: str, prop: str, exact: Fraction | float | None, method: str) -> None:
     model = build(text)
     counts = taken_in_turn((1, 2, 5, 20), len(prop) + 2 * (method == "interval"))

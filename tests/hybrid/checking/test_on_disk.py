@@ -76,7 +76,7 @@ def check(**more):
 
 expected = check().value
 pages = int(open("/proc/self/statm").read().split()[5])
-limit = pages * resource.getpagesize() + (32 << 20)
+limit = pages * resource.getpagesize() + (27 << 20)
 resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 print(check(spill=sys.argv[1]).value == expected)
 try:
@@ -87,7 +87,7 @@ except MemoryError as error:
 
 
 def test_memory_that_vectors_do_not_fit_in_is_enough(tmp_path: Path) -> None:
-    """454,475 states, 3.6 MB a vector, where 34 more megabytes of data are allowed."""
+    """454,475 states, 3.6 MB a vector, where 28 more megabytes of data are allowed."""
     done = run(str(tmp_path), code=LIMITED)
     assert done.returncode == 0, done.stderr
     answered, refused = done.stdout.splitlines()

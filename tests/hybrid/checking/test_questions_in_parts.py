@@ -32,7 +32,7 @@ from tests.builders.labelled import LABELS, random_labelled
 from tests.builders.mdp_texts import LOOPING_CHOICES
 from tests.builders.models import build
 from tests.builders.random_budgets import DrawnRewards
-from tests.exploring import rounds, taken_in_turn
+from tests.exploring import rounds, some_of, taken_in_turn
 from tests.oracles.budgets import bounded_until
 from tests.oracles.lasso_words import random_tree, tree_text
 from tests.oracles.ltl import chain_probabilities
@@ -157,8 +157,10 @@ FILTERS = [
 
 
 @pytest.mark.shortened
-@pytest.mark.parametrize("order", ["model", "auto"])
-@pytest.mark.parametrize("text", FILTERS)
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [(text, order) for k, text in enumerate(FILTERS) for order in taken_in_turn(["model", "auto"], k, 1)],
+)
 def test_filters_that_tell_states(text: str, order: Any, rng: np.random.Generator) -> None:
     model = hybrid.parse(WALK, order=order)
     one = answer_of(model, text)
@@ -222,7 +224,7 @@ def compared(source: str, text: str, turn: int, rng: np.random.Generator) -> Ite
 
 
 @pytest.mark.shortened
-@pytest.mark.parametrize(("source", "text"), BUDGETS)
+@pytest.mark.parametrize(("source", "text"), some_of(BUDGETS, 2, 1))
 def test_budgets_and_quantiles_of_examples(source: str, text: str, rng: np.random.Generator) -> None:
     assert list(compared(source, text, BUDGETS.index((source, text)), rng))
 
@@ -304,7 +306,7 @@ def no_point_is_beyond(one: Answer, many: Answer) -> bool:
 
 
 @pytest.mark.shortened
-@pytest.mark.parametrize(("source", "text"), SEVERAL)
+@pytest.mark.parametrize(("source", "text"), some_of(SEVERAL, 3))
 def test_several_objectives_of_examples(source: str, text: str, rng: np.random.Generator) -> None:
     for one, many in compared(source, text, SEVERAL.index((source, text)), rng):
         if one.several is not None and one.several.found.found.search is not None:

@@ -137,8 +137,15 @@ def test_bounds_hold(tmp_path: Path, place: str, case: str) -> None:
     assert (found.statistics.backend, found.record()["storage"]) == (place, "tasks")
 
 
-@pytest.mark.parametrize("case", CHAINS)
-@pytest.mark.parametrize("method", ["jacobi", "jor", "power", "bicgstab", "gauss-seidel", "interval"])
+@pytest.mark.shortened
+@pytest.mark.parametrize(
+    ("method", "case"),
+    [
+        (method, case)
+        for k, method in enumerate(["jacobi", "jor", "power", "bicgstab", "gauss-seidel", "interval"])
+        for case in taken_in_turn(list(CHAINS), k, 1)
+    ],
+)
 def test_every_method_of_chains(tmp_path: Path, place: str, case: str, method: str) -> None:
     if method == "gauss-seidel" and place == "gpu":
         with pytest.raises(OptionError, match="does not run on the gpu"):

@@ -79,10 +79,14 @@ METHODS = ["auto", "interval", "jacobi"]
 
 
 @pytest.mark.shortened
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
-    ("source", "text"),
-    [(CHAIN, text) for text in OF_CHAINS] + [(CHOICES, text) for text in OF_CHOICES],
+    ("source", "text", "method"),
+    [
+        (source, text, method)
+        for source, texts in ((CHAIN, OF_CHAINS), (CHOICES, OF_CHOICES))
+        for k, text in enumerate(texts)
+        for method in taken_in_turn(METHODS, k, 1)
+    ],
 )
 def test_values_asked_for_are_those_among_all(
     source: str, text: str, method: Any, monkeypatch: pytest.MonkeyPatch

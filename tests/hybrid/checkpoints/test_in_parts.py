@@ -20,17 +20,17 @@ from hybrid.solvers.host import HostWorkspace
 from mtbdd.model import SymbolicModel
 from mtbdd.states import index_states, states_from
 from tests.builders.killing import Killed, Killer
-from tests.exploring import taken_in_turn
+from tests.exploring import some_of, taken_in_turn
 from tests.source_tree import ROOT
 
 PAIRS = [(1, 2), (2, 1), (2, 2), (2, 3), (3, 2), (4, 3)]
 CASES = [
     ("kanban", {"t": 1}, 'R{"throughput"}=? [ S ]', "auto"),
     ("kanban", {"t": 1}, 'R{"throughput"}=? [ S ]', "jor"),
-    ("brp", {"N": 16, "MAX": 2}, "P=? [ F s=FAILED & srep=DONT_KNOW ]", "auto"),
-    ("brp", {"N": 16, "MAX": 2}, "P=? [ F s=FAILED & srep=DONT_KNOW ]", "interval"),
+    ("brp", {"N": 8, "MAX": 2}, "P=? [ F s=FAILED & srep=DONT_KNOW ]", "auto"),
+    ("brp", {"N": 8, "MAX": 2}, "P=? [ F s=FAILED & srep=DONT_KNOW ]", "interval"),
     ("coin", {"K": 2}, 'Pmin=? [ F "decided" & "all_heads" ]', "auto"),
-    ("kanban", {"t": 1}, "P=? [ F<=40 z4=1 ]", "auto"),
+    ("kanban", {"t": 1}, "P=? [ F<=20 z4=1 ]", "auto"),
 ]
 
 
@@ -84,7 +84,9 @@ def test_what_a_processor_has_kept_devices_go_on_with(
     model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
     text, kept = 'R{"throughput"}=? [ S ]', {"checkpoint": tmp_path, "checkpoint_minutes": 1e6}
     whole = Killer()
-    expected = hybrid.check(model, text, progress=whole, ranks=2, method="jor", backend="cpu")
+    # Few iterations: emulated devices take long.
+    given_: dict[str, Any] = {"method": "jor", "epsilon": 1e-3}
+    expected = hybrid.check(model, text, progress=whole, ranks=2, backend="cpu", **given_)
     backends: list[Any] = ["cpu", "gpu"]
     for before, after in (backends, backends[::-1]):
         killer = Killer(whole.looks // 2)
@@ -94,11 +96,11 @@ def test_what_a_processor_has_kept_devices_go_on_with(
                 "is_due",
                 lambda c, killer=killer: c._all.any(not c._all.rank and killer.looks >= whole.looks // 2 - 2),
             )
-            hybrid.check(model, text, progress=killer, ranks=2, method="jor", backend=before, **kept)
+            hybrid.check(model, text, progress=killer, ranks=2, backend=before, **given_, **kept)
         assert len(list(tmp_path.glob("*.bin"))) == 2
         rest = Killer()
-        found = hybrid.check(model, text, progress=rest, ranks=3, method="jor", backend=after, **kept)
-        assert found.value == pytest.approx(expected.value, rel=1e-5)
+        found = hybrid.check(model, text, progress=rest, ranks=3, backend=after, **given_, **kept)
+        assert found.value == pytest.approx(expected.value, rel=1e-2)
         assert found.statistics.backend == after and rest.looks <= 0.7 * whole.looks + 5
         for path in tmp_path.iterdir():
             path.unlink()
@@ -110,7 +112,7 @@ def test_what_a_processor_has_kept_devices_go_on_with(
 def test_every_element_comes_to_its_state(
     tmp_path_factory: pytest.TempPathFactory, before: int, after: int, seed: int
 ) -> None:
-    model = hybrid.load(ROOT / "examples/brp.prism", constants={"N": 3, "MAX": 2})
+    model = hybrid.load(ROOT / "examples/brp.prism", constants={"N": 2, "MAX": 1})
     rng = np.random.default_rng(seed)
     some = states_from(model.manager, model.index, rng.random(model.n_states) < 0.6)
     x = rng.random(index_states(model.manager, some).size)
@@ -162,7 +164,8 @@ def test_another_division_is_refused(after: int, tmp_path: Path) -> None:
         in_parts(model, after, run)
 
 
-@pytest.mark.parametrize("after", [1, 2, 3])
+@pytest.mark.shortened
+@pytest.mark.parametrize("after", some_of([1, 2, 3], 2))
 def test_damage_is_told_to_all(after: int, tmp_path: Path) -> None:
     model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
     given: dict[str, Any] = {"checkpoint": tmp_path, "checkpoint_minutes": 0.0}

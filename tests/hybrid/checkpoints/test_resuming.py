@@ -41,13 +41,13 @@ endmodule
 rewards "steps" x > 0 & x < 30 : 1; endrewards
 """
 
-SHORT = WALK.replace("const int n;", "const int n = 60;")
+SHORT = WALK.replace("const int n;", "const int n = 40;")
 
 TEXTS = {"walk": SHORT, "queue": QUEUE, "choices": CHOICES}
 
 CASES = [
     ("walk", 'P=? [ F "up" ]', ("auto", "interval", "jacobi", "jor", "power", "gauss-seidel", "bicgstab")),
-    ("walk", 'R{"steps"}=? [ F x=0|x=60 ]', ("auto", "interval", "gauss-seidel")),
+    ("walk", 'R{"steps"}=? [ F x=0|x=40 ]', ("auto", "interval", "gauss-seidel")),
     ("walk", 'P=? [ F<=1000 "up" ]', ("auto",)),
     ("queue", 'R{"length"}=? [ S ]', ("auto", "bicgstab", "jor", "power", "gauss-seidel")),
     ("queue", "P=? [ F<=200 x=40 ]", ("auto",)),
@@ -154,7 +154,7 @@ def test_more_iterations_go_on(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("quick")
 def test_solutions_of_all_properties_are_kept(tmp_path: Path) -> None:
     model = hybrid.parse(SHORT)
-    text = 'P=? [ F "up" ]; R{"steps"}=? [ F x=0|x=60 ]; P>=0.4 [ F P>=0.5 [ F "up" ] ];'
+    text = 'P=? [ F "up" ]; R{"steps"}=? [ F x=0|x=40 ]; P>=0.4 [ F P>=0.5 [ F "up" ] ];'
     given: dict[str, Any] = {"checkpoint": tmp_path, "checkpoint_minutes": 1e6, "method": "interval"}
     first, again = Killer(), Killer()
     expected = hybrid.check_all(model, text, progress=first, **given)

@@ -22,7 +22,7 @@ import pytest
 from hybrid.cli.advance import Advance, Snapshot, duration
 from hybrid.cli.progress_line import ProgressLine
 from hybrid.cli.screen import LEAST_WIDTH
-from tests.exploring import taken_in_turn
+from tests.exploring import some_of, taken_in_turn
 from tests.source_tree import ROOT
 
 pytest.importorskip("rich", reason="progress on terminals is drawn with rich, which is not installed")
@@ -137,8 +137,15 @@ def test_plain_lines_where_they_are_asked_for(tmp_path: Path, options: tuple[str
         assert re.search(r"^ +\d+\.\d s  checking P=\? \[ F<=3 s=1 \]$", done.stderr, re.MULTILINE)
 
 
-@pytest.mark.parametrize("options", [(), ("-v",), ("--json",)])
-@pytest.mark.parametrize("command", ["check", "levels"])
+@pytest.mark.shortened
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        (command, options)
+        for k, options in enumerate([(), ("-v",), ("--json",)])
+        for command in taken_in_turn(["check", "levels"], k, 1)
+    ],
+)
 def test_nothing_of_rich_is_loaded_where_there_is_no_terminal(
     tmp_path: Path, command: str, options: tuple[str, ...]
 ) -> None:
@@ -226,7 +233,8 @@ def test_a_line_says_which_run_it_is_and_begins_its_stages_anew() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("columns", [40, 80])
+@pytest.mark.shortened
+@pytest.mark.parametrize("columns", some_of([40, 80], 2))
 def test_every_line_of_an_experiment_tells_its_run(tmp_path: Path, columns: int) -> None:
     slow = tmp_path / "slow.pm"
     slow.write_text(WALK.replace("5000", "N").replace("4975", "N-100").replace("dtmc", "dtmc const int N;"))

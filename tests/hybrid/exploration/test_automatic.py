@@ -36,7 +36,7 @@ EXAMPLES = {
 }
 FLAT: dict[str, tuple[str, dict[str, Any], str]] = {
     "oscillators": (oscillators(4, 5), {"mu": 0.1, "level": 1.0}, 'R{"energy"}=? [ F "synchronised" ]'),
-    "gate": (gate(1, 3), {}, 'P=? [ F<=20 "high" ]'),
+    "gate": (gate(1, 2), {}, 'P=? [ F<=20 "high" ]'),
     "opinions": (opinions(40), {}, 'R{"doubt"}=? [ F "agreed" ]'),
     "epidemic": (epidemic(6), {}, 'R{"cost"}min=? [ F "over" ]'),
 }

@@ -82,8 +82,15 @@ def test_a_vector_without_room_is_refused(model: SymbolicModel, place: DevicePla
         model.exit_rates(model.index.at(place))
 
 
-@pytest.mark.parametrize(("engine", "method"), [("hybrid", "auto"), ("hybrid", "jor"), ("explicit", "auto")])
-@pytest.mark.parametrize("text", ['R{"throughput"}=? [ S ]', "S=? [ x4>0 ]"])
+@pytest.mark.shortened
+@pytest.mark.parametrize(
+    ("engine", "method", "text"),
+    [
+        (*way, text)
+        for k, way in enumerate([("hybrid", "auto"), ("hybrid", "jor"), ("explicit", "auto")])
+        for text in taken_in_turn(['R{"throughput"}=? [ S ]', "S=? [ x4>0 ]"], k, 1)
+    ],
+)
 def test_averages_need_no_vector_of_the_host(
     device: Device, monkeypatch: pytest.MonkeyPatch, text: str, method: Any, engine: Any
 ) -> None:
@@ -176,9 +183,16 @@ rewards mod(x, 7) = 0 : 1; x > 120 : 0.5; endrewards
 """
 
 
-@pytest.mark.parametrize("engine", ["hybrid", "explicit"])
+@pytest.mark.shortened
 @pytest.mark.parametrize(
-    "text", ["P=? [ F<=40 x=110 ]", "P=? [ F<=5 x=110 ]", "R=? [ C<=30 ]", "R=? [ I=20 ]", "P=? [ F x=199 ]"]
+    ("text", "engine"),
+    [
+        (text, engine)
+        for k, text in enumerate(
+            ["P=? [ F<=40 x=110 ]", "P=? [ F<=5 x=110 ]", "R=? [ C<=30 ]", "R=? [ I=20 ]", "P=? [ F x=199 ]"]
+        )
+        for engine in taken_in_turn(["hybrid", "explicit"], k, 1)
+    ],
 )
 def test_steps_need_no_vector_of_the_host(
     device: Device, monkeypatch: pytest.MonkeyPatch, text: str, engine: Any

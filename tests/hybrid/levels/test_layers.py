@@ -39,6 +39,7 @@ from tests.builders.matrices import all_ones, from_dense, random_codes, random_s
 from tests.builders.mdp_texts import COINS, GRID, ROOMS, SLOW_WAY, WAITING_ROOM
 from tests.builders.models import build
 from tests.builders.random_mdps import mdps
+from tests.exploring import taken_in_turn
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SMALL = {"waiting": WAITING_ROOM, "slow": SLOW_WAY, "rooms": ROOMS, "coins": COINS}
@@ -177,8 +178,15 @@ def weighed_report(layer_choices: list[LayerChoices], backend: str) -> LevelRepo
     return report_levels(layer_choices, backend=backend, held=weigh_levels(layer_choices, engine))
 
 
-@pytest.mark.parametrize("name", [*FILES, "grid", "rooms"])
-@pytest.mark.parametrize("backend", ["cpu", "reference"])
+@pytest.mark.shortened
+@pytest.mark.parametrize(
+    ("name", "backend"),
+    [
+        (name, backend)
+        for k, name in enumerate([*FILES, "grid", "rooms"])
+        for backend in taken_in_turn(["cpu", "reference"], k, 1)
+    ],
+)
 def test_operators_use_the_level_that_is_marked(name: str, backend: str) -> None:
     model = load(name)
     layer_choices, size = model_choices(model, backend), model.n_states

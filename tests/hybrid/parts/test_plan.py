@@ -21,6 +21,7 @@ from hybrid.parts.uses import column_uses, transitions_of_groups
 from mtbdd.offset import OffsetMTBDD, zero_matrix
 from mtbdd.states import StateIndex
 from tests.builders.matrices import from_dense, random_codes, random_sparse, to_dense
+from tests.exploring import taken_in_turn
 from tests.source_tree import ROOT
 
 BITS = 5
@@ -150,6 +151,7 @@ def test_least_halos_of_small_cuts() -> None:
     assert worst == 1.0
 
 
+@pytest.mark.shortened
 @pytest.mark.parametrize(
     ("name", "constants"),
     [("kanban", {"t": 1}), ("tandem", {"c": 4}), ("coin", {"K": 1}), ("jobs", {"N": 3})],
@@ -160,7 +162,7 @@ def test_case_studies(name: str, constants: dict[str, int]) -> None:
     dense = [to_dense(matrix) for matrix in matrices]
     assert len(dense) > 1 if model.is_mdp else len(dense) == 1
     entries = sum(np.count_nonzero(d) for d in dense)
-    for parts in (1, 2, 3, 4, 7):
+    for parts in taken_in_turn((1, 2, 3, 4, 7), len(name)):
         plan = plan_parts(model.index, matrices, parts)
         assert [len(p) for p in received(plan, dense)] == [p.received for p in plan.parts]
         assert sum(p.transitions for p in plan.parts) == entries

@@ -132,7 +132,7 @@ def is_lost(self: IDR, most: int) -> Standing:
 @pytest.mark.parametrize("fails", [breaks, stagnates, is_lost])
 @pytest.mark.parametrize("krylov", ["auto", "always"])
 def test_nothing_is_lost_where_it_fails(monkeypatch: pytest.MonkeyPatch, krylov: Krylov, fails: Any) -> None:
-    system = walk(25, 0.5, 0.5)
+    system = walk(20, 0.5, 0.5)
     plain = found_by(system, "never")
     monkeypatch.setattr(IDR, "advance", fails)
     found = found_by(system, krylov)

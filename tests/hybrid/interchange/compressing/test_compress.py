@@ -18,6 +18,7 @@ from mtbdd.language.syntax import ModelType
 from mtbdd.model import SymbolicModel
 from mtbdd.rewards import action_rewards, state_rewards
 from tests.builders.explicit_models import random_explicit_model
+from tests.exploring import some_of
 from tests.oracles.chains import until_probabilities
 from tests.source_tree import ROOT
 
@@ -129,7 +130,8 @@ def test_what_is_written_out_comes_back(kind: str) -> None:
             _same(found, expected)
 
 
-@pytest.mark.parametrize("block", range(5))
+@pytest.mark.shortened
+@pytest.mark.parametrize("block", some_of(range(5), 2))
 def test_bounds_hold_for_random_matrices(block: int) -> None:
     """Against exact rational solutions of the doubles that were given, rows divided by their sums."""
     for number in range(50 * block, 50 * (block + 1)):
