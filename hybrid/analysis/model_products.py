@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from hybrid.analysis.model_automata import automaton_moves
 from hybrid.automata.automaton import DeterministicAutomaton
-from hybrid.levels.curve import level_curve
-from hybrid.levels.layers import layer_curve
+from hybrid.levels.layers import least_instance_bytes
 from hybrid.run.options import CheckOptions
 from mtbdd.automaton_product import AutomatonProduct, automaton_product
 from mtbdd.manager import Node
@@ -79,6 +78,4 @@ def _divided(model: SymbolicModel, product: AutomatonProduct) -> AutomatonProduc
 def _least_bytes(product: AutomatonProduct) -> int:
     """Return what the level of least memory takes, of all layers."""
     model = product.model
-    matrices = [model.layer_transitions(k) for k in range(len(model.layers))]
-    curve = layer_curve(matrices) if len(matrices) > 1 else level_curve(matrices[0])
-    return min(level.bytes_worst_case for level in curve.levels)
+    return least_instance_bytes([model.layer_transitions(k) for k in range(len(model.layers))])

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hybrid.errors import OptionError
-from hybrid.levels.curve import LevelCurve, level_curve
+from hybrid.levels.curve import LevelCurve, candidate_levels, level_curve
 from hybrid.levels.table import CandidateLevel, LevelTable
 from hybrid.levels.weighing import Weight
 from mtbdd.offset import OffsetMTBDD
@@ -80,6 +80,28 @@ def layer_curve(matrices: Sequence[OffsetMTBDD]) -> LayerCurve:
     levels = tuple(_sum([curve[k] for curve in curves]) for k in range(len(curves[0])))
     size = matrices[0].n_columns
     return LayerCurve(levels, (size, size), sum(curve.nonzeros for curve in curves), curves)
+
+
+def least_instance_bytes(matrices: Sequence[OffsetMTBDD]) -> int:
+    """Return the least bytes that all layers take, in the worst case, in submatrices and instances.
+
+    Parameters
+    ----------
+    matrices : sequence of OffsetMTBDD
+        As for `layer_curve`.
+
+    Raises
+    ------
+    ValueError, OverflowError
+        As `layer_curve`.
+
+    Notes
+    -----
+    Time: O(nodes); no row types are sought.
+    """
+    _check_layers(matrices)
+    layers = [candidate_levels(matrix, (), max(matrix.shape))[0] for matrix in matrices]
+    return min(sum(level.bytes_worst_case for level in levels) for levels in zip(*layers, strict=True))
 
 
 def layer_levels(matrices: Sequence[OffsetMTBDD], backend: str) -> LevelTable:

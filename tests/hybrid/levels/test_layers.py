@@ -22,7 +22,7 @@ from hybrid.injection.row_types import RowTypes
 from hybrid.injection.submatrices import class_submatrices, expand_nodes
 from hybrid.injection.tasks import TaskList, cut_tasks
 from hybrid.levels.curve import level_curve
-from hybrid.levels.layers import LayerCurve, layer_curve, layer_levels
+from hybrid.levels.layers import LayerCurve, layer_curve, layer_levels, least_instance_bytes
 from hybrid.levels.policy import choose_level
 from hybrid.levels.stacked_curve import StackedCurve, stacked_curve
 from hybrid.levels.table import CandidateLevel
@@ -104,6 +104,7 @@ def test_layers_one_by_one_agree_with_what_is_built(name: str) -> None:
     curve = layer_curve(matrices)
     assert curve.nonzeros == sum(np.count_nonzero(to_dense(m)) for m in matrices)
     assert len(curve) == matrices[0].n_levels + 1
+    assert least_instance_bytes(matrices) == min(level.bytes_worst_case for level in curve.levels)
     for candidate in curve.levels:
         k = candidate.level
         injected = [inject_level(m, k) for m in matrices]
