@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import functools
+import math
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pytest
 
+import hybrid
 from hybrid.operators.layer_choices import LayerChoices
 from hybrid.solvers import Criterion, Optimistic, Status
+from hybrid.solvers.base import Clock
+from hybrid.solvers.bellman import Held
 from hybrid.solvers.bounded_solution import UNIT, BoundedSolution
 from hybrid.solvers.choice_operator import BOUND_VECTORS, ChoiceOperator
 from hybrid.solvers.choice_problem import Quotient
@@ -278,3 +283,34 @@ def test_a_fixed_policy_has_nothing_to_choose() -> None:
     operator = operator_of(True)
     fixed = FixedPolicy(operator, np.zeros(SIZE, np.uint16), np.full(SIZE, 0.5))
     assert fixed.leap(Criterion(), True) is None
+
+
+def test_w_goes_down_whatever_is_chosen() -> None:
+    """The policy of z leaves at once in some states, and the other choice leads far."""
+    n, own = 24, np.array([[0.0, 0.96875, 0.0], [0.9375, 0.0, 0.03125], [0.5, 0.0, 0.25]])
+    dense, gains = np.zeros((2, n, n)), np.zeros((2, n))
+    # Copies that differ, so that the recurrence sees more than three states.
+    dense[1] = np.kron(np.diag(1.0 - np.arange(8) / 64.0), own)
+    gains[0] = np.tile([0.5, 0.25, 0.125], 8)
+    offers = [
+        LayerChoices(0, None, None, gains[0], None),
+        LayerChoices(1, None, from_dense(dense[1]), gains[1], None),
+    ]
+    operator = make_operator("cpu", Choices(offers, dense, gains, True), slack=64 * UNIT)
+    held = Held(0.75 * gains[0], np.empty(n), None, np.empty(n), 4, None, lambda: ({}, {}))
+    course = PolicyCourse(operator, held, math.inf, Clock(None), 0.5)
+    eta = course.approach(1e-9)
+    assert eta is not None and eta <= 1e-9
+    z, w = course.z.copy(), np.empty(n)
+    loose = course.spread(z, w)
+    assert loose is not None and 0.0 <= loose < 1.0
+    assert ((dense @ w).max(axis=0) + (1.0 - loose) * z <= w * (1.0 + 1e-12)).all()
+
+
+def test_better_choices_spread_between_two_policies(examples_folder: Path) -> None:
+    """Where each policy lets the next state know, steps over all choices bring it further."""
+    model = hybrid.load(examples_folder / "coin.prism", constants={"K": 6})
+    question = 'Pmax=? [ F "decided" & !"all_heads" & !"all_tails" ]'
+    found = hybrid.check(model, question, backend="cpu").statistics
+    assert found.method == "optimistic"
+    assert found.products < 1200
