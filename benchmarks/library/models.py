@@ -15,8 +15,9 @@ __all__ = ["EXAMPLES", "ROOT", "example", "example_file", "example_of"]
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 
-_CONSTANTS = {"tandem": "c", "kanban": "t", "fms": "n", "cluster": "N"}
+_CONSTANTS = {"tandem": "c", "kanban": "t", "fms": "n", "cluster": "N", "relay": "H"}
 _WRITTEN = {
+    "coin": generate.coin,
     "polling": generate.polling,
     "herman": generate.herman,
     "quick_sort": generate_sort.quick_sort,

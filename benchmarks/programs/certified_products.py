@@ -1,8 +1,9 @@
-"""Products until the bounds of chains meet, with and without Krylov methods between them.
+"""Products until bounds meet, with and without Krylov methods between them.
 
 Whole answers under default options, the model built before, each asked twice: the second counts.
 `without` keeps optimistic iteration and value iteration of averages as they are; `default` lets a
-Krylov method look for the bounds where the pace tells that this is worth it.  The intervals of both
+Krylov method look for the bounds, of decision processes by policy iteration, where the pace tells that
+this is worth it.  The intervals of both
 have to meet.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from unittest.mock import patch
 
 import hybrid
@@ -20,6 +21,7 @@ from benchmarks.library.models import example_of
 from benchmarks.library.records import Records, Row
 from hybrid.core.option_types import BackendName
 from hybrid.solvers.forecast import Forecast
+from hybrid.solvers.policy_bounds import PolicyBounds
 
 CASES = {
     "kanban t=5": 'R{"throughput"}=? [ S ]',
@@ -34,8 +36,22 @@ CASES = {
     "polling N=12": "P=? [ !(s=2 & a=1) U (s=1 & a=1) ]",
     "brp N=512,MAX=20": "P=? [ F s=FAILED ]",
     "herman N=11": 'filter(max, R{"steps"}=? [ F "stable" ], "init")',
+    "coin N=4,K=4": 'Pmax=? [ F "decided" & !"all_heads" & !"all_tails" ]',
+    "coin N=3,K=8": 'Pmin=? [ F "all_heads" ]',
+    "coin N=4,K=2": 'R{"steps"}max=? [ F "decided" ]',
+    "coin N=2,K=24": 'R{"steps"}min=? [ F "decided" ]',
+    "relay H=200,M=200": 'R{"power"}min=? [ F "over" ]',
+    "relay H=100,M=100": 'Pmin=? [ F "arrived" ]',
 }
-"""Property by model: long-run averages, until, expected rewards."""
+"""Property by model: long-run averages, until, expected rewards; the last six are decision processes."""
+
+
+def _untried() -> ExitStack:
+    """Return a context in which no Krylov method is tried."""
+    context = ExitStack()
+    context.enter_context(patch.object(Forecast, "is_long", return_value=False))
+    context.enter_context(patch.object(PolicyBounds, "budget", return_value=0.0))
+    return context
 
 
 def measure(row: Row, spec: str, question: str, backend: BackendName, most: int) -> None:
@@ -45,7 +61,7 @@ def measure(row: Row, spec: str, question: str, backend: BackendName, most: int)
     row.update(states=model.n_states, transitions=model.n_transitions)
     lowest, highest = -math.inf, math.inf
     for kind in ("without", "default"):
-        with patch.object(Forecast, "is_long", return_value=False) if kind == "without" else nullcontext():
+        with _untried() if kind == "without" else nullcontext():
             for _ in range(2):
                 started = time.perf_counter()
                 answer = hybrid.check(model, question, backend=backend, max_iterations=most, throw=False)

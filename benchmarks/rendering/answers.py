@@ -17,7 +17,8 @@ def certified_products(record: Row) -> str:
     text = (
         f"Answers between bounds under default options, backend {record['backend']}, of built models, the "
         "second time asked.  `without` are optimistic iteration, and value iteration of averages, as they "
-        "are; `default` lets IDR(4) look for the bounds where their pace tells that this is worth it.  "
+        "are; `default` lets IDR(4) look for the bounds, of decision processes by policy iteration, where "
+        "their pace tells that this is worth it.  "
         "Products are those of the matrix; seconds are whole answers, set-up included.  "
         f"\\> tells that {record['most']:,} iterations were not enough."
     )

@@ -101,7 +101,9 @@ def least_instance_bytes(matrices: Sequence[OffsetMTBDD]) -> int:
     """
     _check_layers(matrices)
     layers = [candidate_levels(matrix, (), max(matrix.shape))[0] for matrix in matrices]
-    return min(sum(level.bytes_worst_case for level in levels) for levels in zip(*layers, strict=True))
+    sums = (sum(level.bytes_worst_case for level in levels) for levels in zip(*layers, strict=True))
+    least: int = min(sums)
+    return least
 
 
 def layer_levels(matrices: Sequence[OffsetMTBDD], backend: str) -> LevelTable:

@@ -38,7 +38,7 @@ _PRICE = 2.0  # of a product of IDR(s) in steps over choices
 _REST = 2000  # steps that have to be left for a try, those of the guess included
 _LEFT = 0.25  # of the steps made, that have to be left until values are found
 _ROUGH = 1e-3  # residual of z from which w is looked for
-_MARGIN = 0.25  # of epsilon that the residual may take
+_MARGIN = 0.4  # of epsilon that half of the width may take
 _GUESSES = 5  # tries with a doubled c
 _ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the residual is off by
 

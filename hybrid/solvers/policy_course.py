@@ -18,7 +18,7 @@ OWN_VECTORS = 6
 """z, gains of a policy, ones, zeros, weights, and a policy with the one before."""
 
 _SWEEPS = 10  # steps over all choices between two policies
-_PATIENCE = 300  # products without half of the residual gained
+_PATIENCE = 1000  # products, or the share of one policy, without half of the residual gained
 _DIGITS = 1e-2  # share of the residual that is left of the equations of one policy
 _SOLUTIONS = 4  # that all products have to do for
 _LOOSE = 0.5  # share of its right-hand side by which w may be off, for the policy that it is solved for
@@ -74,8 +74,8 @@ class PolicyCourse:
         float or None
             None if it does not become so.
         """
-        best, since = math.inf, self.made
-        while self.has_left(_SWEEPS + 2) and self.made - since <= _PATIENCE:
+        best, since, patience = math.inf, self.made, max(_PATIENCE, self._most / _SOLUTIONS)
+        while self.has_left(_SWEEPS + 2):
             eta = self._swept(target)
             if not math.isfinite(eta):
                 return None
@@ -83,6 +83,8 @@ class PolicyCourse:
                 return eta
             if eta < 0.5 * best:
                 best, since = eta, self.made
+            elif self.made - since > patience:
+                break
             is_same = self._choose()
             goal = 0.5 * target if is_same else max(_DIGITS * eta, 0.5 * target)
             self._operator.improve(self._zeros, self._gains, policy=self._policy)
