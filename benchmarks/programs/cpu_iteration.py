@@ -4,7 +4,9 @@ For every model: the product ``M @ x`` and the fused relaxation step of the CPU 
 one, and SciPy's CSR product, which uses one. The explicit matrix exists for SciPy alone and is expanded
 from the same diagram. Timings take turns; the median of each counts, the best is recorded too. Compilation
 and building are timed apart. The mean is geometric, over the models with more than a million transitions.
-With ``--prism`` the times of PRISM's hybrid and sparse engines stand beside, in ns a transition.
+With ``--prism`` the times of PRISM's hybrid and sparse engines stand beside, in ns a transition; with
+``--mkl`` products of MKL on the same matrix, which it has inspected and optimised, with all threads and with
+one, apart from the others because its threads stay awake for a while.
 """
 
 from __future__ import annotations
@@ -15,16 +17,21 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import hybrid
 from benchmarks.library.arguments import existing, parser
+from benchmarks.library.mkl import Mkl, MklProduct
 from benchmarks.library.models import example
 from benchmarks.library.records import Records, Row
 from hybrid.cpu.threads import set_thread_count, thread_count
 from hybrid.explicit import explicit_matrix
 from hybrid.operators.hybrid_matrix import HybridMatrix
+
+Vector = NDArray[np.float64]
 
 DEFAULT = (
     "kanban:4", "kanban:5", "kanban:6", "fms:5", "fms:6", "fms:7", "fms:8",
@@ -48,7 +55,13 @@ def take_turns(functions: list[Callable[[], object]], seconds: float) -> list[li
 
 
 def measure(
-    row: Row, name: str, size: int, transposed: bool, seconds: float, prism: dict[int, dict[str, float]]
+    row: Row,
+    name: str,
+    size: int,
+    transposed: bool,
+    seconds: float,
+    prism: dict[int, dict[str, float]],
+    mkl: Mkl | None,
 ) -> None:
     """Measure one model."""
     constants = {"MAX": 50} if name == "brp" else {}
@@ -85,6 +98,13 @@ def measure(
         seconds,
     )
     middle = {name: statistics.median(own) for name, own in zip(names, times, strict=True)}
+    best = {name: min(own) for name, own in zip(names, times, strict=True)}
+    gains = {}
+    if mkl is not None:
+        for suffix, threads in (("", thread_count()), ("_one_thread", 1)):
+            key = f"mkl{suffix}"
+            middle[key], best[key] = by_mkl(mkl, csr, x, expected, threads, seconds)
+            gains[f"speedup_over_{key}"] = middle[key] / middle[f"product{suffix}"]
     csr_bytes = csr.data.nbytes + csr.indices.nbytes + csr.indptr.nbytes
     row.update(
         states=matrix.n_rows,
@@ -96,13 +116,26 @@ def measure(
         choose_seconds=chosen,
         build_seconds=built,
         seconds=middle,
-        best_seconds={n: min(own) for n, own in zip(names, times, strict=True)},
+        best_seconds=best,
         ns_per_transition={n: s / operator.nnz * 1e9 for n, s in middle.items()},
         speedup=middle["scipy_csr"] / middle["product"],
         speedup_one_thread=middle["scipy_csr"] / middle["product_one_thread"],
         largest_relative_difference=error,
         prism_ns_per_transition=prism.get(operator.nnz, {}),
+        **gains,
     )
+
+
+def by_mkl(
+    mkl: Mkl, csr: Any, x: Vector, expected: Vector, threads: int, seconds: float
+) -> tuple[float, float]:
+    """Return the median and the least time of MKL's product."""
+    mkl.set_threads(threads)
+    product, out = MklProduct(mkl, csr), np.empty(len(expected))
+    (times,) = take_turns([lambda: product.multiply(x, out)], seconds / 4)
+    product.close()
+    np.testing.assert_allclose(out, expected, rtol=1e-11)
+    return statistics.median(times), min(times)
 
 
 def prism_times(path: Path | None) -> dict[int, dict[str, float]]:
@@ -126,9 +159,11 @@ def main() -> None:
     arguments.add_argument("models", nargs="*", metavar="MODEL:SIZE")
     arguments.add_argument("--transposed", action="store_true", help="products with the transposed matrix")
     arguments.add_argument("--prism", type=existing, metavar="FILE.csv", help="PRISM's runs to show beside")
+    arguments.add_argument("--mkl", type=existing, metavar="FILE.so", help="MKL's libmkl_rt to show beside")
     arguments.add_argument("--seconds", type=float, default=2.0, help="for each model's timings")
     options = arguments.parse_args()
     prism, each = prism_times(options.prism), options.seconds
+    mkl = None if options.mkl is None else Mkl(options.mkl)
     # A limit of the whole run in other programs.
     options.seconds = None
     begin = time.perf_counter()
@@ -137,9 +172,11 @@ def main() -> None:
     compiled = time.perf_counter() - begin
     records = Records("cpu_iteration", options, threads=thread_count(), transposed=options.transposed)
     records.facts["compile_or_load_kernels_seconds"] = compiled
+    if mkl is not None:
+        records.facts["mkl"] = mkl.version
     for spec in options.models or DEFAULT:
         name, _, size = spec.partition(":")
-        records.run({"model": spec}, measure, name, int(size), options.transposed, each, prism)
+        records.run({"model": spec}, measure, name, int(size), options.transposed, each, prism, mkl)
     records.show()
 
 

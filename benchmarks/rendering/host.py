@@ -30,7 +30,13 @@ def cpu_iteration(record: Row) -> str:
     """Return the section on products on the CPU."""
     rows = measured(record)
     means = []
-    for key, threads in (("speedup", f"all {record['threads']} threads"), ("speedup_one_thread", "one")):
+    every = f"all {record['threads']} threads"
+    for key, threads in (
+        ("speedup", f"{every} over SciPy"),
+        ("speedup_one_thread", "one over SciPy"),
+        ("speedup_over_mkl", f"{every} over MKL with as many"),
+        ("speedup_over_mkl_one_thread", "one over MKL with one"),
+    ):
         found = large_speedups(rows, key)
         if found:
             means.append(f"{statistics.geometric_mean(found):.2f} with {threads}, least {min(found):.2f}")
@@ -39,6 +45,16 @@ def cpu_iteration(record: Row) -> str:
         "chosen and kernels are compiled; SciPy's CSR product uses one core, PRISM's engines too.  `gain` is "
         "over SciPy.  `set-up` is choosing the level and laying the matrix out."
     )
+    beside: list[tuple[str, Callable[[Row], str]]] = []
+    if "mkl" in record:
+        name = record["mkl"].split("-Product")[0]
+        text += f"  MKL is {name}, inspected and optimised, with as many threads and with one."
+        beside = [
+            ("MKL", lambda r: number(r["ns_per_transition"].get("mkl"))),
+            ("gain", lambda r: number(r.get("speedup_over_mkl"))),
+            ("MKL, 1 thread", lambda r: number(r["ns_per_transition"].get("mkl_one_thread"))),
+            ("gain", lambda r: number(r.get("speedup_over_mkl_one_thread"))),
+        ]
     if means:
         text += f"  Geometric means over the models with more than 10⁶ transitions: {'; '.join(means)}."
     return section(
@@ -57,6 +73,7 @@ def cpu_iteration(record: Row) -> str:
             ("all threads", lambda r: number(r["ns_per_transition"]["product"])),
             ("gain", lambda r: f"{r['speedup']:.2f}"),
             ("gain, 1 thread", lambda r: f"{r['speedup_one_thread']:.2f}"),
+            *beside,
             ("PRISM hybrid", lambda r: number(r["prism_ns_per_transition"].get("hybrid"))),
             ("PRISM sparse", lambda r: number(r["prism_ns_per_transition"].get("sparse"))),
         ),

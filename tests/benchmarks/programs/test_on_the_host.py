@@ -66,7 +66,48 @@ def test_products_on_the_cpu(record_of: RecordOf, tmp_path: Path) -> None:
         assert row["largest_relative_difference"] < 1e-13
         assert row["speedup"] == row["seconds"]["scipy_csr"] / row["seconds"]["product"]
         row["transitions"] = 2_000_000
-    assert "| kanban 2 | 2,000,000 |" in rendered("cpu_iteration", record)
+    assert "| kanban 2 | 2,000,000 |" in (page := rendered("cpu_iteration", record)) and "MKL" not in page
+
+
+class _Library:
+    """Stands for MKL."""
+
+    version = "Library Version 1-Product Build 2"
+
+    def __init__(self, path: Path) -> None:
+        self.threads: list[int] = []
+
+    def set_threads(self, count: int) -> None:
+        self.threads.append(count)
+
+
+class _Product:
+    """Stands for its products."""
+
+    def __init__(self, library: _Library, matrix: Any) -> None:
+        self.library, self.matrix = library, matrix
+
+    def multiply(self, x: np.ndarray, out: np.ndarray) -> None:
+        out[:] = self.matrix @ x
+
+    def close(self) -> None:
+        assert self.library.threads
+
+
+def test_products_on_the_cpu_beside_another_library(
+    record_of: RecordOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (library := tmp_path / "libmkl_rt.so").touch()
+    monkeypatch.setattr(cpu_iteration, "Mkl", _Library)
+    monkeypatch.setattr(cpu_iteration, "MklProduct", _Product)
+    record = record_of(cpu_iteration, "kanban:2", "--seconds", "0.01", "--mkl", str(library))
+    (row,) = record["rows"]
+    seconds = row["seconds"]
+    assert row["speedup_over_mkl"] == seconds["mkl"] / seconds["product"]
+    assert row["speedup_over_mkl_one_thread"] == seconds["mkl_one_thread"] / seconds["product_one_thread"]
+    row["transitions"] = 2_000_000
+    page = rendered("cpu_iteration", record)
+    assert "MKL is Library Version 1, " in page and "with one over MKL with one" in page
 
 
 def test_products_with_several_vectors(record_of: RecordOf) -> None:
