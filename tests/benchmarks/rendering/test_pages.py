@@ -97,6 +97,9 @@ def test_figures_in_prose_are_those_of_the_records() -> None:
     )
     assert f"{both:.1f} times as fast as SciPy's CSR" in readme
     assert f"{one:.1f} times with one thread" in readme
+    beside = host.large_speedups(rows, "speedup_over_mkl")
+    assert f"{statistics.geometric_mean(beside):.1f} times as fast as MKL's" in readme
+    assert f"from {min(beside):.1f} times where" in readme and f"to {max(beside):.1f} times" in readme
     kanban = next(row for row in rows if row["model"] == "kanban:6")
     assert f"{kanban['transitions']:,} transitions" in readme
     csr, held = (
