@@ -113,6 +113,11 @@ def test_figures_in_prose_are_those_of_the_records() -> None:
     ):
         assert f"{what} | {size} | {kanban['seconds'][key] * 1e3:.0f} ms |" in readme
     assert f"took {kanban['choose_seconds'] + kanban['build_seconds']:.1f} s without" in readme
+    shares = [row["ratio"] for row in load("certified_products")["rows"] if "ratio" in row]
+    mean_share = statistics.geometric_mean(shares)
+    assert f"Bounds take {mean_share:.2f} times the products" in readme
+    assert f"over {len(shares)} questions" in readme and max(shares) <= 1.0
+    assert f"the slowest {min(shares):.2f} times" in readme
     (_, (on_gpu, *_)), *_ = gpu.mean_gains(load("gpu_product")["rows"])
     assert f"{on_gpu:.1f} times as fast as cuSPARSE's CSR" in readme
     whole = load("whole_run")["rows"][0]
