@@ -47,9 +47,9 @@ def verified_around(
     Notes
     -----
     Above is Park induction.  Below: let T be the rows in which l is above x, and ``l <= f(l)`` in these.
-    Then e, the positive part of ``l - x*``, satisfies ``e <= A e`` with the rows A of an optimal policy: in T
-    because ``l - x* <= A (l - x*)``, and elsewhere e is zero.  Where every state is left for good the powers
-    of A vanish, so that e is zero.
+    Then e, the positive part of ``l - x*``, satisfies ``e <= A e``: in T because ``l - x* <= A (l - x*)``,
+    with the rows A of the choices best at l for a maximum, and at x* for a minimum; elsewhere e is zero.
+    Where every state is left for good the powers of A vanish, so that e is zero.
     """
     space, xp = operator.space, operator.space.xp
     xp.multiply(w, c, out=bound)

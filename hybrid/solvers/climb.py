@@ -155,8 +155,11 @@ class Climb:
         """Return the last iterate where the iteration is ended, and the bound that a few guesses find."""
         if self.rising is not None and not self.lost:
             # For the guesses' sake, which no limit counts either.
-            self._advance(down, 1)
+            is_finite = self._advance(down, 1)
             self._outcome.iterations -= 1
+            if not is_finite:
+                # The iterate before is a bound, and not what has overflowed.
+                return self._pair[1 - self._made % 2], None
         x, y = self._pair[self._made % 2], self._pair[1 - self._made % 2]
         return x, y if self._ends_above(x, y, self._made) else None
 

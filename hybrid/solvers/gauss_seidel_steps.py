@@ -10,31 +10,12 @@ steps, which gain most.  All of them count.
 
 from __future__ import annotations
 
-from typing import Protocol
-
+from hybrid.solvers.choosing import Choosing
 from hybrid.solvers.record import Numbers
-from hybrid.solvers.workspace import Array, Pair, Workspace
+from hybrid.solvers.workspace import Array, Pair
 
 _TURNS = (4, 12, 16)  # steps of a trial after which the direction changes, twice, and after which it ends
 _AGAIN = 8  # times the steps before the last trial, or of the first one, until the next one begins
-
-
-class _States(Protocol):
-    """See :class:`hybrid.solvers.choice_operator.ChoiceOperator`."""
-
-    space: Workspace
-    changes: Array
-
-    def gauss_seidel(
-        self,
-        x: Array,
-        out: Array,
-        descending: bool,
-        factor: float = 1.0,
-        *,
-        shape: Array | None = None,
-        policy: Array | None = None,
-    ) -> None: ...
 
 
 class GaussSeidelSteps:
@@ -42,11 +23,11 @@ class GaussSeidelSteps:
 
     Parameters
     ----------
-    operator : ChoiceOperator
+    operator : Choosing
         With Gauss-Seidel steps.
     factor : float
     shape, policy : array, optional
-        As for `ChoiceOperator.improve`.
+        As for `Choosing.improve`.
     descending : bool, optional
         The direction to begin with, where it is known; else it is tried at once.
 
@@ -62,7 +43,7 @@ class GaussSeidelSteps:
 
     def __init__(
         self,
-        operator: _States,
+        operator: Choosing,
         factor: float,
         shape: Array | None = None,
         policy: Array | None = None,

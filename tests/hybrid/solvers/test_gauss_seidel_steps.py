@@ -192,3 +192,12 @@ def test_values_rise_and_no_further_than_the_optimum(rng: np.random.Generator, m
         assert (now >= before * (1 - 1e-13)).all()
         assert (now <= found.upper).all()
         before = now.copy()
+
+
+def test_a_step_beyond_doubles_leaves_the_bound_before_it() -> None:
+    """The step that the guess of an ended iteration asks for is no part of the answer if it overflows."""
+    offers = [LayerChoices(0, None, from_dense(np.array([[0.9375]])), np.array([1e308]), None)]
+    system = ExplicitChoices(offers, ChoiceProblem(1, True, None, SLACK))
+    found = Optimistic(Criterion(max_iterations=1)).bounds(system, None)
+    assert found.status is Status.MAX_ITERATIONS
+    assert 0.0 < found.lower[0] <= 1e308 and found.upper[0] == np.inf

@@ -25,8 +25,8 @@ from hybrid.solvers.idr import IDR
 from hybrid.solvers.policy_bounds import MORE_VECTORS
 from hybrid.solvers.policy_course import PolicyCourse
 from hybrid.solvers.policy_matrix import PolicyMatrix
-from hybrid.solvers.recurrence import Standing
 from tests.builders.choice_systems import Choices
+from tests.builders.failing_recurrences import FAILURES
 from tests.builders.linear_systems import exact_solution
 from tests.builders.matrices import from_dense
 from tests.builders.stopping import StopAfter
@@ -151,26 +151,8 @@ def test_quick_processes_are_left_to_value_iteration() -> None:
     assert found.upper.tolist() == plain.upper.tolist()
 
 
-def breaks(self: IDR, most: int) -> Standing:
-    """Break down at once."""
-    self.x *= 1e200
-    return Standing(1, np.inf, ended=True, broken=True)
-
-
-def stagnates(self: IDR, most: int) -> Standing:
-    """Make products, and nothing of them."""
-    self._images.apply(self.x, self._t)
-    return Standing(1, 1.0, ended=False, broken=False)
-
-
-def is_lost(self: IDR, most: int) -> Standing:
-    """Come to something that is no number."""
-    self.x[0] = self.r[0] = np.nan
-    return Standing(1, np.nan, ended=False, broken=False)
-
-
 @both
-@pytest.mark.parametrize("fails", [breaks, stagnates, is_lost])
+@pytest.mark.parametrize("fails", FAILURES)
 @pytest.mark.parametrize("krylov", ["auto", "always"])
 def test_nothing_is_lost_where_it_fails(
     monkeypatch: pytest.MonkeyPatch, krylov: Krylov, fails: Any, maximise: bool

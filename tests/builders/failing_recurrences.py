@@ -1,0 +1,31 @@
+"""Ways in which a recurrence fails, each in the place of `IDR.advance`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hybrid.solvers.idr import IDR
+from hybrid.solvers.recurrence import Standing
+
+__all__ = ["FAILURES", "breaks", "is_lost", "stagnates"]
+
+
+def breaks(self: IDR, most: int) -> Standing:
+    """Break down at once."""
+    self.x *= 1e200
+    return Standing(1, np.inf, ended=True, broken=True)
+
+
+def stagnates(self: IDR, most: int) -> Standing:
+    """Make products, and nothing of them."""
+    self._images.apply(self.x, self._t)
+    return Standing(1, 1.0, ended=False, broken=False)
+
+
+def is_lost(self: IDR, most: int) -> Standing:
+    """Come to something that is no number."""
+    self.x[0] = self.r[0] = np.nan
+    return Standing(1, np.nan, ended=False, broken=False)
+
+
+FAILURES = (breaks, stagnates, is_lost)
