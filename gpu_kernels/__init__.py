@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from gpu_kernels.explicit import explicit_csr
     from gpu_kernels.formats import FORMATS, ExplicitMatrix
+    from gpu_kernels.groups import Groups, join_groups
     from gpu_kernels.idr import IDRKernels
     from gpu_kernels.krylov import BiCGStabKernels
     from gpu_kernels.links import DeviceLinks
@@ -64,6 +65,7 @@ __all__ = [
     "Device",
     "DeviceLinks",
     "ExplicitMatrix",
+    "Groups",
     "Host",
     "IDRKernels",
     "IterationState",
@@ -99,6 +101,7 @@ __all__ = [
     "index_bits",
     "index_type",
     "is_available",
+    "join_groups",
     "made_for",
     "mark_entries",
     "product_step",
@@ -129,6 +132,7 @@ _HOMES = {
     "Device": "device",
     "DeviceLinks": "links",
     "ExplicitMatrix": "formats",
+    "Groups": "groups",
     "Host": "staging",
     "IDRKernels": "idr",
     "IterationState": "steps",
@@ -164,6 +168,7 @@ _HOMES = {
     "index_bits": "_launch",
     "index_type": "_launch",
     "is_available": "availability",
+    "join_groups": "groups",
     "made_for": "staging",
     "mark_entries": "choices",
     "product_step": "steps",

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from gpu_kernels import (
     CodedVector,
     Device,
+    Groups,
     IterationState,
     Mode,
     Step,
@@ -22,6 +23,7 @@ from gpu_kernels import (
     compare_rows,
     compress,
     finish_iteration,
+    join_groups,
     product_step,
 )
 from hybrid.core.arrays import Array, to_host
@@ -168,6 +170,13 @@ class DeviceWorkspace(Workspace):
     def any(self, mask: Array) -> Array:
         """Queue the question whether some element is true."""
         return mask.view(np.uint8).max() if mask.size else self.xp.zeros(())
+
+    def joining(
+        self, members: NDArray[np.int64], sizes: NDArray[np.int64], maximise: bool
+    ) -> Callable[[Array], None]:
+        """See `Workspace.joining`."""
+        device, groups = self.device, Groups.create(self.device, members, sizes)
+        return lambda values: join_groups(device, groups, maximise, values)
 
     def each(self, work: Callable[..., object], *vectors: Array) -> None:
         """Queue elementwise work on whole vectors."""

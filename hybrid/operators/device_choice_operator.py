@@ -18,6 +18,7 @@ from gpu_kernels import (
     finish_iteration,
 )
 from hybrid.gpu.sweeps import DeviceSteps
+from hybrid.gpu.unfused import Unfused
 from hybrid.gpu.workspace import DeviceWorkspace
 from hybrid.solvers.choice_operator import ChoiceOperator
 from hybrid.solvers.choice_problem import ChoiceProblem
@@ -38,7 +39,8 @@ class DeviceOperator(ChoiceOperator):
     Notes
     -----
     A step is one launch, in which x is read where it is needed and the result written once, and the second
-    pass of the measurement; with groups the best values of groups lie between.  Nothing waits for the device.
+    pass of the measurement; with groups three launches for their best values lie between, and a pass over
+    all rows.  Nothing waits for the device, or allocates, unless other processes have members of groups.
     """
 
     backend = "gpu"
@@ -71,18 +73,43 @@ class DeviceOperator(ChoiceOperator):
         shape: Array | None = None,
         policy: Array | None = None,
     ) -> None:
-        """See `ChoiceOperator.improve`; without groups one launch for all layers."""
-        if self.groups is not None:
-            super().improve(x, out, factor, shape=shape, policy=policy)
+        """See `ChoiceOperator.improve`."""
+        plain = shape is not None
+        self._queue(ChoiceStep(self.maximise, factor, plain, shape, policy, state=self._state), x, out)
+        finish_iteration(self._device, self._state, _MEASURE_ONLY, False)
+
+    def _queue(self, step: ChoiceStep, x: Array, out: Array) -> None:
+        """Queue a step, members of groups joined."""
+        if self.groups is None:
+            self._run(step, x, out)
             return
-        self._run(
-            ChoiceStep(self.maximise, factor, shape is not None, shape, policy, state=self._state), x, out
-        )
-        self._measured()
+        self._run(ChoiceStep(step.maximise, plain=step.plain, policy=step.policy), x, out)
+        self._join(out)
+        if step.scale != 1.0 or step.shape is not None or step.state is not None:
+            finish_choices(self._device, step, x, out)
+
+    @property
+    def has_policies(self) -> bool:
+        """See `ChoiceOperator.has_policies`."""
+        return not self._asks_others
+
+    @property
+    def _asks_others(self) -> bool:
+        """Whether a step waits for members of groups that other processes have."""
+        return self.groups is not None and self.groups.n_shared > 0
+
+    def of_policy(self, policy: Array) -> DeviceWorkspace:
+        """See `Choosing.of_policy`."""
+        step = ChoiceStep(self.maximise, plain=True, policy=policy)
+
+        def multiply(x: Array, out: Array) -> None:
+            self._queue(step, x, out)
+
+        return DeviceWorkspace(self._device, Unfused(self._device, multiply, self.size))
 
     def repeat(self, pair: Pair, done: int, count: int, factor: float = 1.0) -> None:
         """See `ChoiceOperator.repeat`; from a recorded graph of launches where there are many."""
-        if self.groups is not None:
+        if self._asks_others:
             super().repeat(pair, done, count, factor)
             return
         steps = self._repeated.get(factor)
@@ -92,7 +119,7 @@ class DeviceOperator(ChoiceOperator):
             nothing = CodedVector(0, 0, None, None)
 
             def run(_: Step, x: Array, out: Array) -> None:
-                self._run(step, x, out)
+                self._queue(step, x, out)
 
             steps = DeviceSteps(
                 self._device, run, Step(Mode.PRODUCT, nothing, nothing, 1.0, state), _MEASURE_ONLY, False,
@@ -105,11 +132,8 @@ class DeviceOperator(ChoiceOperator):
     def _note_look(self) -> None:
         self.space.synchronisations += 1
 
-    def _measured(self) -> None:
-        finish_iteration(self._device, self._state, _MEASURE_ONLY, False)
-
     def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
-        self._run(ChoiceStep(self.maximise, plain=plain, policy=policy), x, out)
+        raise NotImplementedError("steps are queued as a whole")
 
     def _choices(self, x: Array) -> tuple[Array, Array]:
         xp = self._device.xp
@@ -118,9 +142,7 @@ class DeviceOperator(ChoiceOperator):
         return best, policy
 
     def _finish(self, x: Array, out: Array, factor: float, shape: Array | None) -> None:
-        step = ChoiceStep(self.maximise, factor, shape=shape, state=self._state)
-        finish_choices(self._device, step, x, out)
-        self._measured()
+        raise NotImplementedError("steps are queued as a whole")
 
 
 def _refuse(step: Any, x: Array, out: Array) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from hybrid.solvers.choosing import Choosing
 from hybrid.solvers.gauss_seidel_steps import GaussSeidelSteps
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.policy_bounds import PolicyBounds
+from hybrid.solvers.policy_matrix import PolicyMatrix
 from hybrid.solvers.weight_guess import WeightGuess
 from hybrid.solvers.workspace import Array, Pair, Workspace
 
@@ -108,7 +108,6 @@ class ChoiceOperator(Choosing):
         self.maximise, self.groups = problem.maximise, problem.quotient
         self._agreed: Array | None = None
         self.changes = np.full(2, np.inf)
-        self._joined: tuple[Array, list[Array]] | None = None
 
     @property
     def changes(self) -> Array:
@@ -171,10 +170,9 @@ class ChoiceOperator(Choosing):
         return float(self.space.read(self.changes)[0])
 
     def leap(self, criterion: Criterion, always: bool) -> PolicyBounds | None:
-        """See `BellmanOperator.leap`: on the host, where nobody shares the states."""
+        """See `BellmanOperator.leap`: where a policy can be solved for, and nobody shares the states."""
         is_alone = self.problem.communicator.size == 1
-        is_on_host = isinstance(self.space, HostWorkspace)
-        return PolicyBounds(self, criterion, always) if is_alone and is_on_host else None
+        return PolicyBounds(self, criterion, always) if is_alone and self.has_policies else None
 
     def guess(self, criterion: Criterion) -> WeightGuess:
         """See `BellmanOperator.guess`."""
@@ -200,6 +198,16 @@ class ChoiceOperator(Choosing):
         if self.groups is not None:
             self._join(out)
         self._finish(x, out, factor, shape)
+
+    @property
+    def has_policies(self) -> bool:
+        """Whether `of_policy` is there: on the host, and on a device where a step allocates nothing."""
+        return isinstance(self.space, HostWorkspace)
+
+    def of_policy(self, policy: Array) -> Workspace:
+        """See `Choosing.of_policy`."""
+        passes = self.space.passes if isinstance(self.space, HostWorkspace) else None
+        return HostWorkspace(PolicyMatrix(self, policy), passes)
 
     @property
     def has_gauss_seidel(self) -> bool:
@@ -244,23 +252,20 @@ class ChoiceOperator(Choosing):
 
     def _join(self, out: Array) -> None:
         """Give all members of a group its best value."""
-        assert self.groups is not None
-        xp: Any = self.space.xp
-        if xp is np:
-            best = self._best_of_all(self._best_of_own(out[self.groups.members]))
-            out[self.groups.members] = np.repeat(best, self.groups.sizes)
-            return
-        reduce = xp.maximum if self.maximise else xp.minimum
-        members, rings = self._rings()
-        own = out[members]
-        if self.groups.n_shared:
+        groups, space = self.groups, self.space
+        assert groups is not None
+        if groups.n_shared:
             # Processes tell each other by way of the host.
-            best = self._best_of_all(self._best_of_own(self.space.to_host(own)))
-            out[members] = xp.asarray(np.repeat(best, self.groups.sizes))
-            return
-        for ring in rings:
-            own = reduce(own, own[ring])
-        out[members] = own
+            members = space.xp.asarray(groups.members)
+            best = self._best_of_all(self._best_of_own(space.to_host(out[members])))
+            out[members] = space.xp.asarray(np.repeat(best, groups.sizes))
+        elif len(groups.members):
+            self._joining(out)
+
+    @cached_property
+    def _joining(self) -> Callable[[Array], None]:
+        assert self.groups is not None
+        return self.space.joining(self.groups.members, self.groups.sizes, self.maximise)
 
     def _best_of_own(self, own: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the best value of every group's own members, given member by member."""
@@ -291,19 +296,3 @@ class ChoiceOperator(Choosing):
         first = np.full(len(groups.shared), True)
         first[is_shared] = np.min(alike.gather(found), axis=0)[groups.shared[is_shared]] >= alike.rank
         return first
-
-    def _rings(self) -> tuple[Array, list[Array]]:
-        """Return the members and, for each round, the member that each one looks at next in its group.
-
-        With steps of 1, 2, 4, ... around its group every member has seen all others.
-        """
-        if self._joined is None:
-            assert self.groups is not None
-            xp, sizes = self.space.xp, self.groups.sizes
-            owner_size = np.repeat(sizes, sizes)
-            owner_start = np.repeat(self.groups.starts, sizes)
-            position = np.arange(len(owner_size)) - owner_start
-            rounds = int(np.ceil(np.log2(max(int(sizes.max()), 2))))
-            rings = [xp.asarray(owner_start + (position + 2**k) % owner_size) for k in range(rounds)]
-            self._joined = xp.asarray(self.groups.members), rings
-        return self._joined

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from hybrid.solvers.bellman import BellmanOperator, Rising
-from hybrid.solvers.workspace import Array
+from hybrid.solvers.workspace import Array, Workspace
 
 
 class Choosing(BellmanOperator):
@@ -74,6 +74,20 @@ class Choosing(BellmanOperator):
     def added_up(self, shape: Array, policy: Array | None = None) -> Rising | None:
         """Return steps ``w -> shape + opt A_i w`` whose values rise; None where `improve` is all there is."""
         return None
+
+    @abstractmethod
+    def of_policy(self, policy: Array) -> Workspace:
+        """Return the workspace beside the matrix of the rows that a policy chooses.
+
+        Parameters
+        ----------
+        policy : array, shape (size,), uint16
+            From `choose`.
+
+        Notes
+        -----
+        On a device a product allocates nothing, so that recurrences can be recorded.
+        """
 
     @abstractmethod
     def choose(self, x: Array) -> Array:

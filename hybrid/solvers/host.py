@@ -85,6 +85,17 @@ class HostWorkspace(Workspace):
         """Return the least and the greatest element."""
         return self._passes.extremes(x)
 
+    def joining(
+        self, members: NDArray[np.int64], sizes: NDArray[np.int64], maximise: bool
+    ) -> Callable[[Vector], None]:
+        """See `Workspace.joining`."""
+        starts, reduce = np.cumsum(sizes) - sizes, np.maximum if maximise else np.minimum
+
+        def join(values: Vector) -> None:
+            values[members] = np.repeat(reduce.reduceat(values[members], starts), sizes)
+
+        return join
+
     def each(self, work: Callable[..., object], *vectors: Vector) -> None:
         """Call `work` with parts of the vectors."""
         self._passes.each(work, *vectors)

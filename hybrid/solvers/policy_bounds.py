@@ -49,7 +49,7 @@ class PolicyBounds:
     Parameters
     ----------
     operator : Choosing
-        On the host.
+        With `of_policy`.
     criterion : Criterion
     always : bool
         Whether to begin as soon as that is possible.
@@ -113,9 +113,10 @@ class PolicyBounds:
     def _enclose(self, held: Held, course: PolicyCourse) -> None:
         """Find z and w, and verify bounds around it; `width` is finite if they are close enough."""
         operator, criterion, w = self._operator, self._criterion, held.spare
+        xp = operator.space.xp
         if course.approach(_ROUGH) is None:
             return
-        shape = np.maximum(course.z, held.x)
+        shape = xp.maximum(course.z, held.x)
         loose = course.spread(shape, w)
         if loose is None:
             return
@@ -125,7 +126,7 @@ class PolicyBounds:
         eta = course.approach(max(wanted, noise))
         if eta is None:
             return
-        c, bound = (eta + noise) / (1.0 - loose), np.empty_like(shape)
+        c, bound = (eta + noise) / (1.0 - loose), xp.empty_like(shape)
         for _ in range(_GUESSES):
             if not course.has_left(2):
                 return

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from hybrid.solvers.base import Clock
 from hybrid.solvers.bellman import Held
 from hybrid.solvers.choosing import Choosing
-from hybrid.solvers.host import workspace_of
 from hybrid.solvers.krylov_run import follow
-from hybrid.solvers.policy_matrix import PolicyMatrix
 from hybrid.solvers.workspace import Array
 
 OWN_VECTORS = 6
@@ -33,7 +29,6 @@ class PolicyCourse:
     Parameters
     ----------
     operator : Choosing
-        On the host.
     held : Held
         Its x is a lower bound; its state is told to records meanwhile.
     most : float
@@ -52,9 +47,8 @@ class PolicyCourse:
         self._operator, self._held, self._most, self._clock = operator, held, most, clock
         self._change, self._begun = change, operator.products
         self.z: Array = held.x.copy()
-        self._ones, self._zeros = np.ones(operator.size), np.zeros(operator.size)
-        self._gains: Array = np.empty(operator.size)
-        self._weights: Array = np.empty(operator.size)
+        self._ones, self._zeros = operator.space.ones(operator.size), operator.zeros()
+        self._gains, self._weights = operator.zeros(), operator.zeros()
         self._policy: Array | None = None
 
     @property
@@ -92,29 +86,30 @@ class PolicyCourse:
             found = self._solved(self._gains, self.z, self.z, goal)
             if found is None:
                 return None
-            np.maximum(found, self._held.x, out=self.z)
+            self._operator.space.xp.maximum(found, self._held.x, out=self.z)
         return None
 
     def _swept(self, target: float) -> float:
         """Let better choices spread for some steps; return the last change of z, relative to it."""
         operator, eta = self._operator, math.inf
-        for _ in range(_SWEEPS):
+        for made in range(1, _SWEEPS + 1):
             operator.improve(self.z, self._gains)
             operator.products += 1
-            absolute, eta = operator.space.read(operator.changes)
-            if not math.isfinite(absolute):
-                return math.inf
-            if eta <= target:
-                break
+            if made % operator.space.stride == 0 or made == _SWEEPS:
+                absolute, eta = operator.space.read(operator.changes)
+                if not math.isfinite(absolute):
+                    return math.inf
+                if eta <= target:
+                    break
             self.z, self._gains = self._gains, self.z
         return eta
 
     def _choose(self, values: Array | None = None) -> bool:
         """Take the policy that is best at z, or at other values; return whether it is the one before."""
-        before = self._policy
+        before, space = self._policy, self._operator.space
         self._policy = self._operator.choose(self.z if values is None else values)
         self._operator.products += 1
-        return before is not None and bool((before == self._policy).all())
+        return before is not None and space.read(space.all(before == self._policy)) == [1.0]
 
     def spread(self, shape: Array, w: Array) -> float | None:
         """Leave w with ``opt A_i w + (1 - s) shape <= w`` in its place; return s.
@@ -129,24 +124,24 @@ class PolicyCourse:
         For a maximum w has a policy of its own, which takes all choices as far as they can go: the best at w
         times a number beside which no gain counts.
         """
-        operator = self._operator
+        operator, space, xp = self._operator, self._operator.space, self._operator.space.xp
         w[...] = shape
         if self._policy is None:
             self._choose()
         for _ in range(_SPREADS):
             found = self._solved(shape, w, shape, _LOOSE)
-            if found is None or not bool((found >= 0.0).all()) or not self.has_left(2):
+            if found is None or not space.read(space.least(found))[0] >= 0.0 or not self.has_left(2):
                 return None
             w[...] = found
             operator.improve(w, self._gains, shape=shape, policy=None if operator.maximise else self._policy)
             operator.products += 1
-            np.subtract(self._gains, w, out=found)
+            xp.subtract(self._gains, w, out=found)
             found *= self._weights
-            off = float(found.max(initial=0.0))
+            (off,) = space.read(space.greatest(found))
             if off <= _OFF:
-                return off
-            np.maximum(w, self._gains, out=w)
-            np.multiply(w, _PLAIN, out=found)
+                return max(off, 0.0)
+            xp.maximum(w, self._gains, out=w)
+            xp.multiply(w, _PLAIN, out=found)
             self._choose(found)
         return None
 
@@ -159,15 +154,15 @@ class PolicyCourse:
             None if that takes too long.
         """
         assert self._policy is not None
-        operator, weights = self._operator, self._weights
-        np.divide(1.0, shape, out=weights)
-        np.copyto(weights, 0.0, where=shape == 0.0)
-        space = workspace_of(PolicyMatrix(operator, self._policy, self._zeros))
-        recurrence = space.system(self._ones, b).idr(start, 0.0, None, weights)
+        operator, weights, space = self._operator, self._weights, self._operator.space
+        space.xp.divide(1.0, shape, out=weights)
+        space.xp.copyto(weights, 0.0, where=shape == 0.0)
+        system = operator.of_policy(self._policy).system(self._ones, None).sharing(b)
+        recurrence = system.idr(start, 0.0, None, weights)
 
         def share() -> float:
-            np.multiply(recurrence.r, weights, out=recurrence.spare)
-            return float(np.abs(recurrence.spare, out=recurrence.spare).max(initial=0.0))
+            space.xp.multiply(recurrence.r, weights, out=recurrence.spare)
+            return max(map(abs, space.read(*space.extremes(recurrence.spare))))
 
         found = follow(
             operator,

@@ -6,7 +6,6 @@ import numpy as np
 
 from hybrid.solvers.base import Vector
 from hybrid.solvers.choosing import Choosing
-from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.workspace import Array
 
 
@@ -19,17 +18,12 @@ class PolicyMatrix:
         On the host.
     policy : ndarray, shape (size,), uint16
         From `Choosing.choose`.
-    zeros : ndarray, shape (size,), float64
     """
 
-    def __init__(self, choices: Choosing, policy: Array, zeros: Vector) -> None:
-        self._choices, self._policy, self._zeros = choices, policy, zeros
+    def __init__(self, choices: Choosing, policy: Array) -> None:
+        self._choices, self._policy = choices, policy
+        self._zeros = np.zeros(choices.size)
         self.shape = (choices.size, choices.size)
-
-    def workspace(self) -> HostWorkspace:
-        """Return where vectors beside it live."""
-        space = self._choices.space
-        return HostWorkspace(self, space.passes if isinstance(space, HostWorkspace) else None)
 
     def multiply(self, x: Vector, out: Vector | None = None) -> Vector:
         """Return ``A x``."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hybrid.solvers.base import Criterion, Vector
@@ -206,6 +207,25 @@ class Workspace(Protocol):
     def greatest(self, x: Array) -> Array:
         """Return the greatest element, shape ()."""
         return x.max()
+
+    def joining(
+        self, members: NDArray[np.int64], sizes: NDArray[np.int64], maximise: bool
+    ) -> Callable[[Array], None]:
+        """Return what gives all members of groups of elements the best value of any of them, in place.
+
+        Parameters
+        ----------
+        members : ndarray, shape (m,), int64
+            Places, group by group; on the host.
+        sizes : ndarray, shape (groups,), int64
+            Positive.
+        maximise : bool
+            Whether the greatest value is best; one that is not a number is better than all others.
+
+        Notes
+        -----
+        Time: O(m).  On a device it allocates nothing, so that it can be recorded.
+        """
 
     def agreed(self, changes: Array) -> Array:
         """Return the greatest of every number that processes have measured, shape as `changes`."""

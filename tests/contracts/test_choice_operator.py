@@ -103,10 +103,37 @@ class TestSteps:
             return
         np.testing.assert_array_equal(found, (worth == case.best(worth)).argmax(axis=0))
 
-    def test_repeated_steps_are_single_ones(
-        self, operators: Operators, rng: np.random.Generator, maximise: bool
+    @pytest.mark.parametrize("groups", [None, GROUPS], ids=["single states", "groups"])
+    def test_policies_have_matrices(
+        self, operators: Operators, rng: np.random.Generator, maximise: bool, groups: Quotient | None
     ) -> None:
-        case, system = operators(rng, maximise, None, True)
+        case, system = operators(rng, maximise, groups, True)
+        if not system.has_policies:
+            pytest.skip("steps that cannot be recorded")
+        x, b = rng.random(case.size), rng.random(case.size)
+        policy = system.choose(system.space.vector(x))
+        rows = system.space.to_host(policy).astype(int)
+        for own in () if groups is None else np.split(groups.members, groups.starts[1:]):
+            # All members have the row of the one that chooses.
+            rows[own] = rows[own].min()
+        _, plain = values_of(case, x)
+        chooses = np.arange(case.size)
+        for own in () if groups is None else np.split(groups.members, groups.starts[1:]):
+            chooses[own] = own[system.space.to_host(policy)[own] != NO_CHOICE]
+        expected = plain[rows, chooses]
+        space = system.of_policy(policy)
+        held, out = space.vector(x), space.vector(np.full(case.size, np.nan))
+        space.multiply(held, out)
+        np.testing.assert_allclose(space.to_host(out), expected, rtol=1e-13)
+        steps = space.system(space.ones(case.size), None).sharing(space.vector(b)).relaxation()
+        steps.sweep((held, out), 0, 1)
+        np.testing.assert_allclose(space.to_host(out), expected + b, rtol=1e-13)
+
+    @pytest.mark.parametrize("groups", [None, GROUPS], ids=["single states", "groups"])
+    def test_repeated_steps_are_single_ones(
+        self, operators: Operators, rng: np.random.Generator, maximise: bool, groups: Quotient | None
+    ) -> None:
+        case, system = operators(rng, maximise, groups, True)
         space = system.space
         pair, single = ((system.zeros(), system.zeros()) for _ in range(2))
         # On a device two recorded tens and three more, twice, the second time from an odd number.

@@ -51,6 +51,14 @@ class TestVectors:
         assert found.dtype == np.float64
         assert isinstance(found, space.xp.ndarray)
 
+    @pytest.mark.parametrize("maximise", [True, False])
+    def test_members_of_groups_are_joined(self, space: Workspace, maximise: bool) -> None:
+        values = np.array([3.0, -1.0, 4.0, np.inf, -5.0, 9.0])
+        found = space.vector(values)
+        space.joining(np.array([4, 0, 2, 5, 3]), np.array([3, 2]), maximise)(found)
+        best = [4.0, np.inf] if maximise else [-5.0, 9.0]
+        assert space.to_host(found).tolist() == [best[0], -1.0, best[0], best[1], best[0], best[1]]
+
     def test_a_number_stands_for_a_vector(self, space: Workspace) -> None:
         constant = np.broadcast_to(np.float64(0.25), (5,))
         found = space.vector(constant)

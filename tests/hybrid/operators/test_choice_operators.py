@@ -74,18 +74,6 @@ def test_steps_equal_dense_ones(maximise: bool, many: bool, rng: np.random.Gener
         np.testing.assert_allclose(out, 0.5 * best_of(worth, maximise), rtol=1e-13)
 
 
-@pytest.mark.parametrize("maximise", [True, False])
-def test_members_of_a_group_meet_all_others_on_rings(maximise: bool, rng: np.random.Generator) -> None:
-    case = random_choices(rng, maximise)
-    groups = Quotient(rng.permutation(case.size)[:9].astype(np.int64), np.array([0, 2, 5]))
-    members, rings = make_operator("cpu", case, groups)._rings()
-    values = rng.random(case.size)
-    own = values[members]
-    for ring in rings:
-        own = (np.maximum if maximise else np.minimum)(own, own[ring])
-    np.testing.assert_array_equal(own, case.best(values[None], groups)[groups.members])
-
-
 def test_threads_and_engines_agree_on_many_states(rng: np.random.Generator) -> None:
     model = build(GRID, n=159)
     for maximise in (True, False):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import hybrid
+from gpu_kernels import Device
 from hybrid.operators.layer_choices import LayerChoices
 from hybrid.solvers import Criterion, Optimistic, Status
 from hybrid.solvers.base import Clock
@@ -24,16 +25,16 @@ from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.idr import IDR
 from hybrid.solvers.policy_bounds import MORE_VECTORS
 from hybrid.solvers.policy_course import PolicyCourse
-from hybrid.solvers.policy_matrix import PolicyMatrix
 from tests.builders.choice_systems import Choices
 from tests.builders.failing_recurrences import FAILURES
 from tests.builders.linear_systems import exact_solution
 from tests.builders.matrices import from_dense
 from tests.builders.stopping import StopAfter
-from tests.contracts.choice_operators import make_operator
+from tests.contracts.choice_operators import ONE_PASS, make_operator
 
 Krylov = Literal["auto", "always", "never"]
 OPERATORS = ("cpu", "reference", "written out")
+ON_DEVICE = (ONE_PASS, "gpu, written out")
 SIZE = 30
 
 both = pytest.mark.parametrize("maximise", [True, False], ids=["max", "min"])
@@ -242,23 +243,6 @@ def test_it_ends_where_it_is_told_to(maximise: bool) -> None:
         assert found.status is Status.MAX_ITERATIONS
         assert found.iterations <= limit + 30
         holds(exact, found)
-
-
-@pytest.mark.parametrize("name", OPERATORS)
-def test_a_policy_as_a_matrix(name: str, rng: np.random.Generator) -> None:
-    case = walk(True)
-    operator = make_operator(name, case)
-    policy = rng.integers(0, 2, SIZE).astype(np.uint16)
-    matrix = PolicyMatrix(operator, policy, np.zeros(SIZE))
-    dense, x, b = case.dense[policy, np.arange(SIZE)], rng.random(SIZE), rng.random(SIZE)
-    np.testing.assert_allclose(matrix.multiply(x), dense @ x, rtol=1e-14)
-    out = np.empty(SIZE)
-    assert matrix.multiply(x, out) is out
-    absolute, _ = matrix.jacobi_step(x, out, b, np.ones(SIZE), 1.0)
-    np.testing.assert_allclose(out, dense @ x + b, rtol=1e-14)
-    assert absolute == pytest.approx(np.abs(dense @ x + b - x).max())
-    matrix.jacobi_step(x, out, None, np.ones(SIZE), 1.0)
-    np.testing.assert_allclose(out, dense @ x, rtol=1e-14)
 
 
 def test_a_fixed_policy_has_nothing_to_choose() -> None:
