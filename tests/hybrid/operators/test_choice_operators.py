@@ -14,11 +14,10 @@ from hybrid.run.options import CheckOptions
 from hybrid.solvers.choice_operator import ChoiceOperator
 from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
 from mtbdd.model import SymbolicModel
-from tests.builders.choice_systems import best_of, random_choices
+from tests.builders.choice_systems import best_of
 from tests.builders.matrices import to_dense
 from tests.builders.mdp_texts import GRID, ROOMS, SLOW_WAY, WAITING_ROOM
 from tests.builders.models import build
-from tests.contracts.choice_operators import make_operator
 
 
 def _offers(model: SymbolicModel, maximise: bool, many: bool, rng: np.random.Generator) -> list[LayerChoices]:

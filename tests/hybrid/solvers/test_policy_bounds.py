@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import hybrid
-from gpu_kernels import Device
 from hybrid.operators.layer_choices import LayerChoices
 from hybrid.solvers import Criterion, Optimistic, Status
 from hybrid.solvers.base import Clock
