@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import hybrid
+from gpu_kernels import Device
 from hybrid.operators.layer_choices import LayerChoices
 from hybrid.solvers import Criterion, Optimistic, Status
 from hybrid.solvers.base import Clock
@@ -118,6 +119,25 @@ def test_slow_processes_take_few_products(krylov: Krylov, name: str, maximise: b
     for own in (plain, found):
         holds(optimum(maximise), own)
         assert (own.upper - own.lower <= 1e-8 * own.upper).all()
+
+
+@both
+@pytest.mark.parametrize("grouped", [False, True], ids=["single states", "groups"])
+@pytest.mark.parametrize("name", ON_DEVICE)
+def test_devices_solve_for_policies(device: Device, name: str, grouped: bool, maximise: bool) -> None:
+    groups = Quotient(np.array([3, 20, 25], np.int64), np.array([0], np.int64)) if grouped else None
+    plain, host, found = (
+        solved(make_operator(own, walk(maximise), groups, 64 * UNIT), krylov)  # type: ignore[arg-type]
+        for own, krylov in (("cpu", "never"), ("cpu", "always"), (name, "always"))
+    )
+    assert found.status is Status.CONVERGED and found.more_vectors == MORE_VECTORS
+    assert found.products < 0.5 * plain.products
+    # Looks are rarer there.
+    assert found.products < host.products + 300
+    if not grouped:
+        holds(optimum(maximise), found)
+    assert (plain.lower <= found.upper).all() and (found.lower <= plain.upper).all()
+    assert (found.upper - found.lower <= 1e-8 * found.upper).all()
 
 
 @both
