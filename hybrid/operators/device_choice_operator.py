@@ -17,7 +17,7 @@ from gpu_kernels import (
     finish_choices,
     finish_iteration,
 )
-from hybrid.gpu.sweeps import DeviceSteps
+from hybrid.gpu.sweeps import DeviceSteps, Run
 from hybrid.gpu.workspace import DeviceWorkspace
 from hybrid.solvers.choice_operator import ChoiceOperator
 from hybrid.solvers.choice_problem import ChoiceProblem
@@ -34,6 +34,8 @@ class DeviceOperator(ChoiceOperator):
     ----------
     device : Device
     problem : ChoiceProblem
+    space : DeviceWorkspace, optional
+        Where processes share the states.
 
     Notes
     -----
@@ -43,11 +45,11 @@ class DeviceOperator(ChoiceOperator):
 
     backend = "gpu"
 
-    def __init__(self, device: Device, problem: ChoiceProblem) -> None:
+    def __init__(self, device: Device, problem: ChoiceProblem, space: DeviceWorkspace | None = None) -> None:
         self._device = device
         self._state = IterationState.create(device)
         self._repeated: dict[float, DeviceSteps] = {}
-        super().__init__(problem, DeviceWorkspace(device, _refuse))
+        super().__init__(problem, DeviceWorkspace(device, refuse_product) if space is None else space)
 
     @abstractmethod
     def _run(self, step: ChoiceStep, x: Array, out: Array) -> None:
@@ -94,13 +96,14 @@ class DeviceOperator(ChoiceOperator):
             def run(_: Step, x: Array, out: Array) -> None:
                 self._run(step, x, out)
 
-            steps = DeviceSteps(
-                self._device, run, Step(Mode.PRODUCT, nothing, nothing, 1.0, state), _MEASURE_ONLY, False,
-                self._note_look,
-            )  # fmt: skip
+            steps = self._sequence(run, Step(Mode.PRODUCT, nothing, nothing, 1.0, state))
             self._repeated[factor] = steps
         steps.sweep(pair, done, count)
         self._state = steps.state
+
+    def _sequence(self, run: Run, step: Step) -> DeviceSteps:
+        """Return what repeats a step."""
+        return DeviceSteps(self._device, run, step, _MEASURE_ONLY, False, self._note_look)
 
     def _note_look(self) -> None:
         self.space.synchronisations += 1
@@ -123,6 +126,6 @@ class DeviceOperator(ChoiceOperator):
         self._measured()
 
 
-def _refuse(step: Any, x: Array, out: Array) -> None:
+def refuse_product(step: Any, x: Array, out: Array) -> None:
     """Refuse products: a step over choices is more than one."""
     raise NotImplementedError("a system over choices has no product; use ChoiceOperator.improve")
