@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from abc import abstractmethod
 from typing import Any
 
@@ -17,7 +18,7 @@ from gpu_kernels import (
     finish_choices,
     finish_iteration,
 )
-from hybrid.gpu.sweeps import DeviceSteps, Run
+from hybrid.gpu.sweeps import DeviceSteps
 from hybrid.gpu.workspace import DeviceWorkspace
 from hybrid.solvers.choice_operator import ChoiceOperator
 from hybrid.solvers.choice_problem import ChoiceProblem
@@ -44,6 +45,7 @@ class DeviceOperator(ChoiceOperator):
     """
 
     backend = "gpu"
+    space: DeviceWorkspace
 
     def __init__(self, device: Device, problem: ChoiceProblem, space: DeviceWorkspace | None = None) -> None:
         self._device = device
@@ -92,21 +94,15 @@ class DeviceOperator(ChoiceOperator):
             state = IterationState.create(self._device)
             step = ChoiceStep(self.maximise, factor, state=state)
             nothing = CodedVector(0, 0, None, None)
+            own = weakref.proxy(self)  # no circle: recordings hold vectors, which go with the operator
 
             def run(_: Step, x: Array, out: Array) -> None:
-                self._run(step, x, out)
+                own._run(step, x, out)
 
-            steps = self._sequence(run, Step(Mode.PRODUCT, nothing, nothing, 1.0, state))
+            steps = self.space.steps(Step(Mode.PRODUCT, nothing, nothing, 1.0, state), None, run)
             self._repeated[factor] = steps
         steps.sweep(pair, done, count)
         self._state = steps.state
-
-    def _sequence(self, run: Run, step: Step) -> DeviceSteps:
-        """Return what repeats a step."""
-        return DeviceSteps(self._device, run, step, _MEASURE_ONLY, False, self._note_look)
-
-    def _note_look(self) -> None:
-        self.space.synchronisations += 1
 
     def _measured(self) -> None:
         finish_iteration(self._device, self._state, _MEASURE_ONLY, False)

@@ -7,7 +7,6 @@ from gpu_kernels import (
     ChoiceStep,
     Device,
     Place,
-    Step,
     TileMatrix,
     Tuning,
     current_device,
@@ -18,9 +17,8 @@ from gpu_kernels import (
 from hybrid.core.arrays import to_host
 from hybrid.gpu.admission import SMALL_ENTRIES
 from hybrid.gpu.choice_gains import code_gains
-from hybrid.gpu.divided_workspace import DividedDeviceWorkspace, DividedSteps
+from hybrid.gpu.divided_workspace import DividedDeviceWorkspace
 from hybrid.gpu.halo import DeviceHalo
-from hybrid.gpu.sweeps import Run
 from hybrid.gpu.workspace import DeviceWorkspace
 from hybrid.levels.probe_choices import build_choices
 from hybrid.levels.stacked_curve import MOST_LAYERS
@@ -224,10 +222,6 @@ class DividedDeviceChoices(DeviceChoices):
             super().repeat(pair, done, count, factor)
         else:
             ChoiceOperator.repeat(self, pair, done, count, factor)
-
-    def _sequence(self, run: Run, step: Step) -> DividedSteps:
-        alike, host_waits = self.problem.communicator, self._halo.host_waits
-        return DividedSteps(self._device, run, step, self._note_look, alike, host_waits)
 
     def _run(self, step: ChoiceStep, x: Array, out: Array) -> None:
         operands = self._device, self._tiles, self._gains, step, x, out
