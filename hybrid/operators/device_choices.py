@@ -127,7 +127,8 @@ def fused_choices(
     level, tiles = built
     gains = gains_for(tiles)
     shared = next(iter(matrices.values()))
-    if alike.size > 1 and isinstance(shared, DividedMTBDD):
+    if alike.size > 1:
+        assert isinstance(shared, DividedMTBDD)
         return DividedDeviceChoices(device, tiles, gains, level, problem, DeviceHalo(device, shared))
     found = DeviceChoices(device, tiles, gains, level, problem)
     found.backend_reason = engine.reason
