@@ -1,4 +1,4 @@
-"""Fused steps of several processes: the values of one process, the same way in all, answers of examples."""
+"""Fused steps of several processes: the values of one process, and the same way in all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import hybrid
 from gpu_kernels import Device, TileMatrix, current_device, use_device
 from hybrid.communicators.threads import in_threads
 from hybrid.gpu import carriers
@@ -27,11 +26,8 @@ from tests.builders.choice_systems import Choices, random_choices
 from tests.builders.divided_choices import own_groups, own_offers
 from tests.builders.exchanges import InTurns
 from tests.builders.matrices import from_dense, to_dense
-from tests.builders.part_questions import agree
 from tests.contracts.choice_operators import ONE_PASS, make_operator
-from tests.gpu_kernels.devices import device_of
 from tests.gpu_kernels.host_device import COMPILER, HostDevice
-from tests.source_tree import ROOT
 
 GROUPS = Quotient(np.array([9, 3, 11, 41, 40, 55]), np.array([0, 3, 5]))
 # Of two parts both have members of the first group; of three the second has no member of any.
@@ -281,50 +277,3 @@ def test_what_one_cannot_lay_out_goes_one_by_one_in_all(
         "level": "no level can be laid out so that a fused step takes all layers",
     }
     assert in_threads(3, run) == [Ineligible(reasons[problem], False)] * 3
-
-
-@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++) to run the kernels on the host with")
-def test_answers_of_parts_whose_layers_go_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-
-    def build_choices(*operands: Any, **more: Any) -> Built:
-        calls.append(operands)
-        if len(calls) == 2:
-            raise MemoryError("no room on one of them")
-        return fused_build(*operands, **more)
-
-    fused_build = fused.build_choices
-    monkeypatch.setattr(fused, "build_choices", build_choices)
-    model = hybrid.load(ROOT / "examples/coin.prism", constants={"K": 1})
-    with device_of("host"):
-        found = hybrid.check(model, 'Pmax=? [ F<=20 "decided" ]', backend="gpu", ranks=3)
-    assert found.value == 0.875
-    assert found.statistics.backend_reason == "asked for; layers one by one: no room on one of them"
-
-
-# ------------------------------------------------------------------ answers
-
-EXAMPLES: dict[str, tuple[dict[str, Any], str]] = {
-    "coin": (
-        {"K": 1},
-        'Pmin=? [ F "all_heads" ]; Pmax=? [ F<=40 "decided" ]; R{"steps"}max=? [ F "decided" ]',
-    ),
-    "jobs": ({"N": 4}, 'R{"time"}min=? [ F "done" ]; R{"energy"}min=? [ F "done" ]'),
-    "relay": ({"H": 3, "M": 2}, 'Pmax=? [ F "arrived" ]; Pmin=? [ F "arrived" ]; Pmax=? [ F<=10 "arrived" ]'),
-    "tasks": ({"delay": 0.5}, 'R{"time"}min=? [ F "done" ]; R{"energy"}min=? [ F "done" ]'),
-}
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_examples_in_parts_have_the_answers_of_one(device: Device, name: str, ranks: int) -> None:
-    constants, properties = EXAMPLES[name]
-    model = hybrid.load(ROOT / f"examples/{name}.prism", constants=constants)
-    more: dict[str, Any] = {"backend": "gpu", "epsilon": 1e-4}
-    alone = hybrid.check_all(model, properties, **more)
-    found = hybrid.check_all(model, properties, ranks=ranks, **more)
-    for one, many in zip(alone, found, strict=True):
-        assert one.error is None and many.error is None, (one.error, many.error)
-        assert agree(one, many), (one, many)
-        assert many.statistics.backend == "gpu"
-        assert many.statistics.backend_reason.startswith(f"{ranks} parts share the states, elements are")
