@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -64,7 +64,14 @@ class ChoiceGains:
 
 
 def run_choices(
-    device: Device, matrix: TileMatrix, gains: ChoiceGains, step: ChoiceStep, x: Array, out: Array
+    device: Device,
+    matrix: TileMatrix,
+    gains: ChoiceGains,
+    step: ChoiceStep,
+    x: Array,
+    out: Array,
+    others: Array | None = None,
+    part: Literal["all", "early", "late"] = "all",
 ) -> None:
     """Queue a step of value iteration over all states.
 
@@ -77,6 +84,8 @@ def run_choices(
     step : ChoiceStep
     x, out : ndarray, shape (n,), float64
         On the device; they must not overlap.
+    others, part
+        As for :func:`gpu_kernels.run_tiles`; the columns behind the n own ones are elements of `others`.
 
     Raises
     ------
@@ -90,20 +99,31 @@ def run_choices(
     marks = _marks_of(matrix)
     step.check(device, matrix.n_rows, x, out)
     _check_gains(device, matrix, gains)
-    options = _specialised(matrix, **gains.macros(), **step.macros())
+    halo: tuple[Any, ...] = ()
+    options = dict(**gains.macros(), **step.macros())
+    behind = matrix.n_columns - matrix.n_rows
+    if others is not None:
+        check_vector(device, others, behind, "others")
+        if part != "early":
+            options["HALO"] = 1
+            halo = others, index_type(matrix.index_bits)(len(x))
+    elif behind:
+        raise ValueError(f"others: expected the elements of {behind} columns behind the own ones")
+    special = _specialised(matrix, **options)
     codes, table = gains.tables(step.plain)
     threads = matrix.tuning.threads
-    if len(matrix.items):
-        kernel = device.kernel("choices.cu", "step_choices", options)
+    begin, end = matrix.part(part)
+    if begin < end:
+        kernel = device.kernel("choices.cu", "step_choices", special)
         factors = NULL if gains.factors is None else gains.factors
         arguments = (
-            matrix.items, matrix.term_ptr, matrix.round_cell, matrix.cells, matrix.codes, marks, matrix.terms,
-            matrix.values, matrix.group_row, matrix.base, np.int32(matrix.place_words), codes, table, factors,
-            np.uint64(gains.uniform), *step.arguments(), x, out,
+            matrix.items[begin:end], matrix.term_ptr, matrix.round_cell, matrix.cells, matrix.codes, marks,
+            matrix.terms, matrix.values, matrix.group_row, matrix.base, np.int32(matrix.place_words), codes,
+            table, factors, np.uint64(gains.uniform), *step.arguments(), x, out, *halo,
         )  # fmt: skip
-        kernel((len(matrix.items),), (threads,), arguments, shared_mem=matrix.shared_bytes)
-    if matrix.gap_rows:
-        kernel = device.kernel("choices.cu", "step_choice_gaps", options)
+        kernel((end - begin,), (threads,), arguments, shared_mem=matrix.shared_bytes)
+    if matrix.gap_rows and part != "late":
+        kernel = device.kernel("choices.cu", "step_choice_gaps", special)
         gaps = index_type(matrix.index_bits)(len(matrix.gap_begin))
         arguments = (matrix.gap_begin, matrix.gap_ptr, gaps, codes, table, *step.arguments(), x, out)
         kernel((blocks_for(matrix.gap_rows, threads),), (threads,), arguments)

@@ -137,6 +137,11 @@ class TileMatrix:
         """Dynamic shared memory of a block."""
         return 8 * (self.place_words + self.weight_words)
 
+    def part(self, part: Literal["all", "early", "late"]) -> tuple[int, int]:
+        """Return the range of the items that a launch takes: all, those that are early, or the others."""
+        cut = self.early or 0
+        return {"all": (0, len(self.items)), "early": (0, cut), "late": (cut, len(self.items))}[part]
+
     def macros(self) -> dict[str, int]:
         """Return the macros of the records."""
         return {
@@ -282,8 +287,7 @@ def run_tiles(
     if others is not None and part != "early":
         options["HALO"] = 1
         halo = others, index_type(matrix.index_bits)(len(x))
-    cut = matrix.early or 0
-    begin, end = {"all": (0, len(matrix.items)), "early": (0, cut), "late": (cut, len(matrix.items))}[part]
+    begin, end = matrix.part(part)
     if begin < end:
         kernel = device.kernel("tiles.cu", "step_tiles", macros(**options))
         items, *arrays = matrix.arguments()

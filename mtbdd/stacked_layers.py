@@ -1,7 +1,7 @@
 """The matrices of several layers as one: side by side, so that a row has the entries of all layers.
 
-Column l * n + c of the stacked matrix is column c of layer l. Every layer keeps terminals of its own, so that
-no submatrix is shared between layers and every one knows its layer.
+Column l * m + c of the stacked matrix is column c of layer l, which has m columns. Every layer keeps
+terminals of its own, so that no submatrix is shared between layers and every one knows its layer.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mtbdd.divided import DividedMTBDD
 from mtbdd.level import Level
 from mtbdd.offset import ENTRY_UNITS, OffsetMTBDD
 
@@ -25,22 +26,28 @@ class StackedLayers:
     Attributes
     ----------
     matrix : OffsetMTBDD
-        Shape (n, 2**bits * n); equal terminals of different layers are different nodes.
+        Shape (n, 2**bits * m); equal terminals of different layers are different nodes.
     size : int
-        n, the rows and columns of a layer.
+        n, the rows of a layer.
+    columns : int
+        m, the columns of a layer: n, and behind them those of other processes.
     layers : int
         Number of layers; some may be zero.
     first_level : int
         The levels before it test no bit of a layer but choose among layers.
     terminal_layer : ndarray, shape (terminals,), int64
         The layer of every terminal.
+    own_columns : int or None
+        n where processes share the states; else None.
     """
 
     matrix: OffsetMTBDD
     size: int
+    columns: int
     layers: int
     first_level: int
     terminal_layer: Int64Array
+    own_columns: int | None = None
 
     def layer_of_nodes(self, k: int) -> Int64Array:
         """Return the layer of every node of a level, which must not be above `first_level`."""
@@ -58,7 +65,8 @@ def stack_layers(matrices: Mapping[int, OffsetMTBDD], layers: int) -> StackedLay
     Parameters
     ----------
     matrices : mapping of int to OffsetMTBDD
-        By layer, 0 .. layers - 1; square, of one shape, over the same bits. At least one.
+        By layer, 0 .. layers - 1; square, but for columns of others, of one shape, over the same bits. At
+        least one.
     layers : int
 
     Raises
@@ -74,8 +82,10 @@ def stack_layers(matrices: Mapping[int, OffsetMTBDD], layers: int) -> StackedLay
         raise ValueError(f"matrices: expected layers 0 .. {layers - 1}, got {sorted(matrices)}")
     parts = [(layer, matrix) for layer, matrix in sorted(matrices.items()) if matrix.nodes[0]]
     first = next(iter(matrices.values()))
-    size, depth = first.n_rows, first.n_levels
-    if any(m.shape != (size, size) or m.n_levels != depth for m in matrices.values()):
+    (size, columns_of_layer), depth = first.shape, first.n_levels
+    owned = first.own_columns if isinstance(first, DividedMTBDD) else None
+    square = size == (columns_of_layer if owned is None else owned)
+    if not square or any(m.shape != first.shape or m.n_levels != depth for m in matrices.values()):
         found = sorted({(m.shape, m.n_levels) for m in matrices.values()})
         raise ValueError(f"matrices: expected square ones of one shape and depth, got {found}")
     begin = np.zeros((len(parts) + 1, depth + 1), np.int64)
@@ -89,7 +99,7 @@ def stack_layers(matrices: Mapping[int, OffsetMTBDD], layers: int) -> StackedLay
     # The roots by layer; above them one pair of levels a bit, the lowest bit next to the roots.
     roots = np.full(1 << bits, -1, np.int32)
     roots[own] = np.arange(len(parts))
-    width = size
+    width = columns_of_layer
     for _ in range(bits):
         low, high = roots[0::2], roots[1::2]
         there = np.flatnonzero((low >= 0) | (high >= 0))
@@ -107,7 +117,7 @@ def stack_layers(matrices: Mapping[int, OffsetMTBDD], layers: int) -> StackedLay
     owner = np.repeat(own, [len(m.terminals) for _, m in parts]) if parts else np.zeros(0, np.int64)
     units = max((m.entry_units for _, m in parts), default=ENTRY_UNITS)
     matrix = OffsetMTBDD(tuple(levels), terminals, size, width, tuple(rows), tuple(columns), units)
-    return StackedLayers(matrix, size, layers, 2 * bits, owner)
+    return StackedLayers(matrix, size, columns_of_layer, layers, 2 * bits, owner, owned)
 
 
 def _joined(parts: list[Level], begin: Int64Array) -> Level:

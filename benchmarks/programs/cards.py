@@ -137,7 +137,9 @@ def decision_job(name: str, ways: list[str]) -> dict[str, Any] | None:
         answers = [hybrid.check(model, text, backend="gpu", ranks=MPI.COMM_WORLD) for _ in range(2)]
         own = alike.greatest(_step_seconds(answers[1]))
         if alike.rank == 0:
-            found[way] = {"seconds": own, "efficiency": found["alone_seconds"] / alike.size / own}
+            efficiency = found["alone_seconds"] / alike.size / own
+            reason = answers[1].statistics.backend_reason
+            found[way] = {"seconds": own, "efficiency": efficiency, "reason": reason}
     return found if alike.rank == 0 else None
 
 

@@ -13,7 +13,8 @@
 // `codes` names the row of every state, and `factors`[r][l] is what the product is multiplied by. Bit l of `uniform` says
 // that gains[r][l] is the same for all r.
 //
-// Launch: one block of THREADS threads an item; shared memory as `shared_bytes` of gpu_kernels/tiles.py says.
+// Launch: one block of THREADS threads an item; shared memory as `shared_bytes` of gpu_kernels/tiles.py says. Items may
+// be launched in parts.
 // Deterministic. In place: nothing but out, the chosen layers and the partial maxima. x and out must not overlap.
 //
 // Macros besides those of common.cuh, choice.cuh and tile_rows.cuh:
@@ -144,11 +145,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 step_choices(const Item *items, const int *term_ptr, const int *round_cell, const Cell *cells, const Unit *units,
              const Mark *marks, const Term *terms, const double *values, const INDEX *group_row, const INDEX *base,
              const int place_words, const void *codes, const double *gains, const double *factors,
-             const BITS uniform, CHOICE_PARAMETERS, const double *__restrict__ x, double *__restrict__ out) {
+             const BITS uniform, CHOICE_PARAMETERS, const double *__restrict__ x,
+             double *__restrict__ out HALO_PARAMETERS) {
     extern __shared__ double shared_words[];
     const Item item = items[blockIdx.x];
     const Choice choice = CHOICE;
     if (ended(choice)) return;
+    const Columns columns = COLUMNS;
     const int slices = (item.rows + LANES - 1) / LANES, chunks = (item.count + MEMBERS - 1) / MEMBERS;
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const Unit *lane_units = units + lane;
@@ -212,7 +215,7 @@ step_choices(const Item *items, const int *term_ptr, const int *round_cell, cons
                 ++at;
                 ahead = lane_units[static_cast<long long>(at) * LANES];
                 ahead_mark = marks[at];
-                add_unit<true>(now, mark.first_term(), PAD, count, own_places, weights, x, first_row, total);
+                add_unit<true>(now, mark.first_term(), PAD, count, own_places, weights, columns, first_row, total);
 #pragma unroll 1
                 while (!mark.ends()) {
                     mark = ahead_mark;
@@ -220,7 +223,7 @@ step_choices(const Item *items, const int *term_ptr, const int *round_cell, cons
                     ++at;
                     ahead = lane_units[static_cast<long long>(at) * LANES];
                     ahead_mark = marks[at];
-                    add_unit<false>(now, mark.first_term(), PAD, count, own_places, weights, x, first_row, total);
+                    add_unit<false>(now, mark.first_term(), PAD, count, own_places, weights, columns, first_row, total);
                 }
                 if (has) take_layer(state, best, gains, factors, uniform, mark.layer(), total);
                 more = !mark.last();

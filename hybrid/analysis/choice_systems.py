@@ -220,8 +220,9 @@ def after_steps(
     # From zeros values only rise, so that those of fewer steps are lower bounds.
     with nullcontext() if alike.any(start.any()) else clock.gently():
         while made < steps and not (is_ended or record.is_finished):
-            system.improve(pair[made % 2], pair[1 - made % 2])
-            made += 1
+            count = min(_CHECK_EVERY - made % _CHECK_EVERY, steps - made)
+            system.repeat(pair, made, count)
+            made += count
             if made % _CHECK_EVERY == 0:
                 change, _ = space.read(system.changes)
                 if change == 0.0:

@@ -77,10 +77,10 @@ class DividedDeviceWorkspace(DeviceWorkspace):
         """See `Workspace.system`."""
         return DividedSystem(self, self._run, *self._coded(diagonal, b))
 
-    def steps(self, step: Step, criterion: Criterion | None) -> DividedSteps:
+    def steps(self, step: Step, criterion: Criterion | None, run: Run | None = None) -> DividedSteps:
         """Return the steps of a kind; the method ends them."""
         return DividedSteps(
-            self.device, self._run, step, self._note_look, self.communicator, self._host_waits
+            self.device, run or self._run, step, self._note_look, self.communicator, self._host_waits
         )
 
     def distance(self, x: Array, y: Array) -> Array:

@@ -80,7 +80,8 @@ def build_tile_matrix(
     stacked : StackedLayers, optional
         The layers whose best value a step takes; left out for a single matrix.
     own_columns : int, optional
-        Of a single matrix: items without entries in other columns go first, see `TileMatrix.early`.
+        Of a single matrix; `stacked` has those of layers. Items without entries in other columns go first,
+        see `TileMatrix.early`.
 
     Returns
     -------
@@ -95,7 +96,9 @@ def build_tile_matrix(
     """
     chosen, xp = options or LayoutOptions(), place.xp
     classes, level = types.classes, types.levels[k]
-    n_rows, n_columns = classes.matrix.shape if stacked is None else (stacked.size, stacked.size)
+    n_rows, n_columns = classes.matrix.shape
+    if stacked is not None:
+        n_rows, n_columns, own_columns = stacked.size, stacked.columns, stacked.own_columns
     bits = index_bits(max(n_rows, n_columns, level.group_slots), chosen.wide)
     tuning = chosen.tuning or choose_tuning(types, k)
     single = stacked is None
@@ -112,6 +115,8 @@ def build_tile_matrix(
         tuning = replace(tuning, members=2)
     index, members = index_type(bits), tuning.members
     chunks = _count_chunks(table, terms, tuning, chosen.turns)
+    if not single:
+        groups = replace(groups, base=groups.base % max(n_columns, 1))
     late = None
     if own_columns is not None:
         width = xp.asarray(classes.matrix.columns[k])[groups.node]
@@ -149,7 +154,7 @@ def build_tile_matrix(
         terms=packed_terms,
         values=table.values,
         group_row=groups.row[order].astype(index),
-        base=(groups.base[slots] if single else groups.base[slots] % max(n_columns, 1)).astype(index),
+        base=groups.base[slots].astype(index),
         scale=xp.asarray(classes.leading[k])[groups.node[slots]] if classes.scaled else None,
         gap_begin=gap_begin.astype(index),
         gap_ptr=gap_ptr.astype(index),

@@ -205,12 +205,12 @@ class DeviceWorkspace(Workspace):
         copied: NDArray[Any] = to_host(array)
         return copied
 
-    def steps(self, step: Step, criterion: Criterion | None) -> DeviceSteps:
-        """Return the steps of a kind."""
+    def steps(self, step: Step, criterion: Criterion | None, run: Run | None = None) -> DeviceSteps:
+        """Return the steps of a kind; `run` queues them where they are not those of the matrix."""
         epsilon, absolute = (
             (_MEASURE_ONLY, False) if criterion is None else (criterion.epsilon, criterion.absolute)
         )
-        return DeviceSteps(self.device, self._run, step, epsilon, absolute, self._note_look)
+        return DeviceSteps(self.device, run or self._run, step, epsilon, absolute, self._note_look)
 
     def _note_look(self) -> None:
         self.synchronisations += 1

@@ -52,7 +52,7 @@ def build_choices(
     ----------
     device : Device
     matrices : mapping of int to OffsetMTBDD
-        By layer; square, of one shape, rows and columns the same states.
+        By layer; of one shape, rows and columns the same states, columns of others behind.
     layers : int
         At most `MOST_LAYERS`.
     level : str or int
@@ -185,10 +185,11 @@ class _Trial:
         xp, device = self.device.xp, self.device
         gains = self._gains = self._gains or self._gains_of(tiles)
         x, out = xp.zeros(tiles.n_rows), xp.empty(tiles.n_rows)
+        others = None if tiles.early is None else xp.zeros(tiles.n_columns - tiles.n_rows)
         step = ChoiceStep(self._maximise, state=IterationState.create(device))
 
         def improve(k: int) -> None:
-            run_choices(device, tiles, gains, step, *((x, out) if k % 2 == 0 else (out, x)))
+            run_choices(device, tiles, gains, step, *((x, out) if k % 2 == 0 else (out, x)), others)
 
         for k in range(_RECORDED):
             improve(k)

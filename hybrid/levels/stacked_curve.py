@@ -81,7 +81,7 @@ def stacked_curve(stacked: StackedLayers) -> StackedCurve:
     Time: as :func:`hybrid.levels.curve.level_curve`, with one sweep over row types instead of two.
     """
     first, types = stacked.first_level, row_types_of(stacked)
-    levels, nonzeros = candidate_levels(stacked.matrix, (types,), stacked.size)
+    levels, nonzeros = candidate_levels(stacked.matrix, (types,), stacked.columns)
     own = tuple(replace(c, level=c.level - first, seconds_predicted=None) for c in levels[first:])
     seconds = {k - first: seconds for k, seconds in rank_choice_levels(stacked, types)}
-    return StackedCurve(own, (stacked.size, stacked.size), nonzeros, stacked, types, seconds)
+    return StackedCurve(own, (stacked.size, stacked.columns), nonzeros, stacked, types, seconds)

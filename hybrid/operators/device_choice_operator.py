@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from abc import abstractmethod
 from typing import Any
 
@@ -35,6 +36,8 @@ class DeviceOperator(ChoiceOperator):
     ----------
     device : Device
     problem : ChoiceProblem
+    space : DeviceWorkspace, optional
+        Where processes share the states.
 
     Notes
     -----
@@ -44,12 +47,13 @@ class DeviceOperator(ChoiceOperator):
     """
 
     backend = "gpu"
+    space: DeviceWorkspace
 
-    def __init__(self, device: Device, problem: ChoiceProblem) -> None:
+    def __init__(self, device: Device, problem: ChoiceProblem, space: DeviceWorkspace | None = None) -> None:
         self._device = device
         self._state = IterationState.create(device)
         self._repeated: dict[float, DeviceSteps] = {}
-        super().__init__(problem, DeviceWorkspace(device, _refuse))
+        super().__init__(problem, DeviceWorkspace(device, refuse_product) if space is None else space)
 
     @abstractmethod
     def _run(self, step: ChoiceStep, x: Array, out: Array) -> None:
@@ -117,20 +121,15 @@ class DeviceOperator(ChoiceOperator):
             state = IterationState.create(self._device)
             step = ChoiceStep(self.maximise, factor, state=state)
             nothing = CodedVector(0, 0, None, None)
+            own = weakref.proxy(self)  # no circle: recordings hold vectors, which go with the operator
 
             def run(_: Step, x: Array, out: Array) -> None:
-                self._queue(step, x, out)
+                own._queue(step, x, out)
 
-            steps = DeviceSteps(
-                self._device, run, Step(Mode.PRODUCT, nothing, nothing, 1.0, state), _MEASURE_ONLY, False,
-                self._note_look,
-            )  # fmt: skip
+            steps = self.space.steps(Step(Mode.PRODUCT, nothing, nothing, 1.0, state), None, run)
             self._repeated[factor] = steps
         steps.sweep(pair, done, count)
         self._state = steps.state
-
-    def _note_look(self) -> None:
-        self.space.synchronisations += 1
 
     def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
         raise NotImplementedError("steps are queued as a whole")
@@ -145,6 +144,6 @@ class DeviceOperator(ChoiceOperator):
         raise NotImplementedError("steps are queued as a whole")
 
 
-def _refuse(step: Any, x: Array, out: Array) -> None:
+def refuse_product(step: Any, x: Array, out: Array) -> None:
     """Refuse products: a step over choices is more than one."""
     raise NotImplementedError("a system over choices has no product; use ChoiceOperator.improve")

@@ -17,14 +17,19 @@ from gpu_kernels import (
 from hybrid.core.arrays import to_host
 from hybrid.gpu.admission import SMALL_ENTRIES
 from hybrid.gpu.choice_gains import code_gains
+from hybrid.gpu.divided_workspace import DividedDeviceWorkspace
+from hybrid.gpu.halo import DeviceHalo
+from hybrid.gpu.workspace import DeviceWorkspace
 from hybrid.levels.probe_choices import build_choices
 from hybrid.levels.stacked_curve import MOST_LAYERS
-from hybrid.operators.device_choice_operator import DeviceOperator
-from hybrid.operators.eligibility import NOTHING_TO_MULTIPLY, Ineligible, why_ineligible
+from hybrid.operators.device_choice_operator import DeviceOperator, refuse_product
+from hybrid.operators.eligibility import NOTHING_TO_MULTIPLY, Ineligible, refusal_of_all, why_ineligible
 from hybrid.operators.layer_choices import LayerChoices
 from hybrid.run.options import CheckOptions
+from hybrid.solvers.choice_operator import ChoiceOperator
 from hybrid.solvers.choice_problem import ChoiceProblem
-from hybrid.solvers.workspace import Array
+from hybrid.solvers.workspace import Array, Pair
+from mtbdd.divided import DividedMTBDD
 
 
 def device_choices(
@@ -53,12 +58,17 @@ def fused_choices(
     -------
     DeviceChoices or Ineligible
         Refused where the device is not wanted or would save too little, has no room, where an offer has rows
-        for some states only, or where no level can be laid out for all layers.
+        for some states only, or where no level can be laid out for all layers. Processes that share the
+        states all take the layers so, or none does.
 
     Raises
     ------
     MemoryError
-        If the device was asked for and has no room.
+        If the device was asked for and has no room, where nobody shares the states.
+
+    Notes
+    -----
+    All processes call it at once.
     """
     matrices = {o.layer: o.matrix for o in layer_choices if o.matrix is not None}
     refusal = why_ineligible(options, problem)
@@ -76,7 +86,8 @@ def fused_choices(
         return Ineligible(
             f"there are {layers} layers of choices, and a fused step takes {MOST_LAYERS}", False
         )
-    entries = sum(m.n_entries for m in matrices.values())
+    alike = problem.communicator
+    entries = int(alike.total([sum(m.n_entries for m in matrices.values())])[0])
     if engine.is_free and entries < SMALL_ENTRIES:
         return Ineligible(f"{entries} non-zeros of all layers are too few for the GPU to be faster", True)
     device, size, maximise = current_device(), problem.size, problem.maximise
@@ -96,16 +107,30 @@ def fused_choices(
             known.append(made_for(device, len(own) * size, make))
         return known[0]
 
+    built, own = None, None
     try:
         built = build_choices(device, matrices, layers, options.level, gains=gains_for, maximise=maximise)
+        if built is None:
+            own = Ineligible("no level can be laid out so that a fused step takes all layers", False)
+        else:
+            gains_for(built[1])
     except MemoryError as error:
-        if not engine.is_free:
+        if not engine.is_free and alike.size == 1:
             raise
-        return Ineligible(str(error) or f"{device.name} has no room for the choices", True)
-    if built is None:
-        return Ineligible("no level can be laid out so that a fused step takes all layers", False)
+        # Layers that go one by one take less room at a time.
+        reason = str(error) or f"{device.name} has no room for the choices"
+        own = Ineligible(reason, engine.is_free)
+    refusal = refusal_of_all(alike, own)
+    if refusal is not None:
+        return refusal
+    assert built is not None
     level, tiles = built
-    found = DeviceChoices(device, tiles, gains_for(tiles), level, problem)
+    gains = gains_for(tiles)
+    shared = next(iter(matrices.values()))
+    if alike.size > 1:
+        assert isinstance(shared, DividedMTBDD)
+        return DividedDeviceChoices(device, tiles, gains, level, problem, DeviceHalo(device, shared))
+    found = DeviceChoices(device, tiles, gains, level, problem)
     found.backend_reason = engine.reason
     return found
 
@@ -121,6 +146,8 @@ class DeviceChoices(DeviceOperator):
     level : int
         Injection level.
     problem : ChoiceProblem
+    space : DeviceWorkspace, optional
+        See `DeviceOperator`.
     """
 
     def __init__(
@@ -130,8 +157,9 @@ class DeviceChoices(DeviceOperator):
         gains: ChoiceGains,
         level: int,
         problem: ChoiceProblem,
+        space: DeviceWorkspace | None = None,
     ) -> None:
-        super().__init__(device, problem)
+        super().__init__(device, problem, space)
         self._tiles, self._gains = tiles, gains
         self.level = level
         self.nbytes, self.operand_bytes = tiles.nbytes, gains.nbytes
@@ -143,3 +171,62 @@ class DeviceChoices(DeviceOperator):
 
     def _run(self, step: ChoiceStep, x: Array, out: Array) -> None:
         run_choices(self._device, self._tiles, self._gains, step, x, out)
+
+
+class DividedDeviceChoices(DeviceChoices):
+    """See `DeviceChoices`; of the states of one of several processes.
+
+    Parameters
+    ----------
+    device, tiles, gains, level, problem
+        As for `DeviceChoices`; `tiles` over the own columns and those of the halo.
+    halo : DeviceHalo
+        What all layers read of others.
+
+    Notes
+    -----
+    All processes make the same steps at once. A step receives once for all layers; meanwhile go the tiles
+    that read nothing of others.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        tiles: TileMatrix,
+        gains: ChoiceGains,
+        level: int,
+        problem: ChoiceProblem,
+        halo: DeviceHalo,
+    ) -> None:
+        alike = problem.communicator
+        self._halo = halo
+        super().__init__(
+            device, tiles, gains, level, problem,
+            DividedDeviceWorkspace(device, refuse_product, alike, halo.host_waits),
+        )  # fmt: skip
+        self.backend_reason = f"{alike.size} parts share the states, elements are carried {halo.way}"
+        # What one process records all have to record.
+        self._is_repeated = not alike.any(self.groups is not None)
+
+    @property
+    def changes(self) -> Array:
+        """See `Choosing.changes`; those of all processes."""
+        return self.space.agreed(self._state.differences)
+
+    @changes.setter
+    def changes(self, values: Array) -> None:
+        self._state.differences[...] = self._device.xp.asarray(values)
+
+    def repeat(self, pair: Pair, done: int, count: int, factor: float = 1.0) -> None:
+        """See `ChoiceOperator.repeat`; one by one where some process has groups."""
+        if self._is_repeated:
+            super().repeat(pair, done, count, factor)
+        else:
+            ChoiceOperator.repeat(self, pair, done, count, factor)
+
+    def _run(self, step: ChoiceStep, x: Array, out: Array) -> None:
+        operands = self._device, self._tiles, self._gains, step, x, out
+        with self._halo.exchange(x) as arriving:
+            run_choices(*operands, arriving.others, "early")
+            with arriving.behind():
+                run_choices(*operands, arriving.others, "late")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from hybrid.backends import Backend, CpuBackend
 from hybrid.run.options import CheckOptions
 from hybrid.solvers.choice_problem import ChoiceProblem
+from mtbdd.communicator import Communicator
 
 NOTHING_TO_MULTIPLY = "every choice leaves the unknown states at once: there is nothing to multiply"
 """Why such a system stays on the CPU, whatever was asked for."""
@@ -57,15 +58,12 @@ def why_ineligible(options: CheckOptions, problem: ChoiceProblem) -> Ineligible 
     Returns
     -------
     Ineligible or None
-        None if they are.
+        None if they are; the same in all processes that share the states.
     """
     engine = options.matrix_backend()
     if engine.name != "gpu":
         return Ineligible(engine.reason, True)
-    if problem.communicator.size > 1:
-        # In all processes alike, whatever they have.
-        return Ineligible("parts share the states, and a fused step receives nothing of others", False)
-    size = problem.size
+    size = int(problem.communicator.total([problem.size])[0])
     if size == 0:
         return Ineligible("no state is unknown", True)
     if engine.is_free and size < _SMALL_STATES:
@@ -73,3 +71,17 @@ def why_ineligible(options: CheckOptions, problem: ChoiceProblem) -> Ineligible 
             f"{size} unknown states are too few for the GPU to be faster (below {_SMALL_STATES})", True
         )
     return None
+
+
+def refusal_of_all(communicator: Communicator, own: Ineligible | None) -> Ineligible | None:
+    """Return why the first process that refuses does so: then no process takes a fused step.
+
+    Parameters
+    ----------
+    communicator : Communicator
+    own : Ineligible or None
+        Why this process refuses; None if it does not.
+    """
+    reason = communicator.first_text(None if own is None else own.reason)
+    is_final = communicator.any(own is not None and own.is_final)
+    return None if reason is None else Ineligible(reason, is_final)

@@ -12,7 +12,7 @@ import pytest
 
 from gpu_kernels import CodedVector, CudaDevice, IterationState, Mode, Step, current_device, use_device
 from hybrid.gpu.sweeps import RECORDED, DeviceSteps
-from hybrid.operators.device_choices import device_choices
+from hybrid.operators.device_choices import DeviceChoices, device_choices
 from hybrid.operators.inject import inject
 from hybrid.operators.layer_choices import LayerChoices
 from hybrid.run.options import CheckOptions
@@ -63,7 +63,7 @@ def solver(name: str, size: int) -> Solve:
     return solve
 
 
-def _choices(size: int) -> Solve:
+def _operator(size: int) -> DeviceChoices:
     dense, diagonal = walk(size, 1e-6)
     dense /= diagonal[:, None]
     layer_choices = [
@@ -74,6 +74,11 @@ def _choices(size: int) -> Solve:
         layer_choices, ChoiceProblem(size, True, None, SLACK), CheckOptions.of(backend="gpu")
     )
     assert system is not None
+    return system
+
+
+def _choices(size: int) -> Solve:
+    system = _operator(size)
 
     def solve(iterations: int) -> Any:
         system.space.xp, system.space.synchronisations = current_device().xp, 0
@@ -140,3 +145,19 @@ def test_recordings_keep_the_vectors_of_two_solutions() -> None:
             del pair
         gc.collect()
         assert [vector() is not None for vector in vectors] == [False, False, True, True]
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++) to run the kernels on the host with")
+def test_recordings_of_choices_go_with_their_operator() -> None:
+    with use_device(HostDevice()):
+        system = _operator(60)
+        pair = system.zeros(), system.zeros()
+        # Kept for a second time, which would be recorded.
+        system.repeat(pair, 0, RECORDED)
+        left = weakref.ref(system), weakref.ref(pair[0])
+        gc.disable()
+        try:
+            del system, pair
+            assert all(found() is None for found in left)
+        finally:
+            gc.enable()

@@ -42,6 +42,7 @@ from hybrid.solvers.shadows import DIRECTIONS, NumPyShadows
 from mtbdd.communicator import Communicator
 from mtbdd.model import SymbolicModel
 from mtbdd.states import states_from
+from tests.builders.exchanges import InTurns
 from tests.builders.matrices import from_dense, random_sparse
 from tests.builders.part_questions import QUESTIONS, agree, asked, dealt
 from tests.builders.processes import needs_mpi, run_processes
@@ -402,7 +403,7 @@ def test_two_processes_with_a_device(way: str, words: str) -> None:
     found = run_processes(2, sys.executable, "-c", _TWO, way)
     assert found.returncode == 0, found.stderr
     assert sorted(re.findall(r"alike \d", found.stdout)) == ["alike 0", "alike 1"]
-    assert found.stdout.count(words) == (4 if way == "hosts" else 6)
+    assert found.stdout.count(words) == (6 if way == "hosts" else 10)
 
 
 @pytest.mark.parametrize(
@@ -541,16 +542,6 @@ def test_windows_that_one_cannot_have_nobody_has(fails: str) -> None:
     wanted = "no room on one of them" if fails == "make" else "cards are not linked"
     assert in_threads(2, run) == [wanted] * 2
     assert not any(window.is_open for device in devices for window in (*device.made, *device.opened))
-
-
-class InTurns(carriers.DirectCarrier):
-    """Steps of an exchange one by one: the emulator cannot wait within one."""
-
-    def begin(self, x: Any) -> None:
-        alike = self.alike
-        for step in (self._pushes.announce, partial(self._pushes.push, x), self._pushes.await_arrivals):
-            alike.gather([0.0])
-            step()
 
 
 def test_steps_by_windows_are_those_by_the_hosts(
