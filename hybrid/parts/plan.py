@@ -179,10 +179,10 @@ def _plans(matrices: Sequence[OffsetMTBDD], groups: PrefixGroups, parts: int) ->
     work = row_work(transitions, groups)
     uses = column_uses(matrices, groups)
     found = choose_parts(uses, work, parts), consecutive_parts(work, parts)
-    return [_planned(groups, uses, transitions, work, part, parts) for part in found]
+    return [plan_of(groups, uses, transitions, work, part, parts) for part in found]
 
 
-def _planned(
+def plan_of(
     groups: PrefixGroups,
     uses: ColumnUses,
     transitions: Int64Array,
@@ -190,7 +190,18 @@ def _planned(
     part: Int64Array,
     parts: int,
 ) -> PartPlan:
-    """Return a plan with what its parts have."""
+    """Return a plan with what its parts have.
+
+    Parameters
+    ----------
+    groups : PrefixGroups
+    uses : ColumnUses
+        Of the groups.
+    transitions : ndarray, shape (groups,), int64
+    work : ndarray, shape (groups,), float64
+    part : ndarray, shape (groups,), int64
+    parts : int
+    """
     found = []
     for p in range(parts):
         own = part == p

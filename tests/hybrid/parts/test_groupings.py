@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,9 +9,10 @@ from hypothesis import strategies as st
 
 import hybrid
 from hybrid.parts.groupings import PrefixUses, groupings, prefix_uses
-from hybrid.parts.plan import plan_parts
+from hybrid.parts.plan import plan_of, plan_parts
 from hybrid.parts.prefixes import groups_for, prefix_groups, told_by
 from hybrid.parts.sharing import fields_of, owners_of
+from hybrid.parts.uses import column_uses
 from mtbdd.states import index_states
 from tests.builders.matrices import to_dense
 from tests.builders.plans import BITS, random_case, received
@@ -111,14 +110,18 @@ def test_parts_by_a_variable_below_others_exchange_less_that_is_not_hidden() -> 
     assert cost(uses, model, fields) < 0.9 * cost(uses, model, [])
 
 
-@pytest.mark.parametrize(("name", "constants"), [("fms", {"n": 2}), ("kanban", {"t": 2})])
-def test_owners_are_the_states_of_the_groups(name: str, constants: dict[str, int]) -> None:
-    model = hybrid.load(ROOT / f"examples/{name}.prism", constants)
-    plan = plan_parts(model.index, [model.transitions], 3, fields_of(model))
+def test_owners_are_the_states_of_the_groups() -> None:
+    model = hybrid.load(ROOT / "examples/fms.prism", {"n": 2})
+    uses = prefix_uses(model.index, [model.transitions], 3, fields_of(model))
+    machines, queue = (model.encoding.by_name[name].bits for name in ("M1", "P1wP2"))
+    groups = told_by(uses.prefixes, uses.values, machines + queue)
+    assert groups.tested != tuple(range(len(groups.tested)))
+    number = np.random.default_rng(1).integers(3, size=len(groups))
+    entries, work = np.zeros(len(groups), np.int64), np.ones(len(groups))
+    plan = plan_of(groups, column_uses([model.transitions], groups), entries, work, number, 3)
+    part = number[groups.of(np.arange(model.n_states))]
     owners = owners_of(model, plan)
-    for a, b in itertools.combinations(owners, 2):
-        assert a & b == model.manager.false
-    part = plan.part[plan.groups.of(np.arange(model.n_states))]
+    assert len(owners) == 3
     for p, owner in enumerate(owners):
         runs = model.index.runs(index_states(model.manager, owner))
         own = np.concatenate([np.arange(a, b) for a, b in runs.tolist()])
