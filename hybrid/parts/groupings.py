@@ -29,7 +29,7 @@ MOST_PAIRS = 1 << 17
 _ROW_ENTRIES = 3.0
 """Entries that take as long as what a row costs by itself: reading x, writing y and the steps of a solver."""
 
-_EXCHANGED = 12.0
+_EXCHANGED = 16.0
 """Entries of a card that take as long as an element that it receives from another one beside it."""
 
 _HIDDEN = 0.8

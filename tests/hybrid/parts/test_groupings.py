@@ -48,7 +48,7 @@ def test_prefixes_foretell_what_parts_take(seed: int, parts: int, work: int) -> 
         away = used & own[:, None] & ~own[None, :]
         halos.append(int(away.any(axis=0).sum()))
         early = uses.work[own & ~away.any(axis=1)].sum()
-        times.append(uses.work[own].sum() + 12.0 * halos[-1] - 0.8 * min(12.0 * halos[-1], early))
+        times.append(uses.work[own].sum() + 16.0 * halos[-1] - 0.8 * min(16.0 * halos[-1], early))
     assert uses.seconds(part, parts) == (pytest.approx(max(times)), max(halos))
     assert uses.seconds(part, parts, np.zeros(parts))[0] == pytest.approx(
         max(uses.work[part == p].sum() for p in range(parts))
