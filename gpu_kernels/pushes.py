@@ -17,7 +17,11 @@ Array = Any
 MOST_BLOCKS = 64
 """Blocks of threads that write to a card at once: nearly enough for a link, and few beside a product's."""
 
+MOST_BLOCKS_OF_PLACES = 128
+"""The same where elements go one by one: places are read first, so that each element takes twice as long."""
+
 _THREADS = 128
+_AT_ONCE = 8  # elements of a thread at a time, where they go one by one
 _WARP = 32
 
 
@@ -114,7 +118,10 @@ class WindowPushes:
             size = np.int64(leaving.size)
             bits, name, told = _form(leaving)
             kernel = self._device.kernel("windows.cu", name, macros(INDEX_BITS=bits))
-            blocks = min(MOST_BLOCKS, -(-leaving.size // _THREADS))
+            if leaving.places is None:
+                blocks = min(MOST_BLOCKS, -(-leaving.size // _THREADS))
+            else:
+                blocks = min(MOST_BLOCKS_OF_PLACES, -(-leaving.size // (_THREADS * _AT_ONCE)))
             words = self._ready[other : other + 1], self._turn, arrived, self._finished
             before, behind = told
             kernel((blocks,), (_THREADS,), (size, *before, x, *behind, target, *words))

@@ -20,6 +20,7 @@ from benchmarks.library.models import ROOT, example
 from benchmarks.library.records import Records
 from benchmarks.programs.cards import MODELS
 from hybrid.parts.plan import plan_parts
+from hybrid.parts.sharing import fields_of
 from mtbdd.model import SymbolicModel
 
 PARTS = 2, 4, 8, 16, 32, 64
@@ -48,7 +49,7 @@ def measure(
 ) -> None:
     """Fill a row with what the parts of a model would do."""
     matrices = [model.layer_transitions(layer) for layer in range(len(model.layers))]
-    plan = plan_parts(model.index, matrices, parts)
+    plan = plan_parts(model.index, matrices, parts, fields_of(model))
     received = max(part.received for part in plan.parts)
     own = alone * max(part.share for part in plan.parts) / parts
     link = rate if parts <= _CARDS_OF_A_MACHINE else network

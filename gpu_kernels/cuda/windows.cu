@@ -22,6 +22,7 @@
 
 constexpr int THREADS = 128;
 constexpr long long SPAN = 1024;  // elements that a warp writes at a time
+constexpr int AT_ONCE = 8;        // elements of a thread that are under way at once, where their places are told
 
 #ifdef HOST_KERNELS
 // Nobody else runs meanwhile: what is not there does not come.
@@ -87,15 +88,27 @@ push_ranges(const long long size, const long long count, const double *__restric
     tell_receiver(arrived, turn, finished);
 }
 
-// Write elements of x, whose places are told, one after the other to `target`.
+// Write elements of x, whose places are told, one after the other to `target`. A block takes THREADS * AT_ONCE of them at a
+// time: all its places are read before the first element is, and all elements before the first is written.
 extern "C" __global__ void __launch_bounds__(THREADS)
 push_elements(const long long size, const double *__restrict__ x, const INDEX *__restrict__ places,
               double *__restrict__ target, const BITS *ready, const BITS *turn, BITS *arrived, unsigned *finished) {
     wait_for_room(ready, turn);
-    const long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
-#pragma unroll 4
-    for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < size; i += stride) {
-        target[i] = x[places[i]];
+    constexpr long long TILE = static_cast<long long>(THREADS) * AT_ONCE;
+    for (long long begin = blockIdx.x * TILE; begin < size; begin += gridDim.x * TILE) {
+        const long long first = begin + threadIdx.x;
+        if (begin + TILE > size) {
+            for (long long i = first; i < size; i += THREADS) target[i] = x[places[i]];
+            break;
+        }
+        INDEX place[AT_ONCE];
+        double element[AT_ONCE];
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) place[j] = places[first + j * THREADS];
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) element[j] = x[place[j]];
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) target[first + j * THREADS] = element[j];
     }
     tell_receiver(arrived, turn, finished);
 }

@@ -23,6 +23,7 @@ from hybrid.explorer.report import LevelReport, report_levels
 from hybrid.explorer.sheet import matrix_held, model_sheet
 from hybrid.explorer.weigh import weigh_levels
 from hybrid.parts.plan import plan_parts
+from hybrid.parts.sharing import fields_of
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -47,7 +48,7 @@ def _run(options: argparse.Namespace, console: Console, plot: OutputFile | None)
     plan = None
     if options.parts is not None:
         console.progress("choosing the parts")
-        plan = plan_parts(model.index, square_matrices(model), options.parts)
+        plan = plan_parts(model.index, square_matrices(model), options.parts, fields_of(model))
     weighed = weigh_levels(matrix, engine, held)
     report = report_levels(matrix, options.const, options.level, backend, seconds, held, weighed)
     if plot is not None:

@@ -14,6 +14,7 @@ from gpu_kernels import Place, TileMatrix, Tuning, index_bits, index_type
 from gpu_kernels.ragged import pointers, ranges
 from gpu_kernels.tiles import LANES, pack_columns, pack_items, pack_terms
 from hybrid.core.arrays import Array, stable_order, to_host
+from hybrid.gpu.late_groups import groups_apart, late_groups
 from hybrid.gpu.tile_table import TileTable, build_tiles
 from hybrid.gpu.tuning import (
     FEW_TERMS,
@@ -104,7 +105,7 @@ def build_tile_matrix(
     single = stacked is None
     # A term's address for each member, and a weight; one for each member where it may have a scale.
     room = _SHARED_BYTES // _term_bytes(tuning, bits, single) - 4
-    table = _build_table(xp, types, k, chosen, tuning, room, stacked)
+    table = _build_table(xp, types, k, chosen, tuning, room, stacked, own_columns)
     if table is None:
         return None
     groups = enumerate_groups(xp, types, k)
@@ -117,10 +118,7 @@ def build_tile_matrix(
     chunks = _count_chunks(table, terms, tuning, chosen.turns)
     if not single:
         groups = replace(groups, base=groups.base % max(n_columns, 1))
-    late = None
-    if own_columns is not None:
-        width = xp.asarray(classes.matrix.columns[k])[groups.node]
-        late = _late_groups(xp, groups, groups.base + width > own_columns)
+    late = None if own_columns is None else late_groups(xp, types, k, groups, own_columns)
     order, items = _bundle_groups(
         xp, groups, table.type_tile, xp.asarray(chunks * members), chosen.window_rows, late
     )
@@ -178,6 +176,7 @@ def _build_table(
     tuning: Tuning,
     room: int,
     stacked: StackedLayers | None,
+    own_columns: int | None,
 ) -> TileTable | None:
     """Return tiles whose rounds have as many terms as there is room for; None as `build_tile_matrix`."""
     classes, slot_layer, rows = types.classes, None, types.classes.matrix.n_rows
@@ -194,7 +193,8 @@ def _build_table(
     terms = len(table.term_slot) / len(table.begin)
     if terms > MANY_TERMS:
         return table
-    slices = choose_slices(types, k, tuning, chosen.turns, terms <= FEW_TERMS)
+    apart = groups_apart(xp, types, k, own_columns)
+    slices = choose_slices(types.levels[k].rows, apart, tuning, chosen.turns, terms <= FEW_TERMS)
     return (
         table if slices == shape.slices else build_tiles(xp, types, k, entries, replace(shape, slices=slices))
     )
@@ -274,12 +274,6 @@ def _long_items_first(xp: Any, table: TileTable, items: _Items, tuning: Tuning) 
     work = _STEPS * (looked_up + units * chunks * LANES / tuning.threads)
     order = stable_order(xp, (-work.astype(xp.int64),))
     return _Items(*(column[order] for column in items)), float(looked_up.mean())
-
-
-def _late_groups(xp: Any, groups: RowGroups, is_late: Array) -> Array:
-    """Return which groups have a late slot; ``is_late``, shape (slots,)."""
-    late_ptr = pointers(xp, is_late.astype(xp.int64))
-    return late_ptr[groups.ptr[1:]] > late_ptr[groups.ptr[:-1]]
 
 
 def _early_items_first(xp: Any, items: _Items, late: Array) -> tuple[_Items, int]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpu_kernels import Tuning
 from hybrid.gpu.device_properties import card_in_use
@@ -26,11 +28,16 @@ FEW_TERMS = 16
 MANY_TERMS = 80
 """Terms of a tile, on average, from which a start costs so much that tiles are not made smaller."""
 
-_LARGE_SLICES = 64
-"""Slices of a tile where terms are few: fewer blocks start, and none starts with much work."""
+_SMALL_SIZES: tuple[int, ...] = (12, 8, 4)
+"""Slices of a tile to choose from beside `_SLICES`: as many for each of four warps."""
 
-_LEAST_SLICES = 4
-"""Slices of a tile where the matrix is small: one for every warp."""
+_LARGE_SIZES = (24, 20)
+"""Others where blocks take few rounds: then much of x is in use at any time, however large tiles are."""
+
+_FEW_ROUNDS = 8
+
+_LARGEST_SIZES = (64, 48, 32)
+"""Others where terms are few: fewer blocks start, and none starts with much work."""
 
 _START = 3
 """Slices that take as long as what a block does before its first one, about."""
@@ -99,7 +106,13 @@ def choose_tuning(types: RowTypes, k: int) -> Tuning:
     return Tuning(threads=_THREADS, min_blocks=8, members=4 if wanted >= _FILLED * offered else 2)
 
 
-def choose_slices(types: RowTypes, k: int, tuning: Tuning, turns: int, few_terms: bool) -> int:
+def choose_slices(
+    rows: NDArray[np.int64],
+    groups: Sequence[NDArray[np.int64]],
+    tuning: Tuning,
+    turns: int,
+    few_terms: bool,
+) -> int:
     """Choose the slices of a tile by the rounds of blocks that a launch takes.
 
     A card works off so many blocks at a time; the last round takes as long as the others, however few blocks
@@ -107,9 +120,10 @@ def choose_slices(types: RowTypes, k: int, tuning: Tuning, turns: int, few_terms
 
     Parameters
     ----------
-    types : RowTypes
-    k : int
-        Level.
+    rows : ndarray, shape (types,), int64
+        Rows of a group of every type.
+    groups : sequence of ndarray, shape (types,), int64
+        Groups of every type, in sets that share no item.
     tuning : Tuning
     turns : int
         See `LayoutOptions`.
@@ -119,26 +133,32 @@ def choose_slices(types: RowTypes, k: int, tuning: Tuning, turns: int, few_terms
     Returns
     -------
     int
-        The sizes are halves of each other; of equally good ones the greatest.
+        Of equally good sizes the one that tiles have without a choice, or the greatest.
 
     Notes
     -----
     Constants are fitted to steps of eight chains with 0.5 to 9.5 million states on an H200. Time: O(types).
     """
-    level = types.levels[k]
     blocks, warps = tuning.min_blocks * card_in_use().multiprocessors, tuning.threads // 32
-    in_type = -(-level.rows // 32)
-    best, least = _SLICES, np.inf
-    slices = _LARGE_SLICES if few_terms else _SLICES
-    while slices >= _LEAST_SLICES:
+    in_type = -(-rows // 32)
+
+    def rounds_and_cost(slices: int) -> tuple[float, float]:
         in_tile = np.minimum(in_type, slices)
         at_once = tuning.members * np.maximum(-(-turns * warps // in_tile), 1)
-        items = -(-in_type // slices) * -(-level.groups // at_once)
-        rounds = np.ceil(items.sum() / blocks)
-        cost = rounds * ((in_tile * items).sum() / items.sum() + _START)
+        items = -(-in_type // slices) * sum(-(-own // at_once) for own in groups)
+        rounds = float(np.ceil(items.sum() / blocks))
+        return rounds, rounds * float((in_tile * items).sum() / items.sum() + _START)
+
+    rounds, least = rounds_and_cost(_SLICES)
+    best, sizes = _SLICES, _SMALL_SIZES
+    if few_terms or rounds <= _FEW_ROUNDS:
+        sizes = _LARGE_SIZES + sizes
+    if few_terms:
+        sizes = _LARGEST_SIZES + sizes
+    for slices in sizes:
+        cost = rounds_and_cost(slices)[1]
         if cost < least:
             best, least = slices, cost
-        slices //= 2
     return best
 
 

@@ -10,16 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.errors import OptionError
+from hybrid.parts.groupings import Field, groupings, prefix_uses, row_work
 from hybrid.parts.prefixes import PrefixGroups, groups_for
-from hybrid.parts.search import choose_parts
+from hybrid.parts.search import choose_parts, consecutive_parts
 from hybrid.parts.uses import ColumnUses, column_uses, transitions_of_groups
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.states import StateIndex
 
 Int64Array = NDArray[np.int64]
 
-_ROW_ENTRIES = 3.0
-"""Entries that take as long as what a row costs by itself: reading x, writing y and the steps of a solver."""
+_MOST_SHARE = 1.05
+"""Work of a part over the mean up to which a plan is taken for its shorter exchange."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,10 @@ class PartPlan:
         """Whether halos are counted column by column; else ranges of columns are received whole."""
         return bool((self.uses.size <= 1).all())
 
+    def of_prefixes(self, prefixes: PrefixGroups) -> Int64Array:
+        """Return the part of every prefix, prefixes as long as those of the groups or longer."""
+        return self.part[self.groups.of(prefixes.start)]
+
     def halo(self, part: int) -> tuple[Int64Array, Int64Array]:
         """Return the columns that a part receives: first columns and lengths of its pieces, in order."""
         start, size, _ = _pieces(self.uses, self.part, part)
@@ -99,6 +104,7 @@ class PartPlan:
         """Return the plan as plain JSON values."""
         return {
             "prefix_bits": self.groups.bits,
+            "tested_bits": list(self.groups.tested),
             "prefix_groups": len(self.groups),
             "exact": self.is_exact,
             "parts": [part.record() for part in self.parts],
@@ -109,12 +115,13 @@ class PartPlan:
         widest = int(self.uses.size.max(initial=0))
         counted = "columns are counted one by one" if self.is_exact else f"ranges of up to {widest:,} columns"
         return (
-            f"{len(self.groups):,} prefix groups, the first {self.groups.bits} bits of the states; "
-            f"what a part receives: {counted}"
+            f"{len(self.groups):,} prefix groups, {self.groups.describe()}; what a part receives: {counted}"
         )
 
 
-def plan_parts(index: StateIndex, matrices: Sequence[OffsetMTBDD], parts: int) -> PartPlan:
+def plan_parts(
+    index: StateIndex, matrices: Sequence[OffsetMTBDD], parts: int, fields: Sequence[Field] = ()
+) -> PartPlan:
     """Cut the states into parts along prefix groups of the diagram, before anything is built.
 
     Parameters
@@ -124,10 +131,13 @@ def plan_parts(index: StateIndex, matrices: Sequence[OffsetMTBDD], parts: int) -
     matrices : sequence of OffsetMTBDD
         The matrix of a chain, or the layers of a decision process.
     parts : int
+    fields : sequence of tuple of int, optional
+        Bits of every variable, in their order; groups of equal values are tried, too.
 
     Returns
     -------
     PartPlan
+        Of the groups and parts by which the slowest part is predicted to make a step soonest.
 
     Raises
     ------
@@ -137,18 +147,61 @@ def plan_parts(index: StateIndex, matrices: Sequence[OffsetMTBDD], parts: int) -
     Notes
     -----
     Predicted time is entries and, for each row, what three entries cost.  Time: that of
-    `hybrid.parts.uses.column_uses` and `hybrid.parts.search.choose_parts`; nothing has the length of the
-    state space.
+    `hybrid.parts.uses.column_uses` and `hybrid.parts.search.choose_parts`, four times; nothing has the length
+    of the state space.
     """
     if parts < 1 or parts > max(index.size, 1):
         raise OptionError(
             f"parts: expected 1 .. {max(index.size, 1):,}, a part for a state at most, got {parts:,}"
         )
-    groups = groups_for(index, parts)
+    first = groups_for(index, parts)
+    prefixes = prefix_uses(index, matrices, first.bits, fields)
+
+    def cost(plan: PartPlan) -> tuple[bool, tuple[float, float]]:
+        received = np.array([part.received for part in plan.parts], np.float64)
+        seconds = prefixes.seconds(plan.of_prefixes(prefixes.prefixes), parts, received)
+        return _greatest_share(plan) > most, seconds
+
+    plans = _plans(matrices, first, parts)
+    most = max(_MOST_SHARE, min(map(_greatest_share, plans)))
+    for groups in groupings(prefixes, parts, fields):
+        plans += _plans(matrices, groups, parts)
+    return min(plans, key=cost)
+
+
+def _greatest_share(plan: PartPlan) -> float:
+    return max(part.share for part in plan.parts)
+
+
+def _plans(matrices: Sequence[OffsetMTBDD], groups: PrefixGroups, parts: int) -> list[PartPlan]:
+    """Return the parts that a search finds for some groups, and consecutive ones."""
     transitions = transitions_of_groups(matrices, groups)
-    work = transitions + _ROW_ENTRIES * groups.size
+    work = row_work(transitions, groups)
     uses = column_uses(matrices, groups)
-    part = choose_parts(uses, work, parts)
+    found = choose_parts(uses, work, parts), consecutive_parts(work, parts)
+    return [plan_of(groups, uses, transitions, work, part, parts) for part in found]
+
+
+def plan_of(
+    groups: PrefixGroups,
+    uses: ColumnUses,
+    transitions: Int64Array,
+    work: NDArray[np.float64],
+    part: Int64Array,
+    parts: int,
+) -> PartPlan:
+    """Return a plan with what its parts have.
+
+    Parameters
+    ----------
+    groups : PrefixGroups
+    uses : ColumnUses
+        Of the groups.
+    transitions : ndarray, shape (groups,), int64
+    work : ndarray, shape (groups,), float64
+    part : ndarray, shape (groups,), int64
+    parts : int
+    """
     found = []
     for p in range(parts):
         own = part == p

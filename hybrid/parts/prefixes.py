@@ -1,7 +1,8 @@
-"""Prefix groups: the states that share the first bits of their codes, consecutive in the order of states."""
+"""Prefix groups: the states that share some of the first bits of their codes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,26 +21,40 @@ _WANTED = 16
 
 @dataclass(frozen=True, eq=False)
 class PrefixGroups:
-    """The states cut by their first bits.
+    """The states cut by some of their first bits.
 
     Attributes
     ----------
     bits : int
-        How many bits of a state's code are its prefix.
-    start, size : ndarray, shape (groups,), int64
-        First state of every group and how many it has, in the order of states.
+        How many bits of a state's code are its prefix; the states of a prefix are consecutive.
+    start : ndarray, shape (prefixes,), int64
+        First state of every prefix, in the order of states.
+    tested : tuple of int
+        Those of the first bits that tell groups apart.
+    number : ndarray, shape (prefixes,), int64
+        Group of every prefix.
+    size : ndarray, shape (groups,), int64
+        States of every group.
     """
 
     bits: int
     start: Int64Array
+    tested: tuple[int, ...]
+    number: Int64Array
     size: Int64Array
 
     def __len__(self) -> int:
-        return len(self.start)
+        return len(self.size)
 
     def of(self, state: Int64Array) -> Int64Array:
-        """Return the group of every state.  Time: O(len(state) log groups)."""
-        return np.searchsorted(self.start, state, "right") - 1
+        """Return the group of every state.  Time: O(len(state) log prefixes)."""
+        return self.number[np.searchsorted(self.start, state, "right") - 1]
+
+    def describe(self) -> str:
+        """Return which bits tell groups apart, in words."""
+        if self.tested == tuple(range(self.bits)):
+            return f"the first {self.bits} bits of the states"
+        return f"{len(self.tested)} of the first {self.bits} bits of the states"
 
 
 def prefix_groups(index: StateIndex, bits: int) -> PrefixGroups:
@@ -64,7 +79,29 @@ def prefix_groups(index: StateIndex, bits: int) -> PrefixGroups:
         first = np.stack((start, start + below), axis=1).ravel()
         kept = child >= 0
         node, start = child[kept].astype(np.int64), first[kept]
-    return PrefixGroups(bits, start, index.counts[bits][node])
+    size = index.counts[bits][node]
+    return PrefixGroups(bits, start, tuple(range(bits)), np.arange(len(size)), size)
+
+
+def told_by(prefixes: PrefixGroups, values: NDArray[np.bool_], tested: Sequence[int]) -> PrefixGroups:
+    """Make prefixes one group whose bits agree in some places.
+
+    Parameters
+    ----------
+    prefixes : PrefixGroups
+        Every prefix a group.
+    values : ndarray, shape (prefixes, bits), bool
+        Their bits.
+    tested : sequence of int
+        Bits of a prefix; groups are in the order of their values, the first bit counting most.
+    """
+    number = np.zeros(len(prefixes), np.int64)
+    for bit in tested:
+        # Numbered afresh after every bit, so that any number of bits will do.
+        _, number = np.unique(2 * number + values[:, bit], return_inverse=True)
+    size = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
+    np.add.at(size, number, prefixes.size)
+    return PrefixGroups(prefixes.bits, prefixes.start, tuple(tested), number, size)
 
 
 def groups_for(index: StateIndex, parts: int) -> PrefixGroups:

@@ -86,7 +86,7 @@ def choose_parts(uses: ColumnUses, work: NDArray[np.float64], parts: int) -> Int
     way.  Time: O(passes * groups * pins * parts), the pins after equal nets are made one.
     """
     groups = len(work)
-    part = _consecutive(work, parts)
+    part = consecutive_parts(work, parts)
     if parts == 1 or groups <= parts:
         return part
     nets = _nets(uses, groups)
@@ -117,7 +117,7 @@ def _descended(
     return best, part
 
 
-def _consecutive(work: NDArray[np.float64], parts: int) -> Int64Array:
+def consecutive_parts(work: NDArray[np.float64], parts: int) -> Int64Array:
     """Cut the groups in their order where the work is nearest to equal; leave no part empty."""
     groups = len(work)
     if groups <= parts:

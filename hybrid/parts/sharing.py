@@ -18,9 +18,10 @@ def owners_of(model: SymbolicModel, plan: PartPlan) -> tuple[Node, ...]:
 
     Time: O(prefix groups) calls of the package.
     """
-    manager, bits = model.manager, plan.groups.bits
-    prefixes = model.index.bits_at(plan.groups.start)[:, :bits].tolist()
-    names = manager.rows[:bits]
+    manager, groups = model.manager, plan.groups
+    _, first = np.unique(groups.number, return_index=True)
+    prefixes = model.index.bits_at(groups.start[first])[:, list(groups.tested)].tolist()
+    names = [manager.rows[bit] for bit in groups.tested]
     cubes = [_cube(manager, dict(zip(names, row, strict=True))) for row in prefixes]
     return tuple(
         model.reachable & manager.disjunction(cubes[group] for group in np.flatnonzero(plan.part == part))
@@ -41,7 +42,12 @@ def planned_owners(model: SymbolicModel, parts: int) -> tuple[Node, ...]:
         If there are fewer states than parts.
     """
     matrices = [model.layer_transitions(layer) for layer in range(len(model.layers))]
-    return owners_of(model, plan_parts(model.index, matrices, parts))
+    return owners_of(model, plan_parts(model.index, matrices, parts, fields_of(model)))
+
+
+def fields_of(model: SymbolicModel) -> list[tuple[int, ...]]:
+    """Return the bits of every variable, in their order."""
+    return [variable.bits for variable in model.encoding.variables]
 
 
 def require_same(model: SymbolicModel, communicator: Communicator) -> None:

@@ -57,6 +57,45 @@ def transitions_of_groups(matrices: Sequence[OffsetMTBDD], groups: PrefixGroups)
     return total
 
 
+def prefix_pairs(
+    matrices: Sequence[OffsetMTBDD], least: int, ends: Sequence[int], most: int
+) -> tuple[int, Int64Array, Int64Array, Int64Array]:
+    """Find the prefixes of rows and columns between which there are entries.
+
+    Parameters
+    ----------
+    matrices : sequence of OffsetMTBDD
+    least : int
+        Bits that a prefix has in any case.
+    ends : sequence of int
+        Other lengths that a prefix may have.
+    most : int
+        Pairs beyond which none of them is tried.
+
+    Returns
+    -------
+    bits : int
+        Length of a prefix, the greatest that may be.
+    row, column : ndarray, shape (pairs,), int64
+        First row and first column of every pair, which is once for each matrix, or more often.
+    entries : ndarray, shape (pairs,), int64
+        How many there are.
+    """
+    paths = [_paths(matrix, 2 * least) for matrix in matrices]
+    bits, found = least, paths
+    for bit in range(least, max((m.n_levels // 2 for m in matrices), default=0)):
+        for k in (2 * bit, 2 * bit + 1):
+            paths = [descend(np, m, k, *own) for m, own in zip(matrices, paths, strict=True)]
+        if sum(len(own[0]) for own in paths) > most:
+            break
+        if bit + 1 in ends:
+            bits, found = bit + 1, paths
+    none = np.zeros(0, np.int64)
+    entries = [m.entries_below[2 * bits][own[0]] for m, own in zip(matrices, found, strict=True)]
+    row, column = (np.concatenate([own[i] for own in found] or [none]) for i in (1, 2))
+    return bits, row, column, np.concatenate(entries or [none])
+
+
 def column_uses(matrices: Sequence[OffsetMTBDD], groups: PrefixGroups, most: int = MOST_USES) -> ColumnUses:
     """Find the columns that the rows of every prefix group use.
 
@@ -102,13 +141,13 @@ def column_uses(matrices: Sequence[OffsetMTBDD], groups: PrefixGroups, most: int
     return ColumnUses(start, size, groups.of(start), group, place.astype(np.int64), level)
 
 
-def _paths(matrix: OffsetMTBDD, depth: int) -> tuple[Int64Array, Int64Array, Int64Array]:
+def _paths(matrix: OffsetMTBDD, depth: int) -> tuple[Int64Array, ...]:
     """Return the nodes of a level with the row and the column of every path to them."""
     size = matrix.nodes[0]
-    node, row, column = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)
+    found: tuple[Int64Array, ...] = tuple(np.zeros(size, np.int64) for _ in range(3))
     for k in range(depth):
-        node, row, column = descend(np, matrix, k, node, row, column)
-    return node, row, column
+        found = descend(np, matrix, k, *found)
+    return found
 
 
 def _distinct(*columns: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gpu_kernels.pushes as pushes
 from gpu_kernels import Device, Leaving, WindowPushes, window_words
 from hybrid.core.arrays import to_host
 from tests.gpu_kernels.devices import to_numpy
@@ -84,11 +85,11 @@ def test_every_element_comes_to_its_place(
     assert turns == [[3 if sizes[k].any() or sizes[:, k].any() else 0, 0] for k in range(PARTS)]
 
 
-def two(device: Device) -> tuple[list[Any], list[WindowPushes]]:
-    """Return two processes, of which each sends one element to the other."""
-    sizes = np.array([[0, 1], [1, 0]])
-    windows = [device.window(window_words(2), 1) for _ in range(2)]
-    form = form_of(device, np.array([[0, 1]]), "ranges")
+def two(device: Device, runs: Any = ((0, 1),), kind: str = "ranges") -> tuple[list[Any], list[WindowPushes]]:
+    """Return two processes, of which each sends the same elements, one if left out, to the other."""
+    form = form_of(device, np.array(runs), kind)
+    sizes = form.size * np.array([[0, 1], [1, 0]])
+    windows = [device.window(window_words(2), form.size) for _ in range(2)]
     parts = [
         WindowPushes(
             device,
@@ -101,6 +102,29 @@ def two(device: Device) -> tuple[list[Any], list[WindowPushes]]:
         for rank in range(2)
     ]
     return windows, parts
+
+
+@pytest.mark.parametrize("kind", ["ranges", "int32", "int64"])
+@pytest.mark.parametrize("size", [1, 127, 1023, 1024, 1025, 2048, 5000, 6144])
+def test_blocks_go_on_where_elements_are_many(
+    device: Device, kind: str, size: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Two blocks of threads write 1,024 elements at a time, or less at the end.
+    monkeypatch.setattr(pushes, "MOST_BLOCKS", 2)
+    monkeypatch.setattr(pushes, "MOST_BLOCKS_OF_PLACES", 2)
+    cut = size // 3
+    windows, parts = two(device, ((1, 1 + cut), (cut + 5, size + 5)), kind)
+    for _ in range(2):
+        x = rng.random(size + 6)
+        for part in parts:
+            part.announce()
+        for part in parts:
+            part.push(device.xp.asarray(x))
+        for part in parts:
+            part.await_arrivals()
+        for window in windows:
+            wanted = np.concatenate((x[1 : 1 + cut], x[cut + 5 : size + 5]))
+            np.testing.assert_array_equal(to_numpy(window.room), wanted)
 
 
 def test_nothing_is_written_before_there_is_room_and_nothing_read_before_it_has_come() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -16,8 +13,8 @@ from hybrid.gpu.tuning import choose_slices
 LAUNCH = Tuning(threads=128, min_blocks=8, members=4)
 
 
-def types_of(rows: list[int], groups: list[int]) -> Any:
-    return SimpleNamespace(levels=[SimpleNamespace(rows=np.array(rows), groups=np.array(groups))])
+def slices_of(rows: list[int], *groups: list[int], few_terms: bool = False) -> int:
+    return choose_slices(np.array(rows), [np.array(own) for own in groups], LAUNCH, 1, few_terms)
 
 
 @pytest.mark.parametrize(
@@ -37,19 +34,33 @@ def types_of(rows: list[int], groups: list[int]) -> Any:
 def test_tiles_are_as_large_as_blocks_fill_the_card(
     rows: int, groups: int, few_terms: bool, wanted: int
 ) -> None:
-    assert choose_slices(types_of([rows], [groups]), 0, LAUNCH, 1, few_terms) == wanted
+    assert slices_of([rows], [groups], few_terms=few_terms) == wanted
 
 
 def test_a_smaller_card_takes_larger_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    types = types_of([2048, 512], [64, 900])
     found = []
     for multiprocessors in (264, 132, 66, 20):
         card = REFERENCE._replace(multiprocessors=multiprocessors)
         monkeypatch.setattr(tuning, "card_in_use", lambda card=card: card)
-        found.append(choose_slices(types, 0, LAUNCH, 1, False))
+        found.append(slices_of([2048, 512], [64, 900]))
     assert found == sorted(found) and found[0] < found[-1]
 
 
 def test_all_types_count() -> None:
-    few, many = types_of([2048], [4]), types_of([2048, 2048], [4, 100_000])
-    assert choose_slices(few, 0, LAUNCH, 1, False) < choose_slices(many, 0, LAUNCH, 1, False)
+    assert slices_of([2048], [4]) < slices_of([2048, 2048], [4, 100_000])
+
+
+def test_sizes_between_fill_rounds() -> None:
+    # One round of 12 slices; 8 take two rounds, and 16 one that lasts longer.
+    assert slices_of([96 * 32], [4 * 100]) == 12
+    # Two rounds of 20 for what takes three of 16.
+    assert slices_of([160 * 32], [4 * 250]) == 20
+    # Where there are many rounds tiles are no larger than those that the second-level cache likes.
+    assert slices_of([160 * 32], [4 * 25_000]) == 16
+
+
+def test_groups_apart_share_no_item() -> None:
+    # 1,056 blocks of 16 slices where all groups share items; one more where two sets of them do not.
+    assert slices_of([2048], [4 * 264]) == 16
+    assert slices_of([2048], [4 * 263], [4]) == 16
+    assert slices_of([2048], [4 * 264 - 2], [2]) == slices_of([2048], [4 * 265]) != 16
