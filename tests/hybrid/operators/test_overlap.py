@@ -143,7 +143,7 @@ from hybrid.run.options import CheckOptions
 stages._LEAST_TERMS = stages._STAGE_TERMS = 10000
 alike = mpi_communicator()
 assert alike.carries
-model = hybrid.load("examples/kanban.prism", constants={"t": 3})
+model = hybrid.load("examples/kanban.prism", constants={"t": 4})
 def results(own):
     found = []
     for carries in (True, False):
@@ -151,7 +151,7 @@ def results(own):
         matrix = injected(own.submatrix(own.index, own.index), CheckOptions(backend="cpu"))
         assert bool(matrix.matrix.product._stages.early) == carries and matrix.halo.size * 8 > 65536
         x = np.random.default_rng(alike.rank).random(own.index.size)
-        for _ in range(20):
+        for _ in range(6):
             x = matrix.multiply(x)
             matrix.jacobi_step(x, y := np.empty_like(x), None, 1.0 + x, 0.9)
             x = y / alike.greatest(y.max())
