@@ -252,7 +252,9 @@ def measure(row: dict[str, Any], name: str, cards: int, more: list[str]) -> None
     """Fill a row with what a job finds."""
     program = [sys.executable, "-m", "benchmarks.programs.cards", "--worker", "--only", name]
     text = run_job(cards, *program, *more)
-    row.update(json.loads(text.splitlines()[-1]), load=os.getloadavg()[0])
+    # What starts the processes may print, too.
+    found = [line for line in text.splitlines() if line.startswith("{")]
+    row.update(json.loads(found[-1]), load=os.getloadavg()[0])
 
 
 def measure_whole(row: dict[str, Any], cards: int, arguments: list[str]) -> None:

@@ -144,15 +144,15 @@ class DividedSteps(DeviceSteps):
         host_waits: bool,
     ) -> None:
         super().__init__(device, run, step, _MEASURE_ONLY, False, synchronises)
-        self._communicator, self._host_waits, self._made = communicator, host_waits, 0
+        self._communicator, self._host_waits = communicator, host_waits
 
     def sweep(self, pair: tuple[Array, Array], done: int, count: int, total: Array | None = None) -> None:
         """See `Steps.sweep`. Synchronises: where halos go by way of the hosts, at every product."""
         if self._host_waits:
+            self._made = done + count
             self._queue(pair, done, count, total)
         else:
             super().sweep(pair, done, count, total)
-        self._made = done + count
 
     @property
     def changes(self) -> Vector:

@@ -33,6 +33,11 @@ class DeviceSteps:
         Stopping test, see :func:`gpu_kernels.finish_iteration`.
     synchronises : callable
         Called where the host waits.
+
+    Notes
+    -----
+    A step is followed by the second pass of its measurement where a stopping test asks for it.  Where nothing
+    ends the steps, those before the last two go without: the one before the last clears what they measured.
     """
 
     def __init__(
@@ -48,7 +53,7 @@ class DeviceSteps:
             raise ValueError("steps that are repeated need an iteration state")
         self._device, self._run, self._step, self._state = device, run, step, step.state
         self._epsilon, self._absolute = epsilon, absolute
-        self._synchronises = synchronises
+        self._synchronises, self._made = synchronises, 0
         # Recordings by the vectors' identities; the vectors are kept, so that no other can take their places.
         self._recordings: dict[tuple[int, int, int], tuple[_Vectors, Callable[[], None] | None]] = {}
 
@@ -59,6 +64,7 @@ class DeviceSteps:
 
     def sweep(self, pair: tuple[Array, Array], done: int, count: int, total: Array | None = None) -> None:
         """Queue steps. Synchronises: only to record those that come for the second time."""
+        self._made = done + count
         while count >= RECORDED and done % 2 == 0:
             self._block(pair, total)
             done, count = done + RECORDED, count - RECORDED
@@ -88,7 +94,12 @@ class DeviceSteps:
             if total is not None:
                 add_scaled(self._device, 1.0, x, total)
             self._run(self._step, x, out)
-            finish_iteration(self._device, self._state, self._epsilon, self._absolute)
+            if not self._measures_only or k >= done + count - 2:
+                finish_iteration(self._device, self._state, self._epsilon, self._absolute)
+
+    @property
+    def _measures_only(self) -> bool:
+        return self._epsilon < 0.0
 
     @property
     def changes(self) -> Array:
@@ -98,5 +109,6 @@ class DeviceSteps:
     @property
     def course(self) -> Array:
         """Steps made, and the changes of the last one, on the device."""
-        xp = self._device.xp
-        return xp.concatenate((self._state.status[1:].astype(self._state.differences.dtype), self.changes))
+        xp, real = self._device.xp, self._state.differences.dtype
+        made = xp.full(1, self._made, real) if self._measures_only else self._state.status[1:].astype(real)
+        return xp.concatenate((made, self.changes))

@@ -39,6 +39,9 @@ _FEW_ROUNDS = 8
 _LARGEST_SIZES = (64, 48, 32)
 """Others where terms are few: fewer blocks start, and none starts with much work."""
 
+_SPARE = 1.02
+"""Blocks that a round takes over those that run at once: blocks do not all end together."""
+
 _START = 3
 """Slices that take as long as what a block does before its first one, about."""
 
@@ -146,7 +149,7 @@ def choose_slices(
         in_tile = np.minimum(in_type, slices)
         at_once = tuning.members * np.maximum(-(-turns * warps // in_tile), 1)
         items = -(-in_type // slices) * sum(-(-own // at_once) for own in groups)
-        rounds = float(np.ceil(items.sum() / blocks))
+        rounds = float(np.ceil(items.sum() / (_SPARE * blocks)))
         return rounds, rounds * float((in_tile * items).sum() / items.sum() + _START)
 
     rounds, least = rounds_and_cost(_SLICES)

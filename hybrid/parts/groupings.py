@@ -77,18 +77,22 @@ class PrefixUses:
             Halos; if left out prefixes are received whole.
         """
         away = part[self.user] != part[self.owner]
-        user, owner = self.user[away], self.owner[away]
         own = np.bincount(part, self.work, parts)
         waits = np.zeros(len(part), bool)
-        waits[user] = True
+        waits[self.user[away]] = True
         late = np.bincount(part[waits], self.work[waits], parts)
         if received is None:
-            taken = np.zeros((parts, len(part)), bool)
-            taken[part[user], owner] = True
-            received = taken @ self.prefixes.size.astype(np.float64)
+            received = self.received(part, parts)
         exchange = _EXCHANGED * received
         each = own + exchange - _HIDDEN * np.minimum(exchange, own - late)
         return float(each.max()), float(received.max())
+
+    def received(self, part: Int64Array, parts: int) -> NDArray[np.float64]:
+        """Return the halos of parts whose prefixes are received whole, shape (parts,)."""
+        away = part[self.user] != part[self.owner]
+        taken = np.zeros((parts, len(part)), bool)
+        taken[part[self.user[away]], self.owner[away]] = True
+        return taken @ self.prefixes.size.astype(np.float64)
 
 
 def prefix_uses(

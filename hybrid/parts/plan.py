@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.errors import OptionError
-from hybrid.parts.groupings import Field, groupings, prefix_uses, row_work
+from hybrid.parts.groupings import Field, PrefixUses, groupings, prefix_uses, row_work
 from hybrid.parts.prefixes import PrefixGroups, groups_for
-from hybrid.parts.search import choose_parts, consecutive_parts
-from hybrid.parts.uses import ColumnUses, column_uses, transitions_of_groups
+from hybrid.parts.search import choose_parts, consecutive_parts, turned_parts
+from hybrid.parts.uses import ColumnUses, column_uses, nodes_of_parts, transitions_of_groups
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.states import StateIndex
 
@@ -21,6 +21,12 @@ Int64Array = NDArray[np.int64]
 
 _MOST_SHARE = 1.05
 """Work of a part over the mean up to which a plan is taken for its shorter exchange."""
+
+_ALIKE = 1.01
+"""Ratio of predicted times up to which two plans are told apart by the nodes of their parts."""
+
+_FEWER_NODES = 0.75
+"""Ratio of nodes from which a plan that is predicted alike is taken instead."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +143,8 @@ def plan_parts(
     Returns
     -------
     PartPlan
-        Of the groups and parts by which the slowest part is predicted to make a step soonest.
+        Of the groups and parts by which the slowest part is predicted to make a step soonest; or parts turned
+        (see `turned_parts`) if these are predicted alike and the one of most nodes has far fewer.
 
     Raises
     ------
@@ -146,7 +153,9 @@ def plan_parts(
 
     Notes
     -----
-    Predicted time is entries and, for each row, what three entries cost.  Time: that of
+    Predicted time is entries and, for each row, what three entries cost.  Rows that share few of the last
+    nodes with others take longer, up to a quarter where polling's server is at a station of the last bits; this
+    has no number in the prediction, and is shared out.  Time: that of
     `hybrid.parts.uses.column_uses` and `hybrid.parts.search.choose_parts`, four times; nothing has the length
     of the state space.
     """
@@ -166,7 +175,17 @@ def plan_parts(
     most = max(_MOST_SHARE, min(map(_greatest_share, plans)))
     for groups in groupings(prefixes, parts, fields):
         plans += _plans(matrices, groups, parts)
-    return min(plans, key=cost)
+    best = min(plans, key=cost)
+    over, (seconds, _) = cost(best)
+    turned = (plan for plan in _turned(matrices, best, prefixes, parts) if cost(plan)[0] == over)
+    alike = [plan for plan in turned if cost(plan)[1][0] <= _ALIKE * seconds]
+
+    def nodes(plan: PartPlan) -> int:
+        part = plan.of_prefixes(prefixes.prefixes)
+        return int(nodes_of_parts(matrices, prefixes.prefixes, part, parts).max())
+
+    fewest = min(alike, key=nodes, default=best)
+    return fewest if nodes(fewest) <= _FEWER_NODES * nodes(best) else best
 
 
 def _greatest_share(plan: PartPlan) -> float:
@@ -179,6 +198,23 @@ def _plans(matrices: Sequence[OffsetMTBDD], groups: PrefixGroups, parts: int) ->
     work = row_work(transitions, groups)
     uses = column_uses(matrices, groups)
     found = choose_parts(uses, work, parts), consecutive_parts(work, parts)
+    return [plan_of(groups, uses, transitions, work, part, parts) for part in found]
+
+
+def _turned(
+    matrices: Sequence[OffsetMTBDD], plan: PartPlan, prefixes: PrefixUses, parts: int
+) -> list[PartPlan]:
+    """Return plans whose parts go round, by what prefixes tell at no cost in time or in elements received."""
+    groups, uses = plan.groups, plan.uses
+    transitions = transitions_of_groups(matrices, groups)
+    work, group = row_work(transitions, groups), groups.of(prefixes.prefixes.start)
+
+    def cost(part: Int64Array) -> NDArray[np.float64]:
+        received = prefixes.received(part[group], parts)
+        return np.array([prefixes.seconds(part[group], parts, received)[0], received.sum()])
+
+    most = cost(plan.part) * (1 + 1e-9)
+    found = [part for part in turned_parts(work, parts) if (cost(part) <= most).all()]
     return [plan_of(groups, uses, transitions, work, part, parts) for part in found]
 
 

@@ -132,6 +132,20 @@ def consecutive_parts(work: NDArray[np.float64], parts: int) -> Int64Array:
     return np.searchsorted(cuts, np.arange(groups), "right").astype(np.int64)
 
 
+def turned_parts(work: NDArray[np.float64], parts: int) -> list[Int64Array]:
+    """Cut the groups as if the first one followed the last one, from every group of the first part on.
+
+    Where a variable goes round, as in rings, such parts receive as little as consecutive ones.
+    """
+    found: list[Int64Array] = []
+    if parts == 1:
+        return found
+    for first in range(1, int((consecutive_parts(work, parts) == 0).sum())):
+        part = np.roll(consecutive_parts(np.roll(work, -first), parts), first)
+        found.append(_in_order(part, parts))
+    return found
+
+
 def _in_order(part: Int64Array, parts: int) -> Int64Array:
     """Give the parts numbers by their first groups."""
     first = np.full(parts, len(part), np.int64)

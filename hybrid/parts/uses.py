@@ -141,6 +141,36 @@ def column_uses(matrices: Sequence[OffsetMTBDD], groups: PrefixGroups, most: int
     return ColumnUses(start, size, groups.of(start), group, place.astype(np.int64), level)
 
 
+def nodes_of_parts(
+    matrices: Sequence[OffsetMTBDD], groups: PrefixGroups, part: Int64Array, parts: int
+) -> Int64Array:
+    """Count the nodes below the prefixes that the rows of every part lead to, shape (parts,).
+
+    Parameters
+    ----------
+    matrices : sequence of OffsetMTBDD
+    groups : PrefixGroups
+    part : ndarray, shape (groups,), int64
+    parts : int
+
+    Notes
+    -----
+    Time: O(parts * nodes).
+    """
+    depth, total = 2 * groups.bits, np.zeros(parts, np.int64)
+    for matrix in matrices:
+        node, row, _ = _paths(matrix, depth)
+        there = np.zeros((parts, matrix.nodes[depth]), bool)
+        there[part[groups.of(row)], node] = True
+        for k in range(depth, matrix.n_levels):
+            total += there.sum(axis=1)
+            own, node = np.nonzero(there)
+            there = np.zeros((parts, matrix.nodes[k + 1]), bool)
+            for child in (matrix.levels[k].low[node], matrix.levels[k].high[node]):
+                there[own[child >= 0], child[child >= 0]] = True
+    return total
+
+
 def _paths(matrix: OffsetMTBDD, depth: int) -> tuple[Int64Array, ...]:
     """Return the nodes of a level with the row and the column of every path to them."""
     size = matrix.nodes[0]

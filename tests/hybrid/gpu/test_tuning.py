@@ -27,7 +27,8 @@ def slices_of(rows: list[int], *groups: list[int], few_terms: bool = False) -> i
         (2048, 100_000, False, 16),
         (2048, 100_000, True, 64),
         (2048, 4 * 1056, True, 64),  # one round of the largest
-        (2048, 4 * 1057, True, 16),  # a second one for one block alone: five rounds of a quarter take less
+        (2048, 4 * 1077, True, 64),  # a round has room for some more, since blocks do not end together
+        (2048, 4 * 1078, True, 16),  # a second one for few blocks alone: five rounds of a quarter take less
         (96, 4, False, 16),  # types of three slices: all sizes make the same tiles
     ],
 )
@@ -60,7 +61,9 @@ def test_sizes_between_fill_rounds() -> None:
 
 
 def test_groups_apart_share_no_item() -> None:
-    # 1,056 blocks of 16 slices where all groups share items; one more where two sets of them do not.
+    # 1,056 blocks of 16 slices where all groups share items; a few more where two sets of them do not, and
+    # more than a round takes where thirteen do not.
     assert slices_of([2048], [4 * 264]) == 16
     assert slices_of([2048], [4 * 263], [4]) == 16
-    assert slices_of([2048], [4 * 264 - 2], [2]) == slices_of([2048], [4 * 265]) != 16
+    assert slices_of([2048], [4 * 264 - 2], [2]) == slices_of([2048], [4 * 265]) == 16
+    assert slices_of([2048], [4 * 264 - 24], *[[2]] * 12) == slices_of([2048], [4 * 270]) != 16

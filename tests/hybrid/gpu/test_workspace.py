@@ -103,6 +103,32 @@ def test_iterations_that_end_by_themselves_look_rarely(device: Device, solver: A
     assert looks_rarely(found)
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 12, 25])
+def test_steps_that_nothing_ends_are_measured_at_the_last_one(count: int) -> None:
+    dense, diagonal, b = system(0.2)
+    x = np.ones(SIZE)
+    for _ in range(count):
+        before, x = x, (dense @ x + b) / diagonal
+    with use_device(HostDevice()) as host:
+        space = inject(from_dense(dense), backend="gpu").workspace()
+        steps = space.system(diagonal, b).relaxation()
+        pair = space.xp.ones(SIZE), space.xp.ones(SIZE)
+        for _ in range(3):  # the third time from recordings
+            host.launches.clear()
+            pair[0][...], pair[1][...] = 1.0, 1.0
+            steps.sweep(pair, 0, count)
+            assert host.launches.count("finish_iteration") == sum(min(own, 2) for own in stretches(count))
+            np.testing.assert_allclose(pair[count % 2], x, rtol=1e-13)
+            made, absolute, _ = space.read(steps.course)
+            assert made == count
+            assert absolute == pytest.approx(np.abs(x - before).max(), rel=1e-12)
+
+
+def stretches(count: int) -> list[int]:
+    """Lengths of what is queued at once."""
+    return [10] * (count // 10) + [count % 10]
+
+
 def test_nothing_is_copied_while_iterating(monkeypatch: pytest.MonkeyPatch) -> None:
     copies: list[int] = []
 

@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hybrid
+from examples.generate import polling
 from hybrid.parts.groupings import PrefixUses, groupings, prefix_uses
 from hybrid.parts.plan import plan_of, plan_parts
 from hybrid.parts.prefixes import groups_for, prefix_groups, told_by
 from hybrid.parts.sharing import fields_of, owners_of
-from hybrid.parts.uses import column_uses
-from mtbdd.states import index_states
+from hybrid.parts.uses import column_uses, nodes_of_parts
+from mtbdd.offset import OffsetMTBDD
+from mtbdd.states import StateIndex, index_states
 from tests.builders.matrices import to_dense
 from tests.builders.plans import BITS, random_case, received
 from tests.source_tree import ROOT
@@ -129,3 +131,27 @@ def test_owners_are_the_states_of_the_groups() -> None:
     assert [len(one) for one in received(plan, [to_dense(model.transitions)])] == [
         p.received for p in plan.parts
     ]
+
+
+def test_parts_of_a_ring_are_turned_to_share_nodes_that_few_rows_have() -> None:
+    """Where the server is at a station of the last bits blocks differ, so that they have most of the nodes."""
+    model = hybrid.parse(polling(12))
+    matrices, fields = [model.transitions], fields_of(model)
+    plan = plan_parts(model.index, matrices, 2, fields)
+    prefixes = prefix_uses(model.index, matrices, groups_for(model.index, 2).bits, fields).prefixes
+    most = nodes_of_parts(matrices, prefixes, plan.of_prefixes(prefixes), 2).max()
+    halves = np.array_split(np.arange(12), 2)
+    station = model.index.bits_at(prefixes.start)[:, list(model.encoding.by_name["s"].bits)] @ [8, 4, 2, 1]
+    in_order = np.isin(station, halves[1]).astype(np.int64)
+    assert most <= 0.75 * nodes_of_parts(matrices, prefixes, in_order, 2).max()
+    assert max(p.share for p in plan.parts) == pytest.approx(1.0)
+    # A walk has two ends: parts that go round would receive more.
+    walk = plan_parts(*walk_of(24), 3)
+    assert sorted(p.received for p in walk.parts) == [1, 1, 2]
+
+
+def walk_of(n: int) -> tuple[StateIndex, list[OffsetMTBDD]]:
+    model = hybrid.parse(
+        f"dtmc module m x : [0..{n}]; [] true -> 0.5:(x'=min(x+1,{n})) + 0.5:(x'=max(x-1,0)); endmodule"
+    )
+    return model.index, [model.transitions]

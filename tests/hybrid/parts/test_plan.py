@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -15,9 +16,9 @@ from hybrid.explorer.model_choices import square_matrices
 from hybrid.parts import search
 from hybrid.parts.plan import plan_parts
 from hybrid.parts.prefixes import groups_for, prefix_groups
-from hybrid.parts.search import choose_parts
-from hybrid.parts.uses import column_uses, transitions_of_groups
-from mtbdd.offset import zero_matrix
+from hybrid.parts.search import choose_parts, consecutive_parts, turned_parts
+from hybrid.parts.uses import column_uses, nodes_of_parts, transitions_of_groups
+from mtbdd.offset import OffsetMTBDD, zero_matrix
 from tests.builders.matrices import to_dense
 from tests.builders.plans import BITS, index_of, random_case, received
 from tests.exploring import taken_in_turn
@@ -85,6 +86,48 @@ def test_moves_change_halos_as_the_count_afresh_says(seed: int, parts: int) -> N
             moved = part.copy()
             moved[group] = to
             np.testing.assert_allclose(after[group, to], search._halos(nets, moved, parts)[1])
+
+
+@given(st.integers(0, 2**32), st.integers(1, 5))
+def test_parts_that_go_round_are_stretches_of_equal_work(seed: int, parts: int) -> None:
+    rng = np.random.default_rng(seed)
+    work = rng.integers(1, 9, size=int(rng.integers(parts, 30))).astype(float)
+    found = turned_parts(work, parts)
+    assert len({tuple(part) for part in found}) <= len(found) < len(work)
+    for part in found:
+        assert sorted(set(part.tolist())) == list(range(parts))
+        assert (part != np.roll(part, 1)).sum() == parts
+        assert part[0] == 0
+        loads = np.bincount(part, work, parts)
+        assert loads.max() - loads.min() <= 4 * work.max()
+    if parts > 1 and (consecutive_parts(work, parts) == 0).sum() > 2:
+        assert any(part[0] == part[-1] for part in found)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 4))
+def test_nodes_of_parts_are_the_blocks_of_their_rows(seed: int, parts: int) -> None:
+    """Nodes stand for different blocks: a part's are those that its prefixes' rows lead to."""
+    index, matrices, _ = random_case(seed, 2)
+    groups = prefix_groups(index, 2)
+    part = np.random.default_rng(seed).integers(parts, size=len(groups))
+    found = nodes_of_parts(matrices, groups, part, parts)
+    for p in range(parts):
+        count = 0
+        for matrix in matrices:
+            roots = below(matrix, 0, 0, 0) if matrix.nodes[0] else ()
+            paths = [path for path in roots if path[0] in range(4, matrix.n_levels)]
+            count += len({(k, node) for k, node, row in paths if part[groups.of(np.array([row]))[0]] == p})
+        assert count == found[p]
+
+
+def below(matrix: OffsetMTBDD, k: int, node: int, row: int) -> Iterator[tuple[int, int, int]]:
+    """Yield level, node and first row of every path from a node on."""
+    yield k, node, row
+    if k < matrix.n_levels:
+        level = matrix.levels[k]
+        for child, moved in ((level.low[node], 0), (level.high[node], int(level.offset[node]) * (k % 2 == 0))):
+            if child >= 0:
+                yield from below(matrix, k + 1, int(child), row + moved)
 
 
 def test_least_halos_of_small_cuts() -> None:
