@@ -154,8 +154,8 @@ def plan_parts(
     Notes
     -----
     Predicted time is entries and, for each row, what three entries cost.  Rows that share few of the last
-    nodes with others take longer, up to a quarter where polling's server is at a station of the last bits; this
-    has no number in the prediction, and is shared out.  Time: that of
+    nodes with others take longer, up to a quarter where polling's server is at a station of the last bits;
+    this has no number in the prediction, and is shared out.  Time: that of
     `hybrid.parts.uses.column_uses` and `hybrid.parts.search.choose_parts`, four times; nothing has the length
     of the state space.
     """

@@ -125,7 +125,10 @@ def below(matrix: OffsetMTBDD, k: int, node: int, row: int) -> Iterator[tuple[in
     yield k, node, row
     if k < matrix.n_levels:
         level = matrix.levels[k]
-        for child, moved in ((level.low[node], 0), (level.high[node], int(level.offset[node]) * (k % 2 == 0))):
+        for child, moved in (
+            (level.low[node], 0),
+            (level.high[node], int(level.offset[node]) * (k % 2 == 0)),
+        ):
             if child >= 0:
                 yield from below(matrix, k + 1, int(child), row + moved)
 
