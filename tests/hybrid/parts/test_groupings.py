@@ -134,7 +134,7 @@ def test_owners_are_the_states_of_the_groups() -> None:
 
 
 def test_parts_of_a_ring_are_turned_to_share_nodes_that_few_rows_have() -> None:
-    """Where the server is at a station of the last bits blocks differ, so that they have most of the nodes."""
+    """Blocks differ where the server is at a station of the last bits: these have most of the nodes."""
     model = hybrid.parse(polling(12))
     matrices, fields = [model.transitions], fields_of(model)
     plan = plan_parts(model.index, matrices, 2, fields)
