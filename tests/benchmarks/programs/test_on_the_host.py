@@ -103,8 +103,9 @@ def test_products_on_the_cpu_beside_another_library(
     record = record_of(cpu_iteration, "kanban:2", "--seconds", "0.01", "--mkl", str(library))
     (row,) = record["rows"]
     seconds = row["seconds"]
-    assert row["speedup_over_mkl"] == seconds["mkl"] / seconds["product"]
-    assert row["speedup_over_mkl_one_thread"] == seconds["mkl_one_thread"] / seconds["product_one_thread"]
+    for threads in ("", "_one_thread"):
+        beside = seconds[f"product_beside_mkl{threads}"]
+        assert row[f"speedup_over_mkl{threads}"] == seconds[f"mkl{threads}"] / beside
     row["transitions"] = 2_000_000
     page = rendered("cpu_iteration", record)
     assert "MKL is Library Version 1, " in page and "with one over MKL with one" in page

@@ -60,7 +60,9 @@ def test_figures_on_several_cards_are_those_of_the_records() -> None:
     )
     assert first["cluster N=512"] == first["polling N=20"]
     large = cards["kanban t=10"]
-    assert large["straight"]["exchanging_seconds"] / large["straight"]["seconds"] == pytest.approx(2 / 7, abs=0.01)
+    assert large["straight"]["exchanging_seconds"] / large["straight"]["seconds"] == pytest.approx(
+        2 / 7, abs=0.01
+    )
     assert 8e-9 * max(large["received"]) == pytest.approx(0.9, abs=0.05)
     assert max(r / own for r, own in both(cards["fms n=10"])) == pytest.approx(1 / 3, abs=0.02)
     for said in (
