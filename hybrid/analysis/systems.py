@@ -13,8 +13,11 @@ from hybrid.analysis.held_matrices import Matrix, injected, place_beside, sums_b
 from hybrid.core.arrays import extremes, total
 from hybrid.cpu.csr import csr_of
 from hybrid.errors import NotConvergedError, PropertyError
+from hybrid.levels.curve import LevelCurve
 from hybrid.operators.discount import Discount
+from hybrid.operators.hybrid_matrix import HybridMatrix
 from hybrid.operators.rounding import row_entries, step_slack
+from hybrid.operators.row_strips import RowStrips
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
@@ -23,6 +26,7 @@ from hybrid.solvers.base import Clock, Method, Solution
 from hybrid.solvers.bounded_solution import UNIT, BoundedSolution, BoundingMethod
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.topological import Topological
+from hybrid.solvers.topological_strips import TopologicalStrips
 from hybrid.solvers.workspace import OPERANDS
 from mtbdd.communicator import Communicator
 from mtbdd.masks import all_finite, is_any
@@ -152,6 +156,8 @@ def solve_linear(
     rows = csr_of(matrix)
     if rows is not None and options.method == "auto":
         method = Topological.where_it_pays(rows, options.criterion) or method
+    elif options.method == "auto":
+        method = _by_strips(matrix, method, options) or method
     slack = step_slack(matrix, row_entries(model.transitions)) + units * UNIT
 
     def enclose(right: Vector) -> BoundedSolution:
@@ -172,6 +178,16 @@ def solve_linear(
         xp.nextafter(gained.lower - lost.upper, -np.inf),
         xp.nextafter(gained.upper - lost.lower, np.inf),
     )
+
+
+def _by_strips(matrix: Matrix, otherwise: BoundingMethod, options: CheckOptions) -> TopologicalStrips | None:
+    """Return topological solution of a matrix in row types on the host, where its groups promise a gain."""
+    if not (
+        isinstance(matrix, HybridMatrix) and matrix.place is HOST and isinstance(matrix.curve, LevelCurve)
+    ):
+        return None
+    strips = RowStrips.where_they_pay(matrix.curve.plain, min(matrix.level, len(matrix.curve.plain) - 1))
+    return None if strips is None else TopologicalStrips(options.criterion, strips, otherwise)
 
 
 def _discounted(

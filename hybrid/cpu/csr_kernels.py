@@ -45,7 +45,7 @@ def gauss_seidel_csr(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def substitute_csr(  # type: ignore[no-untyped-def]
-    rows, indptr, indices, data, b, low, high, underflow, tiny, upper_bound, lower, upper
+    rows, indptr, indices, data, least, most, low, high, underflow, tiny, upper_bound, lower, upper
 ):
     """Solve rows whose successors are solved, one after the other, between bounds.
 
@@ -55,7 +55,8 @@ def substitute_csr(  # type: ignore[no-untyped-def]
         In an order in which every row comes after those it refers to.
     indptr, indices, data : ndarray
         M in CSR, shape (n, n).
-    b : ndarray, shape (n,), float64
+    least, most : ndarray, shape (n,), float64
+        Bounds on the right-hand side.
     low, high : ndarray, shape (n,), float64
         The diagonal scaled up and down by the rounding error of a row.
     underflow : float64
@@ -69,9 +70,9 @@ def substitute_csr(  # type: ignore[no-untyped-def]
     """
     for k in range(len(rows)):
         i = rows[k]
-        below = b[i]
-        above = b[i]
-        positive = b[i] > 0.0
+        below = least[i]
+        above = most[i]
+        positive = above > 0.0
         for e in range(indptr[i], indptr[i + 1]):
             j = indices[e]
             below += data[e] * lower[j]

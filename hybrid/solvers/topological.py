@@ -133,7 +133,27 @@ class Topological:
         upper_bound: float | None,
         progress: Progress | None = None,
     ) -> BoundedSolution:
-        """Solve level by level; parameters as in `BoundingMethod`.
+        """Solve level by level; parameters as in `BoundingMethod`.  See `solve_between`."""
+        return self.solve_between(matrix, diagonal, b, b, slack, upper_bound, progress)
+
+    def solve_between(
+        self,
+        matrix: MatrixOperator,
+        diagonal: Vector,
+        least: Vector,
+        most: Vector,
+        slack: float,
+        upper_bound: float | None,
+        progress: Progress | None = None,
+    ) -> BoundedSolution:
+        """Solve level by level for a right-hand side known between bounds.
+
+        Parameters
+        ----------
+        least, most : ndarray, shape (n,), float64
+            Bounds on the right-hand side, not negative; the same one where it is known.
+        matrix, diagonal, slack, upper_bound, progress
+            As in `BoundingMethod`.
 
         Raises
         ------
@@ -155,18 +175,20 @@ class Topological:
                 "use Optimistic or Interval for it"
             )
         space = HostWorkspace(matrix)
-        space.reserve(self.vectors, b.size)
+        space.reserve(self.vectors, most.size)
         found, csr = self.components, held.csr
         low, high = diagonal * (1.0 + slack), diagonal * (1.0 - slack)
-        lower, upper = np.zeros_like(b), np.zeros_like(b)
-        most = np.inf if upper_bound is None else upper_bound
+        lower, upper = np.zeros_like(most), np.zeros_like(most)
+        ceiling = np.inf if upper_bound is None else upper_bound
         underflow = underflow_of(diagonal, slack)
-        operands = (csr.indptr, csr.indices, csr.data, b, low, high, underflow, TINY, most, lower, upper)
+        operands = (
+            csr.indptr, csr.indices, csr.data, least, most, low, high, underflow, TINY, ceiling, lower, upper,
+        )  # fmt: skip
         substitute_csr(found.single[:0], *operands)  # compiled before the clock starts
         clock = Clock(progress, self.criterion.epsilon)
         level = entries = more_vectors = 0  # entries of parts, each as often as it was multiplied
         status, iterations = Status.CONVERGED, int(found.single.size > 0)
-        kept = clock.resumed(space, self.name, b.size)
+        kept = clock.resumed(space, self.name, most.size)
         if kept is not None:
             lower[...], upper[...] = kept.vectors["lower"], kept.vectors["upper"]
             level, iterations, entries = (int(kept.numbers[n]) for n in ("level", "iterations", "entries"))
@@ -189,13 +211,13 @@ class Topological:
             strip = csr[rows]
             part = CsrMatrix(strip[:, rows])
             # Rows not solved yet, these among them, are still zero.
-            reached = (b[rows] > 0.0) | ((strip != 0.0) @ (upper > 0.0))
+            reached = (most[rows] > 0.0) | ((strip != 0.0) @ (upper > 0.0))
             if not reached.any():
                 continue
             with np.errstate(over="ignore", invalid="ignore"):
                 lost = np.where(reached, underflow * diagonal[rows], 0.0)
-                below = np.maximum(b[rows] + strip @ lower - lost, 0.0)
-                above = b[rows] + strip @ upper + lost
+                below = np.maximum(least[rows] + strip @ lower - lost, 0.0)
+                above = most[rows] + strip @ upper + lost
             if not bool(np.isfinite(above).all()):
                 status = Status.DIVERGED
                 break
@@ -204,7 +226,7 @@ class Topological:
             iterations += solved.iterations
             more_vectors = max(more_vectors, solved.more_vectors)
             entries += solved.products * part.csr.nnz
-            status, upper[rows] = solved.status, np.minimum(solved.upper, most)
+            status, upper[rows] = solved.status, np.minimum(solved.upper, ceiling)
             if status is Status.INTERRUPTED:
                 lower[rows] = solved.lower * max(1.0 - (delta + 8.0 * UNIT), 0.0)
             elif delta <= 0.0:
@@ -218,8 +240,8 @@ class Topological:
                 status, lower[rows] = second.status, second.lower
             if status is Status.INTERRUPTED:
                 # Nothing but zero is known below the values of the levels above.
-                upper[found.single[found.single_ptr[level + 1] :]] = most
-                upper[found.joined[found.joined_ptr[level + 1] :]] = most
+                upper[found.single[found.single_ptr[level + 1] :]] = ceiling
+                upper[found.joined[found.joined_ptr[level + 1] :]] = ceiling
             if status is not Status.CONVERGED:
                 break
         else:
@@ -235,7 +257,7 @@ class Topological:
             values = lower
         else:
             values = 0.5 * (lower + upper)
-        residual = true_residual(matrix, values, b, diagonal, np.empty_like(b))
+        residual = true_residual(matrix, values, most, diagonal, np.empty_like(most))
         with np.errstate(invalid="ignore"):
             difference = width_of(self.criterion, upper - lower, lower)
         # Single rows and what flows into components together make one product; the residual another one.

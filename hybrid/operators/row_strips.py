@@ -1,0 +1,171 @@
+"""The rows of a compressed matrix in strips, by the components of the graph of its groups.
+
+Groups of rows are the states that share a prefix, and so are the columns of their submatrices: a group leads
+to those in whose columns it has a submatrix.  Components of this graph hold the components of the matrix.
+Where no component of groups has many rows, as where a protocol counts what it has sent, strips of such
+components are solved one after another.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid.core.lists import concatenated_ranges
+from hybrid.cpu.csr import CsrMatrix
+from hybrid.injection.groups import RowGroups, enumerate_groups
+from hybrid.injection.row_types import RowTypes
+from hybrid.injection.submatrices import CooBlocks, class_submatrices
+from hybrid.solvers.topological import find_components
+
+Int64Array = NDArray[np.int64]
+
+_MOST_GROUPS = 1 << 18
+"""Groups of a level beyond which it is not looked at."""
+
+_LEAST_GROUP = 8
+"""Rows of a group, on average, below which its level is not looked at."""
+
+_DEEPER = 4
+"""Levels to the next one that is looked at."""
+
+_MOST_SHARE = 0.25
+"""Of all rows in what is solved together: beyond it there is too little to gain."""
+
+_STRIP_ROWS = 1 << 16
+"""Rows of a strip, about."""
+
+_MOST_STRIPS = 32
+"""Strips at most, about: each takes a share of epsilon."""
+
+
+class RowStrips:
+    """See `hybrid.solvers.topological_strips.Strips`.
+
+    Parameters
+    ----------
+    types : RowTypes
+        Of the matrix, blocks shared when equal.
+    k : int
+        Level of the groups.
+    groups : RowGroups
+    units : list of ndarray, int64
+        Groups that are solved together, in the order of their solution.
+
+    Notes
+    -----
+    Time: O(entries) for what is written; memory: the groups, and the submatrices of level k.
+    """
+
+    def __init__(self, types: RowTypes, k: int, groups: RowGroups, units: list[Int64Array]) -> None:
+        blocks = class_submatrices(np, types.classes, k)
+        assert blocks is not None, "blocks that are equal are shared exactly"
+        self._blocks: CooBlocks = blocks
+        self._class, self._groups = types.classes.classes[k], groups
+        self._size = types.levels[k].rows[groups.type].astype(np.int64)
+        self._n = types.classes.matrix.n_rows
+        self.entries = types.classes.matrix.n_entries
+        target = max(_STRIP_ROWS, self._n // _MOST_STRIPS)
+        self._strips: list[Int64Array] = []
+        gathered: list[Int64Array] = []
+        filled = 0
+        for unit in units:
+            gathered.append(unit)
+            filled += int(self._size[unit].sum())
+            if filled >= target:
+                self._strips.append(np.sort(np.concatenate(gathered)))
+                gathered, filled = [], 0
+        if gathered:
+            self._strips.append(np.sort(np.concatenate(gathered)))
+
+    @classmethod
+    def where_they_pay(cls, types: RowTypes, k: int) -> RowStrips | None:
+        """Return the strips of a matrix; None where too many rows belong together.
+
+        Parameters
+        ----------
+        types : RowTypes
+            Of a square matrix without diagonal, blocks shared when equal.
+        k : int
+            Level to begin with.  Where its groups have components, but large ones, deeper levels are tried.
+
+        Notes
+        -----
+        Time: O(slots of all groups) a level.
+        """
+        matrix = types.classes.matrix
+        for level in range(k, len(types), _DEEPER):
+            count = int(types.levels[level].groups.sum())
+            if not 0 < count <= min(_MOST_GROUPS, matrix.n_rows // _LEAST_GROUP):
+                return None
+            groups = enumerate_groups(np, types, level)
+            size = types.levels[level].rows[groups.type].astype(np.int64)
+            units = _units(_graph(groups, size, matrix.columns[level]))
+            if len(units) == 1:
+                return None
+            if max(int(size[unit].sum()) for unit in units) <= _MOST_SHARE * matrix.n_rows:
+                return cls(types, level, groups, units)
+        return None
+
+    def __len__(self) -> int:
+        return len(self._strips) + 1
+
+    def rows(self, number: int) -> Int64Array:
+        """See `Strips.rows`; the first strip is the rows without entries."""
+        if number == 0:
+            is_free = np.ones(self._n, np.bool_)
+            is_free[concatenated_ranges(self._groups.row, self._size)] = False
+            return np.flatnonzero(is_free)
+        chosen = self._strips[number - 1]
+        return concatenated_ranges(self._groups.row[chosen], self._size[chosen])
+
+    def written(self, number: int) -> CsrMatrix:
+        """See `Strips.written`."""
+        # Here: most answers need no SciPy.
+        from scipy.sparse import csr_array
+
+        if number == 0:
+            return CsrMatrix(csr_array((self.rows(0).size, self._n)))
+        chosen, groups, blocks = self._strips[number - 1], self._groups, self._blocks
+        slots_of = groups.ptr[chosen + 1] - groups.ptr[chosen]
+        slots = concatenated_ranges(groups.ptr[chosen], slots_of)
+        first = np.repeat(np.cumsum(self._size[chosen]) - self._size[chosen], slots_of)
+        block = self._class[groups.node[slots]]
+        count: Int64Array = np.asarray(blocks.ptr[block + 1] - blocks.ptr[block])
+        entry = concatenated_ranges(blocks.ptr[block], count)
+        row = np.repeat(first, count) + blocks.row[entry]
+        column = np.repeat(groups.base[slots], count) + blocks.column[entry]
+        shape = int(self._size[chosen].sum()), self._n
+        return CsrMatrix(csr_array((blocks.value[entry], (row, column)), shape=shape))
+
+
+def _graph(groups: RowGroups, size: Int64Array, width: Int64Array) -> CsrMatrix:
+    """Return which group leads to which other ones; `width`: columns of every node of the level."""
+    from scipy.sparse import csr_array
+
+    owner = np.repeat(np.arange(len(groups)), np.diff(groups.ptr))
+    first = np.searchsorted(groups.row + size, groups.base, "right")
+    end = np.searchsorted(groups.row, groups.base + width[groups.node], "left")
+    count: Int64Array = np.maximum(end - first, 0)
+    source, target = np.repeat(owner, count), concatenated_ranges(np.asarray(first), count)
+    other = source != target
+    ones = np.ones(int(other.sum()))
+    shape = len(groups), len(groups)
+    return CsrMatrix(csr_array((ones, (source[other], target[other])), shape=shape))
+
+
+def _units(graph: CsrMatrix) -> list[Int64Array]:
+    """Return the components of the graph of groups, each after those it leads to."""
+    from scipy.sparse.csgraph import connected_components
+
+    found = find_components(graph)
+    _, label = connected_components(graph.csr, directed=True, connection="strong")
+    units: list[Int64Array] = []
+    for level in range(len(found.single_ptr) - 1):
+        alone = found.single[found.single_ptr[level] : found.single_ptr[level + 1]]
+        units += list(alone[:, None])
+        # Components of one level do not lead to each other.
+        joined = found.joined[found.joined_ptr[level] : found.joined_ptr[level + 1]]
+        joined = joined[np.argsort(label[joined], kind="stable")]
+        units += np.split(joined, np.flatnonzero(np.diff(label[joined])) + 1) if joined.size else []
+    return units
