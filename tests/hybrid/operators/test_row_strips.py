@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,9 @@ from hybrid.operators.inject import inject
 from hybrid.operators.row_strips import RowStrips
 from hybrid.solvers import Criterion, Optimistic, Status, topological_strips
 from hybrid.solvers.bounded_solution import UNIT
+from hybrid.solvers.record import Kept, Place, State
 from hybrid.solvers.topological_strips import TopologicalStrips
+from hybrid.solvers.watch import Watch
 from tests.builders.linear_systems import exact_solution
 from tests.builders.matrices import from_dense
 from tests.builders.stopping import StopAfter
@@ -118,6 +121,24 @@ def test_bounds_enclose_the_exact_solution(rng: np.random.Generator, epsilon: fl
         assert 0 < found.products < found.iterations
 
 
+@pytest.mark.parametrize("epsilon", [1e-2, 1e-5, 1e-8])
+def test_errors_of_strips_stay_within_epsilon(epsilon: float) -> None:
+    """Pairs in a row, each of which takes long to leave, and reaches the next one."""
+    dense = np.kron(np.eye(SIZE // 2), [[0, 0.875], [0.875, 0]])
+    dense += np.kron(np.eye(SIZE // 2, k=1), [[0, 0], [0.0625, 0]])
+    b = np.zeros(SIZE)
+    b[-1] = 0.0625
+    curve, strips = strips_of(dense)
+    assert strips is not None and len(strips) > 6
+    method = TopologicalStrips(Criterion(epsilon), strips, Optimistic())
+    found = method.solve(inject(curve.plain.classes.matrix, backend="cpu"), np.ones(SIZE), b, SLACK, 1.0)
+    assert found.status is Status.CONVERGED
+    exact = exact_solution(dense, np.ones(SIZE), b)
+    for low, x, high in zip(found.lower.tolist(), exact, found.upper.tolist(), strict=True):
+        assert Fraction(low) <= x <= Fraction(high)
+        assert high - low <= epsilon * high
+
+
 def test_bounds_hold_wherever_it_is_ended(rng: np.random.Generator) -> None:
     met = set()
     for count in (1, 2, 3, 5, 8, 13, 25, 100_000):
@@ -132,6 +153,50 @@ def test_bounds_hold_wherever_it_is_ended(rng: np.random.Generator) -> None:
         for low, x, high in zip(found.lower.tolist(), exact, found.upper.tolist(), strict=True):
             assert Fraction(low) <= x <= (Fraction(high) if high < np.inf else x)
     assert met == {Status.INTERRUPTED, Status.CONVERGED}
+
+
+class Keeper(Watch):
+    """Keeps a copy of every state that is offered, and has a run go on from one."""
+
+    def __init__(self, kept: Kept | None = None) -> None:
+        self.states: list[Kept] = []
+        self._kept = kept
+        self.record: Any = self
+
+    @property
+    def unrecorded(self) -> None:
+        return None
+
+    def resume(self, space: Place, name: str, size: int, target: float | None) -> Kept | None:
+        return self._kept
+
+    def offer(self, state: State) -> None:
+        vectors, numbers = state()
+        self.states.append(Kept({n: v.copy() for n, v in vectors.items()}, dict(numbers), False))
+
+    def keep(self, state: State, is_finished: bool = False, seconds: float = 0.0) -> None:
+        self.offer(state)
+
+    rescue = offer
+
+
+def test_runs_go_on_where_they_were(rng: np.random.Generator) -> None:
+    dense, diagonal, b = system(rng)
+    curve, strips = strips_of(dense)
+    assert strips is not None
+    method = TopologicalStrips(Criterion(), strips, Optimistic())
+    matrix = inject(curve.plain.classes.matrix, backend="cpu")
+    first = Keeper()
+    whole = method.solve(matrix, diagonal, b, SLACK, None, first)
+    assert len(first.states) == len(strips) + 1
+    for kept in first.states:
+        # What has been solved of the next strip counts for nothing.
+        for later in range(int(kept.numbers["strip"]), len(strips)):
+            kept.vectors["lower"][strips.rows(later)] = kept.vectors["upper"][strips.rows(later)] = 0.5
+        found = method.solve(matrix, diagonal, b, SLACK, None, Keeper(kept))
+        np.testing.assert_array_equal(found.lower, whole.lower)
+        np.testing.assert_array_equal(found.upper, whole.upper)
+        assert (found.iterations, found.products) == (whole.iterations, whole.products)
 
 
 def test_too_many_components_in_a_row_are_left_to_others(
