@@ -1,8 +1,8 @@
 """Products until bounds meet, with and without Krylov methods between them.
 
 Whole answers under default options, the model built before, each asked twice: the second counts.
-`without` keeps optimistic iteration and value iteration of averages as they are; `default` lets a
-Krylov method look for the bounds, of decision processes by policy iteration, where the pace tells that
+`without` keeps optimistic iteration and value iteration of averages as they are; `default` solves
+components one by one where there are many, and lets a Krylov method look for the bounds, of decision processes by policy iteration, where the pace tells that
 this is worth it.  The intervals of both
 have to meet.
 """
@@ -20,6 +20,7 @@ from benchmarks.library.device import require_device
 from benchmarks.library.models import example_of
 from benchmarks.library.records import Records, Row
 from hybrid.core.option_types import BackendName
+from hybrid.operators.row_strips import RowStrips
 from hybrid.solvers.forecast import Forecast
 from hybrid.solvers.policy_bounds import PolicyBounds
 
@@ -47,10 +48,11 @@ CASES = {
 
 
 def _untried() -> ExitStack:
-    """Return a context in which no Krylov method is tried."""
+    """Return a context in which no Krylov method is tried, and components are not solved one by one."""
     context = ExitStack()
     context.enter_context(patch.object(Forecast, "is_long", return_value=False))
     context.enter_context(patch.object(PolicyBounds, "budget", return_value=0.0))
+    context.enter_context(patch.object(RowStrips, "where_they_pay", return_value=None))
     return context
 
 
