@@ -17,7 +17,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 import gpu_kernels
 from mtbdd.package import VARIABLE
 from tests.builders.diagram_packages import HAS_CUDD
-from tests.exploring import multiply_examples
+from tests.exploring import halve_examples, multiply_examples
 from tests.gpu_kernels.devices import device
 
 __all__ = ["device"]
@@ -97,7 +97,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     explores = config.getoption("--hypothesis-profile") == "nightly"
-    explored: set[int] = set()
+    met: set[int] = set()
     for item in items:
         # The id chooses the random numbers of the fixture below, and workers must collect the same ids.
         if re.search(r" at 0x[0-9a-f]+>", item.nodeid):
@@ -106,9 +106,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if hypothesis.is_hypothesis_test(function):
             hypothesis.seed(_SEED)(function)
             # A test with parameters is one function.
-            if explores and id(function) not in explored:
-                explored.add(id(function))
-                multiply_examples(function, _NIGHTLY_EXAMPLES)
+            if id(function) not in met:
+                met.add(id(function))
+                if explores:
+                    multiply_examples(function, _NIGHTLY_EXAMPLES)
+                else:
+                    halve_examples(function)
     if config.getoption("--seeded"):
         _keep(config, items, [item for item in items if _draws(item, explores)])
     if not config.getoption("--first-cases"):

@@ -18,7 +18,7 @@ from mtbdd.offset import OffsetMTBDD
 from mtbdd.states import StateIndex, index_states
 from tests.builders.matrices import to_dense
 from tests.builders.plans import BITS, random_case, received
-from tests.exploring import rounds
+from tests.exploring import half
 from tests.source_tree import ROOT
 
 FIELDS = [(0, 1), (2,), (3, 4)]
@@ -85,7 +85,7 @@ def test_long_prefixes_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
         assert max(groups.tested) < uses.prefixes.bits == groups.bits
 
 
-@settings(max_examples=rounds(100))
+@settings(max_examples=half(100))
 @given(st.integers(0, 2**32), st.integers(1, 5))
 def test_halos_of_groups_by_variables_are_those_of_the_entries(seed: int, parts: int) -> None:
     index, matrices, dense = random_case(seed, 2)
@@ -136,7 +136,7 @@ def test_owners_are_the_states_of_the_groups() -> None:
 
 
 def test_parts_of_a_ring_are_turned_to_share_nodes_that_few_rows_have() -> None:
-    """Where the server is at a station of the last bits blocks differ, so that they have most of the nodes."""
+    """Blocks differ where the server is at a station of the last bits: these have most of the nodes."""
     model = hybrid.parse(polling(12))
     matrices, fields = [model.transitions], fields_of(model)
     plan = plan_parts(model.index, matrices, 2, fields)
