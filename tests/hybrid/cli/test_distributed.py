@@ -38,7 +38,7 @@ def alone(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @needs_mpi
 def test_two_processes_answer_as_one() -> None:
-    one, two = (json.loads(found.stdout) for found in (alone(*KANBAN, "--json"), _together(2)))
+    one, two = (json.loads(found.stdout) for found in (alone(*SMALL, "--json"), _together(2)))
     for first, second in zip(one["results"], two["results"], strict=True):
         assert second["error"] is None
         assert max(first["lower"], second["lower"]) <= min(first["upper"], second["upper"])
@@ -47,7 +47,7 @@ def test_two_processes_answer_as_one() -> None:
 
 
 def _together(size: int) -> subprocess.CompletedProcess[str]:
-    found = check(size, *KANBAN, "--json", "--distributed")
+    found = check(size, *SMALL, "--json", "--distributed")
     assert found.returncode == 0, found.stderr
     return found
 
