@@ -68,6 +68,13 @@ def test_tests_with_settings_of_their_own_draw_half_unless_a_seed_is_asked_for(
     assert len(drawn) == 7 + 4
 
 
+@pytest.mark.in_turn(2)
+@pytest.mark.parametrize(("number", "name"), [(0, "a"), (1, "b"), (2, "c")])
+@pytest.mark.parametrize("flag", [False, True])
+def test_a_product_has_its_diagonal_unless_a_seed_is_asked_for(number: int, name: str, flag: bool) -> None:
+    assert number % 2 == flag or os.environ.get("HYBRID_TEST_SEED")
+
+
 @pytest.mark.parametrize("variables", [{}, {"CI": "true"}], ids=["at a desk", "under CI"])
 def test_the_profile_multiplies_examples_and_keeps_the_database(variables: dict[str, str]) -> None:
     """A process of its own collects one test, and tells the settings that it would run with."""

@@ -106,6 +106,7 @@ class TestChoices(BoundsContract):
         return choice_case(operator_name, seed, maximise)
 
 
+@pytest.mark.in_turn(2)
 @some_matrices
 @pytest.mark.parametrize("method", METHODS)
 def test_what_grows_for_ever_has_no_bounds(make: Make, method: Any) -> None:
@@ -116,6 +117,7 @@ def test_what_grows_for_ever_has_no_bounds(make: Make, method: Any) -> None:
     assert not np.isfinite(found.upper).any()
 
 
+@pytest.mark.in_turn(2)
 @some_matrices
 @pytest.mark.parametrize("method", [Optimistic, Interval])
 def test_the_host_looks_rarely_at_a_device(make: Make, method: Any) -> None:

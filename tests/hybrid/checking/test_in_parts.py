@@ -95,6 +95,7 @@ def test_questions_in_parts(name: str, backend: Any) -> None:
             assert agree(one, many), (text, ranks, one.value, many.value)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("method", ["jacobi", "jor", "power", "bicgstab", "interval", "optimistic"])
 @pytest.mark.parametrize("text", ["P=? [ x>1 U x=n ]", 'R{"up"}=? [ F x=n ]', "S=? [ x>2 ]"])
 def test_methods_in_parts(method: Any, text: str) -> None:

@@ -134,6 +134,7 @@ def test_slow_processes_take_few_products(krylov: Krylov, name: str, maximise: b
         assert (own.upper - own.lower <= 1e-8 * own.upper).all()
 
 
+@pytest.mark.in_turn(2)
 @both
 @pytest.mark.parametrize("grouped", [False, True], ids=["single states", "groups"])
 @pytest.mark.parametrize("name", ON_DEVICE)
