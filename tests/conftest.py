@@ -17,7 +17,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 import gpu_kernels
 from mtbdd.package import VARIABLE
 from tests.builders.diagram_packages import HAS_CUDD
-from tests.exploring import multiply_examples
+from tests.exploring import halve_examples, multiply_examples
 from tests.gpu_kernels.devices import device
 
 __all__ = ["device"]
@@ -97,7 +97,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     explores = config.getoption("--hypothesis-profile") == "nightly"
-    explored: set[int] = set()
+    met: set[int] = set()
     for item in items:
         # The id chooses the random numbers of the fixture below, and workers must collect the same ids.
         if re.search(r" at 0x[0-9a-f]+>", item.nodeid):
@@ -106,9 +106,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if hypothesis.is_hypothesis_test(function):
             hypothesis.seed(_SEED)(function)
             # A test with parameters is one function.
-            if explores and id(function) not in explored:
-                explored.add(id(function))
-                multiply_examples(function, _NIGHTLY_EXAMPLES)
+            if id(function) not in met:
+                met.add(id(function))
+                if explores:
+                    multiply_examples(function, _NIGHTLY_EXAMPLES)
+                else:
+                    halve_examples(function)
+    _keep(config, items, _in_turn(items))
     if config.getoption("--seeded"):
         _keep(config, items, [item for item in items if _draws(item, explores)])
     if not config.getoption("--first-cases"):
@@ -125,11 +129,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _draws(item: pytest.Item, explores: bool) -> bool:
     """Return whether a test depends on the seed, or has more cases in a nightly run."""
-    if explores and item.get_closest_marker("shortened") is not None:
+    if explores and any(item.get_closest_marker(name) is not None for name in ("shortened", "in_turn")):
         return True
     function = getattr(item, "function", None)
     fixtures = getattr(item, "fixturenames", ())
     return hypothesis.is_hypothesis_test(function) or "rng" in fixtures or "seed" in fixtures
+
+
+def _in_turn(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the cases that run: some of a product that is marked `in_turn`, or all where a seed is set.
+
+    Those taken lie on a diagonal, so that each value is in some case. Cases for a device are not thinned.
+    """
+    kept: list[pytest.Item] = []
+    numbers: dict[tuple[str, int], dict[object, int]] = {}
+    for item in items:
+        marker, turn = item.get_closest_marker("in_turn"), 0
+        if marker is not None:
+            function = item.nodeid.partition("[")[0]
+            for place, value in enumerate(item.callspec._idlist):  # type: ignore[attr-defined]
+                known = numbers.setdefault((function, place), {})
+                turn += known.setdefault(value, len(known))
+            is_left_out = turn % marker.args[0] != 0 and item.get_closest_marker("gpu") is None
+            if is_left_out and not os.environ.get("HYBRID_TEST_SEED"):
+                continue
+        kept.append(item)
+    return kept
 
 
 def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[pytest.Item]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import hypothesis
 
-__all__ = ["half", "multiply_examples", "rounds", "some_of", "taken_in_turn"]
+__all__ = ["half", "halve_examples", "multiply_examples", "rounds", "some_of", "taken_in_turn"]
 
 _SHARE = 3
 
@@ -44,6 +44,12 @@ def taken_in_turn(values: Sequence[T], turn: int, count: int = 2) -> list[T]:
 def some_of(cases: Iterable[T], step: int, first: int = 0) -> list[T]:
     """Return every so many-th of some cases that show much the same; all where a seed is asked for."""
     return list(cases) if os.environ.get("HYBRID_TEST_SEED") else list(cases)[first::step]
+
+
+def halve_examples(function: Any) -> None:
+    """Let a test of Hypothesis draw half as many examples as its settings say, and all with a seed."""
+    own: hypothesis.settings = function._hypothesis_internal_use_settings
+    function._hypothesis_internal_use_settings = hypothesis.settings(own, max_examples=half(own.max_examples))
 
 
 def multiply_examples(function: Any, times: int) -> None:

@@ -296,7 +296,7 @@ def test_examples_answers(
     assert (model.n_states, model.n_transitions) == (states, transitions)
     chosen = resolve_properties(load_properties(EXAMPLES / f"{name}.props"), model.source).select([prop])
     levels = ("min-memory", "min-time")
-    for level in levels if backend == "cpu" else taken_in_turn(levels, len(prop), 1):
+    for level in taken_in_turn(levels, len(prop) + (backend == "cpu"), 1):
         (answer,) = hybrid.check_all(model, chosen, backend=backend, level=level, epsilon=1e-10)
         assert answer.error is None
         assert answer.value == pytest.approx(value, rel=1e-6)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.exploring import half, multiply_examples, rounds, some_of, taken_in_turn
+from tests.exploring import half, halve_examples, multiply_examples, rounds, some_of, taken_in_turn
 from tests.source_tree import ROOT
 
 
@@ -48,6 +48,33 @@ def test_tests_with_settings_of_their_own_draw_more_too() -> None:
     assert len(drawn) - once == 35
 
 
+def test_tests_with_settings_of_their_own_draw_half_unless_a_seed_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[int] = []
+
+    @settings(max_examples=7, database=None)
+    @given(st.integers(0, 10**9))
+    def few(number: int) -> None:
+        drawn.append(number)
+
+    monkeypatch.setenv("HYBRID_TEST_SEED", "4")
+    halve_examples(few)
+    few()
+    assert len(drawn) == 7
+    monkeypatch.delenv("HYBRID_TEST_SEED")
+    halve_examples(few)
+    few()
+    assert len(drawn) == 7 + 4
+
+
+@pytest.mark.in_turn(2)
+@pytest.mark.parametrize(("number", "name"), [(0, "a"), (1, "b"), (2, "c")])
+@pytest.mark.parametrize("flag", [False, True])
+def test_a_product_has_its_diagonal_unless_a_seed_is_asked_for(number: int, name: str, flag: bool) -> None:
+    assert number % 2 == flag or os.environ.get("HYBRID_TEST_SEED")
+
+
 @pytest.mark.parametrize("variables", [{}, {"CI": "true"}], ids=["at a desk", "under CI"])
 def test_the_profile_multiplies_examples_and_keeps_the_database(variables: dict[str, str]) -> None:
     """A process of its own collects one test, and tells the settings that it would run with."""
@@ -63,7 +90,7 @@ def test_the_profile_multiplies_examples_and_keeps_the_database(variables: dict[
     test = "tests/mtbdd/language/test_fuzz.py::test_fuzz_unicode"
     environment = {k: v for k, v in os.environ.items() if k not in ("CI", "HYBRID_TEST_SEED")} | variables
     for options, expected in (
-        ([], "found 150 False NoneType"),
+        ([], "found 75 False NoneType"),
         (["--hypothesis-profile=nightly"], "found 1500 False DirectoryBasedExampleDatabase"),
     ):
         found = subprocess.run(

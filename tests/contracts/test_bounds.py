@@ -13,7 +13,8 @@ from hybrid.solvers import Criterion, Interval, Optimistic, Status
 from hybrid.solvers.bounded_solution import ENCLOSING_VECTORS, UNIT, BoundedSolution
 from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.value_iteration import ValueIteration
-from tests.contracts.bellman import BellmanCase
+from tests.contracts.bellman import BellmanCase, choice_case
+from tests.contracts.choice_operators import choice_parameters
 from tests.contracts.matrices import Make, matrix_parameters
 from tests.exploring import taken_in_turn
 
@@ -89,12 +90,23 @@ class TestChains(BoundsContract):
         return chain
 
 
+# What both optima promise is the contract of the equations: of methods one of an operator is enough.
+@pytest.mark.parametrize(
+    ("operator_name", "maximise"),
+    [
+        pytest.param(own.values[0], maximise, id=f"{own.id}-{'max' if maximise else 'min'}", marks=own.marks)
+        for k, own in enumerate(choice_parameters())
+        for maximise in taken_in_turn([True, False], k, 1)
+    ],
+    indirect=["operator_name"],
+)
 class TestChoices(BoundsContract):
     @pytest.fixture
-    def case(self, choices: BellmanCase) -> BellmanCase:
-        return choices
+    def case(self, operator_name: str, maximise: bool, seed: int) -> BellmanCase:
+        return choice_case(operator_name, seed, maximise)
 
 
+@pytest.mark.in_turn(2)
 @some_matrices
 @pytest.mark.parametrize("method", METHODS)
 def test_what_grows_for_ever_has_no_bounds(make: Make, method: Any) -> None:
@@ -105,6 +117,7 @@ def test_what_grows_for_ever_has_no_bounds(make: Make, method: Any) -> None:
     assert not np.isfinite(found.upper).any()
 
 
+@pytest.mark.in_turn(2)
 @some_matrices
 @pytest.mark.parametrize("method", [Optimistic, Interval])
 def test_the_host_looks_rarely_at_a_device(make: Make, method: Any) -> None:

@@ -39,7 +39,7 @@ def improved(system: ChoiceOperator, x: np.ndarray, *arguments: float, **options
 
 @pytest.mark.parametrize("maximise", [True, False], ids=["max", "min"])
 class TestSteps:
-    @pytest.mark.shortened
+    @pytest.mark.in_turn(2)
     @pytest.mark.parametrize(("few", "groups"), KINDS)
     def test_they_are_dense_ones(
         self,
@@ -63,6 +63,7 @@ class TestSteps:
         assert system.nbytes > 0
         assert system.operand_bytes >= 0
 
+    @pytest.mark.in_turn(2)
     @pytest.mark.parametrize("groups", [None, GROUPS], ids=["single states", "groups"])
     def test_policies_attain_them(
         self, operators: Operators, rng: np.random.Generator, maximise: bool, groups: Quotient | None
@@ -103,6 +104,7 @@ class TestSteps:
             return
         np.testing.assert_array_equal(found, (worth == case.best(worth)).argmax(axis=0))
 
+    @pytest.mark.in_turn(2)
     @pytest.mark.parametrize("groups", [None, GROUPS], ids=["single states", "groups"])
     def test_policies_have_matrices(
         self, operators: Operators, rng: np.random.Generator, maximise: bool, groups: Quotient | None
@@ -129,6 +131,7 @@ class TestSteps:
         steps.sweep((held, out), 0, 1)
         np.testing.assert_allclose(space.to_host(out), expected + b, rtol=1e-13)
 
+    @pytest.mark.in_turn(2)
     @pytest.mark.parametrize("groups", [None, GROUPS], ids=["single states", "groups"])
     def test_repeated_steps_are_single_ones(
         self, operators: Operators, rng: np.random.Generator, maximise: bool, groups: Quotient | None

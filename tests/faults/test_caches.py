@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.exploring import half
 from tests.faults.processes import ROOT, environment, run, started, stopped, wait_for
 
 pytest.importorskip("numba")
@@ -80,8 +81,9 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
     assert kept(tmp_path) == []
 
 
-def test_eight_processes_at_once_on_an_empty_cache(tmp_path: Path) -> None:
-    surroundings = environment(NUMBA_CACHE_DIR=str(tmp_path / "new"))
+@pytest.mark.shortened
+def test_many_processes_at_once_on_an_empty_cache(tmp_path: Path) -> None:
+    surroundings, count = environment(NUMBA_CACHE_DIR=str(tmp_path / "new")), half(8)
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", FUNCTION],
@@ -91,11 +93,11 @@ def test_eight_processes_at_once_on_an_empty_cache(tmp_path: Path) -> None:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        for _ in range(8)
+        for _ in range(count)
     ]
     texts = [process.communicate(timeout=120)[0].strip() for process in processes]
-    assert [text.removesuffix("0").removesuffix("1") for text in texts] == [ALONE] * 8
-    assert [process.returncode for process in processes] == [0] * 8
+    assert [text.removesuffix("0").removesuffix("1") for text in texts] == [ALONE] * count
+    assert [process.returncode for process in processes] == [0] * count
     assert [path.suffix for path in kept(tmp_path)] == [".nbc"]
 
 

@@ -32,15 +32,17 @@ struct Meeting {
     int alive = 0, arrived = 0;
     unsigned generation = 0;
 };
+// What the lanes of a warp tell one another: words of this meeting, and of the one before it, which those that go on
+// late still read. Nobody comes to the next meeting but one before they have.
 struct Warp {
     Meeting meeting;
-    unsigned long long words[32];
+    unsigned long long words[2][32];
+    unsigned long long *own_words() { return words[meeting.generation % 2]; }
 };
 extern Warp *warps;
 
 void meet(Meeting &meeting);
 void __syncthreads();
-bool is_finished(unsigned thread);
 
 inline void __syncwarp(unsigned = 0xffffffffu) { meet(warps[threadIdx.x / 32].meeting); }
 
@@ -56,12 +58,12 @@ template <class T>
 T __shfl_xor_sync(unsigned, T value, int mask) {
     static_assert(sizeof(T) == 8);
     Warp &warp = warps[threadIdx.x / 32];
+    unsigned long long *words = warp.own_words();
     const int lane = threadIdx.x % 32;
-    __builtin_memcpy(&warp.words[lane], &value, 8);
+    __builtin_memcpy(&words[lane], &value, 8);
     meet(warp.meeting);
     T other;
-    __builtin_memcpy(&other, &warp.words[lane ^ mask], 8);
-    meet(warp.meeting);
+    __builtin_memcpy(&other, &words[lane ^ mask], 8);
     return other;
 }
 
@@ -74,25 +76,25 @@ T __ldg(const T *address) { return *address; }
 // Lanes of a warp that say true; every lane of the warp calls, as in all collectives of these kernels.
 inline unsigned __ballot_sync(unsigned, bool vote) {
     Warp &warp = warps[threadIdx.x / 32];
-    warp.words[threadIdx.x % 32] = vote;
+    unsigned long long *words = warp.own_words();
+    // With the number of the meeting: lanes at their end have left words of an earlier one.
+    const unsigned long long number = warp.meeting.generation;
+    words[threadIdx.x % 32] = 2 * number + vote;
     meet(warp.meeting);
     unsigned votes = 0;
-    for (unsigned lane = 0; lane < 32; ++lane) {
-        const unsigned thread = threadIdx.x / 32 * 32 + lane;
-        if (thread < blockDim.x && !is_finished(thread) && warp.words[lane]) votes |= 1u << lane;
-    }
-    meet(warp.meeting);
+    for (unsigned lane = 0; lane < 32; ++lane)
+        if (words[lane] == 2 * number + 1) votes |= 1u << lane;
     return votes;
 }
 template <class T>
 T __shfl_sync(unsigned, T value, int source) {
     static_assert(sizeof(T) <= 8);
     Warp &warp = warps[threadIdx.x / 32];
-    __builtin_memcpy(&warp.words[threadIdx.x % 32], &value, sizeof(T));
+    unsigned long long *words = warp.own_words();
+    __builtin_memcpy(&words[threadIdx.x % 32], &value, sizeof(T));
     meet(warp.meeting);
     T other;
-    __builtin_memcpy(&other, &warp.words[source], sizeof(T));
-    meet(warp.meeting);
+    __builtin_memcpy(&other, &words[source], sizeof(T));
     return other;
 }
 // As on the device, a lane without a right neighbour at this distance keeps its own value.

@@ -61,6 +61,7 @@ def step_by_numpy(rows: ChoiceRows, step: ChoiceStep, x: np.ndarray) -> tuple[np
     return out if step.shape is None else out + step.shape, chosen
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     ("states", "choices", "transitions", "lanes"),
     [

@@ -101,11 +101,9 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
 def variants() -> list[tuple[str, Macros, str]]:
     return [
         (source, macros(INDEX_BITS=bits, **values), architecture)
-        for source, all_values in VARIANTS.items()
+        for number, (source, all_values) in enumerate(VARIANTS.items())
         for turn, values in enumerate(some_of(all_values, max(1, len(all_values) - 1)))
-        for bits, architecture in taken_in_turn(
-            list(ARCHITECTURES.items()), turn, 1 if len(all_values) > 1 else 2
-        )
+        for bits, architecture in taken_in_turn(list(ARCHITECTURES.items()), number + turn, 1)
     ]
 
 

@@ -17,7 +17,6 @@ from mtbdd.states import index_states
 from tests.builders.diagram_packages import FASTEST
 from tests.builders.matrices import to_dense
 from tests.builders.models import members, state_set
-from tests.exploring import half
 from tests.oracles import chains as oracles
 from tests.oracles.comparing import assert_same_model
 from tests.oracles.expressions import OracleFaultError
@@ -184,7 +183,7 @@ def build_or_refuse(text: str, package: str) -> tuple[SymbolicModel, ExplicitMod
 COMMON = {"suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 
 
-@settings(max_examples=half(120), **COMMON)
+@settings(max_examples=120, **COMMON)
 @given(models())
 def test_symbolic_model_equals_explicit(text: str) -> None:
     both = build_or_refuse(text, FASTEST)

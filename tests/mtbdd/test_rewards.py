@@ -31,6 +31,7 @@ DTMC = """
     rewards "moves" [a] true : x+1; [] true : 1; [c] y>0 : 0.1; endrewards"""
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize("text", [CTMC, DTMC], ids=["ctmc", "dtmc"])
 @pytest.mark.parametrize("symbolic_bits", [-1, 3, 12])

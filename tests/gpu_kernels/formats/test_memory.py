@@ -40,6 +40,7 @@ def test_formats_that_do_not_fit_say_so(name: str, wide: bool) -> None:
         FORMATS[name].from_csr(HostDevice(free=5000), *arrays, 40, wide=wide)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("name", PORTABLE)
 @pytest.mark.parametrize("shape", [(12_000, 8), (2000, 60)], ids=["short rows", "long rows"])
 def test_what_is_asked_for_covers_the_peak(name: str, shape: tuple[int, int]) -> None:

@@ -44,6 +44,7 @@ def propositions(model: SymbolicModel, automaton: DeterministicAutomaton) -> lis
     return [model.states(labels[name]) for name in automaton.propositions]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
 @pytest.mark.parametrize("text", [CHAIN, PROCESS, RACE], ids=["dtmc", "mdp", "ctmc"])
 @pytest.mark.parametrize("formula", FORMULAS)

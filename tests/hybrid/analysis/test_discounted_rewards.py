@@ -17,16 +17,18 @@ from mtbdd.language import LanguageError
 from mtbdd.language.rounded import from_text
 from tests.builders.labelled import LabelledModel, random_labelled
 from tests.builders.models import build
-from tests.exploring import rounds
+from tests.exploring import rounds, taken_in_turn
 from tests.oracles.chains import solve_exactly
 from tests.oracles.optima import assert_encloses, checked
 
-OPTIONS = [
+ON_THE_HOST: list[dict[str, object]] = [
     {},
     {"backend": "reference", "level": 0},
     {"engine": "explicit"},
     {"method": "interval"},
-    pytest.param({"backend": "gpu"}, marks=pytest.mark.gpu),
+]
+ON_A_DEVICE: list[dict[str, object]] = [
+    {"backend": "gpu"},
 ]
 
 
@@ -43,8 +45,16 @@ def discounted(
     return {"min": [min(column) for column in columns], "max": [max(column) for column in columns]}
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize("kind", ["dtmc", "mdp"])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        pytest.param(kind, options, marks=marks)
+        for k, kind in enumerate(["dtmc", "mdp"])
+        for found, marks in ((taken_in_turn(ON_THE_HOST, k), ()), (ON_A_DEVICE, pytest.mark.gpu))
+        for options in found
+    ],
+    ids=str,
+)
 def test_random_models(kind: str, options: dict[str, object], rng: np.random.Generator) -> None:
     for number in range(rounds(18)):
         labelled = random_labelled(rng, kind)

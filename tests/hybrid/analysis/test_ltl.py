@@ -191,6 +191,7 @@ endmodule
 """Thirds as decimals: rows count as divided by what they add up to, and either end has one half."""
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("kind", ["dtmc", "ctmc", "mdp"])
 @pytest.mark.parametrize("path", ["F s=2", "(s<2) U (s=2 & (X s=2))", "(G s!=3) & (F s=2)", "G F s=2"])
 def test_rows_that_add_up_to_one_only_roughly_are_divided(kind: str, path: str) -> None:

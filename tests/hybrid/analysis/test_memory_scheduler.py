@@ -56,7 +56,7 @@ def test_random_formulas(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("tree", AGAIN, ids=str)
 def test_what_is_met_again_and_again_and_windows(tree: Tree, rng: np.random.Generator) -> None:
-    for _ in range(3):
+    for _ in range(rounds(3)):
         assert_attained(random_labelled(rng, "mdp"), tree)
 
 

@@ -82,6 +82,7 @@ DISCRETE = [
 ]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(("text", "prop", "expected"), DISCRETE)
 def test_discrete_operators_by_hand(text, prop, expected, backend, tmp_path):
     answer = hybrid.check(load_text(tmp_path, text), prop, backend=backend, throw=False)
@@ -127,6 +128,7 @@ CONTINUOUS = [
 ]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(("prop", "expected"), CONTINUOUS)
 def test_continuous_operators_by_hand(prop, expected, backend, tmp_path):
     answer = hybrid.check(load_text(tmp_path, FLIP), prop, backend=backend, throw=False)
@@ -160,6 +162,7 @@ def test_uniformisation_over_many_steps_agrees_with_the_matrix_exponential(mean,
     assert answer.upper - answer.lower < 1e-8
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     ("prop", "expected"),
     [

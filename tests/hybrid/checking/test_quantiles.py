@@ -14,20 +14,30 @@ from mtbdd.reward_split import split_by_reward
 from tests.builders.chain_texts import FALLING_WALK
 from tests.builders.models import build
 from tests.builders.random_budgets import DrawnRewards
-from tests.exploring import rounds
+from tests.exploring import rounds, taken_in_turn
 from tests.oracles.budgets import bounded_until
 
-OPTIONS = [
+ON_THE_HOST: list[dict[str, object]] = [
     {"backend": "cpu"},
     {"backend": "reference", "level": 0},
     {"engine": "explicit", "backend": "cpu"},
-    pytest.param({"backend": "gpu"}, marks=pytest.mark.gpu),
+]
+ON_A_DEVICE: list[dict[str, object]] = [
+    {"backend": "gpu"},
 ]
 _LAST = 25
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize("kind", ["dtmc", "mdp"])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        pytest.param(kind, options, marks=marks)
+        for k, kind in enumerate(["dtmc", "mdp"])
+        for found, marks in ((taken_in_turn(ON_THE_HOST, k), ()), (ON_A_DEVICE, pytest.mark.gpu))
+        for options in found
+    ],
+    ids=str,
+)
 def test_random_models(kind: str, options: dict[str, object], rng: np.random.Generator) -> None:
     answered = 0
     for number in range(rounds(12)):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hybrid
@@ -18,7 +18,6 @@ from hybrid.errors import NotConvergedError
 from hybrid.solvers import Status
 from tests.builders.random_chains import RandomChain
 from tests.builders.random_mdps import mdps
-from tests.exploring import half
 
 SLOW = """dtmc
 const int n;
@@ -109,7 +108,6 @@ def settled(model: hybrid.Model, asked: str, method: Any, limit: int) -> None:
         held(answer, exact.value if exact.exact is None else exact.exact)
 
 
-@settings(max_examples=half(100))
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from(METHODS), st.booleans())
 def test_bounds_of_random_chains_hold(seed: int, limit: int, method: Any, continuous: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -119,7 +117,6 @@ def test_bounds_of_random_chains_hold(seed: int, limit: int, method: Any, contin
         settled(model, f"filter(min, {text})", method, limit)
 
 
-@settings(max_examples=half(100))
 @given(mdps(), st.integers(1, 40), st.sampled_from(METHODS), st.sampled_from(["min", "max"]))
 def test_bounds_of_random_decision_processes_hold(text: str, limit: int, method: Any, best: str) -> None:
     model = hybrid.parse(text)

@@ -27,9 +27,9 @@ PAIRS = [(1, 2), (2, 1), (2, 2), (2, 3), (3, 2), (4, 3)]
 CASES = [
     ("kanban", {"t": 1}, 'R{"throughput"}=? [ S ]', "auto"),
     ("kanban", {"t": 1}, 'R{"throughput"}=? [ S ]', "jor"),
-    ("brp", {"N": 8, "MAX": 2}, "P=? [ F s=FAILED & srep=DONT_KNOW ]", "auto"),
-    ("brp", {"N": 8, "MAX": 2}, "P=? [ F s=FAILED & srep=DONT_KNOW ]", "interval"),
-    ("coin", {"K": 2}, 'Pmin=? [ F "decided" & "all_heads" ]', "auto"),
+    ("brp", {"N": 2, "MAX": 2}, "P=? [ F s=FAILED & srep=DONT_KNOW ]", "auto"),
+    ("brp", {"N": 2, "MAX": 2}, "P=? [ F s=FAILED & srep=DONT_KNOW ]", "interval"),
+    ("coin", {"K": 1}, 'Pmin=? [ F "decided" & "all_heads" ]', "auto"),
     ("kanban", {"t": 1}, "P=? [ F<=20 z4=1 ]", "auto"),
 ]
 

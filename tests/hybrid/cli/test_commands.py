@@ -233,6 +233,7 @@ def test_deadlock_warning_and_refusal(capsys, tmp_path):
     assert out == ""
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("backend", ["cpu", "reference", "auto"])
 @pytest.mark.parametrize("level", ["min-memory", "min-time", "4"])
 def test_backends_and_levels(capsys, queue, backend, level):

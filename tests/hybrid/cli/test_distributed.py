@@ -17,6 +17,7 @@ from tests.builders.processes import ROOT, launcher, needs_mpi, run_processes
 
 COIN = ("examples/coin.prism", "--const", "K=1", "examples/coin.props")
 KANBAN = ("examples/kanban.prism", "--const", "t=2", "examples/kanban.props")
+SMALL = ("examples/kanban.prism", "--const", "t=1", "examples/kanban.props")
 
 
 def check(size: int, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -37,7 +38,7 @@ def alone(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @needs_mpi
 def test_two_processes_answer_as_one() -> None:
-    one, two = (json.loads(found.stdout) for found in (alone(*KANBAN, "--json"), _together(2)))
+    one, two = (json.loads(found.stdout) for found in (alone(*SMALL, "--json"), _together(2)))
     for first, second in zip(one["results"], two["results"], strict=True):
         assert second["error"] is None
         assert max(first["lower"], second["lower"]) <= min(first["upper"], second["upper"])
@@ -46,7 +47,7 @@ def test_two_processes_answer_as_one() -> None:
 
 
 def _together(size: int) -> subprocess.CompletedProcess[str]:
-    found = check(size, *KANBAN, "--json", "--distributed")
+    found = check(size, *SMALL, "--json", "--distributed")
     assert found.returncode == 0, found.stderr
     return found
 
@@ -54,7 +55,7 @@ def _together(size: int) -> subprocess.CompletedProcess[str]:
 @needs_mpi
 @pytest.mark.skipif(device_problem() is None, reason="there is a device")
 def test_without_a_device_all_processes_end_with_one_message() -> None:
-    found = check(2, *KANBAN, "--distributed", "--backend", "gpu")
+    found = check(2, *SMALL, "--distributed", "--backend", "gpu")
     assert found.returncode != 0 and not found.stdout
     assert found.stderr.count("backend: 'gpu' cannot run here") == 1
 
@@ -62,7 +63,7 @@ def test_without_a_device_all_processes_end_with_one_message() -> None:
 @needs_mpi
 def test_three_processes_write_one_table(tmp_path: Path) -> None:
     table = tmp_path / "answers.csv"
-    found = check(3, *COIN, "--prop", "2", "--distributed", "--csv", str(table))
+    found = check(3, *COIN, "--prop", "1", "--distributed", "--csv", str(table))
     assert found.returncode == 0, found.stderr
     assert found.stdout.count("result") == 1
     assert len(table.read_text(encoding="utf-8").splitlines()) == 2
@@ -73,7 +74,7 @@ def test_three_processes_write_one_table(tmp_path: Path) -> None:
 def test_two_processes_write_one_file_of_values(tmp_path: Path, suffix: str) -> None:
     one, two = (str(tmp_path / f"{name}{suffix}") for name in ("one", "two"))
     # The truth is decided, so that the bits are the same.
-    asked = (*KANBAN[:3], "P>0.5 [ true U<=1 w1=1 ]")
+    asked = (*SMALL[:3], "P>0.5 [ true U<=1 w1=1 ]")
     assert alone(*asked, "--values", one).returncode == 0
     found = check(2, *asked, "--values", two, "--distributed")
     assert found.returncode == 0, found.stderr
@@ -85,11 +86,11 @@ def test_two_processes_write_one_file_of_values(tmp_path: Path, suffix: str) -> 
 @needs_mpi
 def test_a_file_of_values_that_cannot_be_written_ends_all(tmp_path: Path) -> None:
     for option in ("--values", "--csv"):
-        found = check(2, *KANBAN, option, str(tmp_path / "nowhere" / "v.csv"), "--distributed")
+        found = check(2, *SMALL, option, str(tmp_path / "nowhere" / "v.csv"), "--distributed")
         assert found.returncode == 2
         assert found.stderr.count(f"{option}: cannot write") == 1 and "No such file" in found.stderr
     (tmp_path / "device.npz").symlink_to("/dev/full")
-    found = check(2, *KANBAN, "--values", str(tmp_path / "device.npz"), "--distributed")
+    found = check(2, *SMALL, "--values", str(tmp_path / "device.npz"), "--distributed")
     assert found.returncode == 2 and "--values: expected a file" in found.stderr
 
 
@@ -136,7 +137,7 @@ def test_a_fault_of_all_is_told_once() -> None:
 @needs_mpi
 @pytest.mark.parametrize("option", [("--timeout", "5"), ("--scheduler", "s.csv"), ("--witness",)])
 def test_what_is_not_offered_is_refused(option: tuple[str, ...]) -> None:
-    found = check(1, *KANBAN, "--distributed", *option)
+    found = check(1, *SMALL, "--distributed", *option)
     assert found.returncode == 2
     assert f"--distributed: {option[0]} is not offered with several processes" in found.stderr
 
@@ -144,16 +145,16 @@ def test_what_is_not_offered_is_refused(option: tuple[str, ...]) -> None:
 @needs_mpi
 def test_a_property_without_an_answer_hides_no_other() -> None:
     asked = 'filter(max, P=? [ X w1=1 ], w1>7); R{"throughput"}=? [ S ]'
-    found = check(2, *KANBAN[:3], asked, "--distributed")
+    found = check(2, *SMALL[:3], asked, "--distributed")
     assert found.returncode == 1
     assert "not answered: no reachable state satisfies the filter's condition" in found.stdout
-    assert "result       0.17387" in found.stdout
+    assert "result       0.09258" in found.stdout
 
 
 @needs_mpi
 def test_a_condition_is_answered_as_by_one_process() -> None:
-    asked = "P=? [ F w1=2 || F w2=1 ]", "--json"
-    one, two = alone(*KANBAN[:3], *asked), check(2, *KANBAN[:3], *asked, "--distributed")
+    asked = "P=? [ F w1=1 || F w2=1 ]", "--json"
+    one, two = alone(*SMALL[:3], *asked), check(2, *SMALL[:3], *asked, "--distributed")
     first, second = (json.loads(found.stdout)["results"][0] for found in (one, two))
     assert second["lower"] <= first["value"] <= second["upper"]
 
@@ -197,7 +198,7 @@ def test_without_mpi4py_it_says_what_to_install() -> None:
         "from hybrid.__main__ import main\nsys.exit(main(sys.argv[1:]))"
     )
     found = subprocess.run(
-        [sys.executable, "-c", code, "check", *KANBAN, "--distributed"],
+        [sys.executable, "-c", code, "check", *SMALL, "--distributed"],
         cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60, check=False,
     )  # fmt: skip
     assert found.returncode == 2

@@ -97,7 +97,7 @@ def test_a_level_that_does_not_exist_is_told_as_the_propertys_error(die, capsys)
     assert "not answered: level: expected 0.." in capsys.readouterr().out
 
 
-@pytest.mark.shortened
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     ("begin", "end"),
     [

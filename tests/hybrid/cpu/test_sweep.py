@@ -47,6 +47,7 @@ def relaxed(dense, x, b, diagonal, omega, starts):
     return x, changes
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("level", [0, 3, 6, 9, 12, 18])
 @pytest.mark.parametrize(("omega", "with_b"), [(1.0, True), (0.8, True), (1.0, False)])
 def test_sweep_relaxes_block_by_block(level, omega, with_b, rng):

@@ -17,6 +17,7 @@ from hybrid.levels.probe import levels_to_time, probe_levels
 from hybrid.operators.inject import inject
 from hybrid.solvers import Criterion, Jacobi, Power, Status
 from tests.builders.matrices import banded, from_dense
+from tests.exploring import taken_in_turn
 from tests.gpu_kernels.devices import DEVICES
 from tests.gpu_kernels.host_device import HostDevice
 
@@ -28,8 +29,17 @@ def chain(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return dense, dense.sum(axis=1) + 0.2, np.linspace(0.5, 1.0, size)
 
 
-@pytest.mark.parametrize("solver", [Jacobi, lambda c: Jacobi(c, 0.8), Power], ids=["jacobi", "jor", "power"])
-@pytest.mark.parametrize("with_b", [False, True])
+@pytest.mark.shortened
+@pytest.mark.parametrize(
+    ("solver", "with_b"),
+    [
+        pytest.param(solver, with_b, id=f"{with_b}-{name}")
+        for k, (name, solver) in enumerate(
+            {"jacobi": Jacobi, "jor": lambda c: Jacobi(c, 0.8), "power": Power}.items()
+        )
+        for with_b in taken_in_turn([False, True], k, 1)
+    ],
+)
 def test_solvers_stop_where_the_cpu_stops(device: Device, solver: type, with_b: bool) -> None:
     dense, diagonal, b = chain(150)
     matrix = from_dense(dense)

@@ -23,6 +23,7 @@ from hybrid.gpu.tuning import LayoutOptions
 from hybrid.levels.curve import level_curve
 from mtbdd.stacked_layers import stack_layers
 from tests.builders.matrices import from_dense
+from tests.exploring import taken_in_turn
 from tests.gpu_kernels.devices import to_numpy
 
 SIZE, CROWDED, TERMS = 1024, 32, 220
@@ -162,16 +163,21 @@ def random_layer(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.nd
     return matrix, gains
 
 
+LAYOUTS = {
+    "rounds": LayoutOptions(TUNING, slices=2, unit=4, terms=60),
+    "wide": LayoutOptions(Tuning(128, 1, 4), unit=1, look_ups=4, wide=True),
+    "one-member": LayoutOptions(Tuning(64, 1, 1), slices=3, unit=2, turns=3, window_rows=16),
+}
+
+
 @pytest.mark.parametrize(
-    "options",
+    ("options", "maximise"),
     [
-        LayoutOptions(TUNING, slices=2, unit=4, terms=60),
-        LayoutOptions(Tuning(128, 1, 4), unit=1, look_ups=4, wide=True),
-        LayoutOptions(Tuning(64, 1, 1), slices=3, unit=2, turns=3, window_rows=16),
+        pytest.param(options, maximise, id=f"{maximise}-{name}")
+        for k, (name, options) in enumerate(LAYOUTS.items())
+        for maximise in taken_in_turn([True, False], k, 1)
     ],
-    ids=["rounds", "wide", "one-member"],
 )
-@pytest.mark.parametrize("maximise", [True, False])
 def test_random_layers_agree_with_dense_matrices(
     device: Device, rng: np.random.Generator, options: LayoutOptions, maximise: bool
 ) -> None:

@@ -26,6 +26,7 @@ from hybrid.levels.probe_choices import build_choices
 from mtbdd.stacked_layers import stack_layers
 from tests.builders.choice_systems import SIZE, Layers, best_of, laid_out, random_layers
 from tests.builders.matrices import from_dense
+from tests.exploring import taken_in_turn
 from tests.gpu_kernels.devices import to_numpy
 
 ROUNDS = 7
@@ -63,19 +64,24 @@ def test_levels_agree_with_dense_matrices(device: Device, rng: np.random.Generat
     np.testing.assert_allclose(to_numpy(out), best_of(case.worth(x, True), True), rtol=1e-14)
 
 
+SHAPES = {
+    "wide": LayoutOptions(Tuning(64, 1, 4), slices=1, wide=True),
+    "one-member": LayoutOptions(Tuning(128, 1, 1), window_rows=16),
+    "single-entries": LayoutOptions(SMALL, unit=1),
+    "many-groups": LayoutOptions(SMALL, slices=1, turns=4, look_ups=4),
+    # So few terms that a tile takes several rounds.
+    "rounds": LayoutOptions(SMALL, terms=24),
+}
+
+
 @pytest.mark.parametrize(
-    "options",
+    ("options", "maximise"),
     [
-        LayoutOptions(Tuning(64, 1, 4), slices=1, wide=True),
-        LayoutOptions(Tuning(128, 1, 1), window_rows=16),
-        LayoutOptions(SMALL, unit=1),
-        LayoutOptions(SMALL, slices=1, turns=4, look_ups=4),
-        # So few terms that a tile takes several rounds.
-        LayoutOptions(SMALL, terms=24),
+        pytest.param(options, maximise, id=f"{maximise}-{name}")
+        for k, (name, options) in enumerate(SHAPES.items())
+        for maximise in taken_in_turn([True, False], k, 1)
     ],
-    ids=["wide", "one-member", "single-entries", "many-groups", "rounds"],
 )
-@pytest.mark.parametrize("maximise", [True, False])
 def test_launch_shapes_agree_with_dense_matrices(
     device: Device, rng: np.random.Generator, options: LayoutOptions, maximise: bool
 ) -> None:

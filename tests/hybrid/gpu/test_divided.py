@@ -235,7 +235,7 @@ def everything(own: SymbolicModel, options: CheckOptions) -> list[list[float]]:
 
 
 CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-    ("kanban", {"t": 2}, {"level": 30}),
+    ("kanban", {"t": 1}, {"level": 20}),
     ("kanban", {"t": 1}, {"representation": "tasks"}),
     ("tandem", {"c": 15}, {}),
 ]

@@ -29,6 +29,7 @@ from mtbdd.stacked_layers import StackedLayers, stack_layers
 from tests.builders.choice_systems import SIZE, Layers, best_of, random_layers
 from tests.builders.divided_choices import divided_layers, received
 from tests.builders.matrices import from_dense
+from tests.exploring import taken_in_turn
 from tests.gpu_kernels.devices import to_numpy
 
 SPOILT = 1e6  # what is read before it has come makes a result that is wrong, and a number
@@ -90,14 +91,20 @@ def dyadic(rng: np.random.Generator) -> np.ndarray:
     return rng.integers(1, 64, SIZE) / 64.0
 
 
-@pytest.mark.parametrize("maximise", [True, False])
+LAYOUTS = [
+    (0, LayoutOptions(SMALL)),
+    (6, LayoutOptions(SMALL, unit=1)),
+    (10, LayoutOptions(Tuning(64, 1, 4), slices=1, wide=True)),
+    (14, LayoutOptions(Tuning(128, 1, 1), window_rows=16, look_ups=4)),
+]
+
+
 @pytest.mark.parametrize(
-    ("level", "options"),
+    ("level", "options", "maximise"),
     [
-        (0, LayoutOptions(SMALL)),
-        (6, LayoutOptions(SMALL, unit=1)),
-        (10, LayoutOptions(Tuning(64, 1, 4), slices=1, wide=True)),
-        (14, LayoutOptions(Tuning(128, 1, 1), window_rows=16, look_ups=4)),
+        pytest.param(*layout, maximise, id=f"{layout[0]}-{maximise}")
+        for k, layout in enumerate(LAYOUTS)
+        for maximise in taken_in_turn([True, False], k, 1)
     ],
 )
 def test_parts_have_the_bits_of_the_whole(

@@ -34,6 +34,7 @@ FORMS = {
 }
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("anchor", [None, 7])
 @pytest.mark.parametrize("weighed", [False, True])

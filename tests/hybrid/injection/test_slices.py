@@ -49,6 +49,7 @@ def test_slices_expand_to_the_matrix(seed: int, size: int, scaled: bool) -> None
         np.testing.assert_allclose(expand(lay_out(matrix, k, scaled), dense.shape), dense, rtol=1e-15)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 15, 16, 17, 63, 64, 65])
 @pytest.mark.parametrize("scaled", [False, True])
 def test_products_at_sizes_around_the_width(size: int, scaled: bool) -> None:

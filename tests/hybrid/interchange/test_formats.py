@@ -109,6 +109,7 @@ def test_models_come_back_with_the_answers_of_the_text(tmp_path: Path, name: str
         assert got == pytest.approx(value, rel=1e-9)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("suffix", READABLE)
 @pytest.mark.parametrize("name", ["room", "coin"])
 def test_actions_and_states_come_back(tmp_path: Path, suffix: str, name: str) -> None:
@@ -135,6 +136,7 @@ def actions_of(model: ExplicitModel) -> list[tuple[int, str, tuple[tuple[int, fl
     return found
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("packing", [".gz", ".xz"])
 @pytest.mark.parametrize("suffix", [".tra", ".pexp", ".drn"])
 def test_texts_may_be_packed(tmp_path: Path, suffix: str, packing: str) -> None:

@@ -82,7 +82,7 @@ def test_quotient_answers_as_its_model(rng: np.random.Generator, kind: str) -> N
         ("cluster", {"N": 2}),
         ("tandem", {"c": 3}),
         ("brp", {"N": 4, "MAX": 2}),
-        ("coin", {"K": 2}),
+        ("coin", {"K": 1}),
         ("jobs", {"N": 2}),
         ("philosophers", {}),
         *some_of([("mutex", {"M": 1})], 1, 1),  # as the philosophers: under fairness

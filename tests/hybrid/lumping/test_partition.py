@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hybrid
@@ -17,7 +17,7 @@ from mtbdd.state_order import for_diagram
 from tests.builders.blown_up import blown_up
 from tests.builders.random_chains import RandomChain, chains
 from tests.builders.random_mdps import mdps
-from tests.exploring import half, rounds
+from tests.exploring import rounds
 from tests.oracles.lumping import coarsest_partition
 
 
@@ -70,13 +70,11 @@ def test_partition_of_blown_up_models(rng: np.random.Generator, kind: str) -> No
     assert smaller
 
 
-@settings(max_examples=half(100))
 @given(chains(), st.booleans(), st.booleans())
 def test_partition_of_random_chains(drawn: tuple, rewards: bool, loops: bool) -> None:
     assert_coarsest(drawn[1], None, rewards, loops)
 
 
-@settings(max_examples=half(100))
 @given(mdps(), st.booleans())
 def test_partition_of_random_mdps(text: str, rewards: bool) -> None:
     assert_coarsest(text, None, rewards)

@@ -53,6 +53,7 @@ def test_4x4_matrices_with_holes(backend: str) -> None:
         np.testing.assert_array_equal(operator.diagonal(), np.diag(dense))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 16, 17, 100, 257])
 def test_random_square_matrices(backend: str, size: int) -> None:

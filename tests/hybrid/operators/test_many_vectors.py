@@ -27,6 +27,7 @@ def one_by_one(matrix: HybridMatrix, x: np.ndarray) -> np.ndarray:
     return out
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("representation", ["row-types", "tasks"])
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 33, 257])
 def test_the_bits_are_those_of_single_products(
@@ -67,6 +68,7 @@ def test_nothing_else_is_written(rng: np.random.Generator, aligned: bool) -> Non
     assert (room[[0, 301]] == 7.0).all()
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("width", [3, 8])
 def test_what_is_not_finite_stays_in_its_rows_and_columns(bad: float, width: int, backend: str) -> None:

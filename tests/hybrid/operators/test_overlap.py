@@ -140,10 +140,12 @@ from hybrid.analysis.held_matrices import injected
 from hybrid.checking.in_parts import in_parts
 from hybrid.communicators.mpi import mpi_communicator
 from hybrid.run.options import CheckOptions
-stages._LEAST_TERMS = stages._STAGE_TERMS = 10000
+stages._LEAST_TERMS = stages._STAGE_TERMS = 1000
 alike = mpi_communicator()
 assert alike.carries
-model = hybrid.load("examples/kanban.prism", constants={"t": 4})
+n = 1 << 17
+step = f"0.5 : (s'=mod(2*s, {n})) + 0.5 : (s'=mod(2*s + 1, {n}))"
+model = hybrid.parse(f"dtmc module m s : [0..{n - 1}]; [] true -> {step}; endmodule")
 def results(own):
     found = []
     for carries in (True, False):
@@ -166,8 +168,8 @@ _FAILING = """
 import hybrid, hybrid.cpu.stages as stages
 from mpi4py import MPI
 from hybrid.communicators.mpi import _Requests
-stages._LEAST_TERMS = stages._STAGE_TERMS = 10000
-model = hybrid.load("examples/kanban.prism", constants={"t": 3})
+stages._LEAST_TERMS = stages._STAGE_TERMS = 1000
+model = hybrid.load("examples/kanban.prism", constants={"t": 2})
 advance, calls = _Requests.advance, []
 def fails(self):
     calls.append(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hybrid
@@ -18,6 +18,7 @@ from mtbdd.offset import OffsetMTBDD
 from mtbdd.states import StateIndex, index_states
 from tests.builders.matrices import to_dense
 from tests.builders.plans import BITS, random_case, received
+from tests.exploring import half
 from tests.source_tree import ROOT
 
 FIELDS = [(0, 1), (2,), (3, 4)]
@@ -84,6 +85,7 @@ def test_long_prefixes_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
         assert max(groups.tested) < uses.prefixes.bits == groups.bits
 
 
+@settings(max_examples=half(100))
 @given(st.integers(0, 2**32), st.integers(1, 5))
 def test_halos_of_groups_by_variables_are_those_of_the_entries(seed: int, parts: int) -> None:
     index, matrices, dense = random_case(seed, 2)

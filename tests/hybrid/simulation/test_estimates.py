@@ -16,6 +16,7 @@ from hybrid.simulation.intervals import clopper_pearson, student
 from mtbdd.language import LanguageError, parse_model, resolve
 from mtbdd.language.model_syntax import ResolvedModel
 from tests.builders.models import build
+from tests.exploring import taken_in_turn
 
 CHAIN = """dtmc
 module a
@@ -89,8 +90,15 @@ def resolved(text: str, **constants: Any) -> ResolvedModel:
     return resolve(parse_model(text), constants)
 
 
-@pytest.mark.parametrize("asked", [*PATHS, *REWARDS])
-@pytest.mark.parametrize("text", [CHAIN, RACE], ids=["dtmc", "ctmc"])
+@pytest.mark.shortened
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        pytest.param(text, asked, id=f"{text.split()[0]}-{asked}")
+        for k, asked in enumerate([*PATHS, *REWARDS])
+        for text in taken_in_turn([CHAIN, RACE], k, 1)
+    ],
+)
 def test_the_answer_lies_in_the_interval(text: str, asked: str) -> None:
     model = build(text)
     answer = hybrid.check(model, asked).value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -72,18 +73,33 @@ def test_bounds_hold_on_random_systems(rng: np.random.Generator, epsilon: float,
     assert tried > 2 or epsilon > 1e-3
 
 
+WALKS = {
+    "fair": (40, 0.5, 0.5),
+    "back": (18, 0.45, 0.55),
+    "leaky": (60, 1.0, 0.9, 1e-5),
+    "short": (20, 0.5, 0.5),
+}
+
+
+@functools.cache
+def by_iteration(name: str) -> BoundedSolution:
+    return found_by(walk(*WALKS[name]), "never")
+
+
+@functools.cache
+def exactly(name: str) -> Any:
+    return exact_solution(*walk(*WALKS[name]))
+
+
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("krylov", ["auto", "always"])
-@pytest.mark.parametrize(
-    "system",
-    [walk(40, 0.5, 0.5), walk(18, 0.45, 0.55), walk(60, 1.0, 0.9, 1e-5)],
-    ids=["fair", "back", "leaky"],
-)
-def test_slow_chains_take_few_products(krylov: Krylov, system: tuple[Any, Any, Any]) -> None:
-    plain, quick = found_by(system, "never"), found_by(system, krylov)
+@pytest.mark.parametrize("name", ["fair", "back", "leaky"])
+def test_slow_chains_take_few_products(krylov: Krylov, name: str) -> None:
+    plain, quick = by_iteration(name), found_by(walk(*WALKS[name]), krylov)
     assert plain.status is quick.status is Status.CONVERGED
     assert quick.products < plain.products / 5
     assert quick.more_vectors == MORE_VECTORS and plain.more_vectors == 0
-    exact = exact_solution(*system)
+    exact = exactly(name)
     for found in (plain, quick):
         between(exact, found)
         assert (found.upper - found.lower <= 1e-8 * found.upper).all()
@@ -111,11 +127,12 @@ def test_quick_chains_are_left_to_iteration(rng: np.random.Generator) -> None:
     assert found.upper.tolist() == plain.upper.tolist()
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("fails", FAILURES)
 @pytest.mark.parametrize("krylov", ["auto", "always"])
 def test_nothing_is_lost_where_it_fails(monkeypatch: pytest.MonkeyPatch, krylov: Krylov, fails: Any) -> None:
-    system = walk(20, 0.5, 0.5)
-    plain = found_by(system, "never")
+    system = walk(*WALKS["short"])
+    plain = by_iteration("short")
     monkeypatch.setattr(IDR, "advance", fails)
     found = found_by(system, krylov)
     assert found.more_vectors == MORE_VECTORS

@@ -30,7 +30,7 @@ from hybrid.solvers.lean_average import LEAN_VECTORS
 from hybrid.solvers.value_iteration import ValueIteration
 from tests.builders.models import build
 
-SIZE = 1 << 17
+SIZE = 1 << 16
 FEW = Criterion(1e-12, max_iterations=15)
 ESTIMATES = (Jacobi(FEW), Jacobi(FEW, 0.9), Power(FEW), GaussSeidel(FEW), BiCGStab(FEW))
 ENCLOSING = (Interval(FEW), Optimistic(FEW))

@@ -89,6 +89,7 @@ def _same(
     assert not left
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("block", range(2))
 def test_random_models_keep_their_choices_labels_and_rewards(kind: str, block: int) -> None:
