@@ -2,9 +2,9 @@
 
 Whole answers under default options, the model built before, each asked twice: the second counts.
 `without` keeps optimistic iteration and value iteration of averages as they are; `default` solves
-components one by one where there are many, and lets a Krylov method look for the bounds, of decision processes by policy iteration, where the pace tells that
-this is worth it.  The intervals of both
-have to meet.
+components one by one where there are many, and lets a Krylov method look for the bounds, of decision
+processes by policy iteration, where the pace tells that this is worth it.  The intervals of both have to
+meet.
 """
 
 from __future__ import annotations
