@@ -24,7 +24,6 @@ from hybrid.solvers.topological import Topological, find_components
 
 _RECORD = "topological strips"
 
-
 _DEEPEST = 200  # levels of larger components in a strip: each takes a share of epsilon
 
 
@@ -111,9 +110,10 @@ class TopologicalStrips:
                     return self.otherwise.solve(matrix, diagonal, b, slack, upper_bound, progress)
                 # Rows that are not solved yet, these among them, are still zero.
                 with np.errstate(over="ignore", invalid="ignore"):
-                    above = strip @ upper
-                    lost = np.where(above > 0.0, underflow * diagonal[rows], 0.0)
-                    above += b[rows] + lost
+                    # Products may have vanished: what is reached is asked of the signs.
+                    reached = ((strip != 0.0) @ (upper > 0.0)) > 0
+                    lost = np.where(reached, underflow * diagonal[rows], 0.0)
+                    above = b[rows] + strip @ upper + lost
                     below = np.maximum(b[rows] + strip @ lower - lost, 0.0)
                 if not bool(np.isfinite(above).all()):
                     status = Status.DIVERGED

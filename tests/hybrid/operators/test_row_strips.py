@@ -213,6 +213,16 @@ def test_too_many_components_in_a_row_are_left_to_others(
     np.testing.assert_array_equal(found.upper, alone.upper)
 
 
+def test_products_that_vanish_between_strips_are_bounded_from_above() -> None:
+    dense, b = 1e-300 * np.eye(SIZE, k=8), np.zeros(SIZE)
+    b[-8:] = 1.0
+    curve, strips = strips_of(dense)
+    assert strips is not None
+    method = TopologicalStrips(Criterion(), strips, Optimistic())
+    found = method.solve(inject(curve.plain.classes.matrix, backend="cpu"), np.ones(SIZE), b, SLACK, None)
+    assert (found.lower >= 0.0).all() and (found.upper > 0.0).all()
+
+
 def test_values_beyond_doubles_are_no_bounds() -> None:
     dense = 0.25 * np.eye(SIZE, k=8)
     b = np.full(SIZE, 1e308)
