@@ -49,7 +49,7 @@ def overlap(record: Row) -> str:
     )
 
 
-def cards(record: Row, title: str = "Steps on several cards") -> str:
+def cards(record: Row) -> str:
     """Return the section on steps of several cards; of a record of whole runs `whole_on_cards`."""
     if any("command" in row for row in record["rows"]):
         return whole_on_cards(record)
@@ -69,7 +69,7 @@ def cards(record: Row, title: str = "Steps on several cards") -> str:
         return lambda r: f"{1e3 * r[way][key]:,.3f}" if key in r.get(way, {}) else "-"
 
     return section(
-        title,
+        "Steps on several cards",
         record,
         text,
         table_of(

@@ -91,7 +91,6 @@ SECTIONS: dict[str, Renderer] = {
     "processes": several_processes,
     "overlap": overlap,
     "cards": cards,
-    "cards_turned": lambda record: cards(record, "Steps on several cards, parts of rings turned"),
     "cards_whole": whole_on_cards,
     "scaling": on_paper,
     "spill": vectors_on_disk,
