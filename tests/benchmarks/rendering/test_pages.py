@@ -128,6 +128,17 @@ def test_figures_in_prose_are_those_of_the_records() -> None:
     assert f"brp {min(shares):.3f} times" in readme
     there = [row["ratio"] for row in load("certified_products_gpu")["rows"] if "ratio" in row]
     assert f"On a card it is {statistics.geometric_mean(there):.2f} times" in readme and max(there) <= 1.0
+    properties = " ".join((DOCS / "properties.md").read_text().split())
+    chains = [
+        row["ratio"]
+        for row in load("certified_products")["rows"]
+        if not row["model"].startswith(("coin", "relay"))
+    ]
+    assert len(chains) == 12 and chains.count(1.0) == 3
+    assert f"the default takes {statistics.geometric_mean(chains):.2f} times the products" in properties
+    assert f"from {min(chains):.3f} to {max(chains)} times" in properties
+    assert f"it is {statistics.geometric_mean(there):.2f} times the products" in properties
+    assert f"from {min(there):.3f} to {max(there)};" in properties
     (_, (on_gpu, *_)), *_ = gpu.mean_gains(load("gpu_product")["rows"])
     assert f"{on_gpu:.1f} times as fast as cuSPARSE's CSR" in readme
     whole = load("whole_run")["rows"][0]
