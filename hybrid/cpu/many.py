@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.core.operands import LINE, aligned_empty
-from hybrid.cpu.threads import run_together, threads_for
+from hybrid.cpu.arguments import Each, Fixed
+from hybrid.cpu.pool import run_kernel
+from hybrid.cpu.threads import threads_for
 
 Float64Array = NDArray[np.float64]
 
 
 def multiply_in_blocks(
-    matrix: tuple[Any, ...],
+    matrix: Fixed,
     terms: int,
     multiply: Callable[[Float64Array, Float64Array], None],
     x: Float64Array,
@@ -70,7 +72,7 @@ def _one(
 
 
 def _block(
-    matrix: tuple[Any, ...], terms: int, x: Float64Array, column: int, width: int, out: Float64Array
+    matrix: Fixed, terms: int, x: Float64Array, column: int, width: int, out: Float64Array
 ) -> NDArray[np.bool_]:
     """Multiply eight or four columns; return those that are not finite, shape (8,)."""
     # Compiled only here, where it is first needed.
@@ -81,9 +83,6 @@ def _block(
     streamed = width == 8 and out.shape[1] % 8 == 0 and out.ctypes.data % LINE == 0
     kernel: Any = many_kernels.block_spmm
 
-    def work(number: int) -> None:
-        kernel(counter, *matrix, x, column, width, streamed, finite[number], out)
-
-    run_together(work, threads)
+    run_kernel(kernel, threads, counter, matrix, x, column, width, streamed, Each(finite), out)
     bad: NDArray[np.bool_] = np.isnan(finite.sum(axis=0))
     return bad

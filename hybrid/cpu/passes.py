@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.core.operands import PIECE
+from hybrid.cpu.arguments import Each
+from hybrid.cpu.pool import run_in_parts, run_rows
 from hybrid.cpu.shadow_passes import CpuShadows
-from hybrid.cpu.threads import run_in_parts, thread_count
+from hybrid.cpu.threads import thread_count, threads_for
 
 Vector = NDArray[np.float64]
 
-_PART = 1 << 16
+_PART = 1 << 15
 """Elements of a part of elementwise work in NumPy: enough to do without the interpreter for a while."""
 
 _NOTHING = np.zeros(0)
@@ -36,7 +38,7 @@ class CpuPasses:
         from hybrid.cpu import vector_kernels
 
         kernel: Any = vector_kernels.add_scaled_rows
-        run_in_parts(total.size, lambda begin, end, _: kernel(begin, end, weight, x, total))
+        run_rows(kernel, total.size, weight, x, total)
 
     def uniformise(self, x: Vector, b: Vector | None, diagonal: Vector, weight: float, out: Vector) -> None:
         """Turn ``out = M x`` into ``(1 - weight * diagonal) x + weight (M x + b)``."""
@@ -44,18 +46,15 @@ class CpuPasses:
 
         kernel: Any = vector_kernels.uniformise_rows
         right = _NOTHING if b is None else b
-        run_in_parts(
-            out.size,
-            lambda begin, end, _: kernel(begin, end, x, right, b is not None, diagonal, weight, out),
-        )
+        run_rows(kernel, out.size, x, right, b is not None, diagonal, weight, out)
 
     def greatest_changes(self, new: Vector, old: Vector) -> Vector:
         """Return the greatest ``|new - old|`` and ``|new - old| / |new|``, shape (2,)."""
         from hybrid.cpu import vector_kernels
 
         kernel: Any = vector_kernels.change_rows
-        found = np.zeros((thread_count(), 2))
-        run_in_parts(new.size, lambda begin, end, k: kernel(begin, end, new, old, found[k]))
+        found = np.zeros((threads_for(new.size), 2))
+        run_rows(kernel, new.size, new, old, Each(found))
         greatest: Vector = found.max(axis=0)
         return greatest
 
@@ -79,7 +78,7 @@ class CpuPasses:
                 piece = slice(k * PIECE, (k + 1) * PIECE)
                 sums[k] = np.dot(x[piece], y[piece])
 
-        run_in_parts(sums.size, some)
+        run_in_parts(sums.size, some, PIECE)
         return float(sums.sum())
 
     def each(self, work: Callable[..., object], *vectors: Vector) -> None:

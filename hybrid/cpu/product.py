@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hybrid.core.arriving import ArrivingVector
 from hybrid.cpu import kernels
+from hybrid.cpu.arguments import Fixed
 from hybrid.cpu.layout import CpuLayout
 from hybrid.cpu.many import multiply_in_blocks
 from hybrid.cpu.staged_product import NO_STEP, Stage, StagedProduct
@@ -94,15 +95,17 @@ def _stages(layout: CpuLayout) -> Stages[Stage]:
     ptr, early, n_gaps = layout.chunk_ptr, layout.early_chunks, len(layout.gap_begin)
 
     def stage(begin: int, end: int, gaps: int) -> Stage:
-        return (
-            ptr[begin : end + 1],
-            layout.piece_group,
-            layout.piece_count,
-            layout.piece_begin,
-            layout.piece_end,
-            layout.gap_begin[:gaps],
-            layout.gap_end[:gaps],
-            *layout.arguments,
+        return Fixed(
+            (
+                ptr[begin : end + 1],
+                layout.piece_group,
+                layout.piece_count,
+                layout.piece_begin,
+                layout.piece_end,
+                layout.gap_begin[:gaps],
+                layout.gap_end[:gaps],
+                *layout.arguments,
+            )
         )
 
     groups = int(layout.piece_group[ptr[early] :].min(initial=len(layout.row)))

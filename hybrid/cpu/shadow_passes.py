@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,9 @@ from numpy.typing import NDArray
 
 from hybrid.core.operands import PIECE
 from hybrid.core.shadow_signs import DIRECTIONS
-from hybrid.cpu.threads import run_in_parts, run_together, threads_for
+from hybrid.cpu.arguments import Each
+from hybrid.cpu.pool import run_kernel, run_rows
+from hybrid.cpu.threads import threads_for
 
 Vector = NDArray[np.float64]
 
@@ -26,16 +27,14 @@ class CpuShadows:
 
         kernel: Any = shadow_kernels.shadow_sums_rows
         scale, weighed = (_NOTHING, False) if weights is None else (weights, True)
-        return _sums(
-            x.size, DIRECTIONS + 1, lambda begin, end, found: kernel(begin, end, x, scale, weighed, found)
-        )
+        return _sums(kernel, x.size, DIRECTIONS + 1, x, scale, weighed)
 
     def aim(self, first: int, shares: Vector, omega: float, r: Vector, u: Vector, g: Vector) -> None:
         """Write the next direction."""
         from hybrid.cpu import shadow_kernels
 
         kernel: Any = shadow_kernels.aim_rows
-        run_in_parts(r.size, lambda begin, end, _: kernel(begin, end, first, shares, omega, r, u, g))
+        run_rows(kernel, r.size, first, shares, omega, r, u, g)
 
     def settle(
         self, last: int, shares: Vector, beta: float, u: Vector, g: Vector, r: Vector, x: Vector
@@ -44,7 +43,7 @@ class CpuShadows:
         from hybrid.cpu import shadow_kernels
 
         kernel: Any = shadow_kernels.settle_rows
-        run_in_parts(r.size, lambda begin, end, _: kernel(begin, end, last, shares, beta, u, g, r, x))
+        run_rows(kernel, r.size, last, shares, beta, u, g, r, x)
 
     def step_sums(self, t: Vector, r: Vector, weights: Vector | None) -> Vector:
         """Return ``t . r``, ``t . t`` and ``r . r``."""
@@ -52,26 +51,21 @@ class CpuShadows:
 
         kernel: Any = shadow_kernels.step_sums_rows
         scale, weighed = (_NOTHING, False) if weights is None else (weights, True)
-        return _sums(r.size, 3, lambda begin, end, found: kernel(begin, end, t, r, scale, weighed, found))
+        return _sums(kernel, r.size, 3, t, r, scale, weighed)
 
     def step(self, omega: float, t: Vector, r: Vector, x: Vector) -> None:
         """Move along the residual."""
         from hybrid.cpu import shadow_kernels
 
         kernel: Any = shadow_kernels.step_rows
-        run_in_parts(r.size, lambda begin, end, _: kernel(begin, end, omega, t, r, x))
+        run_rows(kernel, r.size, omega, t, r, x)
 
 
-def _sums(size: int, count: int, kernel: Callable[[int, int, Vector], object]) -> Vector:
+def _sums(kernel: Any, size: int, count: int, *arguments: Any) -> Vector:
     """Add up what a kernel finds in each piece of so many rows."""
     found = np.zeros((-(-size // PIECE), count))
-
-    threads = threads_for(size)
-
-    def some(number: int) -> None:
-        for k in range(len(found) * number // threads, len(found) * (number + 1) // threads):
-            kernel(k * PIECE, min((k + 1) * PIECE, size), found[k])
-
-    run_together(some, threads)
+    cuts = [*range(0, size, PIECE), size]
+    begins, ends = Each(cuts[:-1]), Each(cuts[1:])
+    run_kernel(kernel, threads_for(size), begins, ends, *arguments, Each(found), parts=len(found))
     total: Vector = found.sum(axis=0)
     return total

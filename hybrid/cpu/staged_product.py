@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.core.arriving import ArrivingVector
+from hybrid.cpu.arguments import Each, Fixed
+from hybrid.cpu.pool import run_kernel, run_together
 from hybrid.cpu.stages import Stages, greatest_changes
-from hybrid.cpu.threads import run_together
 from hybrid.reference import relax_in_place
 
 Float64Array = NDArray[np.float64]
-Stage = tuple[Any, ...]
+Stage = Fixed
 """Arguments of a kernel that stand for the matrix, or for a part of its rows."""
 Operands = tuple[bool, Float64Array, bool, Float64Array, float]
 """Whether to relax, and with what, as kernels take them."""
@@ -34,6 +35,7 @@ class StagedProduct(ABC):
     kernel : callable
         ``kernel(counter, *stage, x, *operands, changes, out)``, compiled.
     stages : Stages
+        Of the arguments that stand for the matrix.
     """
 
     def __init__(self, kernel: Any, stages: Stages[Stage]) -> None:
@@ -90,9 +92,13 @@ class StagedProduct(ABC):
         threads, kernel = self._threads(x), self._kernel
         counters, changes = np.zeros((len(stages), 1), np.int64), np.zeros((len(stages) * threads, 3))
 
+        if len(stages) == 1 and advance is None:
+            run_kernel(kernel, threads, counters[0], stages[0], x, *operands, Each(changes), out)
+            return changes
+
         def work(number: int) -> None:
             for k, stage in enumerate(stages):
-                kernel(counters[k], *stage, x, *operands, changes[k * threads + number], out)
+                kernel(counters[k], *stage.arguments, x, *operands, changes[k * threads + number], out)
                 if advance is not None and number == 0:
                     advance()
 

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.cpu.arguments import Each, Fixed
 from hybrid.cpu.blocks import block_rows_for, schedule_blocks
 from hybrid.cpu.kernels import block_spmv
 from hybrid.cpu.layout import CpuLayout
-from hybrid.cpu.threads import run_together, thread_count
+from hybrid.cpu.pool import run_kernel
+from hybrid.cpu.threads import thread_count
 from mtbdd.compiled import njit
 
 Float64Array = NDArray[np.float64]
@@ -121,16 +123,15 @@ class BlockSweep:
     ) -> Float64Array:
         """Sweep with all threads on one block after the other."""
         s, threads, multiply = self.schedule, thread_count(), _compiled(block_spmv)
+        matrix = Fixed(self._matrix)
         result = np.zeros(3)
         for k, chunk_ptr in enumerate(chunks):
             gaps = slice(int(s.gap_ptr[k]), int(s.gap_ptr[k + 1]))
             counter, changes = np.zeros(1, np.int64), np.zeros((threads, 3))
-            arguments = (counter, chunk_ptr, *self._pieces, s.gap_begin[gaps], s.gap_end[gaps], *self._matrix)
-
-            def work(number: int, arguments: Any = arguments, changes: Float64Array = changes) -> None:
-                multiply(*arguments, x, True, *operands, changes[number], self._out)
-
-            run_together(work, threads)
+            pieces = (chunk_ptr, *self._pieces, s.gap_begin[gaps], s.gap_end[gaps])
+            run_kernel(
+                multiply, threads, counter, *pieces, matrix, x, True, *operands, Each(changes), self._out
+            )
             result[:2] = np.maximum(result[:2], changes[:, :2].max(axis=0))
             result[2] += changes[:, 2].sum()
             rows = slice(int(s.start[k]), int(s.start[k + 1]))

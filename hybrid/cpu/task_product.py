@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from hybrid.core.arriving import ArrivingVector
 from hybrid.cpu import task_kernels
+from hybrid.cpu.arguments import Fixed
 from hybrid.cpu.late_columns import LateColumns, find_late_columns
+from hybrid.cpu.pool import run_kernel
 from hybrid.cpu.staged_product import NO_STEP, Stage, StagedProduct
 from hybrid.cpu.stages import Stages, cut_stages
-from hybrid.cpu.threads import run_together, threads_for
+from hybrid.cpu.threads import threads_for
 from hybrid.injection.tasks import TaskList
 
 Int64Array = NDArray[np.int64]
@@ -54,7 +56,7 @@ class CpuTaskProduct(StagedProduct):
         super().__init__(task_kernels.step_tasks, _stages(tasks, found, self._matrix))
         self._stretches = found.stretches if self._stages.early else found.stretches[:0]
         # A product of no tasks, so that no compilation hides in the time of the iterations.
-        self._run(NO_STEP, np.zeros(0), np.zeros(0), [(np.zeros(0, np.int64), *self._matrix)])
+        self._run(NO_STEP, np.zeros(0), np.zeros(0), [Fixed((np.zeros(0, np.int64), *self._matrix))])
 
     @property
     def nbytes(self) -> int:
@@ -83,7 +85,7 @@ class CpuTaskProduct(StagedProduct):
 
         threads, counter = threads_for(self._cost), np.zeros(1, np.int64)
         kernel: Any = multiply_tasks
-        run_together(lambda _: kernel(counter, *self._matrix, x, out), threads)
+        run_kernel(kernel, threads, counter, *self._matrix, x, out)
 
     def _threads(self, x: Float64Array) -> int:
         return threads_for(self._cost)
@@ -111,9 +113,9 @@ def _stages(tasks: TaskList, late: LateColumns, matrix: tuple[Any, ...]) -> Stag
     cut = tasks.instances
     entries = np.append(0, np.cumsum(cut["offset_end"] - cut["offset_begin"], dtype=np.int64))
     terms = int(np.diff(entries[tasks.task_ptr])[early_tasks].sum()) if len(late_tasks) else 0
-    early_stages = [(early_tasks[a:b], *matrix) for a, b in cut_stages(len(early_tasks), terms)]
-    late_stages = [(late_tasks, *matrix)] if early_stages else []
-    return Stages([(np.arange(len(tasks)), *matrix)], early_stages, late_stages)
+    early_stages = [Fixed((early_tasks[a:b], *matrix)) for a, b in cut_stages(len(early_tasks), terms)]
+    late_stages = [Fixed((late_tasks, *matrix))] if early_stages else []
+    return Stages([Fixed((np.arange(len(tasks)), *matrix))], early_stages, late_stages)
 
 
 class CpuTaskSweep:

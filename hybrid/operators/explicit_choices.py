@@ -9,7 +9,7 @@ import numpy as np
 from gpu_kernels import ChoiceRows, ChoiceStep, Device, current_device, run_choice_rows
 from gpu_kernels.csr import index_types
 from hybrid.cpu.passes import CpuPasses
-from hybrid.cpu.threads import run_in_parts
+from hybrid.cpu.pool import run_rows
 from hybrid.explicit.choice_rows import LayerRows, merge_layers
 from hybrid.explicit.extract import explicit_matrix, explicit_sizes
 from hybrid.operators.device_choice_operator import DeviceOperator
@@ -60,12 +60,8 @@ class ExplicitChoices(ChoiceOperator):
 
         step: Any = kernels.explicit_step
         rows, chosen = self.rows, self._no_policy if policy is None else policy
-
-        def run(begin: int, end: int, number: int) -> None:
-            step(begin, end, rows.choice_ptr, rows.offsets, rows.columns, rows.values, rows.gains, plain,
+        run_rows(step, self.size, rows.choice_ptr, rows.offsets, rows.columns, rows.values, rows.gains, plain,
                  rows.layers, self.maximise, chosen, policy is not None, x, out)  # fmt: skip
-
-        run_in_parts(self.size, run)
 
     @property
     def has_gauss_seidel(self) -> bool:

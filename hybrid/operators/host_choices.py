@@ -21,15 +21,14 @@ MOST_PARTS = 8
 def finish_on_host(x: Vector, out: Vector, factor: float, shape: Vector | None) -> Vector:
     """Scale, add and measure with the compiled kernel; return the greatest changes, shape (2,)."""
     from hybrid.cpu import choice_kernels as kernels
-    from hybrid.cpu.threads import run_in_parts, thread_count
+    from hybrid.cpu.arguments import Each
+    from hybrid.cpu.pool import run_rows
+    from hybrid.cpu.threads import threads_for
 
-    changes = np.zeros((thread_count(), 3))
+    changes = np.zeros((threads_for(out.size), 3))
     added = np.zeros(0) if shape is None else shape
     kernel: Any = kernels.finish_rows
-    run_in_parts(
-        out.size,
-        lambda begin, end, k: kernel(begin, end, x, factor, added, shape is not None, out, changes[k]),
-    )
+    run_rows(kernel, out.size, x, factor, added, shape is not None, out, Each(changes))
     return _greatest(changes)
 
 
@@ -50,7 +49,8 @@ def run_state_by_state(size: int, run: Callable[[int, int, int, Vector], None]) 
     ndarray, shape (2,), float64
         As `ChoiceOperator.changes`.
     """
-    from hybrid.cpu.threads import run_together, threads_for
+    from hybrid.cpu.pool import run_together
+    from hybrid.cpu.threads import threads_for
 
     parts = min(max(size // PART_ROWS, 1), MOST_PARTS)
     cuts = [size * k // parts for k in range(parts + 1)]

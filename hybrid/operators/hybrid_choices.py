@@ -14,7 +14,7 @@ from hybrid.backends import Backend, CpuBackend
 from hybrid.backends.base import MatrixTable, Product
 from hybrid.backends.select_level import select_level
 from hybrid.core.arriving import ArrivingVector
-from hybrid.cpu.threads import run_in_parts
+from hybrid.cpu.pool import run_rows
 from hybrid.levels.layers import layer_curve
 from hybrid.levels.table import LevelTable
 from hybrid.levels.task_table import layer_tasks, task_table
@@ -240,16 +240,9 @@ class HybridChoices(ChoiceOperator):
         chosen = (self._no_policy if policy is None else policy, policy is not None, e.layer)
         source = self._product if product is None else product
         kernel: Any = kernels.take_better if e.place is None else kernels.take_better_at
-
-        def run(begin: int, end: int, number: int) -> None:
-            if e.place is None:
-                kernel(begin, end, source, product is not None, *operands, first, self.maximise, *chosen, out)
-            else:
-                kernel(
-                    begin, end, e.place, source, product is not None, *operands, self.maximise, *chosen, out
-                )
-
-        run_in_parts(e.rows, run)
+        places = (source,) if e.place is None else (e.place, source)
+        order = (first, self.maximise) if e.place is None else (self.maximise,)
+        run_rows(kernel, e.rows, *places, product is not None, *operands, *order, *chosen, out)
 
     def _take_by_arrays(
         self, e: _Layer, product: Array | None, gains: Array, policy: Array | None, first: bool, out: Array

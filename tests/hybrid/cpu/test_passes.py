@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from hybrid.cpu.passes import CpuPasses
-from hybrid.cpu.threads import run_in_parts, set_thread_count
+from hybrid.cpu.pool import run_in_parts
+from hybrid.cpu.threads import set_thread_count
 from hybrid.solvers.passes import NumPyPasses
 from hybrid.solvers.workspace import Array
 
@@ -134,12 +135,12 @@ def test_read_only_operands_and_no_elements(size: int) -> None:
 
 def test_parts_are_as_many_as_threads_and_cover_everything(threads: int) -> None:
     met: list[tuple[int, int, int]] = []
-    run_in_parts(20_003, lambda begin, end, k: met.append((k, begin, end)))
+    run_in_parts(20_003, lambda begin, end, k: met.append((k, begin, end)), each=100)
     met.sort()
     assert [k for k, *_ in met] == list(range(threads))
     assert met[0][1] == 0
     assert met[-1][2] == 20_003
     assert all(end == begin for (_, _, end), (_, begin, _) in zip(met, met[1:], strict=False))
     few: list[tuple[int, int, int]] = []
-    run_in_parts(19_999, lambda *part: few.append(part))
+    run_in_parts(19_999, lambda *part: few.append(part), each=15)
     assert few == [(0, 19_999, 0)]

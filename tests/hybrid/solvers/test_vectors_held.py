@@ -45,6 +45,12 @@ endmodule
 """
 
 
+@pytest.fixture(autouse=True)
+def entries_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the first calls of a function make once and for all is not counted."""
+    monkeypatch.setattr("hybrid.cpu.entries._AFTER", 0)
+
+
 @pytest.fixture(scope="module", params=["compressed", "explicit"])
 def matrix(request: pytest.FixtureRequest) -> HybridMatrix | CsrMatrix:
     """Every state leads to every other within a few steps; without the diagonal."""
