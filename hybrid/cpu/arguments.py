@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-class Each(NamedTuple):
+class Each:
     """An argument that every part of a call has its own of.
 
-    Attributes
+    Parameters
     ----------
     values : sequence of int, or ndarray with a row a part
     """
 
-    values: Sequence[int] | NDArray[Any]
+    def __init__(self, values: Sequence[int] | NDArray[Any]) -> None:
+        self.values = values
 
 
 class Fixed:

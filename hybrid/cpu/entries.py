@@ -33,14 +33,15 @@ Words = NDArray[np.int64]
 _AFTER = 16
 """Calls of a function after which its entry is made: it takes some milliseconds."""
 
-_VECTOR, _KNOWN = 1024, 32
-"""Elements of arrays whose words are remembered, and how many arrays at most."""
+_KNOWN = 32
+"""Calls whose words are remembered, of each function."""
 
 _ACCEPTED: dict[type, tuple[type, ...]] = {
     int: (int, np.integer),
     float: (float, int, np.floating),
     bool: (bool, np.bool_),
 }
+_LARGE = (np.ndarray, Fixed, Each)
 _DOUBLE, _WORD = struct.Struct("d"), struct.Struct("q")
 
 
@@ -83,13 +84,9 @@ class _Array:
     def __init__(self, element: str, dimensions: int, written: bool) -> None:
         self._element, self._dimensions, self._written = element, dimensions, written
         self.count = 1 + dimensions
-        self._known: dict[int, tuple[weakref.ref[Any], list[int]]] = {}
 
     def words(self, argument: Any) -> list[int]:
-        """Return the words of an array; those of vectors are remembered: iterations take the same again."""
-        known = self._known.get(id(argument))
-        if known is not None and known[0]() is argument:
-            return known[1]
+        """Return the words of an array."""
         if not isinstance(argument, np.ndarray):
             raise Mismatch
         about = argument.__array_interface__
@@ -102,12 +99,7 @@ class _Array:
             or not argument.flags.aligned
         ):
             raise Mismatch
-        words = [address, *shape]
-        if argument.size >= _VECTOR:
-            if len(self._known) >= _KNOWN:
-                self._known.clear()
-            self._known[id(argument)] = weakref.ref(argument), words
-        return words
+        return [address, *shape]
 
     def words_of_parts(self, values: Any) -> Words:
         """Return the words of the rows of an array, one a part, shape (parts, count)."""
@@ -163,15 +155,32 @@ class CallEntry:
         self._width = sum(kind.count for kind in self._kinds)
         self.address = _emit(f"{kernel.__name__}_{id(compiled):x}", compiled, self._kinds)
         self._kept = compiled  # with its code
+        self._known: dict[tuple[int, ...], tuple[Words, list[weakref.ref[Any]], list[Any]]] = {}
 
     def words(self, arguments: Sequence[Any], parts: int) -> Words:
-        """Return the words of a call, shape (parts, words).
+        """Return the words of a call, shape (parts, words), which nobody may write to.
+
+        Those of a call with the same objects are remembered: iterations take the same vectors again.
 
         Raises
         ------
         Mismatch
             Arguments are of other types, or not contiguous.
         """
+        key = (parts, *map(id, arguments))
+        known = self._known.get(key)
+        # Arrays are not kept, and their numbers used again once they are no more.
+        if known is not None and all([there() is not None for there in known[1]]):
+            return known[0]
+        words = self._words(arguments, parts)
+        if len(self._known) >= _KNOWN:
+            self._known.clear()
+        kept = [argument for argument in arguments if not isinstance(argument, _LARGE)]
+        there = [weakref.ref(argument) for argument in arguments if isinstance(argument, _LARGE)]
+        self._known[key] = words, there, kept
+        return words
+
+    def _words(self, arguments: Sequence[Any], parts: int) -> Words:
         words = np.empty((parts, self._width), np.int64)
         kinds, waiting, at = iter(self._kinds), list[int](), 0
         for argument in arguments:

@@ -10,6 +10,7 @@ sleep.
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import threading
 import time
@@ -236,5 +237,11 @@ def run_rows(kernel: Any, size: int, *arguments: Any) -> None:
     if threads == 1:
         kernel(0, size, *arguments_of_part(arguments, 0))
         return
-    cuts = [size * k // threads for k in range(threads + 1)]
-    run_kernel(kernel, threads, Each(cuts[:-1]), Each(cuts[1:]), *arguments)
+    run_kernel(kernel, threads, *_rows_of_parts(size, threads), *arguments)
+
+
+@functools.lru_cache(maxsize=64)
+def _rows_of_parts(size: int, parts: int) -> tuple[Each, Each]:
+    """Return the first rows of all parts, and the ends; the same objects again, whose words are known."""
+    cuts = [size * k // parts for k in range(parts + 1)]
+    return Each(cuts[:-1]), Each(cuts[1:])

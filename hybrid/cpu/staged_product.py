@@ -40,6 +40,7 @@ class StagedProduct(ABC):
 
     def __init__(self, kernel: Any, stages: Stages[Stage]) -> None:
         self._kernel, self._stages = kernel, stages
+        self._spare: dict[int, list[tuple[NDArray[np.int64], Each]]] = {}
 
     @abstractmethod
     def _threads(self, x: Float64Array) -> int:
@@ -90,11 +91,9 @@ class StagedProduct(ABC):
         advance: Callable[[], None] | None = None,
     ) -> Float64Array:
         threads, kernel = self._threads(x), self._kernel
-        counters, changes = np.zeros((len(stages), 1), np.int64), np.zeros((len(stages) * threads, 3))
-
         if len(stages) == 1 and advance is None:
-            run_kernel(kernel, threads, counters[0], stages[0], x, *operands, Each(changes), out)
-            return changes
+            return self._run_at_once(operands, out, x, stages[0], threads)
+        counters, changes = np.zeros((len(stages), 1), np.int64), np.zeros((len(stages) * threads, 3))
 
         def work(number: int) -> None:
             for k, stage in enumerate(stages):
@@ -104,6 +103,21 @@ class StagedProduct(ABC):
 
         run_together(work, threads)
         return changes
+
+    def _run_at_once(
+        self, operands: Operands, out: Float64Array, x: Float64Array, stage: Stage, threads: int
+    ) -> Float64Array:
+        # The same counters and changes serve again, so that the words of a call are known; callers at the
+        # same time have their own.
+        spare = self._spare.setdefault(threads, [])
+        counter, changes = spare.pop() if spare else (np.zeros(1, np.int64), Each(np.zeros((threads, 3))))
+        counter[0] = 0
+        try:
+            run_kernel(self._kernel, threads, counter, stage, x, *operands, changes, out)
+            found: Float64Array = np.array(changes.values)
+        finally:
+            spare.append((counter, changes))
+        return found
 
 
 def _step(b: Float64Array | None, diagonal: Float64Array, omega: float) -> Operands:
