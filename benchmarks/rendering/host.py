@@ -68,7 +68,7 @@ def cpu_iteration(record: Row) -> str:
     if means:
         text += f"  Geometric means over the models with more than 10⁶ transitions: {'; '.join(means)}."
     return section(
-        "A product on the CPU",
+        "A product on the CPU" if record["threads"] == 2 else f"A product on {record['threads']} cores",
         record,
         text,
         table_of(

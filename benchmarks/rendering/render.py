@@ -61,6 +61,7 @@ Renderer = Callable[[Row], str]
 
 SECTIONS: dict[str, Renderer] = {
     "cpu_iteration": cpu_iteration,
+    "cpu_iteration_16": cpu_iteration,
     "many_vectors": many_vectors,
     "many_vectors_gpu": many_vectors,
     "file_formats": file_formats,

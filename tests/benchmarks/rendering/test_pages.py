@@ -108,6 +108,18 @@ def test_figures_in_prose_are_those_of_the_records() -> None:
     beside = host.large_speedups(rows, "speedup_over_mkl")
     assert f"{statistics.geometric_mean(beside):.1f} times as fast as MKL's" in readme
     assert f"from {min(beside):.1f} times where" in readme and f"to {max(beside):.1f} times" in readme
+    wide = load("cpu_iteration_16")
+    cores, over_scipy, over_mkl = (
+        wide["threads"],
+        host.large_speedups(wide["rows"], "speedup"),
+        host.large_speedups(wide["rows"], "speedup_over_mkl"),
+    )
+    assert (
+        f"With {cores} threads on {wide['environment']['cores']} cores it is "
+        f"{statistics.geometric_mean(over_scipy):.1f} times as fast as SciPy's, and "
+        f"{statistics.geometric_mean(over_mkl):.1f} times as fast as MKL's with as many, "
+        f"from {min(over_mkl):.1f} to {max(over_mkl):.1f} times"
+    ) in readme
     kanban = next(row for row in rows if row["model"] == "kanban:6")
     assert f"{kanban['transitions']:,} transitions" in readme
     csr, held = (
