@@ -31,7 +31,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import rtsys
 
 from mtbdd.deferred import deferred
-from mtbdd.kernel_store import KernelStore
+from mtbdd.kernel_store import KernelStore, store_of
 
 _log = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ class _KernelCache(_Cache):
     def __init__(self, function: FunctionType) -> None:
         self._function = function
         self._name = f"{function.__module__}.{function.__qualname__}"
-        self._store = _store(str(config.CACHE_DIR), str(Path(function.__code__.co_filename).parent))
+        self._store = store_of(str(config.CACHE_DIR), str(Path(function.__code__.co_filename).parent))
         self._enabled = function.__closure__ is None
 
     @property
@@ -212,18 +212,13 @@ def _prepare(target_context: Any, payload: bytes) -> None:
 @functools.cache
 def _tell_first_use(store: KernelStore) -> None:
     """Say, where no function is kept yet, that there will be some to wait for."""
-    if store.folder is not None and store.is_first():
+    if store.folder is not None and store.is_first:
         _log.log(
             NOTICE,
             "first use on this machine: the functions that an answer needs are compiled for this processor, "
             "which takes 3 to 10 s once for each kind of model and engine; they are kept in %s",
             store.folder.parent,
         )
-
-
-@functools.cache
-def _store(chosen: str, sources: str) -> KernelStore:
-    return KernelStore(chosen, sources)
 
 
 @functools.cache

@@ -50,6 +50,12 @@ def kernel_folder(chosen: str = "") -> Path:
     return Path(caches) / "hybrid-model-checker"
 
 
+@functools.cache
+def store_of(chosen: str, sources: str) -> KernelStore:
+    """Return the store of a folder of source files, the same one for all who ask."""
+    return KernelStore(chosen, sources)
+
+
 class KernelStore:
     """Payloads by name, in a folder of their own for every folder of source files.
 
@@ -75,8 +81,9 @@ class KernelStore:
             _tell(_reason(error))
             return None
 
+    @functools.cached_property
     def is_first(self) -> bool:
-        """Whether no function of any folder of source files is kept."""
+        """Whether no function of any folder of source files was kept when this was first asked."""
         return self.folder is not None and not any(self.folder.parent.glob("*/*.nbc"))
 
     def read(self, function: str, version: str) -> bytes | None:

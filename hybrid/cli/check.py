@@ -35,6 +35,7 @@ from hybrid.cli.on_disk import arrays_spilt
 from hybrid.cli.outputs import refuse_overwriting
 from hybrid.cli.reduction import checker_class, refuse_with_bisimulation
 from hybrid.cli.report import Report, unanswered
+from hybrid.cpu.compile_ahead import compile_ahead
 from hybrid.errors import OptionError
 from hybrid.properties import Properties, Property
 from hybrid.properties.tree import Filter, MultiObjective
@@ -105,6 +106,8 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
             raise OptionError("--values and --certificate are asked for one after the other")
     if options.backend == "gpu":
         begin_warm_up("solutions")
+    elif options.backend in ("auto", "cpu") and options.engine != "explicit":
+        compile_ahead()
     properties = read_properties(options)
     asked = () if properties is None else _chosen(properties, options)
     names = list(parse_constants(combinations[0]))

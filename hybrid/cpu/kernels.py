@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from hybrid.cpu.relaxation import relax_rows
+from hybrid.cpu.relaxation import relax_rows, sum_up
 from hybrid.cpu.vector_code import (
     fetch_add,
     multiply_1,
@@ -98,7 +98,9 @@ def block_spmv(  # type: ignore[no-untyped-def]
     out : ndarray, shape (n_rows,), float64
         The result.
     """
-    largest = np.zeros(24)
+    largest = np.empty(24)  # and a loop: NumPy's functions take longer to compile
+    for lane in range(24):
+        largest[lane] = 0.0
     tail = np.empty(32)
     tail_place = np.empty(4, np.int64)
     n_chunks = len(chunk_ptr) - 1
@@ -135,9 +137,8 @@ def block_spmv(  # type: ignore[no-untyped-def]
                     relax_rows(at + 8 * begin, at + min(8 * end, n_rows),
                                x, b, has_b, diagonal, omega, largest, out)  # fmt: skip
         for g in range(chunk, len(gap_begin), n_chunks):
-            out[gap_begin[g] : gap_end[g]] = 0.0
+            for r in range(gap_begin[g], gap_end[g]):
+                out[r] = 0.0
             if step:
                 relax_rows(gap_begin[g], gap_end[g], x, b, has_b, diagonal, omega, largest, out)
-    out_changes[0] = np.max(largest[:8])
-    out_changes[1] = np.max(largest[8:16])
-    out_changes[2] = np.sum(largest[16:])
+    sum_up(largest, out_changes)

@@ -42,3 +42,15 @@ def relax_rows(begin, end, x, b, has_b, diagonal, omega, largest, out):  # type:
             largest[8] = max(largest[8], relative)
         largest[16] += new - new
         at += 1
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def sum_up(largest, out_changes):  # type: ignore[no-untyped-def]
+    """Write the greatest changes of eight lanes, and if all were finite, to ``out_changes``, shape (3,)."""
+    # Loops compile in a fraction of the time that NumPy's functions take.
+    greatest, relative, finite = largest[0], largest[8], 0.0
+    for lane in range(8):
+        greatest = max(greatest, largest[lane])
+        relative = max(relative, largest[8 + lane])
+        finite += largest[16 + lane]
+    out_changes[0], out_changes[1], out_changes[2] = greatest, relative, finite

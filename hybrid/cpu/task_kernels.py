@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hybrid.cpu.relaxation import relax_rows
+from hybrid.cpu.relaxation import relax_rows, sum_up
 from hybrid.cpu.vector_code import fetch_add
 from mtbdd.compiled import njit
 
@@ -68,9 +68,7 @@ def step_tasks(  # type: ignore[no-untyped-def]
                        offset_end, entry_ptr, entry_row, entry_column, entry_value, x, out)  # fmt: skip
         if step:
             relax_rows(begin, end, x, b, has_b, diagonal, omega, largest, out)
-    out_changes[0] = np.max(largest[:8])
-    out_changes[1] = np.max(largest[8:16])
-    out_changes[2] = np.sum(largest[16:])
+    sum_up(largest, out_changes)
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
@@ -92,6 +90,4 @@ def sweep_tasks(  # type: ignore[no-untyped-def]
         relax_rows(begin, end, x, b, has_b, diagonal, omega, largest, out)
         for i in range(begin, end):
             x[i] = out[i]
-    out_changes[0] = np.max(largest[:8])
-    out_changes[1] = np.max(largest[8:16])
-    out_changes[2] = np.sum(largest[16:])
+    sum_up(largest, out_changes)

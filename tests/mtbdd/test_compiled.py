@@ -19,6 +19,7 @@ import numba
 
 from mtbdd import compiled
 from mtbdd.compiled import njit
+from mtbdd.kernel_store import store_of
 
 CALLEE = """
 from mtbdd.compiled import njit
@@ -123,7 +124,7 @@ def test_planted_code_is_not_run_from_a_folder_of_others(
     function, source, rest = path.name.removesuffix(".nbc").split("-")
     store.write(function, f"{source}-{rest}", pickle.dumps(Planted(tmp_path / "mark")))
     path.parent.chmod(mode)
-    compiled._store.cache_clear()
+    store_of.cache_clear()
     assert fresh(tmp_path, monkeypatch, **texts)["callee"].callee(2) == 3
     # From a folder of one's own the file is read, found to hold something else, and replaced.
     assert (tmp_path / "mark").exists() == (mode == 0o700)
