@@ -10,6 +10,7 @@ addition, whose result tells whether there was one.
 
 from __future__ import annotations
 
+import os
 import platform
 from typing import Any
 
@@ -39,6 +40,9 @@ _PAUSE = {
     "arm64": ("llvm.aarch64.hint", [1]),
 }.get(platform.machine())
 """Of the processor: the instruction that lets time pass, and its operands."""
+
+_TURNS = 64
+"""Looks, of a tenth of a microsecond or so, after which a thread that waits gives way to others."""
 
 _PAUSES = 4
 """Between two looks: a thread that waits takes little from the one that shares its core."""
@@ -107,6 +111,19 @@ def _pause(typingctx):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def _give_way(typingctx):  # type: ignore[no-untyped-def]
+    """Let another thread run that waits for this core: it may be the one that this one waits for."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        if hasattr(os, "sched_yield"):
+            kind = ir.FunctionType(ir.IntType(32), [])
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic
 def _call(typingctx, entry, words):  # type: ignore[no-untyped-def]
     """Call an entry by its address; return its status."""
 
@@ -147,16 +164,20 @@ def serve(control, patience):  # type: ignore[no-untyped-def]
     while idle < patience and _load(control, LEAVE) == 0:
         idle = 0 if _take_parts(control) > 0 else idle + 1
         _pause()
+        if idle % _TURNS == 0:
+            _give_way()
 
 
 @njit(types.boolean(_CONTROL, types.int64), cache=True, nogil=True)
 def finish(control, patience):  # type: ignore[no-untyped-def]
     """Wait so many turns for the parts that other threads have taken; return whether all are done."""
     parts = (_load(control, TICKET) >> PARTS_BITS) & _PARTS
-    for _ in range(patience):
+    for turn in range(patience):
         if _load(control, FINISHED) == parts:
             return True
         _pause()
+        if turn >= _TURNS:
+            _give_way()
     return _load(control, FINISHED) == parts
 
 
