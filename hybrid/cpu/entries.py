@@ -30,8 +30,9 @@ from hybrid.cpu.arguments import Each, Fixed
 
 Words = NDArray[np.int64]
 
-_AFTER = 16
-"""Calls of a function after which its entry is made: it takes some milliseconds."""
+_AFTER = 500
+"""Threads woken for a function, over all its calls, after which its entry is made: that takes milliseconds, and
+spares some 30 microseconds a thread."""
 
 _KNOWN = 32
 """Calls whose words are remembered, of each function."""
@@ -221,14 +222,14 @@ class CallEntries:
 
     def __init__(self, kernel: Any) -> None:
         self._kernel = kernel
-        self._calls = 0
+        self._woken = 0
         self._found: list[CallEntry] = []
         self._overloads = 0
 
-    def packed(self, arguments: Sequence[Any], parts: int) -> tuple[int, Words] | None:
+    def packed(self, arguments: Sequence[Any], parts: int, threads: int) -> tuple[int, Words] | None:
         """Return the address of the entry and the words of a call; None where it has to be a plain one."""
-        self._calls += 1
-        if self._calls <= _AFTER or not isinstance(self._kernel, Dispatcher):
+        self._woken += threads - 1
+        if self._woken <= _AFTER or not isinstance(self._kernel, Dispatcher):
             return None
         if self._overloads != len(self._kernel.overloads):
             self._find()

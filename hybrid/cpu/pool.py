@@ -217,7 +217,7 @@ def run_kernel(kernel: Any, threads: int, *arguments: Any, parts: int | None = N
     from hybrid.cpu.entries import entries_of
 
     count = threads if parts is None else parts
-    if threads > 1 and (packed := entries_of(kernel).packed(arguments, count)) is not None:
+    if threads > 1 and (packed := entries_of(kernel).packed(arguments, count, threads)) is not None:
         _pool.run_entry(*packed, threads)
         return
 

@@ -95,7 +95,7 @@ def test_work_of_python_comes_between() -> None:
 def test_exceptions_come_after_all_parts() -> None:
     numbers, out = np.array([6, 0, 2, 3]), np.full(4, -1)
     divide(0, numbers, out)
-    packed = entries_of(divide).packed((Each(range(4)), numbers, out), 4)
+    packed = entries_of(divide).packed((Each(range(4)), numbers, out), 4, 4)
     assert packed is not None
     with pytest.raises(ArithmeticError, match="divided by zero"):
         pool.run_kernel(divide, 4, Each(range(4)), numbers, out)
@@ -142,7 +142,7 @@ def test_arguments_of_another_kind_are_left_to_numba() -> None:
     take(0, table, rows, out)
     own = CallEntries(take)
     good = (Each(range(4)), table, rows, out)
-    assert own.packed(good, 4) is not None
+    assert own.packed(good, 4, 4) is not None
     read_only = out.copy()
     read_only.setflags(write=False)
     unaligned = np.zeros(33, np.uint8)[1:].view(np.float64)
@@ -162,8 +162,19 @@ def test_arguments_of_another_kind_are_left_to_numba() -> None:
         (Fixed((0, table, rows, out, out)),),
         (Each(rows), table, rows, out),
     ):
-        assert own.packed(wrong, 4) is None, wrong
-    assert CallEntries(take.py_func).packed(good, 4) is None
+        assert own.packed(wrong, 4, 4) is None, wrong
+    assert CallEntries(take.py_func).packed(good, 4, 4) is None
+
+
+def test_entries_are_made_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entries, "_AFTER", 30)
+    counts = np.zeros(4, np.int64)
+    mark(0, 0, counts)
+    for threads, before in ((2, 30), (4, 10), (16, 2)):
+        own = CallEntries(mark)
+        for _ in range(before):
+            assert own.packed((Each(range(4)), 1, counts), 4, threads) is None
+        assert own.packed((Each(range(4)), 1, counts), 4, threads) is not None
 
 
 def test_fixed_arguments_have_words_for_one_overload() -> None:
@@ -175,7 +186,7 @@ def test_fixed_arguments_have_words_for_one_overload() -> None:
             out[:] = 0.0
             pool.run_kernel(take, 4, Each(range(4)), fixed, out)
             assert out.tolist() == [1.0, 4.0, 7.0, 10.0]
-            assert entries_of(take).packed((Each(range(4)), fixed, out), 4) is not None
+            assert entries_of(take).packed((Each(range(4)), fixed, out), 4, 4) is not None
     assert arguments_of_part((1, fixed, Each([7, 8])), 1)[-1] == 8
 
 
