@@ -31,8 +31,8 @@ from hybrid.cpu.arguments import Each, Fixed
 Words = NDArray[np.int64]
 
 _AFTER = 500
-"""Threads woken for a function, over all its calls, after which its entry is made: that takes milliseconds, and
-spares some 30 microseconds a thread."""
+"""Threads woken for a function, over all its calls, after which its entry is made: that takes milliseconds,
+and spares some 30 microseconds a thread."""
 
 _KNOWN = 32
 """Calls whose words are remembered, of each function."""
