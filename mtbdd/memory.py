@@ -9,7 +9,15 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Protocol
 
+from mtbdd.control_groups import groups_of, lines_of, number_of
+
 _UNLIMITED = 1 << 62
+
+_FILES = {
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    2: ("memory.max", "memory.current", "inactive_file"),
+}
+"""Of a control group by version: its limit, what it uses, and the part of that which can be dropped."""
 
 _SMALL = 1 << 26
 """Bytes that are asked for without looking."""
@@ -118,7 +126,7 @@ def require_memory(needed: int, what: str, advice: str) -> None:
 
 def _available(base: Path) -> int:
     """Return what the machine can give without swapping."""
-    for line in _lines(base / "proc/meminfo"):
+    for line in lines_of(base / "proc/meminfo"):
         if line.startswith("MemAvailable:"):
             return 1024 * int(line.split()[1])
     return _UNLIMITED
@@ -129,48 +137,23 @@ def _limit_room(base: Path, which: int, word: int) -> int:
     limit, _ = resource.getrlimit(which)
     if limit == resource.RLIM_INFINITY:
         return _UNLIMITED
-    words = " ".join(_lines(base / "proc/self/statm")).split()
+    words = " ".join(lines_of(base / "proc/self/statm")).split()
     return limit - (int(words[word]) * resource.getpagesize() if len(words) > word else 0)
 
 
 def _group_rooms(base: Path) -> Iterator[int]:
     """Yield what is left of the limits of the control groups that this process is in."""
-    for line in _lines(base / "proc/self/cgroup"):
-        number, controllers, path = line.split(":", 2)
-        if number == "0" and not controllers:
-            mount, names = base / "sys/fs/cgroup", ("memory.max", "memory.current", "inactive_file")
-        elif "memory" in controllers.split(","):
-            mount = base / "sys/fs/cgroup/memory"
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-        else:
-            continue
-        # The path may be that of the host, of which a container sees the last part alone, or nothing.
-        parts = Path(path.lstrip("/"))
-        for group in (parts, *parts.parents):
-            limit, usage = _number(mount / group / names[0]), _number(mount / group / names[1])
-            if limit is not None and usage is not None:
-                cached = _statistic(mount / group / "memory.stat", names[2])
-                yield limit - usage + min(cached, usage)
+    for version, group in groups_of(base, "memory"):
+        limit, usage, cached = _FILES[version]
+        most, used = number_of(group / limit), number_of(group / usage)
+        if most is not None and used is not None:
+            yield most - used + min(_statistic(group / "memory.stat", cached), used)
 
 
 def _statistic(path: Path, name: str) -> int:
     """Return a line's number in a control group's statistics; 0 if there is no such line."""
-    for line in _lines(path):
+    for line in lines_of(path):
         key, _, number = line.partition(" ")
         if key == name:
             return int(number)
     return 0
-
-
-def _number(path: Path) -> int | None:
-    """Return the first number in a file; None for other words ("max") and missing files."""
-    words = " ".join(_lines(path)).split()
-    return int(words[0]) if words and words[0].isdigit() else None
-
-
-def _lines(path: Path) -> list[str]:
-    """Return the lines of a file of the kernel; none if it cannot be read."""
-    try:
-        return path.read_text().splitlines()
-    except OSError:
-        return []

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from gpu_kernels import take_card
 from hybrid.cli.thread_limit import limited_threads
 from hybrid.communicators.mpi import MpiCommunicator, mpi_communicator
-from hybrid.cpu.threads import VARIABLE, available_cores
+from hybrid.cpu.threads import VARIABLE, available_cores, is_bound_to_cores
 from hybrid.errors import HybridError, OptionError
 
 _ALONE = (
@@ -52,7 +52,7 @@ def distributed(options: argparse.Namespace) -> Iterator[MpiCommunicator | None]
         take_card(number)  # before anything is compiled for one
     if threads is None and not os.environ.get(VARIABLE):
         # Each process is offered all cores unless the job binds it to some.
-        threads = max(available_cores() // beside, 1) if available_cores() == os.cpu_count() else None
+        threads = None if is_bound_to_cores() else max(available_cores() // beside, 1)
     try:
         with limited_threads(threads):
             yield communicator

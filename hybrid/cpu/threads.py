@@ -6,6 +6,7 @@ import functools
 import os
 
 from hybrid.errors import OptionError
+from mtbdd.control_groups import cores_of_groups
 
 _SERIAL = 20_000
 """Elements, or terms, below which waking other threads costs more than it saves."""
@@ -43,7 +44,20 @@ def thread_count() -> int:
 
 @functools.cache
 def available_cores() -> int:
-    """Return the cores that this process might run on when it was first asked."""
+    """Return the cores that this process might use when it was first asked.
+
+    Those that it may run on, or the fewer that its control groups give it the time of, as for a container.
+    """
+    cores, limit = _cores_to_run_on(), cores_of_groups()
+    return cores if limit is None else min(cores, limit)
+
+
+def is_bound_to_cores() -> bool:
+    """Return whether this process may run on some of the machine's cores alone."""
+    return _cores_to_run_on() < (os.cpu_count() or 1)
+
+
+def _cores_to_run_on() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
