@@ -33,6 +33,8 @@ _SHARE = 150_000
 _NAP = 5e-5
 """Seconds between looks at parts that take longer."""
 
+_NAPS_AT_THE_END = 1000
+
 _Task = Callable[[int], None]
 _Done = SimpleQueue["BaseException | None"]
 _Order = tuple[_Task, int, _Done]
@@ -109,9 +111,13 @@ class ThreadPool:
             raise ArithmeticError("a compiled function has divided by zero, or failed in another way")
 
     def close(self) -> None:
-        """Make all threads leave compiled code."""
+        """Make all threads leave compiled code, which is about to go; wait for them, but not for ever."""
         with self._lock:
             self._call_back()
+            for _ in range(_NAPS_AT_THE_END if self._compiled is not None else 0):
+                if len(self._asleep) == len(self._queues):
+                    break
+                time.sleep(_NAP)
 
     def forget(self) -> None:
         """Begin anew, in a process that was forked: threads do not survive that."""
