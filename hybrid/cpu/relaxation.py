@@ -25,11 +25,10 @@ def relax_rows(begin, end, x, b, has_b, diagonal, omega, largest, out):  # type:
         Greatest changes, as :func:`hybrid.cpu.vector_code.relax` keeps them.
     out : ndarray, shape (n_rows,), float64
     """
-    at = begin
-    while at + 8 <= end:
-        relax(out, at, x, b, has_b, diagonal, omega, largest)
-        at += 8
-    while at < end:
+    count = (end - begin) >> 3
+    if count > 0:
+        relax(out, begin, count, x, b, has_b, diagonal, omega, largest)
+    for at in range(begin + 8 * max(count, 0), end):
         total = out[at]
         if has_b:
             total += b[at]
@@ -41,7 +40,6 @@ def relax_rows(begin, end, x, b, has_b, diagonal, omega, largest, out):  # type:
             relative = change / abs(new) if new != 0.0 else np.inf
             largest[8] = max(largest[8], relative)
         largest[16] += new - new
-        at += 1
 
 
 @njit(cache=True, nogil=True, boundscheck=False)

@@ -149,51 +149,67 @@ multiply_checked = _multiply(1, checked=True)
 
 
 @intrinsic
-def relax(typingctx, out, at, x, b, has_b, diagonal, omega, largest):  # type: ignore[no-untyped-def]
-    """Relax eight rows whose products lie in ``out[at:at + 8]``, and note the greatest changes.
+def relax(typingctx, out, begin, count, x, b, has_b, diagonal, omega, largest):  # type: ignore[no-untyped-def]
+    """Relax ``8 * count`` rows whose products lie in ``out[begin:]``, and note the greatest changes.
 
     Replaces out by ``(1 - omega) x + omega (b + out) / diagonal``. Keeps, lane by lane, the greatest
     absolute change in ``largest[0:8]``, the greatest change relative to the new value in ``largest[8:16]``,
     and in ``largest[16:24]`` a sum that is NaN once any new value is not finite. A relative change of 0 / 0
     counts as none.
     """
-    signature = types.void(out, at, x, b, has_b, diagonal, omega, largest)
+    signature = types.void(out, begin, types.int64, x, b, has_b, diagonal, omega, largest)
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         def pointer(i: int) -> Any:
             return context.make_array(sig.args[i])(context, builder, args[i]).data
 
-        at = args[1]
-        place = builder.gep(pointer(0), [at])
-        product = _load(builder, place)
-        old = _load(builder, builder.gep(pointer(2), [at]))
-        total = cgutils.alloca_once_value(builder, product)
-        is_there = builder.icmp_signed("!=", args[4], ir.Constant(args[4].type, 0))
-        with builder.if_then(is_there):
-            builder.store(builder.fadd(product, _load(builder, builder.gep(pointer(3), [at]))), total)
-        solved = builder.fdiv(builder.load(total), _load(builder, builder.gep(pointer(5), [at])))
-        weight = _splat(builder, args[6], _VECTOR)
-        rest = builder.fsub(ir.Constant(_VECTOR, [1.0] * 8), weight)
-        new = builder.fadd(builder.fmul(rest, old), builder.fmul(weight, solved))
-        _store(builder, new, place)
+        targets, old_values, rights, diagonals = (pointer(i) for i in (0, 3, 4, 6))
+        places = [builder.gep(pointer(8), [ir.Constant(_I64, slot)]) for slot in (0, 8, 16)]
+        # In registers while the loop lasts: in memory they might be what is written to.
+        kept = [cgutils.alloca_once_value(builder, _load(builder, place)) for place in places]
+        weight = _splat(builder, args[7], _VECTOR)
+        rest = builder.fsub(_constant(1.0), weight)
+        is_there = builder.icmp_signed("!=", args[5], ir.Constant(args[5].type, 0))
         absolute = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(_VECTOR, [_VECTOR]), "llvm.fabs.v8f64"
         )
-        change = builder.call(absolute, [builder.fsub(new, old)])
-        relative = builder.fdiv(change, builder.call(absolute, [new]))
-        greatest = pointer(7)
-        for slot, value in ((0, change), (8, relative)):
-            kept_at = builder.gep(greatest, [ir.Constant(_I64, slot)])
-            kept = _load(builder, kept_at)
-            # An ordered comparison is false for NaN, which leaves 0 / 0 out.
-            larger = builder.fcmp_ordered(">", value, kept)
-            _store(builder, builder.select(larger, value, kept), kept_at)
-        finite_at = builder.gep(greatest, [ir.Constant(_I64, 16)])
-        zero_or_nan = builder.fsub(new, new)
-        _store(builder, builder.fadd(_load(builder, finite_at), zero_or_nan), finite_at)
+        with cgutils.for_range(builder, args[2], intp=_I64) as loop:
+            at = builder.add(args[1], builder.mul(loop.index, _EIGHT))
+            place = builder.gep(targets, [at])
+            product = _load(builder, place)
+            old = _load(builder, builder.gep(old_values, [at]))
+            total = cgutils.alloca_once(builder, _VECTOR)
+            builder.store(product, total)
+            with builder.if_then(is_there):
+                builder.store(builder.fadd(product, _load(builder, builder.gep(rights, [at]))), total)
+            solved = builder.fdiv(builder.load(total), _load(builder, builder.gep(diagonals, [at])))
+            new = builder.fadd(builder.fmul(rest, old), builder.fmul(weight, solved))
+            _store(builder, new, place)
+            change = builder.call(absolute, [builder.fsub(new, old)])
+            size = builder.call(absolute, [new])
+            _keep_larger(builder, change, kept[0])
+            # A division takes long, and few rows change by more than those before. Where change / size rounds
+            # to more than what is kept, kept * size is less than the change, but for rounding and underflow.
+            bound = builder.fadd(builder.fmul(change, _constant(1.0 + 2.0**-40)), _constant(1e-300))
+            near = builder.fcmp_ordered("<=", builder.fmul(builder.load(kept[1]), size), bound)
+            moved = builder.fcmp_ordered(">", change, _constant(0.0))
+            lanes = builder.bitcast(builder.and_(near, moved), ir.IntType(8))
+            some = builder.icmp_unsigned("!=", lanes, ir.Constant(ir.IntType(8), 0))
+            with builder.if_then(some, likely=False):
+                _keep_larger(builder, builder.fdiv(change, size), kept[1])
+            builder.store(builder.fadd(builder.load(kept[2]), builder.fsub(new, new)), kept[2])
+        for value, place in zip(kept, places, strict=True):
+            _store(builder, builder.load(value), place)
         return context.get_dummy_value()
 
     return signature, generate
+
+
+def _keep_larger(builder: Any, value: Any, kept: Any) -> None:
+    before = builder.load(kept)
+    # An ordered comparison is false for NaN, which leaves 0 / 0 out.
+    larger = builder.fcmp_ordered(">", value, before)
+    builder.store(builder.select(larger, value, before), kept)
 
 
 @intrinsic
@@ -223,6 +239,10 @@ def _load(builder: Any, address: Any) -> Any:
 
 def _store(builder: Any, value: Any, address: Any) -> None:
     builder.store(value, builder.bitcast(address, _VECTOR.as_pointer()), align=8)
+
+
+def _constant(value: float) -> Any:
+    return ir.Constant(_VECTOR, [value] * 8)
 
 
 def _splat(builder: Any, scalar: Any, kind: Any) -> Any:
