@@ -106,8 +106,8 @@ def _checked(options: argparse.Namespace, console: Console, communicator: Commun
             raise OptionError("--values and --certificate are asked for one after the other")
     if options.backend == "gpu":
         begin_warm_up("solutions")
-    elif options.backend in ("auto", "cpu") and options.engine != "explicit":
-        compile_ahead()
+    elif options.backend in ("auto", "cpu") and options.engine != "explicit" and communicator is None:
+        compile_ahead()  # many processes would all do so
     properties = read_properties(options)
     asked = () if properties is None else _chosen(properties, options)
     names = list(parse_constants(combinations[0]))
