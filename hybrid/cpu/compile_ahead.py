@@ -41,9 +41,9 @@ def compile_ahead() -> bool:
     chosen = os.environ.get("NUMBA_CACHE_DIR", "")
     try:
         folder = kernel_folder(chosen)
+        there = next(parent for parent in (folder, *folder.parents) if parent.exists())
     except OSError:
         return False
-    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if not os.access(there, os.W_OK) or not store_of(chosen, str(Path(__file__).parent)).is_first:
         return False
     for share in (_MODULES[:2], _MODULES[2:]) if spare > 1 else (_MODULES,):
