@@ -42,8 +42,6 @@ def as_vector(x: ArrayLike, size: int, name: str) -> Float64Array:
         If its shape is not (size,).
     """
     array = np.asarray(x)
-    if array.shape == (size,) and array.dtype == np.float64 and array.flags.c_contiguous:
-        return array
     check_real(array, name)
     if array.shape != (size,):
         raise ValueError(f"{name}: expected shape ({size},), got {array.shape}")

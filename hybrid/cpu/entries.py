@@ -1,4 +1,4 @@
-"""CallEntries of compiled functions: the same function, as one that takes its arguments as words of 64 bits.
+"""Entries of compiled functions: the same function, as one that takes its arguments as words of 64 bits.
 
 Compiled code can call an entry by its address without the interpreter, whatever the function's arguments are.
 An entry is a few dozen machine instructions that load the words and call the function.
@@ -10,7 +10,6 @@ An entry is a few dozen machine instructions that load the words and call the fu
 from __future__ import annotations
 
 import functools
-import struct
 import weakref
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,16 +18,12 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
-from numba.core import types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import cpu_target
-from numba.np.numpy_support import as_dtype
-from numpy.typing import NDArray
 
+from hybrid.cpu.argument_words import NO_ARGUMENT, ArrayWords, Mismatch, Words, WordsOf, words_of
 from hybrid.cpu.arguments import Each, Fixed
-
-Words = NDArray[np.int64]
 
 _AFTER = 500
 """Threads woken for a function, over all its calls, after which its entry is made: that takes milliseconds,
@@ -37,98 +32,7 @@ and spares some 30 microseconds a thread."""
 _KNOWN = 32
 """Calls whose words are remembered, of each function."""
 
-_ACCEPTED: dict[type, tuple[type, ...]] = {
-    int: (int, np.integer),
-    float: (float, int, np.floating),
-    bool: (bool, np.bool_),
-}
 _LARGE = (np.ndarray, Fixed, Each)
-_DOUBLE, _WORD = struct.Struct("d"), struct.Struct("q")
-
-
-class Mismatch(Exception):
-    """Arguments are not those that a function was compiled for."""
-
-
-class _Number:
-    """An argument of 64 bits, or a truth value.
-
-    Attributes
-    ----------
-    count : int
-        Words that it takes.
-    """
-
-    count = 1
-
-    def __init__(self, kind: type) -> None:
-        self._kind = kind
-        self._accepted = _ACCEPTED[kind]
-
-    def words(self, argument: Any) -> list[int]:
-        """Return the word of an argument."""
-        if type(argument) not in self._accepted and not isinstance(argument, self._accepted[1:]):
-            raise Mismatch
-        return list(_WORD.unpack(_DOUBLE.pack(argument))) if self._kind is float else [int(argument)]
-
-    def words_of_parts(self, values: Any) -> Words:
-        """Return the words of whole numbers, one a part, shape (parts, 1)."""
-        numbers = np.asarray(values)
-        if self._kind is not int or numbers.dtype.kind not in "iu":
-            raise Mismatch
-        return numbers.astype(np.int64)[:, None]
-
-
-class _Array:
-    """A C-contiguous array; its words are its address and its shape."""
-
-    def __init__(self, element: str, dimensions: int, written: bool) -> None:
-        self._element, self._dimensions, self._written = element, dimensions, written
-        self.count = 1 + dimensions
-
-    def words(self, argument: Any) -> list[int]:
-        """Return the words of an array."""
-        if not isinstance(argument, np.ndarray):
-            raise Mismatch
-        about = argument.__array_interface__
-        shape, (address, read_only) = about["shape"], about["data"]
-        if (
-            about["strides"] is not None
-            or about["typestr"] != self._element
-            or len(shape) != self._dimensions
-            or (read_only and self._written)
-            or not argument.flags.aligned
-        ):
-            raise Mismatch
-        return [address, *shape]
-
-    def words_of_parts(self, values: Any) -> Words:
-        """Return the words of the rows of an array, one a part, shape (parts, count)."""
-        words = np.empty((len(values), self.count), np.int64)
-        words[:] = self.words(values[0])
-        words[:, 0] += np.arange(0, values.nbytes, values.strides[0])
-        return words
-
-    def fields(self, word: int, lines: list[str]) -> list[str]:
-        """Return what Numba passes for an array, whose words are those from `word` on; add what computes it.
-
-        Two words of an owner, of which there is none, elements, bytes of one, address, shape, strides.
-        """
-        bytes_ = str(np.dtype(self._element).itemsize)
-        shape = [f"%w{word + 1 + k}" for k in range(self._dimensions)]
-        size, strides = "1", [bytes_]
-        for k, length in enumerate(shape):
-            lines.append(f"%n{word}.{k} = mul i64 {size}, {length}")
-            size = f"%n{word}.{k}"
-        for k, length in enumerate(shape[:0:-1]):
-            lines.append(f"%s{word}.{k} = mul i64 {strides[0]}, {length}")
-            strides.insert(0, f"%s{word}.{k}")
-        return ["0", "0", size, bytes_, f"%w{word}", *shape, *strides]
-
-
-_Kind = _Number | _Array
-_NONE = _Array("", -1, False)
-"""Of an argument too many."""
 
 
 class CallEntry:
@@ -152,7 +56,7 @@ class CallEntry:
     """
 
     def __init__(self, kernel: Dispatcher, compiled: Any) -> None:
-        self._kinds = [_kind(argument) for argument in compiled.signature.args]
+        self._kinds = [words_of(argument) for argument in compiled.signature.args]
         self._width = sum(kind.count for kind in self._kinds)
         self.address = _emit(f"{kernel.__name__}_{id(compiled):x}", compiled, self._kinds)
         self._kept = compiled  # with its code
@@ -188,9 +92,9 @@ class CallEntry:
             if isinstance(argument, Fixed):
                 own = self._words_of_fixed(argument, list(islice(kinds, len(argument.arguments))))
             elif isinstance(argument, Each):
-                own = next(kinds, _NONE).words_of_parts(argument.values)
+                own = next(kinds, NO_ARGUMENT).words_of_parts(argument.values)
             else:
-                waiting += next(kinds, _NONE).words(argument)
+                waiting += next(kinds, NO_ARGUMENT).words(argument)
                 continue
             begin = at + len(waiting)
             words[:, at:begin] = waiting
@@ -202,12 +106,14 @@ class CallEntry:
         words[:, at:] = waiting
         return words
 
-    def _words_of_fixed(self, fixed: Fixed, kinds: Sequence[_Kind]) -> Words:
+    def _words_of_fixed(self, fixed: Fixed, kinds: Sequence[WordsOf]) -> Words:
         if len(kinds) != len(fixed.arguments):
             raise Mismatch
         if fixed.words is None or fixed.words[0] is not self:
             found = [kind.words(value) for kind, value in zip(kinds, fixed.arguments, strict=True)]
-            fixed.words = self, np.array([word for words in found for word in words], np.int64)
+            words = np.array([word for some in found for word in some], np.int64)
+            fixed.words = self, words
+            return words
         return fixed.words[1]
 
 
@@ -255,16 +161,7 @@ def entries_of(kernel: Any) -> CallEntries:
     return CallEntries(kernel)
 
 
-def _kind(argument: Any) -> _Kind:
-    if isinstance(argument, types.Array) and argument.layout == "C" and argument.aligned:
-        return _Array(as_dtype(argument.dtype).str, argument.ndim, argument.mutable)
-    for kind, number in ((types.int64, int), (types.float64, float), (types.boolean, bool)):
-        if argument == kind:
-            return _Number(number)
-    raise Mismatch
-
-
-def _emit(name: str, compiled: Any, kinds: Sequence[_Kind]) -> int:
+def _emit(name: str, compiled: Any, kinds: Sequence[WordsOf]) -> int:
     """Compile the entry of a function; return its address."""
     call = cpu_target.target_context.call_conv.get_function_type(
         compiled.signature.return_type, compiled.signature.args
@@ -274,7 +171,7 @@ def _emit(name: str, compiled: Any, kinds: Sequence[_Kind]) -> int:
     for kind in kinds:
         for k in range(word, word + kind.count):
             lines += [f"%p{k} = getelementptr i64, i64* %words, i64 {k}", f"%w{k} = load i64, i64* %p{k}"]
-        given += kind.fields(word, lines) if isinstance(kind, _Array) else [f"%w{word}"]
+        given += kind.fields(word, lines) if isinstance(kind, ArrayWords) else [f"%w{word}"]
         word += kind.count
     for k, (form, value) in enumerate(zip(map(str, expected), given, strict=True)):
         convert = "inttoptr" if form.endswith("*") else "bitcast" if form in ("double", "i64") else "trunc"

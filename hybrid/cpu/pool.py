@@ -15,6 +15,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
 
@@ -102,9 +103,14 @@ class ThreadPool:
                 )
                 self._await(code, control, done)
             except BaseException:
-                # The words, and what they point at, are in use until the parts that were begun are done.
+                # The words, and what they point at, are in use until the parts that were begun are done; that
+                # takes no longer than they do, and further interrupts have to wait for it.
                 code.cut_short(control)
-                self._await(code, control, False)
+                done = False
+                while not done:
+                    with suppress(BaseException):
+                        self._await(code, control, False)
+                        done = True
                 raise
             failed = bool(control[code.FAILED])
         if failed:

@@ -41,7 +41,7 @@ def take(part, table, rows, out):  # type: ignore[no-untyped-def]
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """CallEntries from the first call on, and four threads, whatever the machine has."""
+    """Entries from the first call on, and four threads, whatever the machine has."""
     monkeypatch.setattr(entries, "_AFTER", 0)
     set_thread_count(4)
     yield
@@ -121,6 +121,21 @@ def test_an_interrupt_waits_for_the_parts_that_were_begun(monkeypatch: pytest.Mo
         patch.setattr(time, "sleep", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             pool._pool._await(pool_code, pool._pool._shared()[1], False)
+    looks, naps = iter([False, False, True]), []
+
+    def nap(seconds: float) -> None:
+        naps.append(seconds)
+        if len(naps) < 3:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        # Interrupted again and again: it looks until all is done.
+        patch.setattr(pool_code, "run_parts", interrupt)
+        patch.setattr(pool_code, "finish", lambda *_: next(looks))
+        patch.setattr(time, "sleep", nap)
+        with pytest.raises(KeyboardInterrupt):
+            marks(8)
+    assert next(looks, None) is None and len(naps) == 5
     np.testing.assert_array_equal(marks(8), 1)
 
 
