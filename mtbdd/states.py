@@ -120,6 +120,23 @@ class StateIndex:
             node, other, place = self._below(others, bit, node, other, place)
         return merge_ranges(np.stack((np.concatenate(begins), np.concatenate(ends)), axis=1))
 
+    def prefixes(self, bits: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the first index and the number of the members with each prefix, shape (prefixes,) each.
+
+        Notes
+        -----
+        Time: O(prefixes) in numpy for every bit.
+        """
+        node: NDArray[np.int64] = np.zeros(min(self.size, 1), np.int64)
+        first = node.copy()
+        for bit in range(bits):
+            low, high = self.low[bit][node], self.high[bit][node]
+            below = np.where(low >= 0, self.counts[bit + 1][low], 0)
+            child = np.stack((low, high), axis=1).ravel()
+            first = np.stack((first, first + below), axis=1).ravel()[child >= 0]
+            node = child[child >= 0].astype(np.int64)
+        return first, self.counts[bits][node]
+
     def _below(
         self,
         others: StateIndex,

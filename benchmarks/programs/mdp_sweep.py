@@ -36,7 +36,7 @@ from gpu_kernels import (
 from hybrid.core.arrays import to_host
 from hybrid.core.option_types import LevelOption
 from hybrid.operators.device_choices import DeviceChoices, device_choices
-from hybrid.operators.explicit_choices import ExplicitChoices
+from hybrid.operators.explicit_choices import ExplicitChoices, write_choices
 from hybrid.operators.hybrid_choices import hybrid_choices
 from hybrid.operators.layer_choices import LayerChoices, choice_flow, choice_slack, layer_choices_of
 from hybrid.properties import parse_properties, resolve_properties
@@ -201,7 +201,7 @@ def measure(result: Row, case: Case, with_cpu: bool) -> None:
         "predicted_set_up_seconds": predicted_set_up,
         "predicted_seconds": event_seconds(predicted.improve, size),
     }
-    explicit = ExplicitChoices(layer_choices, problem)
+    explicit = ExplicitChoices(write_choices(layer_choices, problem.size), problem)
     rows = explicit.rows.to_device(device)
     seconds, lanes = measure_explicit(rows, size)
     result |= {"explicit_seconds": seconds, "explicit_lanes": lanes, "explicit_bytes": rows.nbytes}

@@ -24,15 +24,18 @@ from hybrid.solvers.base import Clock, Status
 from hybrid.solvers.bounded_solution import UNIT, positive_after
 from hybrid.solvers.choice_operator import BOUND_VECTORS, ChoiceOperator
 from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
+from hybrid.solvers.topological_choices import TopologicalChoices
 from hybrid.solvers.value_iteration import ValueIteration
 from hybrid.solvers.workspace import Array
 from mtbdd.manager import Node
+from mtbdd.memory import free_memory_bytes
 from mtbdd.model import SymbolicModel
 from mtbdd.states import StateIndex
 
 Vector = NDArray[np.float64]
 
 _CHECK_EVERY = 32  # steps after which it is checked whether values still change
+_LEAST_STATES = 1 << 14  # below, components and what finds them take longer to load than steps to make
 _PLAIN = ("jacobi", "power")
 _ENCLOSING = ("auto", "optimistic", "interval")
 
@@ -88,7 +91,7 @@ def _built(
     # Imported here: chains start quicker without.
     from hybrid.operators.device_choices import DeviceChoices, fused_choices
     from hybrid.operators.eligibility import why_ineligible
-    from hybrid.operators.explicit_choices import DeviceRows, ExplicitChoices, device_rows
+    from hybrid.operators.explicit_choices import DeviceRows, ExplicitChoices, device_rows, write_choices
     from hybrid.operators.hybrid_choices import hybrid_choices
 
     slack = choice_slack(model)
@@ -107,7 +110,7 @@ def _built(
         if options.matrix_backend().name == "gpu":
             written = device_rows(layer_choices, problem)
         else:
-            written = ExplicitChoices(layer_choices, problem)
+            written = ExplicitChoices(write_choices(layer_choices, unknown.size), problem)
         written.backend_reason = options.matrix_backend().reason
         return written
     refusal = why_ineligible(options, problem)
@@ -170,11 +173,37 @@ def solve_choices(
     sound: Interval | Optimistic = (
         Interval(options.criterion) if options.method == "interval" else Optimistic(options.criterion)
     )
-    found = sound.bounds(system, upper_bound, work.following(states))
+    watch, name = work.following(states), TopologicalChoices.name
+    by_components = _by_components(system, options, states)
+    found = None if by_components is None else by_components.bounds(system, upper_bound, watch)
+    if found is None:
+        found, name = sound.bounds(system, upper_bound, watch), sound.name
     vectors = BOUND_VECTORS + found.more_vectors
-    note_steps(work, sound.name, vectors, system, found.iterations, found.seconds)
+    note_steps(work, name, vectors, system, found.iterations, found.seconds)
     work.accept(what, found)
     return StateValues(found.values, found.lower, found.upper)
+
+
+def _by_components(
+    system: ChoiceOperator, options: CheckOptions, states: StateIndex | None
+) -> TopologicalChoices | None:
+    """Return topological solution of choices on the host, where it may promise a gain."""
+    if options.method != "auto" or states is None or system.backend != "cpu":
+        return None
+    if system.size < _LEAST_STATES or system.problem.communicator.size > 1:
+        return None
+    from hybrid.operators.choice_strips import ChoiceStrips, WholeStrip
+    from hybrid.operators.explicit_choices import ExplicitChoices
+    from hybrid.operators.hybrid_choices import HybridChoices
+
+    strips: WholeStrip | ChoiceStrips | None = None
+    if isinstance(system, ExplicitChoices):
+        strips = WholeStrip(system.rows)
+    elif isinstance(system, HybridChoices):
+        strips = ChoiceStrips.where_they_pay(system, states)
+    if strips is None or strips.nbytes > free_memory_bytes() // 4:
+        return None
+    return TopologicalChoices(options.criterion, strips)
 
 
 def check_method(options: CheckOptions) -> None:

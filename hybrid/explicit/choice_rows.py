@@ -43,7 +43,9 @@ class LayerRows:
     gains: NDArray[np.float64] | None = None
 
 
-def merge_layers(layers: Sequence[LayerRows], n_states: int, number: DTypeLike = np.uint16) -> ChoiceRows:
+def merge_layers(
+    layers: Sequence[LayerRows], n_states: int, number: DTypeLike = np.uint16, n_columns: int | None = None
+) -> ChoiceRows:
     """Merge layers by counting.
 
     Parameters
@@ -51,9 +53,11 @@ def merge_layers(layers: Sequence[LayerRows], n_states: int, number: DTypeLike =
     layers : sequence of LayerRows
         In the order that the choices of a state shall have.
     n_states : int
-        Of sources and of targets.
+        Sources.
     number : dtype
         Of the layers' numbers.
+    n_columns : int, optional
+        Targets; default as many.
 
     Returns
     -------
@@ -74,7 +78,7 @@ def merge_layers(layers: Sequence[LayerRows], n_states: int, number: DTypeLike =
             transitions[own.states] += own.lengths
     choice, cursor = pointers(np, choices), pointers(np, transitions)[:-1]
     total, entries = int(choice[-1]), int(transitions.sum())
-    index, column = index_types(n_states, max(entries, total))
+    index, column = index_types(n_states if n_columns is None else n_columns, max(entries, total))
     choice_ptr = choice.astype(index)
     offsets: NDArray[Any] = np.full(total + 1, entries, index)
     columns: NDArray[Any] = np.empty(entries, column)

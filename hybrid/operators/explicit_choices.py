@@ -28,30 +28,22 @@ class ExplicitChoices(ChoiceOperator):
 
     Parameters
     ----------
-    layer_choices : list of LayerChoices
-    problem : ChoiceProblem
-
-    Attributes
-    ----------
     rows : ChoiceRows
-
-    Raises
-    ------
-    MemoryError
-        If there is no room, before anything is allocated.
+        On the host, as `write_choices` makes them.
+    problem : ChoiceProblem
 
     Notes
     -----
-    Time: O(transitions + states * layers) to build, O(transitions) a step.
+    Time: O(transitions) a step.
     """
 
     backend = "cpu"
     level = None
     storage = "csr"
 
-    def __init__(self, layer_choices: list[LayerChoices], problem: ChoiceProblem) -> None:
+    def __init__(self, rows: ChoiceRows, problem: ChoiceProblem) -> None:
         super().__init__(problem, HostWorkspace(NoMatrix(problem.size), CpuPasses()))
-        self.rows = write_choices(layer_choices, problem.size)
+        self.rows = rows
         self.nbytes, self.operand_bytes = self.rows.matrix_bytes, self.rows.operand_bytes
         self._no_policy, self._no_shape = np.zeros(0, np.uint16), np.zeros(0)
 

@@ -40,7 +40,7 @@ _CODES = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
-class _Layer:
+class HeldLayer:
     """One layer's operands where the vectors are.
 
     Attributes
@@ -149,6 +149,10 @@ class HybridChoices(ChoiceOperator):
         Theirs.
     problem : ChoiceProblem
 
+    Attributes
+    ----------
+    layers : list of HeldLayer
+
     Notes
     -----
     A step is one product a layer, into one vector that all layers share, and one pass over it.  Gains are
@@ -167,12 +171,12 @@ class HybridChoices(ChoiceOperator):
         super().__init__(problem, space)
         self.backend, self.backend_reason = engine.name, engine.reason
         xp = space.xp
-        self._layers = []
+        self.layers = []
         for offer in layer_choices:
             codes, gains, factors = _encoded(offer)
             blank = np.where(np.isfinite(gains), 0.0, gains)
-            self._layers.append(
-                _Layer(
+            self.layers.append(
+                HeldLayer(
                     offer.layer,
                     injected.get(offer.layer),
                     spaces.get(offer.layer),
@@ -184,13 +188,13 @@ class HybridChoices(ChoiceOperator):
                     len(offer.gain),
                 )
             )
-        first = next((e.matrix for e in self._layers if e.matrix is not None), None)
+        first = next((e.matrix for e in self.layers if e.matrix is not None), None)
         self.level = None if first is None else first.level
         self.storage = None if first is None else first.storage
         self.nbytes = sum(m.nbytes for m in injected.values())
-        arrays = [a for e in self._layers for a in (e.place, e.codes, e.gains, e.factors)]
+        arrays = [a for e in self.layers for a in (e.place, e.codes, e.gains, e.factors)]
         self.operand_bytes = sum(int(a.nbytes) for a in arrays if a is not None)
-        most = max((e.rows for e in self._layers if e.matrix is not None), default=0)
+        most = max((e.rows for e in self.layers if e.matrix is not None), default=0)
         self._product = xp.empty(most)
         self._compiled = engine.name == "cpu"
         self._no_policy = np.zeros(0, np.uint16)
@@ -201,7 +205,7 @@ class HybridChoices(ChoiceOperator):
     def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
         started = False
         with self._arriving(x) as arriving:
-            for e in self._layers:
+            for e in self.layers:
                 if not started and e.place is not None:
                     out.fill(self.worst)
                     started = True
@@ -211,7 +215,7 @@ class HybridChoices(ChoiceOperator):
         if not started:
             out.fill(self.worst)
 
-    def _multiplied(self, e: _Layer, x: ArrivingVector) -> Array | None:
+    def _multiplied(self, e: HeldLayer, x: ArrivingVector) -> Array | None:
         """Return the product with a layer's matrix, in the shared vector."""
         if e.space is None:
             return None
@@ -223,11 +227,11 @@ class HybridChoices(ChoiceOperator):
 
     def _arriving(self, x: Array) -> ArrivingVector:
         """Begin to receive what matrices of all layers need of other processes; the first one awaits it."""
-        divided = next((e.matrix for e in self._layers if isinstance(e.matrix, DividedMatrix)), None)
+        divided = next((e.matrix for e in self.layers if isinstance(e.matrix, DividedMatrix)), None)
         return ArrivingVector(x, x) if divided is None else divided.halo.exchange(x)
 
     def _take(
-        self, e: _Layer, product: Array | None, gains: Array, policy: Array | None, first: bool, out: Array
+        self, e: HeldLayer, product: Array | None, gains: Array, policy: Array | None, first: bool, out: Array
     ) -> None:
         """Take one layer's choices into account."""
         if not self._compiled:
@@ -245,7 +249,7 @@ class HybridChoices(ChoiceOperator):
         run_rows(kernel, e.rows, *places, product is not None, *operands, *order, *chosen, out)
 
     def _take_by_arrays(
-        self, e: _Layer, product: Array | None, gains: Array, policy: Array | None, first: bool, out: Array
+        self, e: HeldLayer, product: Array | None, gains: Array, policy: Array | None, first: bool, out: Array
     ) -> None:
         xp = self.space.xp
         value = self._values(e, product, gains)
@@ -260,7 +264,7 @@ class HybridChoices(ChoiceOperator):
         else:
             reduce(out, value, out=out)
 
-    def _values(self, e: _Layer, product: Array | None, gains: Array) -> Array:
+    def _values(self, e: HeldLayer, product: Array | None, gains: Array) -> Array:
         """Return what a layer's choices are worth, row by row."""
         own = e.operand(gains)
         if product is None:
@@ -274,7 +278,7 @@ class HybridChoices(ChoiceOperator):
         xp = self.space.xp
         best, policy = xp.full(self.size, self.worst), xp.full(self.size, NO_CHOICE, dtype=np.uint16)
         with self._arriving(x) as arriving:
-            for e in self._layers:
+            for e in self.layers:
                 value = self._values(e, self._multiplied(e, arriving), e.gains)
                 rows = slice(None) if e.place is None else e.place
                 before = best[rows]

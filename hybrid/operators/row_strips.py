@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from hybrid.core.lists import concatenated_ranges
 from hybrid.cpu.csr import CsrMatrix
-from hybrid.injection.groups import RowGroups, enumerate_groups
+from hybrid.injection.groups import RowGroups
 from hybrid.injection.row_types import RowTypes
-from hybrid.injection.submatrices import CooBlocks, class_submatrices
+from hybrid.operators.written_groups import WrittenGroups
 from hybrid.solvers.topological import find_components
+from mtbdd.offset import OffsetMTBDD
 
 Int64Array = NDArray[np.int64]
 
@@ -44,27 +45,21 @@ class RowStrips:
 
     Parameters
     ----------
-    types : RowTypes
-        Of the matrix, blocks shared when equal.
-    k : int
-        Level of the groups.
-    groups : RowGroups
+    matrix : OffsetMTBDD
+    written : WrittenGroups
+        Its groups.
     units : list of ndarray, int64
         Groups that are solved together, in the order of their solution.
 
     Notes
     -----
-    Time: O(entries) for what is written; memory: the groups, and the submatrices of level k.
+    Time: O(entries) for what is written; memory: the groups, and the submatrices of their level.
     """
 
-    def __init__(self, types: RowTypes, k: int, groups: RowGroups, units: list[Int64Array]) -> None:
-        blocks = class_submatrices(np, types.classes, k)
-        assert blocks is not None, "blocks that are equal are shared exactly"
-        self._blocks: CooBlocks = blocks
-        self._class, self._groups = types.classes.classes[k], groups
-        self._size = types.levels[k].rows[groups.type].astype(np.int64)
-        self._n = types.classes.matrix.n_rows
-        self.entries = types.classes.matrix.n_entries
+    def __init__(self, matrix: OffsetMTBDD, written: WrittenGroups, units: list[Int64Array]) -> None:
+        self._written, self._groups, self._size = written, written.groups, written.size
+        self._n = matrix.n_rows
+        self.entries = matrix.n_entries
         target = max(_STRIP_ROWS, self._n // _MOST_STRIPS)
         self._strips: list[Int64Array] = []
         gathered: list[Int64Array] = []
@@ -98,13 +93,13 @@ class RowStrips:
             count = int(types.levels[level].groups.sum())
             if not 0 < count <= min(_MOST_GROUPS, matrix.n_rows // _LEAST_GROUP):
                 return None
-            groups = enumerate_groups(np, types, level)
-            size = types.levels[level].rows[groups.type].astype(np.int64)
-            units = _units(_graph(groups, size, matrix.columns[level]))
+            written = WrittenGroups(types, level)
+            size = written.size
+            units = ordered_units(_graph(written.groups, size, matrix.columns[level]))
             if len(units) == 1:
                 return None
             if max(int(size[unit].sum()) for unit in units) <= _MOST_SHARE * matrix.n_rows:
-                return cls(types, level, groups, units)
+                return cls(matrix, written, units)
         return None
 
     def __len__(self) -> int:
@@ -126,17 +121,10 @@ class RowStrips:
 
         if number == 0:
             return CsrMatrix(csr_array((self.rows(0).size, self._n)))
-        chosen, groups, blocks = self._strips[number - 1], self._groups, self._blocks
-        slots_of = groups.ptr[chosen + 1] - groups.ptr[chosen]
-        slots = concatenated_ranges(groups.ptr[chosen], slots_of)
-        first = np.repeat(np.cumsum(self._size[chosen]) - self._size[chosen], slots_of)
-        block = self._class[groups.node[slots]]
-        count: Int64Array = np.asarray(blocks.ptr[block + 1] - blocks.ptr[block])
-        entry = concatenated_ranges(blocks.ptr[block], count)
-        row = np.repeat(first, count) + blocks.row[entry]
-        column = np.repeat(groups.base[slots], count) + blocks.column[entry]
-        shape = int(self._size[chosen].sum()), self._n
-        return CsrMatrix(csr_array((blocks.value[entry], (row, column)), shape=shape))
+        chosen = self._strips[number - 1]
+        size = self._size[chosen]
+        row, column, value = self._written.write(chosen, np.cumsum(size) - size)
+        return CsrMatrix(csr_array((value, (row, column)), shape=(int(size.sum()), self._n)))
 
 
 def _graph(groups: RowGroups, size: Int64Array, width: Int64Array) -> CsrMatrix:
@@ -154,7 +142,7 @@ def _graph(groups: RowGroups, size: Int64Array, width: Int64Array) -> CsrMatrix:
     return CsrMatrix(csr_array((ones, (source[other], target[other])), shape=shape))
 
 
-def _units(graph: CsrMatrix) -> list[Int64Array]:
+def ordered_units(graph: CsrMatrix) -> list[Int64Array]:
     """Return the components of the graph of groups, each after those it leads to."""
     from scipy.sparse.csgraph import connected_components
 

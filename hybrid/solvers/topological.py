@@ -64,8 +64,15 @@ class Components:
         return rows > 0 and self.depth <= _MAX_DEPTH and self.largest <= max(1, _MAX_SHARE * rows)
 
 
-def find_components(matrix: CsrMatrix) -> Components:
-    """Return the strongly connected components of a square matrix without diagonal, in order of solution.
+def find_components(matrix: CsrMatrix, iterated: NDArray[np.bool_] | None = None) -> Components:
+    """Return the strongly connected components of a square matrix, in order of solution.
+
+    Parameters
+    ----------
+    matrix : CsrMatrix
+        An entry on its diagonal makes no component.
+    iterated : ndarray, shape (n,), bool, optional
+        Rows that count as larger components although they may be alone.
 
     Notes
     -----
@@ -81,6 +88,8 @@ def find_components(matrix: CsrMatrix) -> Components:
     sizes = np.bincount(label, minlength=count)
     members_ptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
     heavy = sizes > 1
+    if iterated is not None:
+        heavy[label[iterated]] = True
     level, order = component_levels(csr.indptr, csr.indices, label, members_ptr, members, heavy)
     levels = int(level.max(initial=-1)) + 1
     alone = order[~heavy[order]]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hybrid.operators.device_choices import device_choices
-from hybrid.operators.explicit_choices import ExplicitChoices, device_rows
+from hybrid.operators.explicit_choices import ExplicitChoices, device_rows, write_choices
 from hybrid.operators.hybrid_choices import hybrid_choices
 from hybrid.run.options import CheckOptions
 from hybrid.solvers.choice_operator import ChoiceOperator
@@ -35,7 +35,7 @@ def make_operator(
     """Return an operator; those of a device on the current one."""
     arguments = case.offers, ChoiceProblem(case.size, case.maximise, groups, slack)
     if name == "written out":
-        return ExplicitChoices(*arguments)
+        return ExplicitChoices(write_choices(case.offers, case.size), arguments[1])
     if name == "gpu, written out":
         return device_rows(*arguments)
     if name == ONE_PASS:

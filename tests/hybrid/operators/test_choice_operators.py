@@ -7,7 +7,7 @@ import pytest
 
 import hybrid
 from gpu_kernels import Device
-from hybrid.operators.explicit_choices import ExplicitChoices
+from hybrid.operators.explicit_choices import ExplicitChoices, write_choices
 from hybrid.operators.hybrid_choices import hybrid_choices
 from hybrid.operators.layer_choices import LayerChoices, choice_slack, layer_choices_of
 from hybrid.run.options import CheckOptions
@@ -55,7 +55,7 @@ def _systems(
             ChoiceProblem(n, maximise, groups, slack),
             CheckOptions(backend="reference", level=4),
         ),
-        ExplicitChoices(layer_choices, ChoiceProblem(n, maximise, groups, slack)),
+        ExplicitChoices(write_choices(layer_choices, n), ChoiceProblem(n, maximise, groups, slack)),
     ]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +15,8 @@ from hybrid.operators.inject import inject
 from hybrid.operators.row_strips import RowStrips
 from hybrid.solvers import Criterion, Optimistic, Status, topological_strips
 from hybrid.solvers.bounded_solution import UNIT
-from hybrid.solvers.record import Kept, Place, State
 from hybrid.solvers.topological_strips import TopologicalStrips
-from hybrid.solvers.watch import Watch
+from tests.builders.keeping import Keeper
 from tests.builders.linear_systems import exact_solution
 from tests.builders.matrices import from_dense
 from tests.builders.stopping import StopAfter
@@ -153,31 +151,6 @@ def test_bounds_hold_wherever_it_is_ended(rng: np.random.Generator) -> None:
         for low, x, high in zip(found.lower.tolist(), exact, found.upper.tolist(), strict=True):
             assert Fraction(low) <= x <= (Fraction(high) if high < np.inf else x)
     assert met == {Status.INTERRUPTED, Status.CONVERGED}
-
-
-class Keeper(Watch):
-    """Keeps a copy of every state that is offered, and has a run go on from one."""
-
-    def __init__(self, kept: Kept | None = None) -> None:
-        self.states: list[Kept] = []
-        self._kept = kept
-        self.record: Any = self
-
-    @property
-    def unrecorded(self) -> None:
-        return None
-
-    def resume(self, space: Place, name: str, size: int, target: float | None) -> Kept | None:
-        return self._kept
-
-    def offer(self, state: State) -> None:
-        vectors, numbers = state()
-        self.states.append(Kept({n: v.copy() for n, v in vectors.items()}, dict(numbers), False))
-
-    def keep(self, state: State, is_finished: bool = False, seconds: float = 0.0) -> None:
-        self.offer(state)
-
-    rescue = offer
 
 
 def test_runs_go_on_where_they_were(rng: np.random.Generator) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hybrid.operators import host_choices
-from hybrid.operators.explicit_choices import ExplicitChoices
+from hybrid.operators.explicit_choices import ExplicitChoices, write_choices
 from hybrid.operators.layer_choices import LayerChoices
 from hybrid.solvers import Criterion, Optimistic, Status
 from hybrid.solvers.bounded_solution import UNIT
@@ -23,7 +23,9 @@ SLACK = 64 * UNIT
 
 
 def written_out(case: Choices, groups: Quotient | None = None) -> ExplicitChoices:
-    return ExplicitChoices(case.offers, ChoiceProblem(case.size, case.maximise, groups, SLACK))
+    return ExplicitChoices(
+        write_choices(case.offers, case.size), ChoiceProblem(case.size, case.maximise, groups, SLACK)
+    )
 
 
 def by_hand(
@@ -197,7 +199,7 @@ def test_values_rise_and_no_further_than_the_optimum(rng: np.random.Generator, m
 def test_a_step_beyond_doubles_leaves_the_bound_before_it() -> None:
     """The step that the guess of an ended iteration asks for is no part of the answer if it overflows."""
     offers = [LayerChoices(0, None, from_dense(np.array([[0.9375]])), np.array([1e308]), None)]
-    system = ExplicitChoices(offers, ChoiceProblem(1, True, None, SLACK))
+    system = ExplicitChoices(write_choices(offers, 1), ChoiceProblem(1, True, None, SLACK))
     found = Optimistic(Criterion(max_iterations=1)).bounds(system, None)
     assert found.status is Status.MAX_ITERATIONS
     assert 0.0 < found.lower[0] <= 1e308 and found.upper[0] == np.inf

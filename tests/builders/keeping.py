@@ -1,0 +1,33 @@
+"""A record of an iteration in memory, for runs that go on where others ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybrid.solvers.record import Kept, Place, State
+from hybrid.solvers.watch import Watch
+
+
+class Keeper(Watch):
+    """Keeps a copy of every state that is offered, and has a run go on from one."""
+
+    def __init__(self, kept: Kept | None = None) -> None:
+        self.states: list[Kept] = []
+        self._kept = kept
+        self.record: Any = self
+
+    @property
+    def unrecorded(self) -> None:
+        return None
+
+    def resume(self, space: Place, name: str, size: int, target: float | None) -> Kept | None:
+        return self._kept
+
+    def offer(self, state: State) -> None:
+        vectors, numbers = state()
+        self.states.append(Kept({n: v.copy() for n, v in vectors.items()}, dict(numbers), False))
+
+    def keep(self, state: State, is_finished: bool = False, seconds: float = 0.0) -> None:
+        self.offer(state)
+
+    rescue = offer
