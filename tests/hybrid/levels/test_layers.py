@@ -197,7 +197,7 @@ def test_operators_use_the_level_that_is_marked(name: str, backend: str) -> None
         options = CheckOptions.of(backend=backend, level=policy)
         operator = hybrid_choices(layer_choices, ChoiceProblem(size, True, None, 0.0), options)
         assert operator.level == level
-        assert {e.matrix.level for e in operator._layers if e.matrix is not None} == {level}
+        assert {e.matrix.level for e in operator.layers if e.matrix is not None} == {level}
         if backend == "reference":
             built = [inject_level(o.matrix, level) for o in layer_choices if o.matrix is not None]
             assert report.curve[level].nodes == sum(i.n_submatrices for i in built)
