@@ -194,6 +194,28 @@ def test_bounds_enclose_the_exact_solution(
 
 
 @both
+@pytest.mark.parametrize("epsilon", [1e-2, 1e-5, 1e-8])
+def test_errors_of_strips_stay_within_epsilon(
+    epsilon: float, maximise: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pairs in a row, each of which takes long to leave, and reaches the next one: a strip each."""
+    monkeypatch.setattr(choice_strips, "_MOST_SHARE", 2 / SIZE)
+    monkeypatch.setattr(choice_strips, "_STRIP_STATES", 1)
+    dense = np.kron(np.eye(SIZE // 2), [[0, 0.875], [0.875, 0]])
+    dense += np.kron(np.eye(SIZE // 2, k=1), [[0, 0], [0.0625, 0]])
+    gains = np.zeros(SIZE)
+    gains[-1] = 0.0625
+    offers = [LayerChoices(0, None, from_dense(dense), gains, None)]
+    case = Choices(offers, dense[None], gains[None], maximise)
+    system = make_operator("cpu", case, slack=SLACK)
+    assert len(method_for(system).strips) == SIZE // 2
+    found = solved(system, Criterion(epsilon))
+    assert found.status is Status.CONVERGED
+    holds(exact_solution(dense, np.ones(SIZE), gains), found)
+    assert (found.upper - found.lower <= epsilon * found.upper).all()
+
+
+@both
 @either
 def test_states_that_stay_are_solved_at_once(form: str, maximise: bool) -> None:
     """A chain of states whose choices stay with great probability, and nothing else to iterate."""
