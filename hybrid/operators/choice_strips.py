@@ -23,7 +23,7 @@ from hybrid.levels.curve import LevelCurve
 from hybrid.operators.explicit_choices import ExplicitChoices
 from hybrid.operators.hybrid_choices import HeldLayer, HybridChoices
 from hybrid.operators.hybrid_matrix import HybridMatrix
-from hybrid.operators.row_strips import ordered_units
+from hybrid.operators.row_strips import ordered_units, strips_of_units
 from hybrid.operators.written_groups import WrittenGroups
 from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
 from mtbdd.states import StateIndex
@@ -103,11 +103,7 @@ class ChoiceStrips:
         self.nbytes = _ENTRY_BYTES * most
 
     @classmethod
-    def where_they_pay(
-        cls,
-        system: HybridChoices,
-        states: StateIndex,
-    ) -> ChoiceStrips | None:
+    def where_they_pay(cls, system: HybridChoices, states: StateIndex) -> ChoiceStrips | None:
         """Return the strips of choices; None where too many transitions belong together.
 
         Parameters
@@ -129,18 +125,22 @@ class ChoiceStrips:
         found: ChoiceStrips | None = None
         n = states.size
         for length in range(bits, states.n_bits + 1, _DEEPER):
+            own_types = [types for _, types in layers if types is not None]
+            if any(2 * length >= len(types) for types in own_types):
+                break
+            # Asked before anything of their number is made.
+            count = max((types.levels[2 * length].n_groups for types in own_types), default=0)
+            if count > min(_MOST_PREFIXES, n // _LEAST_GROUP):
+                break
             first, size = states.prefixes(length)
-            if found is not None and len(first) > min(_MOST_PREFIXES, n // _LEAST_GROUP):
-                break
-            if any(types is not None and 2 * length >= len(types) for _, types in layers):
-                break
             cut = [_cut(operands, types, length, first) for operands, types in layers]
             units = ordered_units(_graph(cut, first, quotient))
             entries = np.zeros(len(first), np.int64)
             for own in cut:
                 if own.written is not None:
                     np.add.at(entries, own.owner, own.written.entries)
-            strips, most = _gathered(units, size, entries)
+            strips = strips_of_units(units, size, max(_STRIP_STATES, n // _MOST_STRIPS))
+            most = max((int(entries[strip].sum()) for strip in strips), default=0)
             if most <= max(_MOST_ENTRIES * n, _FEW_ENTRIES):
                 found = cls(cut, first, size, strips, most)
             if max(int(size[unit].sum()) for unit in units) <= _MOST_SHARE * n:
@@ -283,20 +283,3 @@ def _graph(layers: Sequence[_Layer], first: Int64Array, quotient: Quotient | Non
     other = pairs[0] != pairs[1]
     ones = np.ones(int(other.sum()))
     return CsrMatrix(csr_array((ones, (pairs[0][other], pairs[1][other])), shape=(len(first),) * 2))
-
-
-def _gathered(units: list[Int64Array], size: Int64Array, entries: Int64Array) -> tuple[list[Int64Array], int]:
-    """Return units gathered to strips, and the transitions of the largest one."""
-    target = max(_STRIP_STATES, int(size.sum()) // _MOST_STRIPS)
-    strips: list[Int64Array] = []
-    gathered: list[Int64Array] = []
-    filled = 0
-    for unit in units:
-        gathered.append(unit)
-        filled += int(size[unit].sum())
-        if filled >= target:
-            strips.append(np.sort(np.concatenate(gathered)))
-            gathered, filled = [], 0
-    if gathered:
-        strips.append(np.sort(np.concatenate(gathered)))
-    return strips, max((int(entries[strip].sum()) for strip in strips), default=0)

@@ -60,18 +60,7 @@ class RowStrips:
         self._written, self._groups, self._size = written, written.groups, written.size
         self._n = matrix.n_rows
         self.entries = matrix.n_entries
-        target = max(_STRIP_ROWS, self._n // _MOST_STRIPS)
-        self._strips: list[Int64Array] = []
-        gathered: list[Int64Array] = []
-        filled = 0
-        for unit in units:
-            gathered.append(unit)
-            filled += int(self._size[unit].sum())
-            if filled >= target:
-                self._strips.append(np.sort(np.concatenate(gathered)))
-                gathered, filled = [], 0
-        if gathered:
-            self._strips.append(np.sort(np.concatenate(gathered)))
+        self._strips = strips_of_units(units, self._size, max(_STRIP_ROWS, self._n // _MOST_STRIPS))
 
     @classmethod
     def where_they_pay(cls, types: RowTypes, k: int) -> RowStrips | None:
@@ -157,3 +146,19 @@ def ordered_units(graph: CsrMatrix) -> list[Int64Array]:
         joined = joined[np.argsort(label[joined], kind="stable")]
         units += np.split(joined, np.flatnonzero(np.diff(label[joined])) + 1) if joined.size else []
     return units
+
+
+def strips_of_units(units: list[Int64Array], size: Int64Array, least: int) -> list[Int64Array]:
+    """Return strips of at least `least` rows, but for the last: units in their order, ascending in each."""
+    strips: list[Int64Array] = []
+    gathered: list[Int64Array] = []
+    filled = 0
+    for unit in units:
+        gathered.append(unit)
+        filled += int(size[unit].sum())
+        if filled >= least:
+            strips.append(np.sort(np.concatenate(gathered)))
+            gathered, filled = [], 0
+    if gathered:
+        strips.append(np.sort(np.concatenate(gathered)))
+    return strips

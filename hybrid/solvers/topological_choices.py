@@ -119,12 +119,13 @@ class TopologicalChoices:
 
         with clock.gently():
             for number in range(number, parts):  # noqa: B020 - where the state tells it
-                clock.offer(state)
                 states = strips.states(number)
                 part = _Part(states, strips.written(number), operator, local)
                 found = part.components()
                 if found.depth > _DEEPEST or (parts == 1 and not found.pay):
                     return None
+                # Not before: a state of another method may be kept, which takes over where this one does not.
+                clock.offer(state)
                 solver = _Levels(
                     part, found, share, self.criterion.epsilon, strips.operator, ceiling, upper_bound, lower,
                     upper,
@@ -199,7 +200,7 @@ class _Part:
             # What a state without a choice is worth is not its own business.
             iterated[self.local[members[own]]] = True
         self.local[self.states] = -1
-        graph = csr_array((np.ones(len(source), np.int8), (source, target)), shape=(count, count))
+        graph = csr_array((np.ones(len(source), np.bool_), (source, target)), shape=(count, count))
         return find_components(CsrMatrix(graph), iterated)
 
     def within(self, members: Int64Array) -> Quotient | None:
