@@ -13,7 +13,7 @@ true of the values: with u the solution for the upper gains, ``(1 - delta) u`` i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
@@ -24,11 +24,11 @@ from gpu_kernels import ChoiceRows
 from hybrid.core.lists import concatenated_ranges
 from hybrid.cpu.csr import CsrMatrix
 from hybrid.solvers.base import Clock, Criterion, Progress, Status, Vector
-from hybrid.solvers.bounded_solution import TINY, UNIT, BoundedSolution, width_of
+from hybrid.solvers.bounded_solution import TINY, UNIT, BoundedSolution
 from hybrid.solvers.choice_operator import BOUND_VECTORS, ChoiceOperator
 from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
 from hybrid.solvers.optimistic import Optimistic
-from hybrid.solvers.record import Numbers
+from hybrid.solvers.strip_course import StripCourse
 from hybrid.solvers.topological import Components, Topological, find_components
 
 Int64Array = NDArray[np.int64]
@@ -99,64 +99,47 @@ class TopologicalChoices:
         more_vectors = -(-strips.nbytes // (8 * max(size, 1)))
         space.reserve(BOUND_VECTORS + more_vectors, size)
         clock = Clock(progress, self.criterion.epsilon)
-        lower, upper = np.zeros(size), np.zeros(size)
         ceiling = np.inf if upper_bound is None else upper_bound
-        parts, number, iterations, work = len(strips), 0, 1, 0.0
-        kept = clock.resumed(space, _RECORD, size)
-        if kept is not None:
-            lower[...], upper[...] = kept.vectors["lower"], kept.vectors["upper"]
-            number, iterations = (int(kept.numbers[name]) for name in ("strip", "iterations"))
-            work = kept.numbers["work"]
-            for later in range(number, parts):
-                lower[strips.states(later)] = upper[strips.states(later)] = 0.0
+        parts = len(strips)
+        course = StripCourse(size, parts, strips.states)
+        course.resume(clock, space, _RECORD)
         share = replace(self.criterion, epsilon=self.criterion.epsilon / parts)
         local = np.full(size, -1, np.int64)
         status = Status.CONVERGED
-
-        def state() -> tuple[Mapping[str, Vector], Numbers]:
-            numbers = {"strip": number, "iterations": iterations, "work": work}
-            return {"lower": lower, "upper": upper}, numbers
-
         with clock.gently():
-            for number in range(number, parts):  # noqa: B020 - where the state tells it
+            for number in range(course.number, parts):
+                course.number = number
                 states = strips.states(number)
                 part = _Part(states, strips.written(number), operator, local)
                 found = part.components()
                 if found.depth > _DEEPEST or (parts == 1 and not found.pay):
                     return None
                 # Not before: a state of another method may be kept, which takes over where this one does not.
-                clock.offer(state)
+                clock.offer(course.state)
                 solver = _Levels(
-                    part, found, share, self.criterion.epsilon, strips.operator, ceiling, upper_bound, lower,
-                    upper,
+                    part, found, share, self.criterion.epsilon, strips.operator, ceiling, upper_bound,
+                    course.lower, course.upper,
                 )  # fmt: skip
                 status = solver.run(clock.unrecorded)
-                iterations += solver.iterations
-                work += 2.0 * len(part.rows.columns) + solver.entries
+                course.iterations += solver.iterations
+                course.work += 2.0 * len(part.rows.columns) + solver.entries
                 if status is not Status.CONVERGED:
                     break
-                if clock.tick(iterations, math.inf) and number + 1 < parts:
+                if clock.tick(course.iterations, math.inf) and number + 1 < parts:
                     status = Status.INTERRUPTED
                     break
             else:
-                number = parts
-                clock.keep(state, is_finished=True)
+                course.number = parts
+                clock.keep(course.state, is_finished=True)
         seconds = clock.seconds
-        if status is Status.CONVERGED and not bool(np.isfinite(upper).all()):
+        if status is Status.CONVERGED and not bool(np.isfinite(course.upper).all()):
             status = Status.DIVERGED
-        if status is Status.INTERRUPTED:
-            # Nothing but zero is known below the values of the strips to come.
-            for later in range(number + 1, parts):
-                upper[strips.states(later)] = ceiling
-        elif status is not Status.CONVERGED:
-            upper[:] = np.inf
-        values = 0.5 * (lower + upper) if status is Status.CONVERGED else lower
+        values = course.end(status, ceiling)
         residual = operator.residual(values, np.empty(size))
-        with np.errstate(invalid="ignore"):
-            difference = width_of(self.criterion, upper - lower, lower)
+        products = 1 + math.ceil(course.work / max(strips.entries, 1))
         return BoundedSolution(
-            values, status, iterations, seconds, difference, residual, lower, upper,
-            products=1 + math.ceil(work / max(strips.entries, 1)), more_vectors=more_vectors,
+            values, status, course.iterations, seconds, course.width(self.criterion), residual, course.lower,
+            course.upper, products=products, more_vectors=more_vectors,
         )  # fmt: skip
 
 

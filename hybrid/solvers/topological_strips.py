@@ -8,7 +8,6 @@ the right-hand side, between bounds; then it is let go.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
@@ -17,9 +16,9 @@ from numpy.typing import NDArray
 
 from hybrid.cpu.csr import CsrMatrix
 from hybrid.solvers.base import Clock, Criterion, MatrixOperator, Progress, Status, Vector, true_residual
-from hybrid.solvers.bounded_solution import BoundedSolution, BoundingMethod, underflow_of, width_of
+from hybrid.solvers.bounded_solution import BoundedSolution, BoundingMethod, underflow_of
 from hybrid.solvers.host import workspace_of
-from hybrid.solvers.record import Numbers
+from hybrid.solvers.strip_course import StripCourse
 from hybrid.solvers.topological import Topological, find_components
 
 _RECORD = "topological strips"
@@ -81,28 +80,19 @@ class TopologicalStrips:
         space, strips, parts = workspace_of(matrix), self.strips, len(self.strips)
         space.reserve(self.vectors, b.size)
         clock = Clock(progress, self.criterion.epsilon)
-        lower, upper = np.zeros_like(b), np.zeros_like(b)
         ceiling = np.inf if upper_bound is None else upper_bound
         underflow = underflow_of(diagonal, slack)
-        number, iterations, work, more_vectors = 0, 1, 0.0, 0  # single rows are one iteration
-        kept = clock.resumed(space, _RECORD, b.size)
-        if kept is not None:
-            lower[...], upper[...] = kept.vectors["lower"], kept.vectors["upper"]
-            number, iterations = (int(kept.numbers[name]) for name in ("strip", "iterations"))
-            work = kept.numbers["work"]
-            for later in range(number, parts):
-                lower[strips.rows(later)] = upper[strips.rows(later)] = 0.0
+        more_vectors = 0
+        course = StripCourse(b.size, parts, strips.rows)
+        course.resume(clock, space, _RECORD)
+        lower, upper = course.lower, course.upper
         # Errors of strips add up along paths.
         share = replace(self.criterion, epsilon=self.criterion.epsilon / parts)
         status = Status.CONVERGED
-
-        def state() -> tuple[Mapping[str, Vector], Numbers]:
-            numbers = {"strip": number, "iterations": iterations, "work": work}
-            return {"lower": lower, "upper": upper}, numbers
-
         with clock.gently():
-            for number in range(number, parts):  # noqa: B020 - where the state tells it
-                clock.offer(state)
+            for number in range(course.number, parts):
+                course.number = number
+                clock.offer(course.state)
                 rows, strip = strips.rows(number), strips.written(number).csr
                 inside = CsrMatrix(strip[:, rows])
                 components = find_components(inside)
@@ -123,30 +113,22 @@ class TopologicalStrips:
                 )
                 lower[rows], upper[rows] = found.lower, np.minimum(found.upper, ceiling)
                 status = found.status
-                iterations += found.iterations - int(components.single.size > 0)
-                work += 2.0 * strip.nnz + float(found.products) * inside.csr.nnz
+                course.iterations += found.iterations - int(components.single.size > 0)
+                course.work += 2.0 * strip.nnz + float(found.products) * inside.csr.nnz
                 more_vectors = max(more_vectors, found.more_vectors)
                 if status is not Status.CONVERGED:
                     break
-                if clock.tick(iterations, math.inf) and number + 1 < parts:
+                if clock.tick(course.iterations, math.inf) and number + 1 < parts:
                     status = Status.INTERRUPTED
                     break
             else:
-                number = parts
-                clock.keep(state, is_finished=True)
+                course.number = parts
+                clock.keep(course.state, is_finished=True)
         seconds = clock.seconds
-        if status is Status.INTERRUPTED:
-            # Nothing but zero is known below the values of the strips to come.
-            for later in range(number + 1, parts):
-                upper[strips.rows(later)] = ceiling
-        elif status is not Status.CONVERGED:
-            upper[:] = np.inf
-        values = 0.5 * (lower + upper) if status is Status.CONVERGED else lower
+        values = course.end(status, ceiling)
         residual = true_residual(matrix, values, b, diagonal, np.empty_like(b))
-        with np.errstate(invalid="ignore"):
-            difference = width_of(self.criterion, upper - lower, lower)
-        products = 1 + math.ceil(work / max(strips.entries, 1))
+        products = 1 + math.ceil(course.work / max(strips.entries, 1))
         return BoundedSolution(
-            values, status, iterations, seconds, difference, residual, lower, upper, products=products,
-            more_vectors=more_vectors,
+            values, status, course.iterations, seconds, course.width(self.criterion), residual, lower, upper,
+            products=products, more_vectors=more_vectors,
         )  # fmt: skip

@@ -289,6 +289,23 @@ def test_runs_go_on_where_they_were(rng: np.random.Generator, maximise: bool) ->
         assert (found.iterations, found.products) == (whole.iterations, whole.products)
 
 
+@both
+def test_runs_with_other_strips_begin_anew(
+    rng: np.random.Generator, maximise: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another level, as measurements may choose it, makes other strips: what is solved is not what was."""
+    case = process(rng, maximise)
+    system = make_operator("cpu", case, slack=SLACK)
+    first = Keeper()
+    assert method_for(system).bounds(system, None, first) is not None
+    monkeypatch.setattr(choice_strips, "_STRIP_STATES", 20)
+    method, exact = method_for(system), solution(case)
+    for kept in first.states:
+        found = method.bounds(system, None, Keeper(kept))
+        assert found is not None and found.status is Status.CONVERGED
+        holds(exact, found)
+
+
 def test_too_many_components_in_a_row_are_left_to_others(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
