@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Protocol
 
 from gpu_kernels._loader import Kernel, Macros, raw_kernel
@@ -90,8 +91,7 @@ class CudaDevice:
     @property
     def name(self) -> str:
         """Name of the card."""
-        properties = self._cupy.cuda.runtime.getDeviceProperties(self._cupy.cuda.Device().id)
-        return str(properties["name"].decode())
+        return _name_of(int(self._cupy.cuda.Device().id))
 
     def kernel(self, source: str, name: str, macros: Macros) -> Kernel:
         """Return a compiled kernel; see :func:`gpu_kernels._loader.raw_kernel`."""
@@ -161,6 +161,14 @@ class CudaDevice:
 
 
 _chosen: Device | None = None
+
+
+@cache
+def _name_of(number: int) -> str:
+    """Return a card's name; CUDA takes milliseconds to say it, and the cost of every level asks."""
+    import cupy
+
+    return str(cupy.cuda.runtime.getDeviceProperties(number)["name"].decode())
 
 
 def current_device() -> Device:

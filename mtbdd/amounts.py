@@ -19,6 +19,9 @@ from mtbdd.vectors import expand, most_pairs
 
 _UNIT = Fraction(1, 2**53)
 _UP = 1 + 2.0**-40
+_BLOCK = 1 << 14
+_LEAST_SHARED = 2.0**-900
+"""A unit in the last place of a greater number is no subnormal one."""
 
 Vector = NDArray[np.float64]
 Enclosed = tuple[Vector, Vector | None]
@@ -97,16 +100,17 @@ def added_up(parts: Sequence[Partition], vectors: Sequence[Enclosed], index: Sta
     Notes
     -----
     Functions with few values are added as sets first, exactly; the rest meet as vectors, whose sums carry
-    what is rounded off (compensated summation).  Time: O(n) for every function that is not absorbed.
+    what is rounded off (compensated summation).  Sets are cut to the states last of all, when they are read
+    out.  Time: O(n) for every function that is not absorbed.
     """
     found = list(vectors)
     pending: Partition | None = None
     most = most_pairs(index)
-    for part in sorted((p.only(index.states) for p in parts), key=len):
+    for part in sorted((p.met(index.states) for p in parts), key=len):
         if pending is None:
             pending = part
         elif len(pending) * len(part) <= most:
-            pending = pending.plus(part)
+            pending = pending.plus(part).met(index.states)
         else:
             found.append(_expanded(pending, index))
             pending = part
@@ -120,31 +124,53 @@ def added_up(parts: Sequence[Partition], vectors: Sequence[Enclosed], index: Sta
 
 
 def _expanded(part: Partition, index: StateIndex) -> Enclosed:
-    """Return a function of amounts as vectors."""
-    doubles = part.map(lambda amount: amount.double)
-    values = expand(SymbolicMatrix.from_partition(doubles, unite=False), index)
-    distances = part.map(lambda amount: amount.distance)
-    if not any(distances.pieces):
+    """Return a function of amounts as vectors.
+
+    All errors are that share of the value which the worst of them has: one product, and no second diagram.
+    """
+    values = _written(part.map(lambda amount: amount.double), index)
+    pairs = [(abs(amount.double), amount.distance) for amount in part.pieces if amount.distance]
+    if not pairs:
         return values, None
-    return values, expand(SymbolicMatrix.from_partition(distances, unite=False), index)
+    if all(_LEAST_SHARED < size < math.inf for size, _ in pairs):
+        share = max(Fraction(distance) / Fraction(size) for size, distance in pairs)
+        return values, np.abs(values) * (math.nextafter(float(share), math.inf) * _UP)
+    return values, _written(part.map(lambda amount: amount.distance), index)
+
+
+def _written(part: Partition, index: StateIndex) -> Vector:
+    """Return a function of doubles as a vector; it may be anything outside the states."""
+    matrix = SymbolicMatrix.from_disjoint(part.manager, [(part, index.states)], unite=False)
+    return expand(matrix, index)
 
 
 def _sum(found: Sequence[Enclosed]) -> Enclosed:
     """Return the sum of vectors: what additions round off is added up, too."""
-    total, rest = found[0][0].copy(), np.zeros_like(found[0][0])
-    error = np.zeros_like(total)
+    total, error = np.empty_like(found[0][0]), np.empty_like(found[0][0])
+    # Of the host's vectors so much at a time as stays in its caches with what is met on the way.
+    length = _BLOCK if isinstance(total, np.ndarray) else max(total.size, 1)
     with np.errstate(all="ignore"):
-        for values, _ in found[1:]:
-            total, lost = _two_sum(total, values)
-            rest, second = _two_sum(rest, lost)
-            error += np.abs(second)
-        for _, own in found:
-            if own is not None:
-                error += own
-        total, lost = _two_sum(total, rest)
-        error = (error + np.abs(lost)) * _UP
-        error = np.where(np.isfinite(error), error, np.inf)
+        for begin in range(0, total.size, length):
+            part = slice(begin, begin + length)
+            cut = [(values[part], None if own is None else own[part]) for values, own in found]
+            total[part], error[part] = _summed_block(cut)
     return total, error if error.any() else None
+
+
+def _summed_block(found: Sequence[Enclosed]) -> tuple[Vector, Vector]:
+    """Return the sum of parts of vectors, and a bound on its error."""
+    total, rest = found[0][0], np.zeros_like(found[0][0])
+    error = np.zeros_like(total)
+    for values, _ in found[1:]:
+        total, lost = _two_sum(total, values)
+        rest, second = _two_sum(rest, lost)
+        error += np.abs(second)
+    for _, own in found:
+        if own is not None:
+            error += own
+    total, lost = _two_sum(total, rest)
+    error = (error + np.abs(lost)) * _UP
+    return total, np.where(np.isfinite(error), error, np.inf)
 
 
 def _two_sum(a: Vector, b: Vector) -> tuple[Vector, Vector]:
@@ -156,7 +182,7 @@ def _two_sum(a: Vector, b: Vector) -> tuple[Vector, Vector]:
 
 def scaled(values: Vector, error: Vector | None, often: Partition, index: StateIndex) -> Enclosed:
     """Return numbers times a function of the states, off by its units."""
-    factor = expand(SymbolicMatrix.from_partition(often, unite=False), index)
+    factor = _written(often, index)
     product = values * factor
     exact = (values == 0) | (factor == 0) | (factor == 1)
     size = np.abs(product)

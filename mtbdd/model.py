@@ -205,7 +205,7 @@ class SymbolicModel(ModelStates):
         """
         self.layer(None)
         if self.given is None:
-            parts = [self.event_exits(event) for event in self.events]
+            parts = [self.event_rates(event) for event in self.events]
         elif isinstance(self.given.exits, SymbolicMatrix):
             return self.given.exits.units
         else:
@@ -302,10 +302,14 @@ class SymbolicModel(ModelStates):
         if self.given is not None:
             exits = self.given.exits
             return expand(exits, within) if isinstance(exits, SymbolicMatrix) else expand_sum(exits, within)
-        parts = [self.event_exits(event) for event in self.events]
+        parts = [self.event_rates(event) for event in self.events]
         return expand_sum([*parts, Partition(self.manager, {1.0: self.deadlocks})], within)
 
     def event_exits(self, event: Event) -> Partition:
         """Return an event's total rate by state, divided as the rows of a DTMC are."""
-        exits, divisors = event.exits.only(self.reachable), self.divisors
+        return self.event_rates(event).only(self.reachable)
+
+    def event_rates(self, event: Event) -> Partition:
+        """Return `event_exits` where a state is, and anything elsewhere: with diagrams of few variables."""
+        exits, divisors = event.exits, self.divisors
         return exits if divisors is None or all(d == 1 for d, _ in divisors) else exits.divided(divisors)

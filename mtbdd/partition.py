@@ -76,6 +76,15 @@ class Partition:
         """Return the function cut to a set; zero elsewhere.  Time: one conjunction a value."""
         return Partition(self.manager, {v: s & states for v, s in self}, self.units)
 
+    def met(self, states: Node) -> Partition:
+        """Return the function without values that it takes nowhere in a set; elsewhere it may be anything.
+
+        Its pieces stay as small as they come, which those cut to scattered states do not.  Time: one
+        conjunction a value.
+        """
+        false = self.manager.false
+        return Partition(self.manager, {v: s for v, s in self if s & states != false}, self.units)
+
     def map(self, function: Callable[[Any], Any], units: float = 0.0) -> Partition:
         """Return `function` of every value, as exact as `units` say; values that meet are united."""
         return _collect(self.manager, ((function(v), s) for v, s in self), units)

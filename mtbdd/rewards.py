@@ -160,7 +160,7 @@ def carriers_of(model: SymbolicModel, structure: int, layer: int | None) -> Carr
         return []
     if model.is_mdp:
         return [(p.action, Partition(model.manager, {1: p.states})) for p in parts if p.event is not None]
-    return [(event.action, model.event_exits(event)) for event in model.events]
+    return [(event.action, model.event_rates(event)) for event in model.events]
 
 
 def _rewards(
@@ -194,7 +194,8 @@ def _rewards(
         if not (exits if item.is_transition else with_states):
             continue
         model.translator.require_value(item.guard, within.states)
-        states = model.translator.states(item.guard) & within.states
+        guard = model.translator.states(item.guard)
+        states = guard & within.states
         if item.is_transition:
             states = states & model.manager.disjunction(e.support for e in exits)
         if states == model.manager.false:
@@ -203,15 +204,17 @@ def _rewards(
             wide = _wide(model, item, states, exits, within.at(HOST), faults)
             vectors += [_moved(vector, within) for vector in wide]
             continue
-        value = RealPartitions(model.translator).of(item.value).only(states)
-        for number, where in value:
+        value = RealPartitions(model.translator).of(item.value)
+        taken = value.only(states)
+        for number, where in taken:
             if isinstance(number, float):
                 faults.append(_fault(item, number, model.encoding.pick(where)))
             elif isinstance(number, Fraction) and abs(number) > sys.float_info.max:
                 faults.append(_fault(item, math.inf, model.encoding.pick(where)))
         if faults:
             continue
-        amounts = value.map(Amount.of)
+        # Of the values that states take; where no state is, they need not be cut to any.
+        amounts = Partition(model.manager, {v: value.pieces[v] & guard for v, _ in taken}).map(Amount.of)
         parts.extend(
             e.combine(amounts, Amount.of_carrier(e.units)) for e in exits
         ) if item.is_transition else (parts.append(amounts))

@@ -16,7 +16,7 @@ from mtbdd.states import StateIndex
 Vector = NDArray[np.float64]
 """Of the place of an index."""
 
-_PAIRS = 64
+_PAIRS = 16
 _MORE_PAIRS = 4096
 _LONG = 1 << 24
 
@@ -48,15 +48,16 @@ def expand_sum(parts: Iterable[Partition], index: StateIndex) -> Vector:
     sums of state-dependent rates take far more values than the rates themselves.  Time: O(n)
     for every function that is not absorbed.
     """
-    # Vectors may be gigabytes: the first one becomes the sum.
+    # Vectors may be gigabytes: the first one becomes the sum.  Pieces are cut to the states last of all: before,
+    # the diagrams are those of few variables.
     total: Vector | None = None
     pending: Partition | None = None
     most = most_pairs(index)
-    for part in sorted((p.only(index.states).nonzero() for p in parts), key=len):
+    for part in sorted((p.met(index.states).nonzero() for p in parts), key=len):
         if pending is None:
             pending = part
         elif len(pending) * len(part) <= most:
-            pending = pending.plus(part)
+            pending = pending.plus(part).met(index.states)
         else:
             total = _added(total, pending, index)
             pending = part
@@ -67,7 +68,7 @@ def expand_sum(parts: Iterable[Partition], index: StateIndex) -> Vector:
 
 def _added(total: Vector | None, part: Partition, index: StateIndex) -> Vector:
     """Return the sum of a vector, changed in place, and a function; the function alone without a vector."""
-    values = expand(SymbolicMatrix.from_partition(part), index)
+    values = expand(SymbolicMatrix.from_disjoint(part.manager, [(part, index.states)]), index)
     if total is None:
         return values
     total += values

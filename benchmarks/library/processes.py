@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import compileall
+import importlib.util
 import json
 import os
 import subprocess
@@ -12,14 +14,23 @@ from typing import Any
 from benchmarks.library.models import ROOT
 from mtbdd.kernel_store import kernel_folder
 
-__all__ = ["CODE_FOLDERS", "child_environment", "kernel_files", "run_python"]
+__all__ = ["CODE_FOLDERS", "child_environment", "compile_bytecode", "kernel_files", "run_python"]
 
 CODE_FOLDERS = ("CUPY_CACHE_DIR", "NUMBA_CACHE_DIR")
 """Variables that name where CuPy and Numba keep what they have compiled."""
 
+PACKAGES = (
+    "hybrid", "mtbdd", "gpu_kernels", "dd", "ply", "astutils", "numpy", "numba", "llvmlite", "scipy", "cupy",
+    "cupyx", "cupy_backends",
+)  # fmt: skip
+"""What a command imports."""
+
 
 def child_environment(*before: Path, **more: str) -> dict[str, str]:
     """Return the environment of a process that imports the packages of a checkout.
+
+    Bytecode is kept, whatever the shell says, as where packages are installed: without it every process
+    compiles all modules anew, for a second or so.
 
     Parameters
     ----------
@@ -29,7 +40,17 @@ def child_environment(*before: Path, **more: str) -> dict[str, str]:
         More variables.
     """
     paths = [*map(str, before or (ROOT,)), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **more}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **more}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return environment
+
+
+def compile_bytecode() -> None:
+    """Compile the modules of all packages that a command imports, as installers do."""
+    for name in PACKAGES:
+        spec = importlib.util.find_spec(name)
+        for folder in (spec and spec.submodule_search_locations) or ():
+            compileall.compile_dir(folder, quiet=2)
 
 
 def run_python(code: str, argument: Any, folder: Path = ROOT) -> Any:

@@ -40,7 +40,6 @@ def measure(row: dict[str, Any], arguments: tuple[str, ...], repeat: int, goal: 
         If the command fails.
     """
     environment = child_environment()
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     wall, processor = [], []
     for _ in range(1 + repeat):
         before, begin = os.times(), time.perf_counter()

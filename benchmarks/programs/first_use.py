@@ -1,6 +1,6 @@
 """The first use on a machine: `hybrid` as a whole process, with no kernel compiled yet, and again.
 
-For every command: one run with empty folders for the kernels that CuPy and Numba keep, then --repeat runs
+Bytecode is there, as an installer leaves it. For every command: one run with empty folders for the kernels that CuPy and Numba keep, then --repeat runs
 with what the first one left there. The folders are the script's own; those of the user are not touched.
 Importing the package is measured as well, to tell what of the rest it is.
 """
@@ -18,7 +18,12 @@ from typing import Any
 from benchmarks.library.arguments import parser
 from benchmarks.library.device import has_device, require_device
 from benchmarks.library.models import ROOT
-from benchmarks.library.processes import CODE_FOLDERS, child_environment, kernel_files
+from benchmarks.library.processes import (
+    CODE_FOLDERS,
+    child_environment,
+    compile_bytecode,
+    kernel_files,
+)
 from benchmarks.library.records import Records
 
 CHECKS: dict[str, tuple[str, ...]] = {
@@ -76,6 +81,7 @@ def main() -> None:
     backends = options.backend or (["cpu", "gpu"] if has_device() else ["cpu"])
     if "gpu" in backends:
         require_device("use --backend cpu")
+    compile_bytecode()
     records = Records("first_use", options, repeat=options.repeat)
     runs: list[tuple[str, str | None, list[str]]] = [("import hybrid", None, ["-c", "import hybrid"])]
     for backend in backends:

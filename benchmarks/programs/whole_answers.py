@@ -1,12 +1,13 @@
 """Time to answer: `hybrid check` from start to exit for [Tealdi13]'s rows and for decision processes.
 
 A row is a question and a backend: cpu and gpu are the hybrid engine (`--engine hybrid`), gpu-explicit is the
-explicit one with the format that it chooses.  Methods are the command's own, with bounds.  Every row is
-measured once before any is repeated, cheap questions first; a run after which more compiled kernels are kept
-than before does not count, and is made again.  Then all rows are repeated in turn until each has --repeat
-runs or the time is over, but for those of more than --repeat-seconds; the median counts.  A process that
-takes longer than --limit is ended, and its row says so; with --past F also one that takes F times as long as
-the same question with the first backend (15 s at least).  Bounds of all backends have to meet.
+explicit one with the format that it chooses.  Methods are the command's own, with bounds.  Bytecode is there
+from the beginning, as installers leave it.  Every row is measured once before any is repeated, cheap
+questions first; a run after which more compiled kernels are kept than before does not count, and is made
+again.  Then all rows are repeated in turn until each has --repeat runs or the time is over, but for those of
+more than --repeat-seconds; the median counts.  A process that takes longer than --limit is ended, and its row
+says so; with --past F also one that takes F times as long as the same question with the first backend (15 s
+at least).  Bounds of all backends have to meet.
 
 Runs of other checkers, made elsewhere, are taken over from tables with --prism and --storm; --peers-where
 says on what they were made.
@@ -32,7 +33,7 @@ from benchmarks.library.arguments import existing, parser
 from benchmarks.library.device import require_device
 from benchmarks.library.models import ROOT
 from benchmarks.library.peer_runs import peer_runs
-from benchmarks.library.processes import child_environment, kernel_files
+from benchmarks.library.processes import child_environment, compile_bytecode, kernel_files
 from benchmarks.library.records import Records, Row
 from benchmarks.library.whole_cases import Question, questions
 
@@ -238,6 +239,7 @@ def main() -> None:
         if peers:
             own = {name: peers[name] for name in names if name in peers}
             facts["peers"] = {"where": options.peers_where, "runs": own}
+        compile_bytecode()
         records = Records("whole_answers", options, **facts)
         rows: list[tuple[Row, Question]] = []
         for question in sorted(known, key=lambda question: question.cost):
