@@ -32,6 +32,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--resumed", action="store_true", help="end checks at random looks, and go on from checkpoints"
     )
+    parser.add_argument(
+        "--in-strips", action="store_true", help="solve component by component, in strips of a few states"
+    )
     parser.add_argument("--processes", type=int, default=1, help="how many (default 1)")
     parser.add_argument("--json", type=Path, help="write counts and failures here")
     parser.add_argument(
@@ -40,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     if chosen.case is not None:
         return _one(chosen.seed, chosen.case, chosen.backend)
-    way = "parts" if chosen.in_parts else "resumed" if chosen.resumed else ""
+    way = "parts" if chosen.in_parts else "resumed" if chosen.resumed else "strips" if chosen.in_strips else ""
     start = time.perf_counter()
     last = start
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.attack.cases import Finding, Record, draw_case, run_case
 from tests.attack.in_parts import run_in_parts
+from tests.attack.in_strips import run_in_strips
 from tests.attack.judge import VERDICTS
 from tests.attack.resumed import run_resumed
 
@@ -69,11 +70,11 @@ class Summary:
         }
 
 
-_WAYS = {"": run_case, "parts": run_in_parts, "resumed": run_resumed}
+_WAYS = {"": run_case, "parts": run_in_parts, "resumed": run_resumed, "strips": run_in_strips}
 
 
 def run_block(seed: int, numbers: range, backend: str | None, way: str = "") -> list[Record]:
-    """Run some cases: as they are, in parts, or ended and gone on with."""
+    """Run some cases: as they are, in parts, in strips, or ended and gone on with."""
     run = _WAYS[way]
     return [run(draw_case(seed, number, backend)) for number in numbers]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import nullcontext
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -11,6 +12,7 @@ import hybrid
 import hybrid.checkpoints.solution_record as solution_record
 from mtbdd.model import SymbolicModel
 from tests.attack.cases import Case, Record, run_case
+from tests.attack.in_strips import small_strips
 from tests.builders.killing import Killed, Killer
 
 _RUNS = 3
@@ -18,8 +20,13 @@ _RUNS = 3
 
 
 def run_resumed(case: Case) -> Record:
-    """Check the properties of a case, ended at some looks, and judge what comes out in the end."""
+    """Check the properties of a case, ended at some looks, and judge what comes out in the end.
+
+    Every other run takes strips of a few states, of sizes of its own: what another run kept of its own strips
+    is not gone on with.
+    """
     rng = Random(f"{case.seed}/{case.number}/resumed")
+    strips = Random(f"{case.seed}/{case.number}/strips")
 
     def ask(model: SymbolicModel, text: str, **options: Any) -> hybrid.Answer:
         with (
@@ -31,12 +38,14 @@ def run_resumed(case: Case) -> Record:
                 own = options | ({"engine": "hybrid"} if rng.random() < 0.5 else {})
                 killer = Killer(rng.choice((1, 2, 3, 5, 10, 20, 50)))
                 try:
-                    return hybrid.check(
-                        model, text, progress=killer, checkpoint=folder,
-                        checkpoint_minutes=rng.choice((0.0, 1e6)), **own,
-                    )  # fmt: skip
+                    with small_strips(strips) if strips.random() < 0.5 else nullcontext():
+                        return hybrid.check(
+                            model, text, progress=killer, checkpoint=folder,
+                            checkpoint_minutes=rng.choice((0.0, 1e6)), **own,
+                        )  # fmt: skip
                 except Killed:
                     continue
-            return hybrid.check(model, text, checkpoint=folder, **options)
+            with small_strips(strips) if strips.random() < 0.5 else nullcontext():
+                return hybrid.check(model, text, checkpoint=folder, **options)
 
     return run_case(case, ask)
