@@ -48,8 +48,8 @@ def expand_sum(parts: Iterable[Partition], index: StateIndex) -> Vector:
     sums of state-dependent rates take far more values than the rates themselves.  Time: O(n)
     for every function that is not absorbed.
     """
-    # Vectors may be gigabytes: the first one becomes the sum.  Pieces are cut to the states last of all: before,
-    # the diagrams are those of few variables.
+    # Vectors may be gigabytes: the first one becomes the sum.  Pieces are cut to the states last of all:
+    # before, the diagrams are those of few variables.
     total: Vector | None = None
     pending: Partition | None = None
     most = most_pairs(index)

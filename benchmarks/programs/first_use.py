@@ -1,7 +1,8 @@
 """The first use on a machine: `hybrid` as a whole process, with no kernel compiled yet, and again.
 
-Bytecode is there, as an installer leaves it. For every command: one run with empty folders for the kernels that CuPy and Numba keep, then --repeat runs
-with what the first one left there. The folders are the script's own; those of the user are not touched.
+Bytecode is there, as an installer leaves it. For every command: one run with empty folders for the kernels
+that CuPy and Numba keep, then --repeat runs with what the first one left there. The folders are the script's
+own; those of the user are not touched.
 Importing the package is measured as well, to tell what of the rest it is.
 """
 

@@ -100,7 +100,8 @@ def _on_chain(
         every = model.index.at(expected_place(options, model.index.size))
         losing = reward_rates(model, structure, every) < 0
         if model.communicator.any(is_any(losing)):
-            loses = backward(model, states_from(model.manager, model.index, to_host(losing)) & ~target)
+            own = states_from(model.manager, model.index, to_host(losing)) & ~target
+            loses = backward(model, own, model.reachable & ~target)
             known[scope.indicator(loses & ~sure)] = np.nan
     maybe_states = sure & ~target
     if not scope.meets(maybe_states):

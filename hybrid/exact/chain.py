@@ -66,7 +66,7 @@ class ExactChain(BackwardInduction):
         unknown = self._members(sure & ~target)
         rewards = self._visits(structure)
         losing = self._set([i for i, r in enumerate(rewards) if r < 0]) & ~target
-        for i in self._members(backward(self.model, losing) & ~sure):
+        for i in self._members(backward(self.model, losing, self.model.reachable & ~target) & ~sure):
             known[i] = math.nan
         return self._solve(unknown, known, [rewards[i] for i in unknown])
 

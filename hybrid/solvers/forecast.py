@@ -54,6 +54,7 @@ class Forecast:
         self._target, self._price, self._late = math.log(epsilon), price, min(_LATE, most // 10)
         self.begun = begun
         self._seen: list[tuple[int, float]] = []
+        self._least = math.inf
         self._since = math.inf  # products since which every measurement has told a contraction
 
     def left(self, products: int, difference: float) -> float:
@@ -64,6 +65,7 @@ class Forecast:
         if not 0.0 < difference < math.inf:
             return 0.0
         self._seen.append((products, math.log(difference)))
+        self._least = min(self._least, self._seen[-1][1])
         self._since = min(self._since, products) if self._bends() else math.inf
         if len(self._seen) <= _SLOPE:
             return 0.0
@@ -115,6 +117,8 @@ class Forecast:
         if self._seen[0][0] > self._after(0.5):
             return False
         ends = [self._reciprocal(self._after(share)) for share in _THIRDS]
+        if not min(ends) > 0.0:  # differences so far apart fell in a jump
+            return False
         grown = [after - before for before, after in zip(ends, ends[1:], strict=False)]
         fallen = [math.log(after / before) for before, after in zip(ends, ends[1:], strict=False)]
         bends = all(0.0 < _FASTER * before <= after for before, after in zip(grown, grown[1:], strict=False))
@@ -125,10 +129,13 @@ class Forecast:
         return self.begun + share * (self._seen[-1][0] - self.begun)
 
     def _reciprocal(self, products: float) -> float:
-        """Return ``1 / d`` after so many products, between two measurements by a straight line."""
+        """Return ``1 / d`` after so many products, between two measurements by a straight line.
+
+        In units of the greatest one: doubles hold the reciprocals of not all doubles.
+        """
         place = bisect.bisect_left(self._seen, (products,))
         if place == 0:
-            return math.exp(-self._seen[0][1])
+            return math.exp(self._least - self._seen[0][1])
         (begin, before), (end, now) = self._seen[place - 1], self._seen[min(place, len(self._seen) - 1)]
-        low, high = math.exp(-before), math.exp(-now)
+        low, high = math.exp(self._least - before), math.exp(self._least - now)
         return low + (high - low) * (products - begin) / (end - begin)

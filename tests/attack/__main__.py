@@ -15,6 +15,13 @@ _CASES = 20_000
 _SEED = 20261122
 _MOST_SHRUNK = 20
 
+WAYS = {
+    "in-parts": "ask in 2 to 7 parts, states dealt to them at random",
+    "in-strips": "solve component by component, in strips of a few states",
+    "resumed": "end checks at random looks, and go on from checkpoints, some of other strips",
+}
+"""Other ways to ask, an option each."""
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the attack and print what it showed."""
@@ -26,15 +33,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--backend", choices=("cpu", "reference", "gpu"), help="default: cpu or reference, drawn"
     )
-    parser.add_argument(
-        "--in-parts", action="store_true", help="ask in 2 to 7 parts, states dealt to them at random"
-    )
-    parser.add_argument(
-        "--resumed", action="store_true", help="end checks at random looks, and go on from checkpoints"
-    )
-    parser.add_argument(
-        "--in-strips", action="store_true", help="solve component by component, in strips of a few states"
-    )
+    for name, told in WAYS.items():
+        parser.add_argument(f"--{name}", action="store_const", const=name, dest="way", default="", help=told)
     parser.add_argument("--processes", type=int, default=1, help="how many (default 1)")
     parser.add_argument("--json", type=Path, help="write counts and failures here")
     parser.add_argument(
@@ -43,7 +43,6 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     if chosen.case is not None:
         return _one(chosen.seed, chosen.case, chosen.backend)
-    way = "parts" if chosen.in_parts else "resumed" if chosen.resumed else "strips" if chosen.in_strips else ""
     start = time.perf_counter()
     last = start
 
@@ -53,7 +52,9 @@ def main(arguments: list[str] | None = None) -> int:
             last = time.perf_counter()
             print(f"{summary.cases} cases, {len(summary.findings)} failures", file=sys.stderr, flush=True)
 
-    summary = attack(chosen.seed, chosen.cases, chosen.backend, chosen.processes, chosen.first, progress, way)
+    summary = attack(
+        chosen.seed, chosen.cases, chosen.backend, chosen.processes, chosen.first, progress, chosen.way
+    )
     print(summary.table())
     print(f"{time.perf_counter() - start:.0f} s")
     if chosen.json is not None:

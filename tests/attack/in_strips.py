@@ -1,4 +1,4 @@
-"""Cases of the attack whose few states are solved strip by strip, as those of large models; the same judge."""
+"""Cases of the attack whose few states are solved strip by strip, as in large models; the same judge."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Summary:
         }
 
 
-_WAYS = {"": run_case, "parts": run_in_parts, "resumed": run_resumed, "strips": run_in_strips}
+_WAYS = {"": run_case, "in-parts": run_in_parts, "in-strips": run_in_strips, "resumed": run_resumed}
 
 
 def run_block(seed: int, numbers: range, backend: str | None, way: str = "") -> list[Record]:

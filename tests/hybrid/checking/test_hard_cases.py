@@ -163,3 +163,22 @@ def test_rewards_below_zero_that_need_not_add_up_are_refused(tmp_path, prop):
     answer = hybrid.check(load_text(tmp_path, LEDGER), prop, throw=False)
     assert answer.value is None
     assert "below zero" in answer.error
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_losses_behind_the_target_do_not_count(tmp_path, exact):
+    """Found by the attack: in 0 the target, 1, may be missed; 3, where losses are, is reached after it alone."""
+    text = """dtmc
+    module m
+      s : [0..3];
+      [] s=0 -> 0.5 : (s'=1) + 0.5 : (s'=2);
+      [] s=1 -> (s'=3);
+      [] s=2 | s=3 -> true;
+    endmodule
+    rewards s=3 : -1; endrewards
+    """
+    model = load_text(tmp_path, text)
+    assert hybrid.check(model, "R=? [ F s=1 ]", exact=exact).value == math.inf
+    answer = hybrid.check(model, "filter(state, R=? [ F s=1 ], s=3)", exact=exact, throw=False)
+    assert answer.value is None
+    assert "below zero" in answer.error

@@ -161,3 +161,13 @@ def test_parts_that_share_a_matrix_are_told_the_same_price(rng: np.random.Genera
     mean = model.n_transitions / model.n_states
     assert len(told) == 11
     assert told == [pytest.approx((mean + IDR_PRODUCT) / (mean + SUMMED_STEPS))] * 11
+
+
+@pytest.mark.parametrize("first", [1e300, 1e-300])
+def test_differences_of_all_sizes_can_be_followed(first: float) -> None:
+    """Found by the attack: doubles hold the reciprocals of not all doubles, nor the quotients of all."""
+    forecast = Forecast(1e-8)
+    sizes = [first, first, *(10.0 ** -(40 * k) for k in range(8)), 5e-324, 5e-324, 1e308]
+    left = [forecast.left(10 * (k + 1), size) for k, size in enumerate(sizes)]
+    assert left[-1] == math.inf
+    assert not forecast.contracts
