@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not summary.findings:
         return 0
     shown = summary.findings[:_MOST_SHRUNK]
-    small = shown if way else [shrunk(f, chosen.backend) for f in shown]
+    small = shown if chosen.way else [shrunk(f, chosen.backend) for f in shown]
     write_findings(chosen.findings, [*small, *summary.findings[_MOST_SHRUNK:]])
     for finding in small:
         print(

@@ -167,7 +167,7 @@ def test_rewards_below_zero_that_need_not_add_up_are_refused(tmp_path, prop):
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_losses_behind_the_target_do_not_count(tmp_path, exact):
-    """Found by the attack: in 0 the target, 1, may be missed; 3, where losses are, is reached after it alone."""
+    """Found by the attack: the target, 1, may be missed in 0; losses, in 3, are reached after it alone."""
     text = """dtmc
     module m
       s : [0..3];
