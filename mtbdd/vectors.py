@@ -17,7 +17,7 @@ Vector = NDArray[np.float64]
 """Of the place of an index."""
 
 _PAIRS = 16
-_MORE_PAIRS = 4096
+_MORE_PAIRS = 256
 _LONG = 1 << 24
 
 
