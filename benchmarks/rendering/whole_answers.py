@@ -175,7 +175,7 @@ def _conditions(record: Row, beside: Row | None, found: list[Row]) -> str:
     text = (
         "Seconds of whole processes of `hybrid check`, from start to exit: the model is built, the level "
         "chosen, the matrix laid out, the iterations run.  Answers are certified by the command's own "
-        f"methods, to {record['epsilon']:g} relative; {_meeting(found)}.  Kernels had been compiled "
+        f"methods, to {record['epsilon']:g} relative; {_meeting(found)}.  Kernels and bytecode had been compiled "
         f"before{_but(ours)}.  Medians ({counts}); `\\>`: ended at this limit, without an answer."
     )
     if beside is not None:

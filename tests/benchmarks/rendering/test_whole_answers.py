@@ -70,7 +70,7 @@ def test_columns_of_two_records_and_the_claim() -> None:
     assert "on 0 of 1 below; 1 of all cannot be told." in text and "| 2.00 |  |  |  |  | not known |" in text
     apart = whole_answers(record(*large, row("a 0", "gpu", 2.3, 20_000, 0.6)), cpu)
     assert "**bounds of our engines do not meet: a 0**" in apart
-    assert "Kernels had been compiled before.  " in text
+    assert "Kernels and bytecode had been compiled before.  " in text
     small[0]["compiled_kernels"] = 2
     assert "before, but for some of a 0 (GPU hybrid).  " in whole_answers(record(*large, *small), cpu)
     alone = whole_answers(cpu)
