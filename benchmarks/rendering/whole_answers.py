@@ -175,8 +175,8 @@ def _conditions(record: Row, beside: Row | None, found: list[Row]) -> str:
     text = (
         "Seconds of whole processes of `hybrid check`, from start to exit: the model is built, the level "
         "chosen, the matrix laid out, the iterations run.  Answers are certified by the command's own "
-        f"methods, to {record['epsilon']:g} relative; {_meeting(found)}.  Kernels and bytecode had been compiled "
-        f"before{_but(ours)}.  Medians ({counts}); `\\>`: ended at this limit, without an answer."
+        f"methods, to {record['epsilon']:g} relative; {_meeting(found)}.  Kernels and bytecode had been "
+        f"compiled before{_but(ours)}.  Medians ({counts}); `\\>`: ended at this limit, without an answer."
     )
     if beside is not None:
         text += f"  **CPU hybrid is from another machine**: {_made_on(beside)}."
