@@ -132,7 +132,7 @@ def _expanded(part: Partition, index: StateIndex) -> Enclosed:
     pairs = [(abs(amount.double), amount.distance) for amount in part.pieces if amount.distance]
     if not pairs:
         return values, None
-    if all(_LEAST_SHARED < size < math.inf for size, _ in pairs):
+    if all(_LEAST_SHARED < size < math.inf and distance <= size for size, distance in pairs):
         share = max(Fraction(distance) / Fraction(size) for size, distance in pairs)
         return values, np.abs(values) * (math.nextafter(float(share), math.inf) * _UP)
     return values, _written(part.map(lambda amount: amount.distance), index)
@@ -146,14 +146,17 @@ def _written(part: Partition, index: StateIndex) -> Vector:
 
 def _sum(found: Sequence[Enclosed]) -> Enclosed:
     """Return the sum of vectors: what additions round off is added up, too."""
-    total, error = np.empty_like(found[0][0]), np.empty_like(found[0][0])
-    # Of the host's vectors so much at a time as stays in its caches with what is met on the way.
-    length = _BLOCK if isinstance(total, np.ndarray) else max(total.size, 1)
+    first = found[0][0]
     with np.errstate(all="ignore"):
-        for begin in range(0, total.size, length):
-            part = slice(begin, begin + length)
-            cut = [(values[part], None if own is None else own[part]) for values, own in found]
-            total[part], error[part] = _summed_block(cut)
+        if not isinstance(first, np.ndarray):
+            total, error = _summed_block(found)
+        else:
+            # So much at a time as stays in the caches with what is met on the way.
+            total, error = np.empty_like(first), np.empty_like(first)
+            for begin in range(0, total.size, _BLOCK):
+                part = slice(begin, begin + _BLOCK)
+                cut = [(values[part], None if own is None else own[part]) for values, own in found]
+                total[part], error[part] = _summed_block(cut)
     return total, error if error.any() else None
 
 

@@ -36,6 +36,7 @@ Vector = NDArray[np.float64]
 
 _CHECK_EVERY = 32  # steps after which it is checked whether values still change
 _LEAST_STATES = 1 << 14  # below, components and what finds them take longer to load than steps to make
+_MOST_LOST = 2.0**-20  # greatest relative error of entries that are written out
 _PLAIN = ("jacobi", "power")
 _ENCLOSING = ("auto", "optimistic", "interval")
 
@@ -65,13 +66,15 @@ def choice_operator(
         What the products with the matrices are multiplied with.
     """
     least = [float(model.layer_transitions(i).terminals.min(initial=1.0)) for i in range(len(model.layers))]
+    lost = 0.0 if discount is None else _digits_lost(discount.factor * model.communicator.least(min(least)))
 
     def noted(layer: int, rows: StateIndex) -> Vector:
         own = gain(layer, rows)
         least.append(float(own.min(initial=1.0, where=own > 0.0)))
         return own
 
-    found = _built(model, unknown, allowed, noted, maximise, groups, options, stop, discount)
+    found = _built(model, unknown, allowed, noted, maximise, groups, options, stop, discount, lost)
+    found.loses_digits = lost > 0.0
     found.least_entry = model.communicator.least(min(least)) * (1.0 if discount is None else discount.factor)
     return found
 
@@ -86,8 +89,12 @@ def _built(
     options: CheckOptions,
     stop: Vector | None,
     discount: Discount | None,
+    lost: float,
 ) -> ChoiceOperator:
-    """Return the operator of a system in the form that the engine asks for."""
+    """Return the operator of a system in the form that the engine asks for.
+
+    `lost` is the relative error of entries that are written out with the discount in them.
+    """
     # Imported here: chains start quicker without.
     from hybrid.operators.device_choices import DeviceChoices, fused_choices
     from hybrid.operators.eligibility import why_ineligible
@@ -97,6 +104,13 @@ def _built(
     slack = choice_slack(model)
     if discount is not None:
         slack += (discount.units + 4.0) * UNIT
+    if options.engine == "explicit":
+        if lost > _MOST_LOST:
+            raise UnsupportedError(
+                f"R: the discount {discount.factor if discount else 1.0!r} times the least probability is too "
+                "small a double to be written out; ask the hybrid engine, or give a greater discount"
+            )
+        slack += lost
     problem = ChoiceProblem(unknown.size, maximise, groups, slack, model.communicator)
     stopping = [] if stop is None else [LayerChoices(len(model.layers), None, None, stop, None)]
 
@@ -121,6 +135,13 @@ def _built(
             return found
         refusal = found
     return hybrid_choices(offers(), problem, options, refusal)
+
+
+def _digits_lost(least: float) -> float:
+    """Return the relative error of numbers that are written down from some least one on: next to underflow."""
+    if least >= 2.0**-1021:
+        return 0.0
+    return 2.0**-1074 / least if least > 0.0 else math.inf
 
 
 def _discounted(offer: LayerChoices, discount: Discount) -> LayerChoices:
@@ -191,6 +212,8 @@ def _by_components(
     if options.method != "auto" or states is None or system.backend != "cpu":
         return None
     if system.size < _LEAST_STATES or system.problem.communicator.size > 1:
+        return None
+    if system.loses_digits:  # strips are written out
         return None
     from hybrid.operators.choice_strips import ChoiceStrips, WholeStrip
     from hybrid.operators.explicit_choices import ExplicitChoices

@@ -147,7 +147,10 @@ def _over_components(
     else:
         upper_bound = max(alike.greatest(float(np.abs(inside).max(initial=0.0))), TINY)
         low, high = solved(inside[1], False), solved(inside[2], True)
-        inside[:, unknown] = 0.5 * (low.lower + high.upper), low.lower, high.upper
+        with np.errstate(invalid="ignore"):
+            middle = 0.5 * (low.lower + high.upper)
+        # Between infinite bounds there is no middle, but an estimate.
+        inside[:, unknown] = np.where(np.isfinite(middle), middle, low.values), low.lower, high.upper
     return StateValues(*inside)
 
 

@@ -91,6 +91,8 @@ class ChoiceOperator(Choosing):
         Matrices, and gains and places, of all layers together.
     least_entry : float
         No positive entry of a matrix or of the gains is less.
+    loses_digits : bool
+        Whether entries are so small that they would lose digits where a discount is multiplied into them.
     """
 
     backend: str
@@ -100,6 +102,7 @@ class ChoiceOperator(Choosing):
     nbytes: int
     operand_bytes: int
     least_entry: float = 0.0
+    loses_digits: bool = False
 
     def __init__(self, problem: ChoiceProblem, space: Workspace) -> None:
         slack = problem.slack

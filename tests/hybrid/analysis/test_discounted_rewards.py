@@ -217,3 +217,35 @@ def test_what_the_discount_makes_too_large_for_doubles_is_refused() -> None:
     with pytest.raises(PropertyError, match="less than 1.79e308.*divided by the discount 1e-12"):
         hybrid.check(build(text), 'R{"r",discount=1e-12}=? [ C ]', backend="cpu")
     assert hybrid.check(build(text), 'R{"r",discount=0.5}=? [ C ]', backend="cpu").upper >= 3e300
+
+
+SMALL_STEPS = """
+mdp
+module m
+  s : [0..2];
+  [] s=0 -> 1e-307 : (s'=2) + 1-1e-307 : (s'=0);
+  [] s=1 -> 2e-307 : (s'=2) + 1-2e-307 : (s'=1);
+  [] s=0 -> (s'=1);
+  [] s=2 -> true;
+endmodule
+rewards "r" s=2 : 2e30; endrewards
+"""
+"""Discounts times these probabilities are next to the least doubles, values are not."""
+
+
+@pytest.mark.parametrize("options", [{}, {"engine": "explicit"}, {"backend": "reference"}], ids=str)
+@pytest.mark.parametrize("d", ["1e-5", "1e-9", "1e-12"])
+def test_products_of_discounts_and_probabilities_may_lose_digits(d: str, options: dict[str, object]) -> None:
+    """Found by the attack: written out, these products were said to be off by a rounding alone."""
+    model = build(SMALL_STEPS)
+    discount, reward = Fraction(d), Fraction(2 * 10**30)
+    rest = 1 - discount * (1 - Fraction(2, 10**307))
+    exact = discount * Fraction(2, 10**307) * (reward / (1 - discount)) / rest
+    prop = f'filter(state, R{{"r",discount={d}}}max=? [ C ], s=1)'
+    answer = hybrid.check(model, prop, throw=False, **options)
+    if d == "1e-12" and options == {"engine": "explicit"}:
+        assert "too small a double to be written out" in str(answer.error)
+        return
+    assert answer.error is None
+    assert Fraction(answer.lower) <= exact <= Fraction(answer.upper)
+    assert answer.upper - answer.lower <= 1e-2 * answer.lower

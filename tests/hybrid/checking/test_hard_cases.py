@@ -182,3 +182,22 @@ def test_losses_behind_the_target_do_not_count(tmp_path, exact):
     answer = hybrid.check(model, "filter(state, R=? [ F s=1 ], s=3)", exact=exact, throw=False)
     assert answer.value is None
     assert "below zero" in answer.error
+
+
+def test_an_average_over_components_without_bounds_is_asked_for_exactly(tmp_path):
+    """Found by the attack: rates of a chain so far apart that bounds are infinite have no middle."""
+    text = """dtmc
+    module m
+      s : [0..5];
+      [b] s=0 -> 2e-18:(s'=2) + 2e-165:(s'=5) + 1-2e-18-2e-165:(s'=1);
+      [] s=1 -> 2e-165:(s'=5) + 2e-18:(s'=2) + 1-2e-165-2e-18:(s'=0);
+      [] s=2 | s=3 -> (s'=s+1);
+      [] s=4 -> 2e-165:(s'=2) + 1-2e-165:true;
+      [a] s=5 -> true;
+    endmodule
+    init true endinit
+    rewards [a] s>3 : 1/10; [a] s=2 : 2/7; s=2 : 1/3; [b] true : 7/10; endrewards
+    """
+    answer = hybrid.check(load_text(tmp_path, text), "R=? [ S ]", epsilon=1e-9, backend="cpu")
+    assert answer.lower < 1e-160
+    assert answer.upper == 0.1

@@ -69,14 +69,14 @@ LIMITED = """
 import os, resource, sys
 import hybrid
 
-models = [hybrid.load("examples/kanban.prism", constants={"t": 4}) for _ in range(3)]
+models = [hybrid.load("examples/kanban.prism", constants={"t": 5}) for _ in range(3)]
 
 def check(**more):
     return hybrid.check(models.pop(), "P=? [ F<=1 w1=1 ]", backend="cpu", throw=False, **more)
 
 expected = check().value
 pages = int(open("/proc/self/statm").read().split()[5])
-limit = pages * resource.getpagesize() + (27 << 20)
+limit = pages * resource.getpagesize() + (40 << 20)
 resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 print(check(spill=sys.argv[1]).value == expected)
 try:
@@ -87,7 +87,7 @@ except MemoryError as error:
 
 
 def test_memory_that_vectors_do_not_fit_in_is_enough(tmp_path: Path) -> None:
-    """454,475 states, 3.6 MB a vector, where 28 more megabytes of data are allowed."""
+    """2,546,432 states, 20 MB a vector, where 42 more megabytes of data are allowed."""
     done = run(str(tmp_path), code=LIMITED)
     assert done.returncode == 0, done.stderr
     answered, refused = done.stdout.splitlines()
