@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mtbdd.language.reals import Enclosure
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.partition import Partition
+from mtbdd.places import HOST
 from mtbdd.states import StateIndex
 from mtbdd.vectors import expand, most_pairs
 
@@ -120,7 +121,7 @@ def added_up(parts: Sequence[Partition], vectors: Sequence[Enclosed], index: Sta
         return index.place.xp.zeros(index.size), None
     if len(found) == 1:
         return found[0]
-    return _sum(found)
+    return _sum(found, index)
 
 
 def _expanded(part: Partition, index: StateIndex) -> Enclosed:
@@ -144,11 +145,11 @@ def _written(part: Partition, index: StateIndex) -> Vector:
     return expand(matrix, index)
 
 
-def _sum(found: Sequence[Enclosed]) -> Enclosed:
+def _sum(found: Sequence[Enclosed], index: StateIndex) -> Enclosed:
     """Return the sum of vectors: what additions round off is added up, too."""
     first = found[0][0]
     with np.errstate(all="ignore"):
-        if not isinstance(first, np.ndarray):
+        if index.place is not HOST:
             total, error = _summed_block(found)
         else:
             # So much at a time as stays in the caches with what is met on the way.

@@ -107,8 +107,8 @@ def _built(
     if options.engine == "explicit":
         if lost > _MOST_LOST:
             raise UnsupportedError(
-                f"R: the discount {discount.factor if discount else 1.0!r} times the least probability is too "
-                "small a double to be written out; ask the hybrid engine, or give a greater discount"
+                "R: the discount times the least probability is too small a double to be written out; ask the "
+                "hybrid engine, or give a greater discount"
             )
         slack += lost
     problem = ChoiceProblem(unknown.size, maximise, groups, slack, model.communicator)
@@ -138,7 +138,7 @@ def _built(
 
 
 def _digits_lost(least: float) -> float:
-    """Return the relative error of numbers that are written down from some least one on: next to underflow."""
+    """Return the relative error of doubles that are written down, the least one given: next to underflow."""
     if least >= 2.0**-1021:
         return 0.0
     return 2.0**-1074 / least if least > 0.0 else math.inf

@@ -109,14 +109,16 @@ def until(rows: Rows, safe: set[int], target: set[int]) -> list[Fraction]:
 def total(rows: Rows, earned: Sequence[Fraction], target: set[int]) -> list[Value | None]:
     """Return what is earned before `target` is reached, a step or unit of time at a time.
 
-    Infinite where it is not reached almost surely; None where, besides, rewards below zero can be earned before.
+    Infinite where it is not reached almost surely; None where, besides, rewards below zero can be earned
+    before.
     """
     n = len(rows)
     never = set(range(n)) - can_reach(rows, target)
     unsure = can_reach(rows, never, set(range(n)) - target)
     inside = set(range(n)) - unsure - target
     x = solve(rows, inside, {s: earned[s] for s in inside})
-    losing = can_reach(rows, [s for s in range(n) if earned[s] < 0 and s not in target], set(range(n)) - target)
+    before = set(range(n)) - target
+    losing = can_reach(rows, [s for s in before if earned[s] < 0], before)
     return [(None if s in losing else math.inf) if s in unsure else x.get(s, Fraction(0)) for s in range(n)]
 
 
