@@ -107,8 +107,8 @@ def _built(
     if options.engine == "explicit":
         if lost > _MOST_LOST:
             raise UnsupportedError(
-                "R: the discount times the least probability is too small a double to be written out; ask the "
-                "hybrid engine, or give a greater discount"
+                "R: the discount times the least probability is too small a double to be written out; ask "
+                "the hybrid engine, or give a greater discount"
             )
         slack += lost
     problem = ChoiceProblem(unknown.size, maximise, groups, slack, model.communicator)
