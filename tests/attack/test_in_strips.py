@@ -12,8 +12,8 @@ from tests.attack.open_faults import OPEN_CASES
 from tests.exploring import half
 
 SEED = 20261126
-CASES = 160
-GROUP = 80
+CASES = 100
+GROUP = 50
 
 
 @pytest.mark.shortened
