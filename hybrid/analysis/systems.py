@@ -162,7 +162,7 @@ def solve_linear(
 
     def enclose(right: Vector) -> BoundedSolution:
         found = method.solve(matrix, diagonal, right, slack, upper_bound, work.following(maybe))
-        _note(work, method, matrix, found.iterations, found.seconds, found.more_vectors)
+        _note(work, found.solved_by or method, matrix, found.iterations, found.seconds, found.more_vectors)
         work.accept(what, found)
         return found
 

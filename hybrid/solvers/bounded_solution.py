@@ -60,10 +60,13 @@ class BoundedSolution(Solution):
     ----------
     lower, upper : ndarray of float64, shape (n,)
         The exact solution lies between them; `values` is their middle.  All are where the operands are.
+    solved_by : BoundingMethod or None
+        The method that took over from the one that was asked; None: none did.
     """
 
     lower: Vector
     upper: Vector
+    solved_by: BoundingMethod | None = None
 
 
 class BoundingMethod(Protocol):

@@ -97,7 +97,8 @@ class TopologicalStrips:
                 inside = CsrMatrix(strip[:, rows])
                 components = find_components(inside)
                 if components.depth > _DEEPEST:
-                    return self.otherwise.solve(matrix, diagonal, b, slack, upper_bound, progress)
+                    found = self.otherwise.solve(matrix, diagonal, b, slack, upper_bound, progress)
+                    return replace(found, solved_by=self.otherwise)
                 # Rows that are not solved yet, these among them, are still zero.
                 with np.errstate(over="ignore", invalid="ignore"):
                     # Products may have vanished: what is reached is asked of the signs.

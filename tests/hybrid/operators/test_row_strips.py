@@ -222,6 +222,8 @@ def test_a_protocol_is_solved_strip_by_strip_by_default(monkeypatch: pytest.Monk
     assert found.statistics.products < once.statistics.products / 10
     for other in (written, once):
         assert max(found.lower, other.lower) <= min(found.upper, other.upper)
+    monkeypatch.setattr(topological_strips, "_DEEPEST", -1)
+    assert hybrid.check(model, QUESTION, backend="cpu").statistics.method == "optimistic"
     # Steady chains keep their method.
     queue = hybrid.load(ROOT / "examples/tandem.prism", {"c": 15})
     assert hybrid.check(queue, 'R{"customers"}=? [ F sc=c ]').statistics.method == "optimistic"
