@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.language.reals import Enclosure
-from mtbdd.matrix import SymbolicMatrix
 from mtbdd.partition import Partition
 from mtbdd.places import HOST
 from mtbdd.states import StateIndex
-from mtbdd.vectors import expand, most_pairs
+from mtbdd.vectors import absorbed, written_out
 
 _UNIT = Fraction(1, 2**53)
 _UP = 1 + 2.0**-40
@@ -104,19 +103,7 @@ def added_up(parts: Sequence[Partition], vectors: Sequence[Enclosed], index: Sta
     what is rounded off (compensated summation).  Sets are cut to the states last of all, when they are read
     out.  Time: O(n) for every function that is not absorbed.
     """
-    found = list(vectors)
-    pending: Partition | None = None
-    most = most_pairs(index)
-    for part in sorted((p.met(index.states) for p in parts), key=len):
-        if pending is None:
-            pending = part
-        elif len(pending) * len(part) <= most:
-            pending = pending.plus(part).met(index.states)
-        else:
-            found.append(_expanded(pending, index))
-            pending = part
-    if pending is not None and len(pending):
-        found.append(_expanded(pending, index))
+    found = [*vectors, *(_expanded(part, index) for part in absorbed(parts, index))]
     if not found:
         return index.place.xp.zeros(index.size), None
     if len(found) == 1:
@@ -129,20 +116,14 @@ def _expanded(part: Partition, index: StateIndex) -> Enclosed:
 
     All errors are that share of the value which the worst of them has: one product, and no second diagram.
     """
-    values = _written(part.map(lambda amount: amount.double), index)
+    values = written_out(part.map(lambda amount: amount.double), index, unite=False)
     pairs = [(abs(amount.double), amount.distance) for amount in part.pieces if amount.distance]
     if not pairs:
         return values, None
     if all(_LEAST_SHARED < size < math.inf and distance <= size for size, distance in pairs):
         share = max(Fraction(distance) / Fraction(size) for size, distance in pairs)
         return values, np.abs(values) * (math.nextafter(float(share), math.inf) * _UP)
-    return values, _written(part.map(lambda amount: amount.distance), index)
-
-
-def _written(part: Partition, index: StateIndex) -> Vector:
-    """Return a function of doubles as a vector; it may be anything outside the states."""
-    matrix = SymbolicMatrix.from_disjoint(part.manager, [(part, index.states)], unite=False)
-    return expand(matrix, index)
+    return values, written_out(part.map(lambda amount: amount.distance), index, unite=False)
 
 
 def _sum(found: Sequence[Enclosed], index: StateIndex) -> Enclosed:
@@ -186,7 +167,7 @@ def _two_sum(a: Vector, b: Vector) -> tuple[Vector, Vector]:
 
 def scaled(values: Vector, error: Vector | None, often: Partition, index: StateIndex) -> Enclosed:
     """Return numbers times a function of the states, off by its units."""
-    factor = _written(often, index)
+    factor = written_out(often, index, unite=False)
     product = values * factor
     exact = (values == 0) | (factor == 0) | (factor == 1)
     size = np.abs(product)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,12 +33,32 @@ def expand(function: SymbolicMatrix, index: StateIndex) -> Vector:
     return expand_values(index, table, values)
 
 
-def most_pairs(index: StateIndex) -> int:
-    """Return how many pairs of pieces suffice for two partitions to be added as sets, and not as vectors.
+def written_out(part: Partition, index: StateIndex, unite: bool = True) -> Vector:
+    """Return a partition over a set of states, shape (index.size,); outside the set it may be anything.
 
-    Sets are worth more work where vectors are long.
+    It is cut to the states last of all: before, the diagrams are those of few variables.  `unite` as in
+    `SymbolicMatrix.from_disjoint`.
     """
-    return _PAIRS if index.size < _LONG else _MORE_PAIRS
+    return expand(SymbolicMatrix.from_disjoint(part.manager, [(part, index.states)], unite), index)
+
+
+def absorbed(parts: Iterable[Partition], index: StateIndex) -> Iterator[Partition]:
+    """Yield sums of functions over a set of states, as long as they are quick to add as sets; none is empty.
+
+    Outside the set they may be anything.  Sets are worth more work where vectors are long.
+    """
+    pending: Partition | None = None
+    most = _PAIRS if index.size < _LONG else _MORE_PAIRS
+    for part in sorted((p.met(index.states) for p in parts), key=len):
+        if pending is None:
+            pending = part
+        elif len(pending) * len(part) <= most:
+            pending = pending.plus(part).met(index.states)
+        else:
+            yield pending
+            pending = part
+    if pending is not None and len(pending):
+        yield pending
 
 
 def expand_sum(parts: Iterable[Partition], index: StateIndex) -> Vector:
@@ -48,28 +68,12 @@ def expand_sum(parts: Iterable[Partition], index: StateIndex) -> Vector:
     sums of state-dependent rates take far more values than the rates themselves.  Time: O(n)
     for every function that is not absorbed.
     """
-    # Vectors may be gigabytes: the first one becomes the sum.  Pieces are cut to the states last of all:
-    # before, the diagrams are those of few variables.
+    # Vectors may be gigabytes: the first one becomes the sum.
     total: Vector | None = None
-    pending: Partition | None = None
-    most = most_pairs(index)
-    for part in sorted((p.met(index.states).nonzero() for p in parts), key=len):
-        if pending is None:
-            pending = part
-        elif len(pending) * len(part) <= most:
-            pending = pending.plus(part).met(index.states)
+    for part in absorbed((p.nonzero() for p in parts), index):
+        values = written_out(part, index)
+        if total is None:
+            total = values
         else:
-            total = _added(total, pending, index)
-            pending = part
-    if pending is not None and len(pending):
-        total = _added(total, pending, index)
+            total += values
     return index.place.xp.zeros(index.size) if total is None else total
-
-
-def _added(total: Vector | None, part: Partition, index: StateIndex) -> Vector:
-    """Return the sum of a vector, changed in place, and a function; the function alone without a vector."""
-    values = expand(SymbolicMatrix.from_disjoint(part.manager, [(part, index.states)]), index)
-    if total is None:
-        return values
-    total += values
-    return total

@@ -22,7 +22,7 @@ from typing import Any
 from benchmarks.library.arguments import parser
 from benchmarks.library.device import has_device, require_device
 from benchmarks.library.models import EXAMPLES, ROOT
-from benchmarks.library.processes import child_environment, kernel_files
+from benchmarks.library.processes import child_environment, compile_bytecode, kernel_files
 from benchmarks.library.records import Records
 
 EVERY = 0.05
@@ -130,6 +130,7 @@ def main() -> None:
     command = ["check", *files, "--const", options.const, "--property", options.property]
     command += ["--method", options.method, "--epsilon", f"{options.epsilon:g}"]
     command += ["--backend", options.backend, "--json"]
+    compile_bytecode()
     records = Records("whole_run", options, epsilon=options.epsilon)
     for number in range(1, options.repeat + 1):
         name = f"{options.example} {options.const}" + (f", run {number}" if options.repeat > 1 else "")

@@ -8,19 +8,12 @@ import time
 from pathlib import Path
 
 from tests.attack.cases import draw_case, run_case
-from tests.attack.report import Summary, attack, write_findings, write_json
+from tests.attack.report import WAYS, Summary, attack, write_findings, write_json
 from tests.attack.shrink import shrunk
 
 _CASES = 20_000
 _SEED = 20261122
 _MOST_SHRUNK = 20
-
-WAYS = {
-    "in-parts": "ask in 2 to 7 parts, states dealt to them at random",
-    "in-strips": "solve component by component, in strips of a few states",
-    "resumed": "end checks at random looks, and go on from checkpoints, some of other strips",
-}
-"""Other ways to ask, an option each."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -33,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--backend", choices=("cpu", "reference", "gpu"), help="default: cpu or reference, drawn"
     )
-    for name, told in WAYS.items():
+    for name, (_, told) in WAYS.items():
         parser.add_argument(f"--{name}", action="store_const", const=name, dest="way", default="", help=told)
     parser.add_argument("--processes", type=int, default=1, help="how many (default 1)")
     parser.add_argument("--json", type=Path, help="write counts and failures here")

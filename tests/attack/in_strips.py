@@ -20,7 +20,7 @@ from hybrid.solvers.topological_strips import TopologicalStrips
 from mtbdd.model import SymbolicModel
 from tests.attack.cases import Case, Record, run_case
 
-__all__ = ["run_in_strips", "small_strips"]
+__all__ = ["counted_strips", "run_in_strips", "small_strips"]
 
 _MANY = 1000
 

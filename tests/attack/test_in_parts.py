@@ -10,7 +10,7 @@ from tests.attack.cases import draw_case
 from tests.attack.formulas import Filtered
 from tests.attack.further import Conditional
 from tests.attack.in_parts import run_in_parts
-from tests.attack.open_faults import OPEN_CASES
+from tests.attack.report import reported
 from tests.exploring import some_of
 from tests.gpu_kernels.devices import device_of
 
@@ -23,11 +23,7 @@ DEVICE_SEED, DEVICE_CASES, DEVICE_GROUP = 7, 20, 4
 @pytest.mark.shortened
 @pytest.mark.parametrize("first", some_of(range(0, CASES, GROUP), 6))
 def test_answers_in_parts_agree_with_exact_ones(first):
-    failures = []
-    for number in range(first, first + GROUP):
-        if number not in OPEN_CASES:
-            failures += run_in_parts(draw_case(SEED, number)).findings
-    assert not failures, "\n\n".join(f.report() for f in failures)
+    assert not reported(run_in_parts, SEED, range(first, first + GROUP))
 
 
 @pytest.mark.shortened

@@ -6,9 +6,8 @@ from collections import Counter
 
 import pytest
 
-from tests.attack.cases import draw_case
 from tests.attack.in_strips import counted_strips, run_in_strips
-from tests.attack.open_faults import OPEN_CASES
+from tests.attack.report import reported
 from tests.exploring import half
 
 SEED = 20261126
@@ -19,11 +18,8 @@ GROUP = 50
 @pytest.mark.shortened
 @pytest.mark.parametrize("first", range(0, half(CASES), GROUP))
 def test_answers_in_strips_agree_with_exact_ones(first: int) -> None:
-    failures, strips = [], Counter[str]()
+    strips = Counter[str]()
     with counted_strips(strips):
-        for number in range(first, first + GROUP):
-            if number not in OPEN_CASES:
-                failures += run_in_strips(draw_case(SEED, number)).findings
-    assert not failures, "\n\n".join(f.report() for f in failures)
+        assert not reported(run_in_strips, SEED, range(first, first + GROUP))
     assert strips["TopologicalChoices"] > GROUP // 4
     assert strips["TopologicalStrips"] > 0

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.attack.cases import draw_case
-from tests.attack.open_faults import OPEN_CASES
+from tests.attack.report import reported
 from tests.attack.resumed import run_resumed
 from tests.exploring import half
 
@@ -17,8 +16,4 @@ GROUP = 10
 @pytest.mark.shortened
 @pytest.mark.parametrize("first", range(0, half(CASES), GROUP))
 def test_answers_gone_on_with_agree_with_exact_ones(first: int) -> None:
-    failures = []
-    for number in range(first, first + GROUP):
-        if number not in OPEN_CASES:
-            failures += run_resumed(draw_case(SEED, number)).findings
-    assert not failures, "\n\n".join(f.report() for f in failures)
+    assert not reported(run_resumed, SEED, range(first, first + GROUP))
