@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         take_card,
         use_device,
     )
+    from gpu_kernels.early_start import begin_start
     from gpu_kernels.explicit import explicit_csr
     from gpu_kernels.formats import FORMATS, ExplicitMatrix
     from gpu_kernels.groups import Groups, join_groups
@@ -84,6 +85,7 @@ __all__ = [
     "Window",
     "WindowPushes",
     "add_scaled",
+    "begin_start",
     "begin_warm_up",
     "block_spmv",
     "check_vector",
@@ -151,6 +153,7 @@ _HOMES = {
     "Window": "windows",
     "WindowPushes": "pushes",
     "add_scaled": "vector",
+    "begin_start": "early_start",
     "begin_warm_up": "warm_up",
     "block_spmv": "block_tasks",
     "check_vector": "_launch",

@@ -50,8 +50,8 @@ class CodedVector:
     def scaled(self, factor: float) -> CodedVector:
         """Return the vector times a number; a dictionary's numbers are shared, only its values are new."""
         if self.table is not None:
-            return replace(self, table=self.table * factor)
-        return self if self.bits == 0 else replace(self, elements=self.elements * factor)
+            return replace(self, table=np.multiply(self.table, factor))
+        return self if self.bits == 0 else replace(self, elements=np.multiply(self.elements, factor))
 
     def __len__(self) -> int:
         return self.size

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _TEXTS = ("completion", "man")
 """Commands that print what the parser alone tells."""
 
+_ON_DEVICES = ("auto", "gpu")
+"""Backends that use a device where there is one."""
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status.
@@ -69,6 +72,10 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
     from mtbdd.package import PackageError
 
     try:
+        if getattr(options, "backend", None) in _ON_DEVICES and not getattr(options, "distributed", False):
+            from gpu_kernels import begin_start
+
+            begin_start(card=0)  # processes that work together choose theirs later
         with limited_threads(options.threads):
             command = import_module(f"hybrid.cli.{options.command.replace('-', '_')}")
             if alone:

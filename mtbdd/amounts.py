@@ -122,7 +122,7 @@ def _expanded(part: Partition, index: StateIndex) -> Enclosed:
         return values, None
     if all(_LEAST_SHARED < size < math.inf and distance <= size for size, distance in pairs):
         share = max(Fraction(distance) / Fraction(size) for size, distance in pairs)
-        return values, np.abs(values) * (math.nextafter(float(share), math.inf) * _UP)
+        return values, np.multiply(np.abs(values), math.nextafter(float(share), math.inf) * _UP)
     return values, written_out(part.map(lambda amount: amount.distance), index, unite=False)
 
 
@@ -154,7 +154,7 @@ def _summed_block(found: Sequence[Enclosed]) -> tuple[Vector, Vector]:
         if own is not None:
             error += own
     total, lost = _two_sum(total, rest)
-    error = (error + np.abs(lost)) * _UP
+    error = np.multiply(error + np.abs(lost), _UP)
     return total, np.where(np.isfinite(error), error, np.inf)
 
 

@@ -228,7 +228,7 @@ def _rewards(
         message = f"expected rewards that add up to less than 1.79e308, the largest double, in state {state}"
         raise BuildError([Fault(place, message)])
     if error is not None:
-        is_unsure = (error > 0) & (np.abs(total) <= error)
+        is_unsure = np.greater(error, 0) & (np.abs(total) <= error)
         if is_any(is_unsure):
             unsure = np.flatnonzero(HOST.array(is_unsure))
             state = format_state(model.describe(in_order(model, unsure, within)[:1], within)[0])

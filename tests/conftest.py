@@ -92,6 +92,8 @@ def pytest_collection() -> None:
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    # Tests make more objects than they drop, and Hypothesis notes every collection: few are enough.
+    gc.set_threshold(10_000, 20, 20)
     gc.enable()
 
 

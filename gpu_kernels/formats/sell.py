@@ -74,7 +74,7 @@ class SellLayout:
         order = rows_by_length(lengths, window) if window > 1 else None
         if order is not None:
             lengths = lengths[order]
-        return cls(pointers(array_module(lengths), longest_of(lengths, LANES) * LANES), order)
+        return cls(pointers(array_module(lengths), np.multiply(longest_of(lengths, LANES), LANES)), order)
 
     @staticmethod
     def peak_bytes(n_rows: int, entries: int, window: int) -> tuple[int, int]:
@@ -99,7 +99,7 @@ class SellLayout:
             lanes[self.order] = xp.arange(csr.shape[0])
             rows = lanes[rows]
         places *= LANES
-        places += rows % LANES
+        places += np.remainder(rows, LANES)
         rows //= LANES
         places += self.starts[rows]
         return places

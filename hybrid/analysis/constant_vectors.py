@@ -18,7 +18,8 @@ def is_constant(communicator: Communicator, vector: NDArray[np.float64]) -> bool
     Part by part: most vectors differ early, some are gigabytes.
     """
     first = float(vector[0]) if vector.size else np.inf
-    own = all(is_all(vector[begin : begin + _PART] == first) for begin in range(0, vector.size, _PART))
+    parts = (vector[begin : begin + _PART] for begin in range(0, vector.size, _PART))
+    own = all(is_all(np.equal(part, first)) for part in parts)
     if communicator.size == 1:
         return own
     found = communicator.gather([float(own), first])

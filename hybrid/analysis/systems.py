@@ -76,7 +76,7 @@ def leaving_rates(model: SymbolicModel, within: StateIndex, options: CheckOption
     if not model.has_self_loops(within):
         return rates
     loops = model.self_loops(within)
-    if model.communicator.any(is_any(loops > 0.5 * rates)):
+    if model.communicator.any(is_any(loops > np.multiply(0.5, rates))):
         beside = within.place is not HOST
         matrix = injected(model.submatrix(within, model.index, diagonal=False), options, beside)
         others: Vector = within.place.array(sums_beside(matrix))

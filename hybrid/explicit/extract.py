@@ -218,7 +218,7 @@ class _Assembly:
         path = self._first_path[here][group] + (local - local_row * slots[group])
         source = self._path_row[path] + local_row
         first = self._row_ptr[source]
-        item_ptr = pointers(xp, self._row_ptr[source + 1] - first)
+        item_ptr = pointers(xp, self._row_ptr[xp.add(source, 1)] - first)
         low, high = int(self._entry_ptr[begin]), int(self._entry_ptr[end])
         segment = owners(xp, item_ptr, high - low)
         item = xp.arange(high - low, dtype=np.int64) + (first - item_ptr[:-1])[segment]

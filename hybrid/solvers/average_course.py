@@ -72,7 +72,8 @@ class AverageCourse:
             self._moving,
             self._before,
         )
-        self._h += self._offset - self.space.read(self.space.element(self._h, anchor))[0]
+        (element,) = self.space.read(self.space.element(self._h, anchor))
+        self._h += self.space.xp.subtract(self._offset, element)
         system = self._system.sharing(self._rewards)
         # It ends by its bounds, and not by a norm.
         if by_bicgstab or not self.space.has_room(_MORE_VECTORS + _OPERANDS, self._h.size):
@@ -118,7 +119,8 @@ class AverageCourse:
             raise RuntimeError("increments are corrected after the first steps")
         space, subtract, omega = self.space, self.space.xp.subtract, self._omega
         slowest, quickest = self._paces
-        missing = sum(space.extremes(self._moved)) / (slowest + quickest)
+        least, most = space.extremes(self._moved)
+        missing = (least + most) / (slowest + quickest)
         offset = self._offset = self._offset + missing
 
         def offer(rewards: Array, right: Array) -> None:
@@ -171,7 +173,7 @@ class AverageCourse:
     def _centre(self, x: Array) -> tuple[Array, Array]:
         """Take the middle of a vector's extremes out of it, and return them."""
         least, most = self.space.extremes(x)
-        middle = 0.5 * (least + most)
+        middle = self.space.xp.multiply(0.5, least + most)
 
         def lower(x: Array) -> None:
             x -= middle

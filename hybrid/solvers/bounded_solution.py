@@ -171,7 +171,7 @@ def _relative_widths(gap: Array, x: Array, xp: Any) -> Array:
         for begin in range(0, gap.size, _PART):
             part = gap[begin : begin + _PART]
             relative = part / x[begin : begin + _PART]
-            relative[part == 0.0] = 0.0
+            relative[xp.equal(part, 0.0)] = 0.0
             greatest.append(relative.max())
     return xp.stack(greatest) if greatest else xp.zeros(0)
 
@@ -253,7 +253,7 @@ def guard_underflow(lower: Array, upper: Array) -> bool:
     """
     if extremes(upper)[0] >= TINY:
         return False
-    small = (upper < TINY) & (upper > 0.0)
+    small = np.less(upper, TINY) & np.greater(upper, 0.0)
     if not is_any(small):
         return False
     lower[small] = 0.0

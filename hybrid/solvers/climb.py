@@ -229,7 +229,7 @@ class Climb:
             self.positive = operator.positive(
                 lambda: self._clock.tick(outcome.iterations, outcome.difference)
             )
-        least = operator.space.least(xp.where(self.positive > 0.0, x, np.inf))
+        least = operator.space.least(xp.where(xp.greater(self.positive, 0.0), x, np.inf))
         return bool(operator.space.read(least)[0] > operator.floor)
 
     def _ends_above(self, x: Array, y: Array, made: int) -> bool:

@@ -103,4 +103,4 @@ class DirectedSystem(BellmanOperator):
 
 def _exceeds(x: Vector, limit: float) -> bool:
     """Whether all elements are greater; most vectors have a small one among the first."""
-    return all(is_all(x[i : i + _PART] > limit) for i in range(0, x.size, _PART))
+    return all(is_all(np.greater(x[i : i + _PART], limit)) for i in range(0, x.size, _PART))

@@ -184,7 +184,7 @@ class KrylovBounds:
         for turn in range(course.turn, _SHAPES):
             course.turn, course.shape = turn, shape
             xp.divide(1.0, shape, out=y)
-            xp.copyto(y, 0.0, where=shape == 0.0)
+            xp.copyto(y, 0.0, where=xp.equal(shape, 0.0))
             start, loose = shape, None
             if kept is not None and kept.numbers[STAGE] == APPROACH:
                 start, loose = kept.vectors["z"], kept.numbers["loose"]
