@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gpu_kernels.device import Device, Place
+from gpu_kernels.ragged import array_module
 
 _CHUNK = 1 << 24
 """Elements looked at together: bounds the temporary memory."""
@@ -50,8 +51,12 @@ class CodedVector:
     def scaled(self, factor: float) -> CodedVector:
         """Return the vector times a number; a dictionary's numbers are shared, only its values are new."""
         if self.table is not None:
-            return replace(self, table=np.multiply(self.table, factor))
-        return self if self.bits == 0 else replace(self, elements=np.multiply(self.elements, factor))
+            return replace(self, table=array_module(self.table).multiply(self.table, factor))
+        return (
+            self
+            if self.bits == 0
+            else replace(self, elements=array_module(self.elements).multiply(self.elements, factor))
+        )
 
     def __len__(self) -> int:
         return self.size

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.language.reals import Enclosure
+from mtbdd.masks import is_any
 from mtbdd.partition import Partition
 from mtbdd.places import HOST
 from mtbdd.states import StateIndex
@@ -122,40 +123,41 @@ def _expanded(part: Partition, index: StateIndex) -> Enclosed:
         return values, None
     if all(_LEAST_SHARED < size < math.inf and distance <= size for size, distance in pairs):
         share = max(Fraction(distance) / Fraction(size) for size, distance in pairs)
-        return values, np.multiply(np.abs(values), math.nextafter(float(share), math.inf) * _UP)
+        xp, factor = index.place.xp, math.nextafter(float(share), math.inf) * _UP
+        return values, xp.multiply(xp.abs(values), factor)
     return values, written_out(part.map(lambda amount: amount.distance), index, unite=False)
 
 
 def _sum(found: Sequence[Enclosed], index: StateIndex) -> Enclosed:
     """Return the sum of vectors: what additions round off is added up, too."""
-    first = found[0][0]
+    first, xp = found[0][0], index.place.xp
     with np.errstate(all="ignore"):
         if index.place is not HOST:
-            total, error = _summed_block(found)
+            total, error = _summed_block(xp, found)
         else:
             # So much at a time as stays in the caches with what is met on the way.
             total, error = np.empty_like(first), np.empty_like(first)
             for begin in range(0, total.size, _BLOCK):
                 part = slice(begin, begin + _BLOCK)
                 cut = [(values[part], None if own is None else own[part]) for values, own in found]
-                total[part], error[part] = _summed_block(cut)
-    return total, error if error.any() else None
+                total[part], error[part] = _summed_block(xp, cut)
+    return total, error if is_any(xp.greater(error, 0.0)) else None
 
 
-def _summed_block(found: Sequence[Enclosed]) -> tuple[Vector, Vector]:
+def _summed_block(xp: Any, found: Sequence[Enclosed]) -> tuple[Vector, Vector]:
     """Return the sum of parts of vectors, and a bound on its error."""
     total, rest = found[0][0], np.zeros_like(found[0][0])
     error = np.zeros_like(total)
     for values, _ in found[1:]:
         total, lost = _two_sum(total, values)
         rest, second = _two_sum(rest, lost)
-        error += np.abs(second)
+        error += xp.abs(second)
     for _, own in found:
         if own is not None:
             error += own
     total, lost = _two_sum(total, rest)
-    error = np.multiply(error + np.abs(lost), _UP)
-    return total, np.where(np.isfinite(error), error, np.inf)
+    error = xp.multiply(error + xp.abs(lost), _UP)
+    return total, xp.where(xp.isfinite(error), error, np.inf)
 
 
 def _two_sum(a: Vector, b: Vector) -> tuple[Vector, Vector]:

@@ -27,7 +27,7 @@ def is_any(mask: Array) -> bool:
     return bool(len(mask)) and bool(mask.view(np.uint8).max())
 
 
-def all_finite(vector: Array) -> bool:
-    """Return whether all elements of a vector are finite, shape (n,), float64; part by part."""
+def all_finite(xp: Any, vector: Array) -> bool:
+    """Return whether all elements of a vector of a module are finite, shape (n,), float64; part by part."""
     parts = (vector[begin : begin + _PART] for begin in range(0, len(vector), _PART))
-    return all(is_all(np.isfinite(part)) for part in parts)
+    return all(is_all(xp.isfinite(part)) for part in parts)

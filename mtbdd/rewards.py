@@ -222,13 +222,14 @@ def _rewards(
         raise BuildError(faults)
     total, error = added_up(parts, vectors, within)
     place = model.source.rewards[structure].position
-    if not all_finite(total):
+    if not all_finite(within.place.xp, total):
         wrong = np.flatnonzero(~np.isfinite(HOST.array(total)))
         state = format_state(model.describe(in_order(model, wrong, within)[:1], within)[0])
         message = f"expected rewards that add up to less than 1.79e308, the largest double, in state {state}"
         raise BuildError([Fault(place, message)])
     if error is not None:
-        is_unsure = np.greater(error, 0) & (np.abs(total) <= error)
+        xp = within.place.xp
+        is_unsure = xp.greater(error, 0.0) & (xp.abs(total) <= error)
         if is_any(is_unsure):
             unsure = np.flatnonzero(HOST.array(is_unsure))
             state = format_state(model.describe(in_order(model, unsure, within)[:1], within)[0])

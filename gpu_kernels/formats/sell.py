@@ -74,7 +74,8 @@ class SellLayout:
         order = rows_by_length(lengths, window) if window > 1 else None
         if order is not None:
             lengths = lengths[order]
-        return cls(pointers(array_module(lengths), np.multiply(longest_of(lengths, LANES), LANES)), order)
+        xp = array_module(lengths)
+        return cls(pointers(xp, xp.multiply(longest_of(lengths, LANES), LANES)), order)
 
     @staticmethod
     def peak_bytes(n_rows: int, entries: int, window: int) -> tuple[int, int]:
@@ -93,13 +94,13 @@ class SellLayout:
         """Return the element that every entry becomes, shape (entries,), int64."""
         # In place: a temporary array takes as much room as two thirds of the matrix.
         rows, places = csr.ranks()
+        xp = array_module(rows)
         if self.order is not None:
-            xp = array_module(self.order)
             lanes = xp.empty(csr.shape[0], np.int64)
             lanes[self.order] = xp.arange(csr.shape[0])
             rows = lanes[rows]
         places *= LANES
-        places += np.remainder(rows, LANES)
+        places += xp.remainder(rows, LANES)
         rows //= LANES
         places += self.starts[rows]
         return places

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.ragged import array_module
 from hybrid.core.arrays import extremes
 from mtbdd.communicator import Communicator
 from mtbdd.masks import is_all
@@ -19,7 +20,7 @@ def is_constant(communicator: Communicator, vector: NDArray[np.float64]) -> bool
     """
     first = float(vector[0]) if vector.size else np.inf
     parts = (vector[begin : begin + _PART] for begin in range(0, vector.size, _PART))
-    own = all(is_all(np.equal(part, first)) for part in parts)
+    own = all(is_all(array_module(part).equal(part, first)) for part in parts)
     if communicator.size == 1:
         return own
     found = communicator.gather([float(own), first])

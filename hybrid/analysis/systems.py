@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels import CodedVector
+from gpu_kernels.ragged import array_module
 from hybrid.analysis.held_matrices import Matrix, injected, place_beside, sums_beside
 from hybrid.core.arrays import extremes, total
 from hybrid.cpu.csr import csr_of
@@ -76,7 +77,7 @@ def leaving_rates(model: SymbolicModel, within: StateIndex, options: CheckOption
     if not model.has_self_loops(within):
         return rates
     loops = model.self_loops(within)
-    if model.communicator.any(is_any(loops > np.multiply(0.5, rates))):
+    if model.communicator.any(is_any(loops > within.place.xp.multiply(0.5, rates))):
         beside = within.place is not HOST
         matrix = injected(model.submatrix(within, model.index, diagonal=False), options, beside)
         others: Vector = within.place.array(sums_beside(matrix))
@@ -202,7 +203,7 @@ def _discounted(
         leaving = leaving + discount.rest * model.self_loops(within)
     with np.errstate(over="ignore"):
         diagonal, right = leaving / discount.factor, b / discount.factor
-    if not model.communicator.all(all_finite(diagonal) and all_finite(right)):
+    if not model.communicator.all(all(all_finite(array_module(x), x) for x in (diagonal, right))):
         raise PropertyError(
             f"expected rewards that are less than 1.79e308, the largest double, when they are divided by the "
             f"discount {discount.factor!r}; give a greater discount, or smaller rewards"

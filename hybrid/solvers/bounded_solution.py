@@ -26,6 +26,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.ragged import array_module
 from hybrid.core.arrays import extremes
 from hybrid.solvers.base import Criterion, MatrixOperator, Progress, Solution, Vector
 from hybrid.solvers.workspace import Array, Workspace
@@ -253,7 +254,8 @@ def guard_underflow(lower: Array, upper: Array) -> bool:
     """
     if extremes(upper)[0] >= TINY:
         return False
-    small = np.less(upper, TINY) & np.greater(upper, 0.0)
+    xp = array_module(upper)
+    small = xp.less(upper, TINY) & xp.greater(upper, 0.0)
     if not is_any(small):
         return False
     lower[small] = 0.0

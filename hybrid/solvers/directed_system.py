@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gpu_kernels.ragged import array_module
 from hybrid.core.arrays import extremes
 from hybrid.solvers.base import Criterion, MatrixOperator, Vector
 from hybrid.solvers.bellman import BellmanOperator
@@ -103,4 +104,5 @@ class DirectedSystem(BellmanOperator):
 
 def _exceeds(x: Vector, limit: float) -> bool:
     """Whether all elements are greater; most vectors have a small one among the first."""
-    return all(is_all(np.greater(x[i : i + _PART], limit)) for i in range(0, x.size, _PART))
+    parts = (x[i : i + _PART] for i in range(0, x.size, _PART))
+    return all(is_all(array_module(part).greater(part, limit)) for part in parts)

@@ -20,8 +20,8 @@ def test_agree_with_numpy(values: list[bool]) -> None:
 def test_finds_what_is_not_finite_in_any_part(wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(masks, "_PART", 3)
     vector = np.arange(8.0)
-    assert all_finite(vector) and all_finite(vector[:0])
+    assert all_finite(np, vector) and all_finite(np, vector[:0])
     for place in range(8):
         lost = vector.copy()
         lost[place] = wrong
-        assert not all_finite(lost)
+        assert not all_finite(np, lost)
