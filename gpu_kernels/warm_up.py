@@ -3,7 +3,8 @@
 CuPy writes a kernel for every operation and kind of array, and compiles it when it is first met: on a fresh
 machine some hundred, one after the other.  Threads do not help, for the compiler works for one of them at a
 time; processes do.  They leave their kernels in CuPy's cache on disk, where this process finds them, and it
-leaves a mark beside them: all of this happens once a machine and version.
+leaves a mark beside them: all of this happens once a machine and version.  Where many processes begin on an
+empty cache, one of them has it done: a dozen processes for each would take all cores and much of the card.
 """
 
 from __future__ import annotations
@@ -39,6 +40,12 @@ _MOST_PROCESSES = 12
 _SECONDS = 30.0
 """After so long nobody waits for them any more."""
 
+_SECONDS_OF_A_CLAIM = 2 * _SECONDS
+"""A claim that is older was left by a process that was killed."""
+
+_SECONDS_TO_GO = 5.0
+"""A process that is ended may wait for its card."""
+
 _LONG_BYTES = 64 << 30
 """Free memory from which long vectors are tried: all processes together take less than half of it."""
 
@@ -48,8 +55,14 @@ _EXCLUSIVE = 1, 2, 3
 _PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 _started: list[subprocess.Popen[bytes]] = []
+_gone: list[subprocess.Popen[bytes]] = []
+"""Those that were ended and had not gone in time."""
+
 _mark_of_started: Path | None = None
 """Where the mark of their work belongs."""
+
+_tried: set[Path] = set()
+"""Marks of work that this process has begun: what fails once is not begun again."""
 
 
 def begin_warm_up(work: Work) -> bool:
@@ -63,7 +76,7 @@ def begin_warm_up(work: Work) -> bool:
     Returns
     -------
     bool
-        Whether some were started.
+        Whether some were started; False as well where another process has begun with it.
 
     Notes
     -----
@@ -72,9 +85,12 @@ def begin_warm_up(work: Work) -> bool:
     """
     global _mark_of_started
     mark = _mark(work)
-    if mark is None or mark.exists() or not _can_be_kept(mark):
+    if mark is None or mark in _tried or mark.exists() or not _can_be_kept(mark):
         return False
     end_warm_up()
+    if not _claimed(mark):
+        return False
+    _tried.add(mark)
     count = min(_MOST_PROCESSES, max(1, len(os.sched_getaffinity(0)) - 1))
     for share in range(count):
         command = [sys.executable, "-m", "gpu_kernels.warm_up", work, str(share), str(count)]
@@ -84,8 +100,12 @@ def begin_warm_up(work: Work) -> bool:
         except OSError:
             break
     _mark_of_started = mark
+    if not _started:
+        _give_back(mark)
+        return False
+    atexit.unregister(_stop)
     atexit.register(_stop)
-    return bool(_started)
+    return True
 
 
 def end_warm_up() -> None:
@@ -103,7 +123,6 @@ def end_warm_up() -> None:
     if all(done):
         # A cache that is full is asked again next time.
         with contextlib.suppress(OSError):
-            _mark_of_started.parent.mkdir(parents=True, exist_ok=True)
             _mark_of_started.touch()
 
 
@@ -116,11 +135,36 @@ def _has_ended(process: subprocess.Popen[bytes], deadline: float) -> bool:
 
 
 def _stop() -> None:
-    for process in _started:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+    """End those that are not done, all at once, and give up the claim."""
+    running = [process for process in _started if process.poll() is None]
+    for process in running:
+        process.kill()
+    deadline = time.monotonic() + _SECONDS_TO_GO
+    _gone.extend(process for process in running if not _has_ended(process, deadline))
+    if _started and _mark_of_started is not None:
+        _give_back(_mark_of_started)
     _started.clear()
+
+
+def _claimed(mark: Path) -> bool:
+    """Claim some work for this process, unless another one has."""
+    claim = _claim(mark)
+    with contextlib.suppress(OSError):
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        if claim.exists() and time.time() - claim.stat().st_mtime > _SECONDS_OF_A_CLAIM:
+            claim.unlink(missing_ok=True)
+        claim.touch(exist_ok=False)
+        return True
+    return False
+
+
+def _give_back(mark: Path) -> None:
+    with contextlib.suppress(OSError):
+        _claim(mark).unlink(missing_ok=True)
+
+
+def _claim(mark: Path) -> Path:
+    return mark.with_name(f"{mark.name}.begun")
 
 
 def _mark(work: Work) -> Path | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +24,16 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("CUPY_CACHE_IN_MEMORY", raising=False)
     monkeypatch.setattr(warm_up, "_version", lambda package: "14.2" if package == "cupy" else None)
     monkeypatch.setattr(warm_up, "_MOST_PROCESSES", 2)
+    monkeypatch.setattr(warm_up, "_tried", set())
     return folder
+
+
+def _program(folder: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the processes run some code instead."""
+    program = folder / "program"
+    program.write_text(f"#!{sys.executable}\n{code}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
 
 
 @pytest.mark.parametrize("length", LENGTHS)
@@ -66,10 +77,7 @@ def test_nothing_is_started_without_cupy_or_its_cache(cache: Path, monkeypatch: 
 
 
 def test_processes_that_hang_are_ended(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sleeper = tmp_path / "sleeper"
-    sleeper.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(60)\n")
-    sleeper.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(sleeper))
+    _program(tmp_path, "import time; time.sleep(60)", monkeypatch)
     monkeypatch.setattr(warm_up, "_SECONDS", 0.05)
     assert begin_warm_up("layouts")
     started = list(warm_up._started)
@@ -77,7 +85,64 @@ def test_processes_that_hang_are_ended(cache: Path, tmp_path: Path, monkeypatch:
     assert started
     assert all(process.poll() is not None for process in started)
     assert not warm_up._started
-    assert not cache.exists()
+    assert not list(cache.iterdir())
+    assert not begin_warm_up("layouts")  # they would hang again
+
+
+def test_one_process_has_it_done(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _program(tmp_path, "import time; time.sleep(60)", monkeypatch)
+    monkeypatch.setattr(warm_up, "_SECONDS", 0.05)
+    assert begin_warm_up("layouts")
+    (claim,) = cache.iterdir()
+    with monkeypatch.context() as other:
+        # As another process would: it has tried nothing yet.
+        other.setattr(warm_up, "_tried", set())
+        other.setattr(warm_up, "_started", [])
+        assert not begin_warm_up("layouts")
+        # A claim that nobody has given back holds for a while.
+        old = time.time() - warm_up._SECONDS_OF_A_CLAIM - 1
+        os.utime(claim, (old, old))
+        assert begin_warm_up("layouts")
+        end_warm_up()
+    end_warm_up()
+    assert not list(cache.iterdir())
+
+
+def test_a_claim_is_given_back_where_no_process_can_be_started(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(cache / "not there"))
+    assert not begin_warm_up("layouts")
+    assert not list(cache.iterdir())
+
+
+def test_nobody_waits_for_ever_for_those_that_do_not_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+
+    class Stuck:
+        killed = False
+
+        def wait(self, seconds: float) -> int:
+            nonlocal now
+            now += seconds
+            raise subprocess.TimeoutExpired("stuck", seconds)
+
+        def poll(self) -> None:
+            return None
+
+        def kill(self) -> None:
+            assert now == 100.0  # all are ended before one is waited for
+            self.killed = True
+
+    stuck = [Stuck(), Stuck()]
+    monkeypatch.setattr(warm_up.time, "monotonic", lambda: now)
+    monkeypatch.setattr(warm_up, "_started", list(stuck))
+    monkeypatch.setattr(warm_up, "_gone", [])
+    monkeypatch.setattr(warm_up, "_mark_of_started", None)
+    warm_up._stop()
+    assert all(process.killed for process in stuck)
+    assert now == 100.0 + warm_up._SECONDS_TO_GO
+    assert warm_up._gone == stuck and not warm_up._started
 
 
 def test_all_are_waited_for_together(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
