@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.ragged import pointers
+from hybrid.core.few_values import few_values
 from hybrid.graphs.arrays import graph_bytes
-from hybrid.interchange.compressing.few_values import few_values
 from hybrid.interchange.explicit_model import Numbers, Vector
 from hybrid.interchange.write_out import ListedChoices, listed_choices
 from hybrid.lumping.residues import residues

@@ -21,9 +21,9 @@ from hybrid.explicit.choice_rows import LayerRows, merge_layers
 from hybrid.injection.row_types import RowTypes
 from hybrid.levels.curve import LevelCurve
 from hybrid.operators.explicit_choices import ExplicitChoices
+from hybrid.operators.group_units import ordered_units, strips_of_units
 from hybrid.operators.hybrid_choices import HeldLayer, HybridChoices
 from hybrid.operators.hybrid_matrix import HybridMatrix
-from hybrid.operators.row_strips import ordered_units, strips_of_units
 from hybrid.operators.written_groups import WrittenGroups
 from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
 from mtbdd.states import StateIndex
@@ -143,7 +143,7 @@ class ChoiceStrips:
             most = max((int(entries[strip].sum()) for strip in strips), default=0)
             if most <= max(_MOST_ENTRIES * n, _FEW_ENTRIES):
                 found = cls(cut, first, size, strips, most)
-            if max(int(size[unit].sum()) for unit in units) <= _MOST_SHARE * n:
+            if int(units.sizes(size).max()) <= _MOST_SHARE * n:
                 break
         return found
 

@@ -18,6 +18,7 @@ from hybrid.cpu.pool import run_rows
 from hybrid.levels.layers import layer_curve
 from hybrid.levels.table import LevelTable
 from hybrid.levels.task_table import layer_tasks, task_table
+from hybrid.operators.coded_gains import coded_gains
 from hybrid.operators.divided_matrix import DividedMatrix, operator_of
 from hybrid.operators.eligibility import NOTHING_TO_MULTIPLY, Ineligible
 from hybrid.operators.host_choices import NoMatrix, finish_on_host
@@ -34,9 +35,6 @@ from mtbdd.divided import DividedMTBDD
 from mtbdd.offset import OffsetMTBDD
 
 Vector = NDArray[np.float64]
-
-_SAMPLE = 1 << 20  # elements that tell whether a vector has few values
-_CODES = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +171,7 @@ class HybridChoices(ChoiceOperator):
         xp = space.xp
         self.layers = []
         for offer in layer_choices:
-            codes, gains, factors = _encoded(offer)
+            codes, gains, factors = coded_gains(offer.gain, offer.factor)
             blank = np.where(np.isfinite(gains), 0.0, gains)
             self.layers.append(
                 HeldLayer(
@@ -315,21 +313,3 @@ def _entries(offer: LayerChoices) -> float:
 def _narrow(place: NDArray[np.int64]) -> NDArray[Any]:
     """Return places with as few bytes as they need."""
     return place.astype(np.uint32) if int(place.max(initial=0)) < 2**32 else place
-
-
-def _encoded(offer: LayerChoices) -> tuple[NDArray[Any] | None, Vector, Vector]:
-    """Return codes, distinct gains and distinct factors, or None and the vectors themselves."""
-    rows = len(offer.gain)
-    pairs = np.empty(rows, np.complex128)
-    pairs.real, pairs.imag = offer.gain, 0.0 if offer.factor is None else offer.factor
-    none = np.zeros(0)
-    limit = min(_CODES, max(16, rows // 8))
-    few = len(np.unique(pairs[:_SAMPLE])) <= limit
-    if few:
-        distinct, codes = np.unique(pairs, return_inverse=True)
-        if len(distinct) <= limit:
-            narrow = np.uint8 if len(distinct) <= 256 else np.uint16
-            gains = np.ascontiguousarray(distinct.real)
-            factors = none if offer.factor is None else np.ascontiguousarray(distinct.imag)
-            return codes.reshape(-1).astype(narrow), gains, factors
-    return None, np.ascontiguousarray(offer.gain), none if offer.factor is None else offer.factor

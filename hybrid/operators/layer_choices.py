@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.backends import choose_backend
+from hybrid.injection.row_type_sums import row_type_sums
 from hybrid.operators.divided_matrix import operator_of
 from hybrid.operators.inject import inject
 from hybrid.operators.rounding import ratio_units, row_entries
@@ -154,13 +155,26 @@ def choice_flow(
 
     Notes
     -----
-    One product, on the host.  Probabilities that add up to 1 only roughly are scaled to do so.
+    One product, on the host; none where neither weights nor an account are asked for and rows are added up
+    as they are found.  Probabilities that add up to 1 only roughly are scaled to do so.
     """
     if columns.total == 0 or rows.total == 0:
         return np.zeros(rows.size)
     matrix = model.submatrix(rows, columns, layer=layer)
-    if matrix.n_entries == 0 and not isinstance(matrix, DividedMTBDD):
-        return np.zeros(rows.size)
+    flow = None
+    if not isinstance(matrix, DividedMTBDD):
+        if matrix.n_entries == 0:
+            return np.zeros(rows.size)
+        if weights is None and work is None:
+            flow = row_type_sums(matrix)
+    if flow is None:
+        flow = _product(matrix, options, weights, work)
+    totals = choice_totals(model, layer, rows)
+    return flow if totals is None else flow / totals
+
+
+def _product(matrix: OffsetMTBDD, options: CheckOptions, weights: Vector | None, work: Work | None) -> Vector:
+    """Return the product with weights, or with ones, on the host."""
     engine = options.matrix_backend()
     if engine.name == "gpu" or options.backend == "auto":
         reason = "single products over the layers of an MDP are made on the host"
@@ -170,9 +184,8 @@ def choice_flow(
     clock = Clock(None)
     flow = operator.row_sums() if weights is None else operator.multiply(weights)
     if work is not None:
-        work.note("steps", operator, 1, clock.seconds, 16 * rows.size, is_product=True)
-    totals = choice_totals(model, layer, rows)
-    return flow if totals is None else flow / totals
+        work.note("steps", operator, 1, clock.seconds, 16 * len(flow), is_product=True)
+    return flow
 
 
 def choice_slack(model: SymbolicModel) -> float:

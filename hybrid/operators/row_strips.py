@@ -15,8 +15,8 @@ from hybrid.core.lists import concatenated_ranges
 from hybrid.cpu.csr import CsrMatrix
 from hybrid.injection.groups import RowGroups
 from hybrid.injection.row_types import RowTypes
+from hybrid.operators.group_units import Units, ordered_units, strips_of_units
 from hybrid.operators.written_groups import WrittenGroups
-from hybrid.solvers.topological import find_components
 from mtbdd.offset import OffsetMTBDD
 
 Int64Array = NDArray[np.int64]
@@ -48,7 +48,7 @@ class RowStrips:
     matrix : OffsetMTBDD
     written : WrittenGroups
         Its groups.
-    units : list of ndarray, int64
+    units : Units
         Groups that are solved together, in the order of their solution.
 
     Notes
@@ -56,7 +56,7 @@ class RowStrips:
     Time: O(entries) for what is written; memory: the groups, and the submatrices of their level.
     """
 
-    def __init__(self, matrix: OffsetMTBDD, written: WrittenGroups, units: list[Int64Array]) -> None:
+    def __init__(self, matrix: OffsetMTBDD, written: WrittenGroups, units: Units) -> None:
         self._written, self._groups, self._size = written, written.groups, written.size
         self._n = matrix.n_rows
         self.entries = matrix.n_entries
@@ -87,7 +87,7 @@ class RowStrips:
             units = ordered_units(_graph(written.groups, size, matrix.columns[level]))
             if len(units) == 1:
                 return None
-            if max(int(size[unit].sum()) for unit in units) <= _MOST_SHARE * matrix.n_rows:
+            if int(units.sizes(size).max()) <= _MOST_SHARE * matrix.n_rows:
                 return cls(matrix, written, units)
         return None
 
@@ -129,36 +129,3 @@ def _graph(groups: RowGroups, size: Int64Array, width: Int64Array) -> CsrMatrix:
     ones = np.ones(int(other.sum()))
     shape = len(groups), len(groups)
     return CsrMatrix(csr_array((ones, (source[other], target[other])), shape=shape))
-
-
-def ordered_units(graph: CsrMatrix) -> list[Int64Array]:
-    """Return the components of the graph of groups, each after those it leads to."""
-    from scipy.sparse.csgraph import connected_components
-
-    found = find_components(graph)
-    _, label = connected_components(graph.csr, directed=True, connection="strong")
-    units: list[Int64Array] = []
-    for level in range(len(found.single_ptr) - 1):
-        alone = found.single[found.single_ptr[level] : found.single_ptr[level + 1]]
-        units += list(alone[:, None])
-        # Components of one level do not lead to each other.
-        joined = found.joined[found.joined_ptr[level] : found.joined_ptr[level + 1]]
-        joined = joined[np.argsort(label[joined], kind="stable")]
-        units += np.split(joined, np.flatnonzero(np.diff(label[joined])) + 1) if joined.size else []
-    return units
-
-
-def strips_of_units(units: list[Int64Array], size: Int64Array, least: int) -> list[Int64Array]:
-    """Return strips of at least `least` rows, but for the last: units in their order, ascending in each."""
-    strips: list[Int64Array] = []
-    gathered: list[Int64Array] = []
-    filled = 0
-    for unit in units:
-        gathered.append(unit)
-        filled += int(size[unit].sum())
-        if filled >= least:
-            strips.append(np.sort(np.concatenate(gathered)))
-            gathered, filled = [], 0
-    if gathered:
-        strips.append(np.sort(np.concatenate(gathered)))
-    return strips

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.interchange.compressing.few_values import few_values
+from hybrid.core.few_values import few_values
 from hybrid.interchange.compressing.state_columns import StateColumns
 from hybrid.interchange.explicit_model import Mask, Numbers, Vector
 from mtbdd.encoding import EncodedVariable, Encoding

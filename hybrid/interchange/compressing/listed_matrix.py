@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.core.few_values import few_values
 from hybrid.interchange.compressing.encoded_states import EncodedStates
-from hybrid.interchange.compressing.few_values import few_values
 from hybrid.interchange.compressing.moves import Moves, ValueSets, shifted, source_sets
 from hybrid.interchange.explicit_model import Numbers, Vector
 from mtbdd.from_lists import BitRows, diagram_of

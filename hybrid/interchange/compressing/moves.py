@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.ragged import pointers
+from hybrid.core.few_values import few_values
 from hybrid.interchange.compressing.encoded_states import EncodedStates
-from hybrid.interchange.compressing.few_values import few_values
 from hybrid.interchange.compressing.state_columns import StateColumns
 from hybrid.interchange.explicit_model import Numbers
 from mtbdd.manager import Manager, Node

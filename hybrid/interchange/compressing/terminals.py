@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.interchange.compressing.few_values import few_values
+from hybrid.core.few_values import few_values
 from hybrid.interchange.explicit_model import ExplicitModel, Vector
 from mtbdd.language.syntax import ModelType
 from mtbdd.matrix import merge_close

@@ -32,18 +32,20 @@ def few_values(array: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.integer]]:
     """
     found = np.unique(array[:_SAMPLE])
     places = np.empty(len(array), dtype=np.uint16)
-    begin = 0
-    while 0 < len(found) <= _FEW:
-        if begin >= len(array):
-            return found, places
+    begin = moved = 0
+    while len(found) <= _FEW and begin < len(array):
         part = array[begin : begin + _CHUNK]
         own = np.searchsorted(found, part)
         new = np.take(found, own, mode="clip") != part
         if bool(new.any()):
             found = np.union1d(found, part[new])
-            begin = 0  # the places of all before have moved
+            moved = begin  # the places of all before have
         else:
             places[begin : begin + _CHUNK] = own
             begin += _CHUNK
-    found, numbers = np.unique(array, return_inverse=True)
-    return found, numbers.reshape(-1)
+    if len(found) > _FEW:
+        found, numbers = np.unique(array, return_inverse=True)
+        return found, numbers.reshape(-1)
+    for begin in range(0, moved, _CHUNK):
+        places[begin : begin + _CHUNK] = np.searchsorted(found, array[begin : begin + _CHUNK])
+    return found, places
