@@ -52,11 +52,9 @@ class CodedVector:
         """Return the vector times a number; a dictionary's numbers are shared, only its values are new."""
         if self.table is not None:
             return replace(self, table=array_module(self.table).multiply(self.table, factor))
-        return (
-            self
-            if self.bits == 0
-            else replace(self, elements=array_module(self.elements).multiply(self.elements, factor))
-        )
+        if self.bits == 0:
+            return self
+        return replace(self, elements=array_module(self.elements).multiply(self.elements, factor))
 
     def __len__(self) -> int:
         return self.size

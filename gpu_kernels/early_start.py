@@ -1,4 +1,4 @@
-"""CUDA started beside other work: its driver takes a quarter of a second, in which a process can do more.
+"""CUDA started beside other work: its driver takes its time, in which a process can do more.
 
 The first call of CUDA in a process initialises the driver and makes the context of a card.  Both happen in
 the driver, without the interpreter: a thread asks for them while the process imports its modules and builds
@@ -14,14 +14,14 @@ import threading
 _DRIVER = "libcuda.so.1"
 
 
-def begin_start(card: int | None = None) -> threading.Thread | None:
+def begin_start(card: int) -> threading.Thread | None:
     """Have the driver initialised, and a card's context made, in a thread; wait for nothing.
 
     Parameters
     ----------
-    card : int, optional
+    card : int
         Of those that the process sees; its primary context is the one that CuPy works in, and takes some
-        hundred megabytes of its memory. None makes no context.
+        hundred megabytes of its memory.
 
     Returns
     -------
@@ -40,13 +40,13 @@ def begin_start(card: int | None = None) -> threading.Thread | None:
     return thread
 
 
-def _start(card: int | None) -> None:
+def _start(card: int) -> None:
     # `ctypes` lets other threads run during calls, CuPy's do not.
     try:
         driver = ctypes.CDLL(_DRIVER)
     except OSError:
         return
-    if driver.cuInit(0) != 0 or card is None:
+    if driver.cuInit(0) != 0:
         return
     device, context = ctypes.c_int(), ctypes.c_void_p()
     if driver.cuDeviceGet(ctypes.byref(device), card) == 0:

@@ -72,10 +72,7 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
     from mtbdd.package import PackageError
 
     try:
-        if getattr(options, "backend", None) in _ON_DEVICES and not getattr(options, "distributed", False):
-            from gpu_kernels import begin_start
-
-            begin_start(card=0)  # processes that work together choose theirs later
+        _begin_device(options)
         with limited_threads(options.threads):
             command = import_module(f"hybrid.cli.{options.command.replace('-', '_')}")
             if alone:
@@ -114,6 +111,17 @@ def _guarded(options: Namespace, console: Console, signals: Signals, alone: bool
             raise
         console.error(signals.received.word)
         return signals.received.status
+
+
+def _begin_device(options: Namespace) -> None:
+    """Have CUDA start beside the imports where the command will ask for a device, the first one."""
+    if getattr(options, "backend", None) not in _ON_DEVICES or getattr(options, "list", False):
+        return
+    if getattr(options, "distributed", False):
+        return  # processes that work together choose their cards later
+    from gpu_kernels import begin_start
+
+    begin_start(card=0)
 
 
 if __name__ == "__main__":

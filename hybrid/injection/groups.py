@@ -89,10 +89,7 @@ def _descend(xp: Any, types: RowTypes, depth: int, state: RowGroups) -> RowGroup
     above, below = types.levels[depth], types.levels[depth + 1]
     level = types.classes.matrix.levels[depth]
     offset = xp.asarray(level.offset)
-    # A type has at most two edges, found by a table [type, side].
-    table = np.full((above.n_types, 2), -1, np.int64)
-    table[below.parent, below.then.astype(np.int64)] = np.arange(len(below.parent))
-    table = xp.asarray(table)
+    table = xp.asarray(below.edges_of(above.n_types))
     if depth % 2 == 0:
         # Else and then side by side keeps the groups in the order of their rows. All submatrices of a group
         # split at the same row, so the first one tells where.

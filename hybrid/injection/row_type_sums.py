@@ -29,7 +29,7 @@ def row_type_sums(matrix: OffsetMTBDD, slot_limit: int = SLOT_LIMIT) -> NDArray[
     -----
     The row types of the last level are lists of terminals: each is added up once, and its sum is written to
     all rows of the type.  Time: one sweep over the row types, and O(rows) for every row bit.  A product with
-    ones takes less, once the matrix is injected; to inject it for one product takes several times as long.
+    ones needs both sweeps of a level curve first, and a layout.
     """
     types = find_row_types(find_block_classes(matrix, scaled=False), slot_limit)
     if len(types) <= matrix.n_levels:
@@ -39,18 +39,17 @@ def row_type_sums(matrix: OffsetMTBDD, slot_limit: int = SLOT_LIMIT) -> NDArray[
     row, kind = np.zeros(1, np.int64), np.zeros(1, np.int64)
     for depth in range(matrix.n_levels):
         above, below = types.levels[depth], types.levels[depth + 1]
-        child = np.full((above.n_types, 2), -1, np.int64)
-        child[below.parent, below.then.astype(np.int64)] = below.child
+        edge = below.edges_of(above.n_types)
         if depth % 2 == 1:
-            kind = child[kind, 0]
+            kind = below.child[edge[kind, 0]]
             continue
         # All submatrices of a group split at the same row, so the first one tells where.
         first = classes.representative[depth][above.blocks[above.ptr[:-1]]]
         step = matrix.levels[depth].offset[first]
         row = np.stack((row, row + step[kind]), axis=1).ravel()
-        kind = child[kind].ravel()
-        kept = np.flatnonzero(kind >= 0)
-        row, kind = row[kept], kind[kept]
+        taken = edge[kind].ravel()
+        kept = np.flatnonzero(taken >= 0)
+        row, kind = row[kept], below.child[taken[kept]]
     found = np.zeros(matrix.n_rows)
     found[row] = sums[kind]
     return found

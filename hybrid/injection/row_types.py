@@ -94,6 +94,12 @@ class RowTypeLevel:
         """Slots of all groups together."""
         return int((self.groups * self.lengths).sum())
 
+    def edges_of(self, n_types: int) -> Int64Array:
+        """Return the edge of every type of the level above on either side, shape (n_types, 2); -1: none."""
+        table = np.full((n_types, 2), -1, np.int64)
+        table[self.parent, self.then.astype(np.int64)] = np.arange(len(self.parent))
+        return table
+
 
 @dataclass(frozen=True, eq=False)
 class RowTypes:

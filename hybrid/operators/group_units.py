@@ -41,15 +41,12 @@ class Units:
 
 def ordered_units(graph: CsrMatrix) -> Units:
     """Return the components of the graph of groups.  Time: O(edges + n log n) for n groups."""
-    from scipy.sparse.csgraph import connected_components
-
     found = find_components(graph)
-    _, label = connected_components(graph.csr, directed=True, connection="strong")
     levels = np.arange(len(found.single_ptr) - 1)
     level = np.concatenate([levels.repeat(np.diff(ptr)) for ptr in (found.single_ptr, found.joined_ptr)])
     is_joined = np.arange(len(level)) >= len(found.single)
-    # Components of one level do not lead to each other: those of one group first, then the others by label.
-    own = np.concatenate((np.arange(len(found.single)), label[found.joined]))
+    # Components of one level do not lead to each other: those of one group first, then the others.
+    own = np.concatenate((np.arange(len(found.single)), found.component))
     order = np.lexsort((own, is_joined, level))
     keys = level[order], is_joined[order], own[order]
     starts = np.ones(len(order), np.bool_)

@@ -155,8 +155,8 @@ def choice_flow(
 
     Notes
     -----
-    One product, on the host; none where neither weights nor an account are asked for and rows are added up
-    as they are found.  Probabilities that add up to 1 only roughly are scaled to do so.
+    On the host: sums of rows, or one product where weights or an account are asked for.  Probabilities
+    that add up to 1 only roughly are scaled to do so.
     """
     if columns.total == 0 or rows.total == 0:
         return np.zeros(rows.size)

@@ -44,6 +44,8 @@ class Components:
         Rows that are components of their own, each after those it refers to; rows of larger components.
     single_ptr, joined_ptr : ndarray, shape (levels + 1,), int64
         Rows of each level.  A level refers to single rows up to its own and to larger components below it.
+    component : ndarray, shape (rows of larger components,), int64
+        Which one each row of `joined` belongs to, any number.
     largest : int
         Rows of the largest component.
     depth : int
@@ -54,6 +56,7 @@ class Components:
     single_ptr: Int64Array
     joined: Int64Array
     joined_ptr: Int64Array
+    component: Int64Array
     largest: int
     depth: int
 
@@ -104,6 +107,7 @@ def find_components(matrix: CsrMatrix, iterated: NDArray[np.bool_] | None = None
         single_ptr=np.searchsorted(level[alone], bounds).astype(np.int64),
         joined=joined[by_level].astype(np.int64),
         joined_ptr=np.searchsorted(joined_level[by_level], bounds).astype(np.int64),
+        component=label[joined[by_level]].astype(np.int64),
         largest=int(sizes.max(initial=0)),
         depth=int(np.unique(joined_level).size),
     )

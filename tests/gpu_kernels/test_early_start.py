@@ -27,7 +27,7 @@ class Driver:
         return call
 
 
-def start(monkeypatch: pytest.MonkeyPatch, driver: Driver | OSError, card: int | None) -> None:
+def start(monkeypatch: pytest.MonkeyPatch, driver: Driver | OSError, card: int) -> None:
     def load(name: str) -> Driver:
         if isinstance(driver, OSError):
             raise driver
@@ -46,13 +46,12 @@ def start(monkeypatch: pytest.MonkeyPatch, driver: Driver | OSError, card: int |
     ("card", "failing", "calls"),
     [
         (0, (), ["cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain"]),
-        (None, (), ["cuInit"]),
         (0, ("cuInit",), ["cuInit"]),
         (7, ("cuDeviceGet",), ["cuInit", "cuDeviceGet"]),
     ],
 )
 def test_what_the_driver_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch, card: int | None, failing: tuple[str, ...], calls: list[str]
+    monkeypatch: pytest.MonkeyPatch, card: int, failing: tuple[str, ...], calls: list[str]
 ) -> None:
     driver = Driver(*failing)
     start(monkeypatch, driver, card)
@@ -77,12 +76,13 @@ def test_nothing_is_started_without_cupy(monkeypatch: pytest.MonkeyPatch) -> Non
         (["--backend", "gpu"], [0]),
         (["--backend", "auto"], [0]),
         (["--backend", "auto", "--distributed"], []),
+        (["--list"], []),
     ],
 )
 def test_commands_begin_where_a_device_may_be_used(
     monkeypatch: pytest.MonkeyPatch, more: list[str], expected: list[int]
 ) -> None:
-    found: list[int | None] = []
+    found: list[int] = []
     monkeypatch.setattr("gpu_kernels.begin_start", lambda card: found.append(card))
     main(["check", "no such file.prism", "F", *more, "--quiet"])
     assert found == expected
