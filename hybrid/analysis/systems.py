@@ -187,7 +187,8 @@ def _by_strips(matrix: Matrix, otherwise: BoundingMethod, options: CheckOptions)
         isinstance(matrix, HybridMatrix) and matrix.place is HOST and isinstance(matrix.curve, LevelCurve)
     ):
         return None
-    strips = RowStrips.where_they_pay(matrix.curve.plain, min(matrix.level, len(matrix.curve.plain) - 1))
+    types, level = matrix.curve.plain, matrix.level
+    strips = RowStrips.where_they_pay(types, level if types.reaches(level) else len(types) - 1)
     return None if strips is None else TopologicalStrips(options.criterion, strips, otherwise)
 
 

@@ -68,7 +68,7 @@ def distinct_lists(
 
     Notes
     -----
-    Lists are compared by a 64-bit hash and every list is then checked against its representative, so the
+    Lists are compared by a 64-bit hash, and every list that has another's is then checked against it, so the
     answer is exact. Time: O(items + n log n).
     """
     n = len(ptr) - 1
@@ -82,18 +82,27 @@ def distinct_lists(
         hashes = _hash_lists(ptr, lengths, positions, columns, seed)
         _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
         first, inverse = first.astype(np.int64), inverse.astype(np.int64)
-        representative = first[inverse]
-        if not np.array_equal(lengths, lengths[representative]):
-            continue
-        twin = concatenated_ranges(ptr[representative], lengths)
-        begin, end = int(ptr[0]), int(ptr[-1])
-        if all(np.array_equal(column[begin:end], column[twin]) for column in columns):
+        if _have_twins(ptr, lengths, columns, first[inverse]):
             # Numbers in the order of first occurrence keep lists that are used together close in memory.
-            order = np.argsort(first, kind="stable")
-            number = np.empty(len(order), np.int64)
-            number[order] = np.arange(len(order))
-            return first[order], number[inverse]
+            is_first = np.zeros(n, np.bool_)
+            is_first[first] = True
+            return np.flatnonzero(is_first), (np.cumsum(is_first) - 1)[first][inverse]
     raise RuntimeError("four 64-bit hashes of the lists collided in a row; the input looks adversarial")
+
+
+def _have_twins(
+    ptr: NDArray[np.integer],
+    lengths: Int64Array,
+    columns: Sequence[NDArray[np.integer]],
+    representative: Int64Array,
+) -> bool:
+    """Tell whether every list is equal to its representative."""
+    copy = np.flatnonzero(representative != np.arange(len(representative)))
+    original, length = representative[copy], lengths[copy]
+    if not np.array_equal(length, lengths[original]):
+        return False
+    own, twin = (concatenated_ranges(ptr[lists], length) for lists in (copy, original))
+    return all(np.array_equal(column[own], column[twin]) for column in columns)
 
 
 def _distinct_few(
@@ -120,15 +129,25 @@ def _hash_lists(
     columns: Sequence[NDArray[np.integer]],
     seed: int,
 ) -> NDArray[np.uint64]:
-    # A sum of mixed (position, item) pairs: order counts through the position, and sums of lists are
+    # A sum of items, scrambled, times words of their positions: order counts, and sums of lists are
     # differences of one running sum, which wraps around harmlessly.
     begin, end = int(ptr[0]), int(ptr[-1])
-    key = scramble(np, positions.astype(np.uint64) + np.uint64(seed))
-    for column in columns:
+    key = _scrambled(columns[0][begin:end])
+    for column in columns[1:]:
         key = scramble(np, key ^ column[begin:end].astype(np.int64).view(np.uint64))
+    words = scramble(np, np.arange(int(lengths.max()), dtype=np.uint64) + np.uint64(seed)) | np.uint64(1)
+    key *= words[positions]
     running = np.zeros(len(key) + 1, np.uint64)
     np.cumsum(key, out=running[1:])
     offsets = (ptr - begin).astype(np.int64)
     hashes: NDArray[np.uint64] = running[offsets[1:]] - running[offsets[:-1]]
     hashes += scramble(np, lengths.view(np.uint64))
     return hashes
+
+
+def _scrambled(items: NDArray[np.integer]) -> NDArray[np.uint64]:
+    """Return a new array of scrambled items; each number below their count is scrambled once."""
+    if items.size and 0 <= int(items.min()) and int(items.max()) < items.size:
+        table = np.asarray(scramble(np, np.arange(1, int(items.max()) + 2, dtype=np.uint64)))
+        return np.asarray(table[items])
+    return np.asarray(scramble(np, items.astype(np.int64).view(np.uint64) + np.uint64(1)))

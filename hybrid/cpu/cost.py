@@ -20,6 +20,7 @@ from hybrid.injection.row_types import RowTypes
 
 _ENTRIES_PER_TERM = 4.5
 _MEMBERS = 4
+_WIDTH = 8
 _SECONDS_TERM = 0.95e-9
 _SECONDS_SCALE = 0.15e-9
 _SECONDS_SHARED_TERM = 0.45e-9
@@ -58,20 +59,19 @@ def predict_seconds(types: RowTypes, k: int) -> float:
     -----
     Time: O(slots of the row types).
     """
-    level = types.levels[k]
+    level = types[k]
     if level.n_types == 0:
         return 0.0
     rows = level.rows.astype(np.float64)
-    slices = np.ceil(rows / 8)
+    slices = np.ceil(rows / _WIDTH)
     entries = level.entries.astype(np.float64)
     # In a slice that is not full, a term has fewer entries.
-    terms = entries / (1 + (_ENTRIES_PER_TERM - 1) * rows / (8 * slices))
+    terms = entries / (1 + (_ENTRIES_PER_TERM - 1) * rows / (_WIDTH * slices))
     groups = level.groups.astype(np.float64)
     batches = np.ceil(groups / _MEMBERS)
     table = _DISTINCT_TERMS * _TERM_BYTES * float(terms.sum())
     pressure = 1 + 0.15 * np.log2(1 + table / _FAST_BYTES)
-    far = min(1.0, 8 * types.classes.matrix.n_columns / _FAR_BYTES)
-    slot = _SECONDS_SLOT + far * _SECONDS_FAR_SLOT
+    slot = _slot_seconds(types)
     each = groups * (
         terms * (_SECONDS_TERM + (_SECONDS_SCALE if types.classes.scaled else 0.0))
         + slices * _SECONDS_SLICE
@@ -83,3 +83,28 @@ def predict_seconds(types: RowTypes, k: int) -> float:
     contents = float(types.classes.entries(k).sum())
     build = contents * _BUILD_SECONDS_ENTRY / _PRODUCTS
     return float((each + shared).sum()) + build
+
+
+def least_seconds(types: RowTypes, k: int) -> float:
+    """Return what `predict_seconds` is not below, at level k and at all levels below it.
+
+    Groups and their slots become more from level to level, and the rows of a group fewer, so that no term
+    gets more entries.
+
+    Notes
+    -----
+    Time: O(slots of the row types).
+    """
+    level = types[k]
+    if level.n_types == 0:
+        return 0.0
+    full = np.minimum(level.rows / _WIDTH, 1.0)
+    terms = float((level.groups * level.entries / (1 + (_ENTRIES_PER_TERM - 1) * full)).sum())
+    term = _SECONDS_TERM + (_SECONDS_SCALE if types.classes.scaled else 0.0) + _SECONDS_SHARED_TERM / _MEMBERS
+    group = _SECONDS_GROUP + _SECONDS_SLICE + _SECONDS_SHARED_SLICE / _MEMBERS
+    return terms * term + level.n_groups * group + level.group_slots * _slot_seconds(types)
+
+
+def _slot_seconds(types: RowTypes) -> float:
+    far = min(1.0, 8 * types.classes.matrix.n_columns / _FAR_BYTES)
+    return _SECONDS_SLOT + far * _SECONDS_FAR_SLOT

@@ -141,7 +141,7 @@ def build_cpu_layout(types: RowTypes, k: int, early: int | None = None) -> CpuLa
     -----
     Time: that of :func:`hybrid.injection.slices.build_slices` and O(slots of all groups).
     """
-    classes, level = types.classes, types.levels[k]
+    classes, level = types.classes, types[k]
     blocks = class_submatrices(np, classes, k)
     if blocks is None:
         return None

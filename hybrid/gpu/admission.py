@@ -32,7 +32,7 @@ _START_SECONDS = 0.1e-3
 
 def layout_items(types: RowTypes, k: int) -> int:
     """Return what laying out level k grows with: entries of all row types and slots of all groups."""
-    return int(types.levels[k].entries.sum()) + types.levels[k].group_slots
+    return int(types[k].entries.sum()) + types[k].group_slots
 
 
 def build_bytes(types: RowTypes, k: int, layers: bool = False) -> int:
@@ -43,7 +43,7 @@ def build_bytes(types: RowTypes, k: int, layers: bool = False) -> int:
 
     ``layers``: whether the matrix is that of stacked layers, whose terms are sorted by layers.
     """
-    classes, level = types.classes, types.levels[k]
+    classes, level = types.classes, types[k]
     entries = int(level.entries.sum())
     vectors = _LEAST_BYTES_PER_ROW * classes.matrix.n_rows + 8 * classes.matrix.n_columns
     per_entry = _BYTES_PER_LAYER_ENTRY if layers else _BYTES_PER_ENTRY
@@ -75,7 +75,7 @@ def reason_for_cpu(device: Device, curve: TypedMatrix) -> str | None:
     reason = reason_of_size(device, curve.nonzeros, curve.shape)
     if reason is not None:
         return reason
-    ranked = rank_levels(curve)
+    ranked = rank_levels(curve, 1.0)
     return reason_of_time(device, curve.nonzeros, ranked[0][2]) if ranked else None
 
 

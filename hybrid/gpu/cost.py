@@ -12,14 +12,22 @@ predicted to be faster is taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 from typing import NamedTuple
 
 import numpy as np
 
+from hybrid.core.near_least import near_least
 from hybrid.errors import OptionError
 from hybrid.gpu.device_properties import REFERENCE, Card, card_in_use
-from hybrid.gpu.pair_cost import SECONDS_SERIAL_ENTRY, count_pairs, has_long_rows, longest_row, pair_seconds
+from hybrid.gpu.pair_cost import (
+    SECONDS_SERIAL_ENTRY,
+    PairCounts,
+    count_pairs,
+    has_long_rows,
+    longest_row,
+    pair_seconds,
+)
 from hybrid.gpu.tuning import choose_tuning
 from hybrid.injection.row_types import RowTypes, TypedMatrix
 from mtbdd.stacked_layers import StackedLayers
@@ -38,6 +46,10 @@ _BUILD_ENTRIES = 1 << 28
 
 _LANES = 32
 _TILE_ROWS = 512
+_MOST_MEMBERS = 4
+
+_MOST_TOGETHER = _MOST_MEMBERS * 4
+"""Groups of a block at most."""
 
 
 class _Form(NamedTuple):
@@ -69,7 +81,7 @@ def level_seconds(types: RowTypes, k: int, card: Card | None = None) -> float | 
     -----
     Time: O(slots of the row types).
     """
-    level = types.levels[k]
+    level = types[k]
     if level.n_types == 0:
         return _SECONDS_START
     classes = types.classes
@@ -101,49 +113,79 @@ def level_seconds(types: RowTypes, k: int, card: Card | None = None) -> float | 
     return float(seconds.sum()) + slots + streamed + _SECONDS_START
 
 
-def _levels(curve: TypedMatrix) -> dict[int, _Form]:
-    """Return the usable levels, each in the form predicted to be fastest on the card in use."""
+def _least_seconds(types: RowTypes, k: int, card: Card) -> float:
+    """Return what `level_seconds` is not below, at level k and at all levels below it.
+
+    Groups and their slots become more from level to level, and the rows of a group fewer, so that no warp
+    gets more of them.
+    """
+    level, classes = types[k], types.classes
+    if level.n_types == 0:
+        return _SECONDS_START
+    work, transfer = card.work(REFERENCE), card.transfer(REFERENCE)
+    entries = level.groups * level.entries.astype(np.float64)
+    lanes = _LANES / np.minimum(level.rows, _LANES)
+    each = _SECONDS_ENTRY + (_SECONDS_SCALED_ENTRY if classes.scaled else 0.0)
+    seconds = float((entries * lanes).sum()) * each * max(work, transfer)
+    seconds += float(entries.sum()) * _SECONDS_STORED_ENTRY * work / _MOST_TOGETHER
+    group = _SECONDS_ROW * transfer + _SECONDS_ITEM * work / _MOST_TOGETHER
+    return seconds + level.n_groups * group + level.group_slots * _SECONDS_SLOT * work + _SECONDS_START
+
+
+def _form_at(curve: TypedMatrix, k: int) -> _Form | None:
+    """Return a level in the form predicted to be fastest on the card in use; None if it cannot be used."""
     known, card = curve.once(_no_forms), card_in_use()
-    if card not in known:
-        long = has_long_rows(curve)
-        found: dict[int, _Form] = {}
-        for types in (curve.plain, curve.scaled):
-            for form, k in (
-                *_as_tiles(types, long, card),
-                *(_as_pairs(types, card) if long else ()),
-            ):
-                if k not in found or form.seconds < found[k].seconds:
-                    found[k] = form
-        known[card] = found
-    return known[card]
+    if (card, k) not in known:
+        known[card, k] = _fastest_form(curve, k, card)
+    return known[card, k]
 
 
-def _no_forms(curve: TypedMatrix) -> dict[Card, dict[int, _Form]]:
-    """Return where a matrix keeps its forms, by card."""
+def _no_forms(curve: TypedMatrix) -> dict[tuple[Card, int], _Form | None]:
+    """Return where a matrix keeps its forms, by card and level."""
     return {}
 
 
-def _as_tiles(types: RowTypes, long: bool, card: Card) -> Iterator[tuple[_Form, int]]:
-    waiting = longest_row(types) * SECONDS_SERIAL_ENTRY if long else 0.0
-    for k in range(len(types)):
+def _fastest_form(curve: TypedMatrix, k: int, card: Card) -> _Form | None:
+    long = curve.once(has_long_rows)
+    waiting = longest_row(curve.plain) * SECONDS_SERIAL_ENTRY if long else 0.0
+    forms = []
+    for types in curve.kinds(k):
         seconds = level_seconds(types, k, card)
         if seconds is not None:
-            yield _Form(seconds + waiting, types, False), k
+            forms.append(_Form(seconds + waiting, types, False))
+        if long and (seconds := _pair_seconds(curve, types, k, card)) is not None:
+            forms.append(_Form(seconds, types, True))
+    return min(forms, key=lambda form: form.seconds, default=None)
 
 
-def _as_pairs(types: RowTypes, card: Card) -> Iterator[tuple[_Form, int]]:
-    counts = count_pairs(types.classes)
-    slower = max(card.work(REFERENCE), card.transfer(REFERENCE))
-    for k in range(min(len(types), len(counts))):
-        seconds = pair_seconds(types, k, counts[k])
-        if seconds is not None:
-            yield _Form(seconds * slower, types, True), k
+def _pair_seconds(curve: TypedMatrix, types: RowTypes, k: int, card: Card) -> float | None:
+    counts = curve.once(_scaled_pairs if types.classes.scaled else _plain_pairs)
+    if k >= len(counts):
+        return None
+    seconds = pair_seconds(types, k, counts[k])
+    return None if seconds is None else seconds * max(card.work(REFERENCE), card.transfer(REFERENCE))
+
+
+def _plain_pairs(curve: TypedMatrix) -> list[PairCounts]:
+    return count_pairs(curve.plain.classes)
+
+
+def _scaled_pairs(curve: TypedMatrix) -> list[PairCounts]:
+    return count_pairs(curve.scaled.classes)
 
 
 def predicted_level_seconds(curve: TypedMatrix, k: int) -> float | None:
     """Predict the time of a product at level k; None if the GPU backend cannot use the level."""
-    found = _levels(curve).get(k)
+    found = _form_at(curve, k)
     return None if found is None else found.seconds
+
+
+def least_level_seconds(curve: TypedMatrix, k: int) -> float:
+    """Return what `predicted_level_seconds` is not below, at level k and at all levels below it."""
+    if curve.once(has_long_rows):
+        return 0.0
+    card = card_in_use()
+    return min((_least_seconds(types, k, card) for types in curve.kinds(k)), default=math.inf)
 
 
 def types_of_level(curve: TypedMatrix, k: int) -> RowTypes:
@@ -169,19 +211,31 @@ def uses_pairs(curve: TypedMatrix, k: int) -> bool:
 
 
 def _form(curve: TypedMatrix, k: int) -> _Form:
-    found = _levels(curve).get(k)
+    found = _form_at(curve, k)
     if found is None:
         raise OptionError(f"level: level {k} has too many row types for the gpu backend; choose 'min-time'")
     return found
 
 
-def rank_levels(curve: TypedMatrix) -> list[tuple[int, RowTypes, float]]:
-    """Return the usable levels with their row types and predicted seconds, fastest first."""
-    ranked = sorted((form.seconds, k) for k, form in _levels(curve).items())
-    return [(k, _levels(curve)[k].types, seconds) for seconds, k in ranked]
+def rank_levels(curve: TypedMatrix, factor: float = math.inf) -> list[tuple[int, RowTypes, float]]:
+    """Return the usable levels with their row types and predicted seconds, fastest first.
+
+    ``factor``: those that take at most so many times the least time, at least, are among them.
+    """
+    count = curve.plain.classes.matrix.n_levels + 1
+    ranked = near_least(
+        count, lambda k: predicted_level_seconds(curve, k), lambda k: least_level_seconds(curve, k), factor
+    )
+    return [(k, types_of_level(curve, k), seconds) for seconds, k in sorted(ranked)]
 
 
-def rank_choice_levels(stacked: StackedLayers, types: RowTypes) -> list[tuple[int, float]]:
-    """Return the levels whose submatrices belong to one layer each, with predicted seconds, fastest first."""
-    found = ((level_seconds(types, k), k) for k in range(stacked.first_level, len(types)))
-    return [(k, seconds) for seconds, k in sorted((s, k) for s, k in found if s is not None)]
+def choice_level_seconds(stacked: StackedLayers, types: RowTypes, level: int) -> float | None:
+    """Predict the time of a step over stacked layers at a level of a layer; None if it cannot be used."""
+    k = stacked.first_level + level
+    return level_seconds(types, k) if types.reaches(k) else None
+
+
+def least_choice_seconds(stacked: StackedLayers, types: RowTypes, level: int) -> float:
+    """Return what `choice_level_seconds` is not below, at a level of a layer and at all levels below it."""
+    k = stacked.first_level + level
+    return _least_seconds(types, k, card_in_use()) if types.reaches(k) else math.inf

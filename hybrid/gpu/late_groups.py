@@ -29,7 +29,7 @@ def groups_apart(xp: Any, types: RowTypes, k: int, own_columns: int | None) -> l
     -----
     Time: that of `enumerate_groups`, whose result is let go, since tiles are made before it is needed again.
     """
-    level = types.levels[k]
+    level = types[k]
     if own_columns is None:
         return [level.groups]
     groups = enumerate_groups(xp, types, k)

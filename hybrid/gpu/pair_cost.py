@@ -15,7 +15,7 @@ import numpy as np
 from hybrid.injection.block_classes import BlockClasses
 from hybrid.injection.row_types import RowTypes, TypedMatrix
 from hybrid.solvers.base import LEAST_VECTORS
-from mtbdd.offset import distinct_rows
+from mtbdd.offset import OffsetMTBDD, distinct_rows
 
 LONG_ROW = 32
 """Entries of a row, on average, from which a lane a row leaves the device waiting for its longest rows."""
@@ -67,7 +67,21 @@ def has_long_rows(curve: TypedMatrix) -> bool:
     """Tell whether a matrix has rows too long for one thread each."""
     if curve.nonzeros >= LONG_ROW * max(1, curve.shape[0]):
         return True
+    if _most_in_a_row(curve.plain.classes.matrix) < LONGEST_ROW:
+        return False  # without a look at the deepest row types
     return longest_row(curve.plain) >= LONGEST_ROW
+
+
+def _most_in_a_row(matrix: OffsetMTBDD) -> int:
+    """Return what no row has more entries than; `LONGEST_ROW` for that and more.  Time: O(nodes)."""
+    below = np.ones(len(matrix.terminals), np.int64)
+    for k in reversed(range(matrix.n_levels)):
+        level = matrix.levels[k]
+        padded = np.append(below, 0)
+        low, high = padded[level.low], padded[level.high]
+        # The sides of a row bit are different rows; those of a column bit are parts of the same.
+        below = np.maximum(low, high) if k % 2 == 0 else np.minimum(low + high, LONGEST_ROW)
+    return int(below.max(initial=0))
 
 
 def longest_row(types: RowTypes) -> float:
@@ -77,7 +91,7 @@ def longest_row(types: RowTypes) -> float:
     the types became too many to be followed so far.
     """
     k = len(types) - 1
-    level = types.levels[k]
+    level = types[k]
     if level.n_types == 0:
         return 0.0
     return float((level.entries / level.rows).max())
@@ -143,7 +157,7 @@ def pair_seconds(types: RowTypes, k: int, counts: PairCounts) -> float | None:
     Time: O(slots of the row types). The constants are estimates from the bytes moved and the latencies of a
     load; they need only rank levels, which :mod:`hybrid.levels.probe` then times.
     """
-    level = types.levels[k]
+    level = types[k]
     if level.n_types == 0:
         return _SECONDS_START
     classes = types.classes
@@ -182,7 +196,7 @@ def pair_build_bytes(types: RowTypes, k: int) -> int:
     k : int
         Level. All nodes are expanded where classes are scaled.
     """
-    classes, level = types.classes, types.levels[k]
+    classes, level = types.classes, types[k]
     matrix = classes.matrix
     entries = int((matrix.entries_below[k] if classes.scaled else classes.entries(k)).sum())
     vectors = 8 * (LEAST_VECTORS - 1) * matrix.n_rows + 8 * matrix.n_columns

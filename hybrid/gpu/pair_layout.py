@@ -96,7 +96,7 @@ def build_pairs(
     bits = index_bits(max(n_rows, n_columns, len(groups.base), n_products, total), chosen.wide)
     index = index_type(bits)
     scales = xp.asarray(classes.leading[k])[groups.node] if classes.scaled and len(groups.base) else None
-    rows = xp.asarray(types.levels[k].rows)[groups.type]
+    rows = xp.asarray(types[k].rows)[groups.type]
     return PairMatrix(
         n_rows=n_rows,
         n_columns=n_columns,

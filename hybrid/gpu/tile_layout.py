@@ -26,7 +26,7 @@ from hybrid.gpu.tuning import (
 )
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.groups import RowGroups, enumerate_groups, find_gaps
-from hybrid.injection.row_types import RowTypes, find_row_types
+from hybrid.injection.row_types import RowTypes
 from hybrid.injection.submatrices import class_submatrices
 from mtbdd.stacked_layers import StackedLayers
 
@@ -56,7 +56,7 @@ class _Items(NamedTuple):
 
 def row_types_of(stacked: StackedLayers) -> RowTypes:
     """Return the row types of stacked layers, blocks shared when equal and of one layer."""
-    return find_row_types(find_block_classes(stacked.matrix, scaled=False))
+    return RowTypes(find_block_classes(stacked.matrix, scaled=False))
 
 
 def build_tile_matrix(
@@ -96,7 +96,7 @@ def build_tile_matrix(
     Time: O(E log E) for E entries of all row types, and O(slots of all groups) a level. Synchronises: yes.
     """
     chosen, xp = options or LayoutOptions(), place.xp
-    classes, level = types.classes, types.levels[k]
+    classes, level = types.classes, types[k]
     n_rows, n_columns = classes.matrix.shape
     if stacked is not None:
         n_rows, n_columns, own_columns = stacked.size, stacked.columns, stacked.own_columns
@@ -185,7 +185,7 @@ def _build_table(
         return None
     if stacked is not None:
         class_layer = stacked.layer_of_nodes(k)[classes.representative[k]]
-        slot_layer, rows = xp.asarray(class_layer[types.levels[k].blocks]), rows * stacked.layers
+        slot_layer, rows = xp.asarray(class_layer[types[k].blocks]), rows * stacked.layers
     shape = choose_shape(chosen, rows, classes.matrix.n_entries, room)
     table = build_tiles(xp, types, k, entries, shape, slot_layer)
     if table is None or stacked is not None or chosen.slices is not None or not len(table.begin):
@@ -194,7 +194,7 @@ def _build_table(
     if terms > MANY_TERMS:
         return table
     apart = groups_apart(xp, types, k, own_columns)
-    slices = choose_slices(types.levels[k].rows, apart, tuning, chosen.turns, terms <= FEW_TERMS)
+    slices = choose_slices(types[k].rows, apart, tuning, chosen.turns, terms <= FEW_TERMS)
     return (
         table if slices == shape.slices else build_tiles(xp, types, k, entries, replace(shape, slices=slices))
     )

@@ -64,7 +64,7 @@ class TileTerms:
 
 def cut_types(xp: Any, types: RowTypes, k: int, slices: int) -> TileCuts:
     """Cut the row types of level k into tiles of so many slices, the last of a type smaller."""
-    type_slice = pointers(xp, -(-xp.asarray(types.levels[k].rows) // LANES))
+    type_slice = pointers(xp, -(-xp.asarray(types[k].rows) // LANES))
     total = int(type_slice[-1])
     own = xp.arange(total) - type_slice[owners(xp, type_slice, total)]
     return TileCuts(type_slice, own % slices == 0)
@@ -112,7 +112,7 @@ def list_terms(
     -----
     Time: O(E log E) for E entries of all row types. Synchronises: yes.
     """
-    level = types.levels[k]
+    level = types[k]
     rows, type_slice = xp.asarray(level.rows), cuts.type_slice
     slice_tile = xp.cumsum(cuts.begins) - 1
     first = xp.flatnonzero(cuts.begins)

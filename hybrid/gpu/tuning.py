@@ -102,7 +102,7 @@ def choose_tuning(types: RowTypes, k: int) -> Tuning:
     registers of members without a group are wasted, and two members are faster. Eight blocks of 128 threads
     leave 64 registers a thread, which is what the kernel needs.
     """
-    level = types.levels[k]
+    level = types[k]
     rows = level.rows
     wanted = float((rows * level.groups).sum())
     offered = float((rows * 4 * -(-level.groups // 4)).sum())

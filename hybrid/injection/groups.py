@@ -67,12 +67,12 @@ def enumerate_groups(xp: Any, types: RowTypes, k: int) -> RowGroups:
     Time and memory: O(groups and their slots, summed over the levels down to k), array sweeps only.
     Synchronises: yes, twice a level, for the sizes.
     """
-    if not 0 <= k < len(types):
+    if not types.reaches(k):
         raise ValueError(
             f"row types are known for the levels 0..{len(types) - 1}, got level {k}; "
             "choose a level in that range"
         )
-    size = types.levels[0].n_types
+    size = types[0].n_types
     state = RowGroups(
         xp.zeros(size, np.int64),
         xp.zeros(size, np.int32),
@@ -86,7 +86,7 @@ def enumerate_groups(xp: Any, types: RowTypes, k: int) -> RowGroups:
 
 
 def _descend(xp: Any, types: RowTypes, depth: int, state: RowGroups) -> RowGroups:
-    above, below = types.levels[depth], types.levels[depth + 1]
+    above, below = types[depth], types[depth + 1]
     level = types.classes.matrix.levels[depth]
     offset = xp.asarray(level.offset)
     table = xp.asarray(below.edges_of(above.n_types))

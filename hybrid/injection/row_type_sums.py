@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.injection.block_classes import find_block_classes
-from hybrid.injection.row_types import SLOT_LIMIT, find_row_types
+from hybrid.injection.row_types import SLOT_LIMIT, RowTypes
 from mtbdd.offset import OffsetMTBDD
 
 
@@ -18,7 +18,7 @@ def row_type_sums(matrix: OffsetMTBDD, slot_limit: int = SLOT_LIMIT) -> NDArray[
     matrix : OffsetMTBDD
         With some entry.
     slot_limit : int
-        See :func:`hybrid.injection.row_types.find_row_types`.
+        See :func:`hybrid.injection.row_types.RowTypes`.
 
     Returns
     -------
@@ -31,14 +31,14 @@ def row_type_sums(matrix: OffsetMTBDD, slot_limit: int = SLOT_LIMIT) -> NDArray[
     all rows of the type.  Time: one sweep over the row types, and O(rows) for every row bit.  A product with
     ones needs both sweeps of a level curve first, and a layout.
     """
-    types = find_row_types(find_block_classes(matrix, scaled=False), slot_limit)
-    if len(types) <= matrix.n_levels:
+    types = RowTypes(find_block_classes(matrix, scaled=False), slot_limit)
+    if not types.reaches(matrix.n_levels):
         return None
-    classes, last = types.classes, types.levels[-1]
+    classes, last = types.classes, types[matrix.n_levels]
     sums = np.add.reduceat(matrix.terminals[classes.representative[-1][last.blocks]], last.ptr[:-1])
     row, kind = np.zeros(1, np.int64), np.zeros(1, np.int64)
     for depth in range(matrix.n_levels):
-        above, below = types.levels[depth], types.levels[depth + 1]
+        above, below = types[depth], types[depth + 1]
         edge = below.edges_of(above.n_types)
         if depth % 2 == 1:
             kind = below.child[edge[kind, 0]]

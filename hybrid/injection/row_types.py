@@ -4,112 +4,98 @@ Fix a level k. The instances that start with the same row bits cover the same ro
 and the classes of their submatrices, ordered by column, form the *row type* of the group. Few row types serve
 many groups, so all that is computed per row type (merged rows, slices) is computed once.
 
-Row types need no enumeration of groups. A row type is a list of classes of one level; taking a row bit
-maps every class to its child, while a column bit keeps both children: that is the subset construction which
-makes an automaton deterministic, with lists in place of sets. It is done here for all levels, one
-array sweep a level, and the groups of a row type are then counted like paths.
+Row types need no enumeration of groups: :mod:`hybrid.injection.row_type_level` takes those of one level to
+the next, one array sweep a level, and the groups of a row type are counted like paths. Levels are found when
+they are asked for: a choice of level seldom looks at the deepest ones, which are the most work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from gpu_kernels.ragged import pointers
-from hybrid.core.lists import concatenated_ranges, distinct_lists
 from hybrid.injection.block_classes import BlockClasses
+from hybrid.injection.row_type_level import RowTypeLevel, level_below, root_level
 
-Int64Array = NDArray[np.int64]
-Int32Array = NDArray[np.int32]
-BoolArray = NDArray[np.bool_]
 T = TypeVar("T")
 
 SLOT_LIMIT = 1 << 19
 """Slots of one level beyond which the sweep stops: deeper levels have no compact row types to offer."""
 
 
-@dataclass(frozen=True, eq=False)
-class RowTypeLevel:
-    """The row types of one level and the edges by which the row types of the level above reach them.
+class _Sweep:
+    """The levels found so far; threads that ask for more wait for one another."""
 
-    Attributes
+    def __init__(self, classes: BlockClasses, slot_limit: int) -> None:
+        self._classes, self._slot_limit = classes, slot_limit
+        self._lock = threading.Lock()
+        self._is_stopped = False
+        self.found = [root_level(classes)]
+
+    def reaches(self, k: int) -> bool:
+        if k < len(self.found):
+            return True
+        with self._lock:
+            while not self._is_stopped and len(self.found) <= min(k, self._classes.matrix.n_levels):
+                below = level_below(self.found[-1], self._classes, len(self.found) - 1)
+                if len(below.blocks) > self._slot_limit:
+                    self._is_stopped = True
+                else:
+                    self.found.append(below)
+        return k < len(self.found)
+
+
+class RowTypes:
+    """Row types of the levels from the root down, all 2n + 1 as a rule: ``types[k]`` are those of level k.
+
+    The sequence ends early where they become too many. A level is found at the first question about it or
+    a deeper one.
+
+    Parameters
     ----------
-    ptr : ndarray, shape (types + 1,), int64
-        Slots of type t are ``ptr[t] .. ptr[t + 1]``.
-    blocks : ndarray, shape (slots,), int32
-        Class of the submatrix in each slot; slots are ordered by column.
-    groups : ndarray, shape (types,), int64
-        Number of groups (row prefixes) of each type.
-    rows : ndarray, shape (types,), int64
-        Rows that a group of each type covers.
-    entries : ndarray, shape (types,), int64
-        Entries of a group of each type: those of the submatrices in its slots.
-    parent : ndarray, shape (edges,), int64
-        Type in the level above from which each edge comes; no edges at level 0.
-    then : ndarray, shape (edges,), bool
-        Whether the edge takes the then side of a row bit; False throughout below a column bit.
-    child : ndarray, shape (edges,), int64
-        Type of this level to which the edge leads.
-    edge_ptr : ndarray, shape (edges + 1,), int64
-        Where the slots of the edge's child type lie in ``source`` and ``side``.
-    source : ndarray, shape (edge_ptr[-1],), int32
-        For every slot of the child, the slot of the parent type that it comes from.
-    side : ndarray, shape (edge_ptr[-1],), bool
-        For every slot of the child, whether its node is the then child of the parent slot's node.
+    classes : BlockClasses
+        Classes of submatrices of the matrix.
+    slot_limit : int
+        The sequence ends before the first level whose types have more slots than this together.
+
+    Notes
+    -----
+    Time and memory: O(slots log types) a level.
     """
 
-    ptr: Int64Array
-    blocks: Int32Array
-    groups: Int64Array
-    rows: Int64Array
-    entries: Int64Array
-    parent: Int64Array
-    then: BoolArray
-    child: Int64Array
-    edge_ptr: Int64Array
-    source: Int32Array
-    side: BoolArray
+    def __init__(self, classes: BlockClasses, slot_limit: int = SLOT_LIMIT) -> None:
+        self.classes = classes
+        self._sweep = _Sweep(classes, slot_limit)
 
-    @property
-    def n_types(self) -> int:
-        """Number of row types."""
-        return len(self.ptr) - 1
+    def under(self, classes: BlockClasses) -> RowTypes:
+        """Return the same lists for classes that have the same members, under another name."""
+        other = RowTypes.__new__(RowTypes)
+        other.classes, other._sweep = classes, self._sweep
+        return other
 
-    @property
-    def lengths(self) -> Int64Array:
-        """Slots of every type, shape (types,)."""
-        return self.ptr[1:] - self.ptr[:-1]
+    def has_lists_of(self, other: RowTypes) -> bool:
+        """Tell whether the lists are those of other row types, by `under`."""
+        return self._sweep is other._sweep
 
-    @property
-    def n_groups(self) -> int:
-        """Number of groups."""
-        return int(self.groups.sum())
+    def reaches(self, k: int) -> bool:
+        """Tell whether there are row types of level k; all levels down to it are found."""
+        return k >= 0 and self._sweep.reaches(k)
 
-    @property
-    def group_slots(self) -> int:
-        """Slots of all groups together."""
-        return int((self.groups * self.lengths).sum())
-
-    def edges_of(self, n_types: int) -> Int64Array:
-        """Return the edge of every type of the level above on either side, shape (n_types, 2); -1: none."""
-        table = np.full((n_types, 2), -1, np.int64)
-        table[self.parent, self.then.astype(np.int64)] = np.arange(len(self.parent))
-        return table
-
-
-@dataclass(frozen=True, eq=False)
-class RowTypes:
-    """Row types of the levels 0 .. len(levels) - 1; the sweep stops early where they become too many."""
-
-    classes: BlockClasses
-    levels: tuple[RowTypeLevel, ...]
+    def __getitem__(self, k: int) -> RowTypeLevel:
+        if not self.reaches(k):
+            raise IndexError(f"level: expected 0..{len(self) - 1}, where row types are known, got {k}")
+        return self._sweep.found[k]
 
     def __len__(self) -> int:
-        return len(self.levels)
+        self._sweep.reaches(self.classes.matrix.n_levels)
+        return len(self._sweep.found)
+
+    def __iter__(self) -> Iterator[RowTypeLevel]:
+        k = 0
+        while self.reaches(k):
+            yield self[k]
+            k += 1
 
 
 class TypedMatrix(Protocol):
@@ -131,130 +117,8 @@ class TypedMatrix(Protocol):
     def scaled(self) -> RowTypes:
         """Row types with blocks shared when equal up to a scale."""
 
+    def kinds(self, k: int) -> tuple[RowTypes, ...]:
+        """Return those of both that level k may be held in, the plain ones first."""
+
     def once(self, function: Callable[[Any], T]) -> T:
         """Return what a function makes of the matrix; see :class:`mtbdd.memoised.Memoised`."""
-
-
-def find_row_types(classes: BlockClasses, slot_limit: int = SLOT_LIMIT) -> RowTypes:
-    """Find the row types of every level.
-
-    Parameters
-    ----------
-    classes : BlockClasses
-        Classes of submatrices of the matrix.
-    slot_limit : int
-        Stop before the first level whose types have more slots than this together.
-
-    Returns
-    -------
-    RowTypes
-        Types of the levels from the root down to the last one within the limit (all 2n + 1 as a rule).
-
-    Notes
-    -----
-    Time and memory: O(slots log types) a level.
-    """
-    size = classes.matrix.nodes[0]
-    none = np.zeros(0, np.int64)
-    root = RowTypeLevel(
-        ptr=np.arange(size + 1, dtype=np.int64),
-        blocks=np.zeros(size, np.int32),
-        groups=np.ones(size, np.int64),
-        rows=classes.matrix.rows[0],
-        entries=classes.matrix.entries_below[0],
-        parent=none,
-        then=np.zeros(0, bool),
-        child=none,
-        edge_ptr=np.zeros(1, np.int64),
-        source=np.zeros(0, np.int32),
-        side=np.zeros(0, bool),
-    )
-    levels = [root]
-    for k in range(classes.matrix.n_levels):
-        above = levels[-1]
-        # Below a row bit each type has an edge per side, below a column bit one edge that keeps both sides.
-        low, high = (child[above.blocks] for child in classes.children(k))
-        edges = _row_edges(above, low, high) if k % 2 == 0 else _column_edges(above, low, high)
-        below = _merge(above, edges, classes, k + 1)
-        if len(below.blocks) > slot_limit:
-            break
-        levels.append(below)
-    return RowTypes(classes, tuple(levels))
-
-
-@dataclass(frozen=True, eq=False)
-class _Edges:
-    """Edges out of the types of a level, the lists that they lead to not yet numbered."""
-
-    parent: Int64Array
-    then: BoolArray
-    ptr: Int64Array
-    blocks: Int32Array
-    source: Int32Array
-    side: BoolArray
-
-
-def _row_edges(above: RowTypeLevel, low: Int32Array, high: Int32Array) -> _Edges:
-    """Return the edges below a row bit: of every type one to its else children, one to its then children."""
-    owner, slot = _owners(above)
-    kept = [np.flatnonzero(low >= 0), np.flatnonzero(high >= 0)]
-    counts = [np.bincount(owner[k], minlength=above.n_types) for k in kept]
-    present = [np.flatnonzero(c) for c in counts]
-    lengths = np.concatenate([c[p] for c, p in zip(counts, present, strict=True)])
-    return _Edges(
-        parent=np.concatenate(present),
-        then=np.repeat([False, True], [len(p) for p in present]),
-        ptr=pointers(np, lengths),
-        blocks=np.concatenate((low[kept[0]], high[kept[1]])),
-        source=slot[np.concatenate(kept)].astype(np.int32),
-        side=np.repeat([False, True], [len(k) for k in kept]),
-    )
-
-
-def _column_edges(above: RowTypeLevel, low: Int32Array, high: Int32Array) -> _Edges:
-    """Return the edges below a column bit: of every type one, to the children of both sides in its slots."""
-    owner, slot = _owners(above)
-    # Else before then under every slot keeps the slots ordered by column.
-    child = np.empty(2 * len(low), low.dtype)
-    child[0::2], child[1::2] = low, high
-    kept = np.flatnonzero(child >= 0)
-    lengths = np.bincount(owner[kept >> 1], minlength=above.n_types)
-    return _Edges(
-        parent=np.arange(above.n_types),
-        then=np.zeros(above.n_types, bool),
-        ptr=pointers(np, lengths),
-        blocks=child[kept],
-        source=slot[kept >> 1].astype(np.int32),
-        side=(kept & 1).astype(bool),
-    )
-
-
-def _owners(level: RowTypeLevel) -> tuple[Int64Array, Int64Array]:
-    """Type of every slot and position of every slot within its type."""
-    owner = np.arange(level.n_types).repeat(level.lengths)
-    return owner, np.arange(len(level.blocks)) - level.ptr[owner]
-
-
-def _merge(above: RowTypeLevel, edges: _Edges, classes: BlockClasses, k: int) -> RowTypeLevel:
-    """Return level k: the distinct lists that the edges lead to are its types; their groups are added up."""
-    first, child = distinct_lists(edges.ptr, (edges.blocks,))
-    lengths = (edges.ptr[1:] - edges.ptr[:-1])[first]
-    chosen = concatenated_ranges(edges.ptr[first], lengths)
-    groups = np.zeros(len(first), np.int64)
-    np.add.at(groups, child, above.groups[edges.parent])
-    ptr, blocks = pointers(np, lengths), edges.blocks[chosen]
-    own = classes.entries(k)[blocks]
-    return RowTypeLevel(
-        ptr=ptr,
-        blocks=blocks,
-        groups=groups,
-        rows=classes.matrix.rows[k][classes.representative[k][blocks[ptr[:-1]]]],
-        # `reduceat` needs lists that are not empty, and none is.
-        entries=np.add.reduceat(own, ptr[:-1]) if own.size else own,
-        parent=edges.parent,
-        then=edges.then,
-        child=child,
-        edge_ptr=edges.ptr,
-        source=edges.source,
-        side=edges.side,
-    )

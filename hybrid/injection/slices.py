@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from gpu_kernels.ragged import pointers
 from hybrid.core.lists import concatenated_ranges, distinct_lists
 from hybrid.errors import OptionError
-from hybrid.injection.row_types import RowTypeLevel
+from hybrid.injection.row_type_level import RowTypeLevel
 from hybrid.injection.submatrices import CooBlocks
 from mtbdd.offset import distinct_rows
 

@@ -19,17 +19,18 @@ task pointer              8     where the instances of 256 rows begin
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.cpu.cost import predict_seconds
-from hybrid.injection.block_classes import find_block_classes
-from hybrid.injection.row_types import RowTypes, find_row_types
+from hybrid.cpu.cost import least_seconds, predict_seconds
+from hybrid.injection.row_types import RowTypes
 from hybrid.injection.slices import WIDTH
 from hybrid.injection.tasks import TASK_ROWS
+from hybrid.levels.kinds import RowTypeKinds
 from hybrid.levels.table import CandidateLevel, LevelTable
 from hybrid.levels.weighing import Weight
 from mtbdd.memoised import Memoised
@@ -43,18 +44,35 @@ _ENTRY_LIMIT = 1 << 26
 
 @dataclass(frozen=True, eq=False)
 class LevelCurve(LevelTable, Memoised):
-    """All candidate levels of one matrix.
+    """All candidate levels of one matrix; they are counted when they are asked for.
 
     Attributes
     ----------
-    levels, shape, nonzeros
+    shape, nonzeros
         See `LevelTable`.
-    plain, scaled : RowTypes
-        Row types with blocks shared when equal and when equal up to a scale.
+    matrix : OffsetMTBDD
+    types : RowTypeKinds
     """
 
-    plain: RowTypes
-    scaled: RowTypes
+    matrix: OffsetMTBDD
+    types: RowTypeKinds
+
+    @property
+    def plain(self) -> RowTypes:
+        """Row types with blocks shared when equal."""
+        return self.types.plain
+
+    @property
+    def scaled(self) -> RowTypes:
+        """Row types with blocks shared when equal up to a scale."""
+        return self.types.scaled
+
+    def kinds(self, k: int) -> tuple[RowTypes, ...]:
+        """Return those of both that level k may be held in, the plain ones first."""
+        return self.types.at(k)
+
+    def __len__(self) -> int:
+        return self.matrix.n_levels + 1
 
     def seconds(self, level: int, backend: str) -> float | None:
         """See `LevelTable.seconds`."""
@@ -66,6 +84,16 @@ class LevelCurve(LevelTable, Memoised):
             return predicted_level_seconds(self, level)
         return self[level].seconds_predicted
 
+    def least_seconds(self, level: int, backend: str) -> float:
+        """See `LevelTable.least_seconds`."""
+        if backend == "gpu":
+            from hybrid.gpu.cost import least_level_seconds
+
+            return least_level_seconds(self, level)
+        if backend == "cpu":
+            return min((least_seconds(types, level) for types in self.kinds(level)), default=math.inf)
+        return 0.0
+
     def weights(self, backend: str) -> list[Weight]:
         """See `LevelTable.weights`."""
         found = []
@@ -73,6 +101,9 @@ class LevelCurve(LevelTable, Memoised):
             if self.seconds(k, backend) is not None:
                 found.append(row_type_weight(self._types(k, backend), k, k, backend))
         return found
+
+    def _candidate(self, level: int) -> CandidateLevel:
+        return candidate_level(self.matrix, level, self.kinds(level), max(self.shape))
 
     def _types(self, k: int, backend: str) -> RowTypes:
         """Return the row types that a backend uses at a level."""
@@ -95,7 +126,7 @@ def row_type_weight(types: RowTypes, k: int, number: int, backend: str) -> Weigh
         What the level is called.
     backend : {"cpu", "gpu"}
     """
-    level, scale = types.levels[k], 1 if types.classes.scaled else 0
+    level, scale = types[k], 1 if types.classes.scaled else 0
     slots, groups = level.group_slots, level.n_groups
     items = int(level.entries.sum()) + slots + int(types.classes.entries(k).sum())
     if backend == "gpu":
@@ -132,88 +163,85 @@ def level_curve(matrix: OffsetMTBDD) -> LevelCurve:
 
     Notes
     -----
-    Time: O(nodes log nodes) for the paths, and the sweep of
-    :func:`hybrid.injection.row_types.find_row_types` twice.
+    Time: O(nodes log nodes); that of a candidate is the sweep of
+    :class:`hybrid.injection.row_types.RowTypes` down to it, twice.
     """
-    _log.info("counting paths and row types of all levels")
-    plain = find_row_types(find_block_classes(matrix, scaled=False))
-    if len(matrix.terminals) <= 1:
-        # Submatrices with one value are equal where they are up to a scale.
-        scaled = RowTypes(replace(plain.classes, scaled=True), plain.levels)
-    else:
-        scaled = find_row_types(find_block_classes(matrix, scaled=True))
-    levels, nonzeros = candidate_levels(matrix, (plain, scaled), max(matrix.shape))
-    return LevelCurve(levels, matrix.shape, nonzeros, plain, scaled)
+    _log.info("counting paths and row types of levels")
+    _total(matrix.entries_below[0], "non-zeros")
+    return LevelCurve(matrix.shape, matrix.n_entries, matrix, RowTypeKinds(matrix))
 
 
-def candidate_levels(
-    matrix: OffsetMTBDD, kinds: Sequence[RowTypes], span: int
-) -> tuple[tuple[CandidateLevel, ...], int]:
-    """Count every level of a matrix.
-
-    Parameters
-    ----------
-    matrix : OffsetMTBDD
-        The matrix.
-    kinds : sequence of RowTypes
-        The row types of the matrix that may be used; the smallest are counted, the fastest predicted.
-    span : int
-        What rows and columns of instances stay below: 4 bytes hold each up to 2**31.
+def candidate_levels(matrix: OffsetMTBDD) -> tuple[CandidateLevel, ...]:
+    """Count every level of a matrix, without row types.
 
     Returns
     -------
-    levels : tuple of CandidateLevel
+    tuple of CandidateLevel
         The 2n + 1 candidates.
-    nonzeros : int
-        Non-zeros of the matrix.
 
     Raises
     ------
     OverflowError
         If a number of paths or non-zeros does not fit 63 bits.
     """
-    below, above = matrix.entries_below, matrix.paths_above
+    return tuple(candidate_level(matrix, k, (), max(matrix.shape)) for k in range(matrix.n_levels + 1))
+
+
+def candidate_level(matrix: OffsetMTBDD, k: int, kinds: Sequence[RowTypes], span: int) -> CandidateLevel:
+    """Count a level of a matrix.
+
+    Parameters
+    ----------
+    matrix : OffsetMTBDD
+        The matrix.
+    k : int
+        The level.
+    kinds : sequence of RowTypes
+        The row types of the matrix that may be used; the smallest are counted, the fastest predicted.
+    span : int
+        What rows and columns of instances stay below: 4 bytes hold each up to 2**31.
+
+    Raises
+    ------
+    OverflowError
+        If a number of paths or entries does not fit 63 bits.
+    """
+    below, above = matrix.entries_below[k], matrix.paths_above[k]
     wide = 8 if span >= 2**31 else 4
-    candidates = []
-    for k in range(matrix.n_levels + 1):
-        paths = _total(above[k], f"paths to level {k}")
-        entries = _total(below[k], f"entries of the submatrices of level {k}")
-        cuts = matrix.rows[k] // TASK_ROWS + 2
-        instances = _total_product(above[k], cuts, f"instances of level {k}")
-        offset = 8 if int(below[k].max(initial=0)) >= 2**31 else 4
-        index = 8 if max(_widest(matrix.rows[k]), _widest(matrix.columns[k])) >= 2**31 else 4
-        stored = entries * (2 * index + 8) + 8 * (matrix.nodes[k] + 1)
-        tasks = 8 * (-(-matrix.n_rows // TASK_ROWS) + 1)
-        options = [
-            (_row_type_bytes(types, k, wide), types)
-            for types in kinds
-            if k < len(types) and int(types.levels[k].entries.sum()) <= max(_ENTRY_LIMIT, entries)
-        ]
-        smallest, chosen = min(options, key=lambda o: o[0]) if options else (None, None)
-        times = [(predict_seconds(types, k), types.classes.scaled) for _, types in options]
-        seconds, is_scaled = min(times) if times else (None, False)
-        candidates.append(
-            CandidateLevel(
-                level=k,
-                nodes=matrix.nodes[k],
-                paths=paths,
-                submatrix_nonzeros=entries,
-                instances_worst_case=instances,
-                bytes_first=stored + paths * (2 * wide + 4),
-                bytes_worst_case=stored + instances * (2 * wide + 4 + 2 * offset) + tasks,
-                row_types=chosen.levels[k].n_types if chosen else None,
-                groups=chosen.levels[k].n_groups if chosen else None,
-                row_type_bytes=smallest,
-                seconds_predicted=seconds,
-                scaled=is_scaled,
-            )
-        )
-    return tuple(candidates), matrix.n_entries
+    paths = _total(above, f"paths to level {k}")
+    entries = _total(below, f"entries of the submatrices of level {k}")
+    cuts = matrix.rows[k] // TASK_ROWS + 2
+    instances = _total_product(above, cuts, f"instances of level {k}")
+    offset = 8 if int(below.max(initial=0)) >= 2**31 else 4
+    index = 8 if max(_widest(matrix.rows[k]), _widest(matrix.columns[k])) >= 2**31 else 4
+    stored = entries * (2 * index + 8) + 8 * (matrix.nodes[k] + 1)
+    tasks = 8 * (-(-matrix.n_rows // TASK_ROWS) + 1)
+    most = max(_ENTRY_LIMIT, entries)
+    options = [
+        (_row_type_bytes(types, k, wide), types) for types in kinds if int(types[k].entries.sum()) <= most
+    ]
+    smallest, chosen = min(options, key=lambda o: o[0]) if options else (None, None)
+    times = [(predict_seconds(types, k), types.classes.scaled) for _, types in options]
+    seconds, is_scaled = min(times) if times else (None, False)
+    return CandidateLevel(
+        level=k,
+        nodes=matrix.nodes[k],
+        paths=paths,
+        submatrix_nonzeros=entries,
+        instances_worst_case=instances,
+        bytes_first=stored + paths * (2 * wide + 4),
+        bytes_worst_case=stored + instances * (2 * wide + 4 + 2 * offset) + tasks,
+        row_types=None if chosen is None else chosen[k].n_types,
+        groups=None if chosen is None else chosen[k].n_groups,
+        row_type_bytes=smallest,
+        seconds_predicted=seconds,
+        scaled=is_scaled,
+    )
 
 
 def _row_type_bytes(types: RowTypes, k: int, wide: int) -> int:
     # Of a type: packed entries (8) and row pointers (4). Of a group: row, type (4), column bases, scales (4).
-    level = types.levels[k]
+    level = types[k]
     merged = 8 * int(level.entries.sum()) + 4 * int(level.rows.sum())
     slot = wide + (4 if types.classes.scaled else 0)
     return merged + level.n_groups * (wide + 4) + level.group_slots * slot

@@ -22,8 +22,8 @@ class LayerCurve(LevelTable):
 
     Attributes
     ----------
-    levels, shape, nonzeros
-        See `LevelTable`; sums over the layers.
+    shape, nonzeros
+        See `LevelTable`; levels are sums over the layers.
     curves : tuple of LevelCurve
         One a layer.
     """
@@ -35,11 +35,18 @@ class LayerCurve(LevelTable):
         """See `LevelTable.form`."""
         return f"sums over {len(self.curves)} layers of choices, held one by one"
 
+    def __len__(self) -> int:
+        return len(self.curves[0])
+
     def seconds(self, level: int, backend: str) -> float | None:
         """Predict the time of the products with all layers; see `LevelTable.seconds`."""
         if backend == "reference":
             return self._reference_seconds(level)
         return _total(curve.seconds(level, backend) for curve in self.curves)
+
+    def least_seconds(self, level: int, backend: str) -> float:
+        """See `LevelTable.least_seconds`."""
+        return sum(curve.least_seconds(level, backend) for curve in self.curves)
 
     def weights(self, backend: str) -> list[Weight]:
         """See `LevelTable.weights`; levels that all layers can use."""
@@ -49,6 +56,9 @@ class LayerCurve(LevelTable):
             Weight(sum(own[k].items for own in layers), k, sum(own[k].least_bytes for own in layers))
             for k in usable
         ]
+
+    def _candidate(self, level: int) -> CandidateLevel:
+        return _sum([curve[level] for curve in self.curves])
 
 
 def layer_curve(matrices: Sequence[OffsetMTBDD]) -> LayerCurve:
@@ -77,9 +87,8 @@ def layer_curve(matrices: Sequence[OffsetMTBDD]) -> LayerCurve:
     """
     _check_layers(matrices)
     curves = tuple(level_curve(matrix) for matrix in matrices)
-    levels = tuple(_sum([curve[k] for curve in curves]) for k in range(len(curves[0])))
     size = matrices[0].n_columns
-    return LayerCurve(levels, (size, size), sum(curve.nonzeros for curve in curves), curves)
+    return LayerCurve((size, size), sum(curve.nonzeros for curve in curves), curves)
 
 
 def least_instance_bytes(matrices: Sequence[OffsetMTBDD]) -> int:
@@ -100,7 +109,7 @@ def least_instance_bytes(matrices: Sequence[OffsetMTBDD]) -> int:
     Time: O(nodes); no row types are sought.
     """
     _check_layers(matrices)
-    layers = [candidate_levels(matrix, (), max(matrix.shape))[0] for matrix in matrices]
+    layers = [candidate_levels(matrix) for matrix in matrices]
     sums = (sum(level.bytes_worst_case for level in levels) for levels in zip(*layers, strict=True))
     least: int = min(sums)
     return least

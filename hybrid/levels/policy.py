@@ -57,22 +57,18 @@ def choose_level(
     """
     if isinstance(policy, bool) or not isinstance(policy, int | str):
         raise OptionError(f"level: expected a number or one of {', '.join(LEVEL_POLICIES)}, got {policy!r}")
-    allowed = [c for c in curve.levels if within_budget(curve, c.level, backend, memory_budget)]
-    if not allowed:
-        sizes = {c.level: curve.bytes_predicted(c.level, backend) for c in curve.levels}
-        least = min(sizes, key=lambda k: sizes[k])
-        raise OptionError(
-            f"memory_budget: no level fits {memory_budget} bytes; level {least} needs least, "
-            f"{sizes[least]} bytes"
-        )
-    within = "" if memory_budget is None else f" among the {len(allowed)} levels within {memory_budget} bytes"
     if isinstance(policy, int):
-        return _fixed(curve, policy, allowed, memory_budget, backend)
+        return _fixed(curve, policy, memory_budget, backend)
+    allowed = None if memory_budget is None else _within(curve, backend, memory_budget)
+    within = ""
+    if allowed is not None:
+        within = f" among the {len(allowed)} levels within {memory_budget} bytes"
+    candidates = range(len(curve)) if allowed is None else sorted(allowed)
     if policy == "min-memory":
-        usable = [c for c in allowed if backend == "reference" or curve.seconds(c.level, backend) is not None]
+        usable = [k for k in candidates if backend == "reference" or curve.seconds(k, backend) is not None]
         if not usable:
-            raise OptionError(_unusable(allowed[0].level, backend))
-        best = min(usable, key=lambda c: (curve.bytes_predicted(c.level, backend), c.level))
+            raise OptionError(_unusable(candidates[0], backend))
+        best = curve[min(usable, key=lambda k: (curve.bytes_predicted(k, backend), k))]
         instances = counted(best.instances_worst_case, "instance")
         size = bytes_text(curve.bytes_predicted(best.level, backend))
         return LevelChoice(
@@ -82,17 +78,17 @@ def choose_level(
         )
     if policy not in LEVEL_POLICIES:
         raise OptionError(f"level: expected a number or one of {', '.join(LEVEL_POLICIES)}, got {policy!r}")
-    timed = [(t, c) for c in allowed if (t := curve.seconds(c.level, backend)) is not None]
+    timed = curve.fast_levels(backend, _EQUAL_TIMES, allowed)
     if not timed:
-        fallback = min(allowed, key=lambda c: (c.bytes_worst_case, c.level))
+        fallback = min(candidates, key=lambda k: (curve[k].bytes_worst_case, k))
         if backend != "reference":
-            raise OptionError(_unusable(fallback.level, backend))
+            raise OptionError(_unusable(fallback, backend))
         return LevelChoice(
-            fallback.level,
-            f"level {fallback.level} needs the least memory; no level is compact enough to be timed{within}",
+            fallback,
+            f"level {fallback} needs the least memory; no level is compact enough to be timed{within}",
         )
     shortest = min(seconds for seconds, _ in timed)
-    near = [(t, c) for t, c in timed if t <= _EQUAL_TIMES * shortest]
+    near = [(t, curve[k]) for t, k in timed if t <= _EQUAL_TIMES * shortest]
     seconds, best = min(near, key=lambda t: (_size(t[1], backend), t[1].level))
     where = " on one thread" if backend == "cpu" else ""
     parts = curve.describe(best, backend)
@@ -108,18 +104,28 @@ def within_budget(curve: LevelTable, level: int, backend: str, memory_budget: in
     return memory_budget is None or curve.bytes_predicted(level, backend) <= memory_budget
 
 
-def _fixed(
-    curve: LevelTable, level: int, allowed: list[CandidateLevel], budget: int | None, backend: str
-) -> LevelChoice:
+def _within(curve: LevelTable, backend: str, memory_budget: int) -> frozenset[int]:
+    """Return the levels that are predicted to keep a budget, of which there has to be one."""
+    allowed = frozenset(k for k in range(len(curve)) if within_budget(curve, k, backend, memory_budget))
+    if not allowed:
+        sizes = {k: curve.bytes_predicted(k, backend) for k in range(len(curve))}
+        least = min(sizes, key=lambda k: sizes[k])
+        raise OptionError(
+            f"memory_budget: no level fits {memory_budget} bytes; level {least} needs least, "
+            f"{sizes[least]} bytes"
+        )
+    return allowed
+
+
+def _fixed(curve: LevelTable, level: int, budget: int | None, backend: str) -> LevelChoice:
     if not 0 <= level < len(curve):
         raise OptionError(f"level: expected 0..{len(curve) - 1} for this matrix, got {level}")
-    candidate = curve[level]
-    if candidate not in allowed:
+    if budget is not None and level not in _within(curve, backend, budget):
         raise OptionError(
             f"level: level {level} needs {curve.bytes_predicted(level, backend)} bytes, more than the "
             f"budget of {budget}"
         )
-    if backend != "reference" and curve.seconds(candidate.level, backend) is None:
+    if backend != "reference" and curve.seconds(level, backend) is None:
         raise OptionError(_unusable(level, backend))
     return LevelChoice(level, f"level {level} was asked for")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -88,13 +88,14 @@ def build_choices(
     timed, tuned = large and level == "min-time", large and level == "min-time" and options is None
     trial = _Trial(device, gains, maximise)
     fastest = Fastest(trial.seconds if timed or tuned else _untimed)
-    candidates = _candidates(curve, level, timed)
-    for k in candidates:
+    tried = []
+    for k in _candidates(curve, level, timed):
+        tried.append(k)
         fastest.take(k, partial(build_level, device, curve, k, options))
         if fastest.best is not None and not timed:
             break
     if tuned:
-        _retune(fastest, device, curve, candidates if timed else [])
+        _retune(fastest, device, curve, tried if timed else [])
     if fastest.best is not None:
         return fastest.best[1:]
     if fastest.problem is not None:
@@ -102,17 +103,20 @@ def build_choices(
     return None
 
 
-def _candidates(curve: StackedCurve, level: str | int, timed: bool) -> list[int]:
-    """Return the levels to try: the one that a policy chooses first, unless several are timed."""
-    usable = list(curve.step_seconds)
+def _candidates(curve: StackedCurve, level: str | int, timed: bool) -> Iterator[int]:
+    """Yield the levels to try: the one that a policy chooses first, unless several are timed."""
     if isinstance(level, int):
-        return [k for k in usable if k == level]
-    if not usable:
-        return []
+        if 0 <= level < len(curve) and curve.seconds(level, "gpu") is not None:
+            yield level
+        return
+    if not curve.fast_levels("gpu", 1.0):
+        return
     chosen = choose_level(curve, level, "gpu").level
     if timed:
-        return sorted({*similar_levels(list(curve.step_seconds.items()), _CANDIDATES), chosen})
-    return [chosen, *(k for k in usable if k != chosen)]
+        yield from sorted({*similar_levels(curve.ranked(), _CANDIDATES), chosen})
+        return
+    yield chosen
+    yield from (k for k, _ in curve.ranked() if k != chosen)
 
 
 def build_level(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
-from hybrid.gpu.cost import rank_choice_levels
+from hybrid.gpu.cost import choice_level_seconds, least_choice_seconds
 from hybrid.gpu.tile_layout import row_types_of
 from hybrid.injection.row_types import RowTypes
-from hybrid.levels.curve import candidate_levels, row_type_weight
-from hybrid.levels.table import LevelTable
+from hybrid.levels.curve import candidate_level, row_type_weight
+from hybrid.levels.table import CandidateLevel, LevelTable
 from hybrid.levels.weighing import Weight
 from mtbdd.stacked_layers import StackedLayers
 
@@ -22,23 +23,23 @@ class StackedCurve(LevelTable):
 
     Attributes
     ----------
-    levels, shape, nonzeros
+    shape, nonzeros
         See `LevelTable`.
     stacked : StackedLayers
     types : RowTypes
         Row types of the stacked matrix; blocks are shared when equal and of one layer.
-    step_seconds : dict of int to float
-        Predicted time of a step by level, the fastest first; other levels cannot be used.
     """
 
     stacked: StackedLayers
     types: RowTypes
-    step_seconds: dict[int, float]
 
     @property
     def form(self) -> str:
         """See `LevelTable.form`."""
         return f"{self.stacked.layers} layers of choices, fused"
+
+    def __len__(self) -> int:
+        return self.stacked.matrix.n_levels + 1 - self.stacked.first_level
 
     def seconds(self, level: int, backend: str) -> float | None:
         """Predict the time of a step at a level; see `LevelTable.seconds`.
@@ -50,12 +51,33 @@ class StackedCurve(LevelTable):
         """
         if backend != "gpu":
             raise ValueError(f"backend: layers are stacked for 'gpu' alone, got {backend!r}")
-        return self.step_seconds.get(level)
+        if level not in self._times:
+            self._times[level] = choice_level_seconds(self.stacked, self.types, level)
+        return self._times[level]
+
+    @cached_property
+    def _times(self) -> dict[int, float | None]:
+        return {}
+
+    def least_seconds(self, level: int, backend: str) -> float:
+        """See `LevelTable.least_seconds`."""
+        return least_choice_seconds(self.stacked, self.types, level)
+
+    def ranked(self) -> list[tuple[int, float]]:
+        """Return the levels that can be used, with predicted seconds, the fastest first."""
+        times = ((self.seconds(k, "gpu"), k) for k in range(len(self)))
+        return [(k, seconds) for seconds, k in sorted((s, k) for s, k in times if s is not None)]
 
     def weights(self, backend: str) -> list[Weight]:
         """See `LevelTable.weights`."""
         first = self.stacked.first_level
-        return [row_type_weight(self.types, first + k, k, "gpu") for k in self.step_seconds]
+        return [row_type_weight(self.types, first + k, k, "gpu") for k, _ in self.ranked()]
+
+    def _candidate(self, level: int) -> CandidateLevel:
+        k = self.stacked.first_level + level
+        kinds = (self.types,) if self.types.reaches(k) else ()
+        found = candidate_level(self.stacked.matrix, k, kinds, self.stacked.columns)
+        return replace(found, level=level, seconds_predicted=None)
 
 
 def stacked_curve(stacked: StackedLayers) -> StackedCurve:
@@ -78,10 +100,7 @@ def stacked_curve(stacked: StackedLayers) -> StackedCurve:
     Notes
     -----
     Columns are those of a layer, which a submatrix knows, so that indices are no wider than a layer needs.
-    Time: as :func:`hybrid.levels.curve.level_curve`, with one sweep over row types instead of two.
+    Time: as of :func:`hybrid.levels.curve.level_curve`, with one sweep over row types instead of two.
     """
-    first, types = stacked.first_level, row_types_of(stacked)
-    levels, nonzeros = candidate_levels(stacked.matrix, (types,), stacked.columns)
-    own = tuple(replace(c, level=c.level - first, seconds_predicted=None) for c in levels[first:])
-    seconds = {k - first: seconds for k, seconds in rank_choice_levels(stacked, types)}
-    return StackedCurve(own, (stacked.size, stacked.columns), nonzeros, stacked, types, seconds)
+    nonzeros = stacked.matrix.n_entries
+    return StackedCurve((stacked.size, stacked.columns), nonzeros, stacked, row_types_of(stacked))

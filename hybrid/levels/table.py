@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 
+from hybrid.core.near_least import near_least
 from hybrid.core.units import counted
 from hybrid.levels.weighing import Weight
 
@@ -64,17 +67,19 @@ class LevelTable(ABC):
 
     Attributes
     ----------
-    levels : tuple of CandidateLevel
-        The levels 0 .. 2n.
     shape : tuple of int
         Shape of the matrix, or of every layer over all states.
     nonzeros : int
         Non-zeros of the matrix, or of all layers together.
     """
 
-    levels: tuple[CandidateLevel, ...]
     shape: tuple[int, int]
     nonzeros: int
+
+    @property
+    def levels(self) -> tuple[CandidateLevel, ...]:
+        """All levels, 0 .. 2n."""
+        return tuple(self[k] for k in range(len(self)))
 
     @property
     def min_memory(self) -> int:
@@ -86,13 +91,24 @@ class LevelTable(ABC):
         """What is counted, if it is not one matrix: how the layers of a decision process are held."""
         return ""
 
+    @abstractmethod
     def __len__(self) -> int:
-        return len(self.levels)
+        """Return the number of levels."""
 
     def __getitem__(self, level: int) -> CandidateLevel:
-        if not 0 <= level < len(self.levels):
-            raise IndexError(f"level: expected 0..{len(self.levels) - 1}, got {level}")
-        return self.levels[level]
+        if not 0 <= level < len(self):
+            raise IndexError(f"level: expected 0..{len(self) - 1}, got {level}")
+        if level not in self._counted:
+            self._counted[level] = self._candidate(level)
+        return self._counted[level]
+
+    @cached_property
+    def _counted(self) -> dict[int, CandidateLevel]:
+        return {}
+
+    @abstractmethod
+    def _candidate(self, level: int) -> CandidateLevel:
+        """Count a level."""
 
     @abstractmethod
     def seconds(self, level: int, backend: str) -> float | None:
@@ -103,6 +119,40 @@ class LevelTable(ABC):
         level : int
         backend : {"cpu", "gpu", "reference"}
         """
+
+    def least_seconds(self, level: int, backend: str) -> float:
+        """Return what the predicted time of no level is below, from this one down; 0 where that is not known.
+
+        Parameters
+        ----------
+        level, backend
+            As for `seconds`.
+        """
+        return 0.0
+
+    def fast_levels(
+        self, backend: str, factor: float, allowed: Collection[int] | None = None
+    ) -> list[tuple[float, int]]:
+        """Return levels with their predicted times, those near the least among them, in their order.
+
+        Parameters
+        ----------
+        backend
+            As for `seconds`.
+        factor : float
+            Near is what takes at most so many times the least time.
+        allowed : collection of int, optional
+            The levels that may be chosen; all if left out.
+
+        Notes
+        -----
+        Time: that of `seconds` for every level as far as one may be near.
+        """
+
+        def seconds(level: int) -> float | None:
+            return self.seconds(level, backend) if allowed is None or level in allowed else None
+
+        return near_least(len(self), seconds, lambda level: self.least_seconds(level, backend), factor)
 
     def bytes_predicted(self, level: int, backend: str) -> int:
         """Return about how many bytes a backend holds a level in.

@@ -46,18 +46,23 @@ class TaskTable(LevelTable):
 
     Attributes
     ----------
-    levels, shape, nonzeros
-        See `LevelTable`; without row types, and sums over the layers.
+    shape, nonzeros
+        See `LevelTable`; levels are without row types, and sums over the layers.
+    candidates : tuple of CandidateLevel
     layers : int or None
         Layers that are counted together; None for one matrix.
     """
 
+    candidates: tuple[CandidateLevel, ...]
     layers: int | None = None
 
     @property
     def form(self) -> str:
         """See `LevelTable.form`."""
         return "" if self.layers is None else f"sums over {self.layers} layers of choices, held one by one"
+
+    def __len__(self) -> int:
+        return len(self.candidates)
 
     def seconds(self, level: int, backend: str) -> float:
         """Predict the time of a product at a level; every backend can use every level."""
@@ -79,6 +84,9 @@ class TaskTable(LevelTable):
         """See `LevelTable.describe`."""
         instances = counted(candidate.instances_worst_case, "instance")
         return f"{counted(candidate.nodes, 'submatrix', 'submatrices')} and at most {instances}, "
+
+    def _candidate(self, level: int) -> CandidateLevel:
+        return self.candidates[level]
 
     def _seconds(self, c: CandidateLevel, costs: _Costs) -> float:
         # Of floor(n / 256) + 2 instances in the worst case, a path has one less as a rule.
@@ -104,8 +112,7 @@ def task_table(matrix: OffsetMTBDD) -> TaskTable:
     -----
     Time: O(nodes). Row types, which the other representation needs, are not looked for.
     """
-    levels, nonzeros = candidate_levels(matrix, (), max(matrix.shape))
-    return TaskTable(levels, matrix.shape, nonzeros)
+    return TaskTable(matrix.shape, matrix.n_entries, candidate_levels(matrix))
 
 
 def layer_tasks(tables: Sequence[TaskTable]) -> TaskTable:
@@ -123,9 +130,9 @@ def layer_tasks(tables: Sequence[TaskTable]) -> TaskTable:
     """
     if not tables:
         raise OptionError("matrices: expected at least one layer, got none")
-    levels = tuple(_sum(own) for own in zip(*(table.levels for table in tables), strict=True))
+    levels = tuple(_sum(own) for own in zip(*(table.candidates for table in tables), strict=True))
     size = tables[0].shape[1]
-    return TaskTable(levels, (size, size), sum(table.nonzeros for table in tables), len(tables))
+    return TaskTable((size, size), sum(table.nonzeros for table in tables), levels, len(tables))
 
 
 def _sum(layers: Sequence[CandidateLevel]) -> CandidateLevel:

@@ -126,10 +126,10 @@ class ChoiceStrips:
         n = states.size
         for length in range(bits, states.n_bits + 1, _DEEPER):
             own_types = [types for _, types in layers if types is not None]
-            if any(2 * length >= len(types) for types in own_types):
+            if not all(types.reaches(2 * length) for types in own_types):
                 break
             # Asked before anything of their number is made.
-            count = max((types.levels[2 * length].n_groups for types in own_types), default=0)
+            count = max((types[2 * length].n_groups for types in own_types), default=0)
             if count > min(_MOST_PREFIXES, n // _LEAST_GROUP):
                 break
             first, size = states.prefixes(length)

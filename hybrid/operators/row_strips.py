@@ -78,8 +78,10 @@ class RowStrips:
         Time: O(slots of all groups) a level.
         """
         matrix = types.classes.matrix
-        for level in range(k, len(types), _DEEPER):
-            count = int(types.levels[level].groups.sum())
+        for level in range(k, matrix.n_levels + 1, _DEEPER):
+            if not types.reaches(level):
+                return None
+            count = int(types[level].groups.sum())
             if not 0 < count <= min(_MOST_GROUPS, matrix.n_rows // _LEAST_GROUP):
                 return None
             written = WrittenGroups(types, level)

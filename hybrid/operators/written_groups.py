@@ -39,8 +39,8 @@ class WrittenGroups:
     def __init__(self, types: RowTypes, k: int) -> None:
         self._types, self._k = types, k
         self.groups: RowGroups = enumerate_groups(np, types, k)
-        self.size: Int64Array = types.levels[k].rows[self.groups.type].astype(np.int64)
-        self.entries: Int64Array = types.levels[k].entries[self.groups.type].astype(np.int64)
+        self.size: Int64Array = types[k].rows[self.groups.type].astype(np.int64)
+        self.entries: Int64Array = types[k].entries[self.groups.type].astype(np.int64)
         self._blocks: CooBlocks | None = None
 
     def write(

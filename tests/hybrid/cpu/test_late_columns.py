@@ -17,7 +17,7 @@ from hybrid.cpu.product import CpuProduct
 from hybrid.cpu.task_product import CpuTaskProduct
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.injected import inject_level
-from hybrid.injection.row_types import find_row_types
+from hybrid.injection.row_types import RowTypes
 from hybrid.injection.tasks import cut_tasks
 from mtbdd.communicator import Exchange
 from mtbdd.offset import OffsetMTBDD
@@ -32,7 +32,7 @@ MADE = ("plain", "scaled", "tasks")
 def product_of(matrix: OffsetMTBDD, level: int, made: str, early: int | None) -> Product:
     if made == "tasks":
         return CpuTaskProduct(cut_tasks(inject_level(matrix, level), 16), early)
-    layout = build_cpu_layout(find_row_types(find_block_classes(matrix, made == "scaled")), level, early)
+    layout = build_cpu_layout(RowTypes(find_block_classes(matrix, made == "scaled")), level, early)
     assert layout is not None
     return CpuProduct(layout)
 

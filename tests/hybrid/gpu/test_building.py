@@ -22,7 +22,7 @@ from hybrid.gpu.tile_table import build_tiles
 from hybrid.gpu.tuning import TileShape
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.groups import enumerate_groups
-from hybrid.injection.row_types import find_row_types
+from hybrid.injection.row_types import RowTypes
 from hybrid.injection.submatrices import class_submatrices
 from hybrid.levels.curve import level_curve
 from mtbdd.offset import distinct_rows
@@ -35,7 +35,7 @@ from tests.gpu_kernels.devices import to_numpy
 def test_classes_and_groups_match_the_host(device: Device, scaled: bool, level: int) -> None:
     for dense in (banded(100), random_sparse(np.random.default_rng(8), 90, 90, 0.1)):
         classes = find_block_classes(from_dense(dense), scaled)
-        types = find_row_types(classes)
+        types = RowTypes(classes)
         found = class_submatrices(device.xp, classes, level)
         expected = class_submatrices(np, classes, level)
         assert found is not None and expected is not None
@@ -51,7 +51,7 @@ def test_classes_and_groups_match_the_host(device: Device, scaled: bool, level: 
 def test_layouts_made_on_the_host_are_those_made_on_the_device(
     device: Device, scaled: bool, pairs: bool
 ) -> None:
-    types = find_row_types(find_block_classes(from_dense(banded(100)), scaled))
+    types = RowTypes(find_block_classes(from_dense(banded(100)), scaled))
     build = build_pairs if pairs else build_tile_matrix
     for level in (0, 5, 14):
         made, copied = build(device, types, level), build(Host(), types, level)
@@ -100,11 +100,11 @@ def test_array_sweeps(device: Device, rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("level", [0, 5, 14])
 def test_a_single_matrix_has_the_tiles_of_one_layer_without_marks(device: Device, level: int) -> None:
-    types = find_row_types(find_block_classes(from_dense(banded(100)), False))
+    types = RowTypes(find_block_classes(from_dense(banded(100)), False))
     entries = class_submatrices(device.xp, types.classes, level, np.int64)
     assert entries is not None
     shape = TileShape(2, 4, 640, 1 << 40)
-    layer = device.xp.zeros(len(types.levels[level].blocks), np.int64)
+    layer = device.xp.zeros(len(types[level].blocks), np.int64)
     single = build_tiles(device.xp, types, level, entries, shape)
     layered = build_tiles(device.xp, types, level, entries, shape, layer)
     assert single is not None and layered is not None

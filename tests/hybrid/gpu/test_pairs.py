@@ -281,7 +281,7 @@ def test_a_device_that_would_wait_for_long_rows_is_not_preferred(monkeypatch: py
     assert reason_for_cpu(HostDevice(), curve) is None
     # Without pairs, one thread a row: the device waits for the longest.
     slow = level_curve(from_dense(ring(9)))
-    monkeypatch.setattr("hybrid.gpu.cost._as_pairs", lambda *_: ())
+    monkeypatch.setattr("hybrid.gpu.cost._pair_seconds", lambda *_: None)
     monkeypatch.setattr("hybrid.gpu.cost.SECONDS_SERIAL_ENTRY", 1e-6)
     assert predicted_level_seconds(slow, 8) > 512e-6
     reason = reason_for_cpu(HostDevice(), slow)

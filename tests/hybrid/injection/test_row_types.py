@@ -15,7 +15,7 @@ from hybrid.core.lists import concatenated_ranges, distinct_lists, positions_in_
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.groups import enumerate_groups
 from hybrid.injection.injected import enumerate_paths
-from hybrid.injection.row_types import find_row_types
+from hybrid.injection.row_types import RowTypes
 from hybrid.injection.submatrices import class_submatrices, expand_nodes
 from mtbdd.offset import OffsetMTBDD
 from tests.builders.matrices import from_dense, random_codes, random_sparse
@@ -33,11 +33,11 @@ def random_matrix(seed: int, size: int) -> OffsetMTBDD:
 def test_groups_are_the_instances_by_row_prefix(seed: int, size: int, scaled: bool) -> None:
     matrix = random_matrix(seed, size)
     classes = find_block_classes(matrix, scaled)
-    types = find_row_types(classes)
+    types = RowTypes(classes)
     assert len(types) == matrix.n_levels + 1
     for k in range(len(types)):
         row, column, node = enumerate_paths(matrix, k)
-        groups, level = enumerate_groups(np, types, k), types.levels[k]
+        groups, level = enumerate_groups(np, types, k), types[k]
         lengths = np.diff(groups.ptr)
         # Paths of one row prefix share their first row, and prefixes without entries have no group.
         np.testing.assert_array_equal(np.repeat(groups.row, lengths), row)
@@ -50,17 +50,17 @@ def test_groups_are_the_instances_by_row_prefix(seed: int, size: int, scaled: bo
 
 
 def test_types_of_a_level_are_distinct() -> None:
-    types = find_row_types(find_block_classes(random_matrix(71, 60), scaled=False))
-    for level in types.levels:
+    types = RowTypes(find_block_classes(random_matrix(71, 60), scaled=False))
+    for level in types:
         lists = {tuple(level.blocks[a:b]) for a, b in zip(level.ptr[:-1], level.ptr[1:], strict=True)}
         assert len(lists) == level.n_types
 
 
 def test_sweep_stops_at_the_slot_limit() -> None:
     classes = find_block_classes(random_matrix(72, 60), scaled=False)
-    types = find_row_types(classes, slot_limit=10)
+    types = RowTypes(classes, slot_limit=10)
     assert len(types) < 13
-    assert all(len(level.blocks) <= 10 for level in types.levels)
+    assert all(len(level.blocks) <= 10 for level in types)
     with pytest.raises(ValueError, match="row types are known for the levels"):
         enumerate_groups(np, types, len(types))
 
@@ -117,6 +117,9 @@ def test_lists_whose_hashes_collide_are_told_apart(monkeypatch: pytest.MonkeyPat
     first, inverse = distinct_lists(np.array([0, 1, 2, 3]), (np.array([5, 6, 5]),))
     assert (first.tolist(), inverse.tolist()) == ([0, 1], [0, 1, 0])
     assert len(asked) == 2
+    asked.clear()
+    first, inverse = distinct_lists(np.array([0, 2, 3]), (np.array([5, 6, 5]),))
+    assert (first.tolist(), inverse.tolist(), len(asked)) == ([0, 1], [0, 1], 2)
     monkeypatch.setattr(lists, "_hash_lists", lambda ptr, lengths, *_: np.zeros(len(lengths), np.uint64))
     with pytest.raises(RuntimeError, match="collided"):
         distinct_lists(np.array([0, 1, 2]), (np.array([5, 6]),))

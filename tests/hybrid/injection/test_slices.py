@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hybrid.cpu.layout import CpuLayout, build_cpu_layout
 from hybrid.cpu.product import CpuProduct
 from hybrid.injection.block_classes import find_block_classes
-from hybrid.injection.row_types import find_row_types
+from hybrid.injection.row_types import RowTypes
 from hybrid.injection.slices import WIDTH
 from mtbdd.offset import OffsetMTBDD
 from tests.builders.matrices import from_dense, random_codes, random_sparse
@@ -35,7 +35,7 @@ def expand(layout: CpuLayout, shape: tuple[int, int]) -> np.ndarray:
 
 
 def lay_out(matrix: OffsetMTBDD, k: int, scaled: bool) -> CpuLayout:
-    layout = build_cpu_layout(find_row_types(find_block_classes(matrix, scaled)), k)
+    layout = build_cpu_layout(RowTypes(find_block_classes(matrix, scaled)), k)
     assert layout is not None
     return layout
 

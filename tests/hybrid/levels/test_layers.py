@@ -59,7 +59,7 @@ def matrices_of(model: SymbolicModel, backend: str) -> list[OffsetMTBDD]:
 def row_type_bytes(types: RowTypes, k: int) -> tuple[int, int, int]:
     """Types, groups and bytes of the row-type form, from all groups and all entries as they are listed."""
     groups = enumerate_groups(np, types, k)
-    classes, level = types.classes, types.levels[k]
+    classes, level = types.classes, types[k]
     blocks = class_submatrices(np, classes, k)
     if blocks is None:
         blocks = expand_nodes(np, classes.matrix, k, classes.representative[k])

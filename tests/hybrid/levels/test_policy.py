@@ -18,8 +18,16 @@ LEVEL = CandidateLevel(0, 1, 1, 10, 1, 100, 100, 1, 1, 50, 1.0, False)
 class Table(LevelTable):
     """Levels with the times that they say."""
 
+    given: tuple[CandidateLevel, ...]
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    def _candidate(self, level: int) -> CandidateLevel:
+        return self.given[level]
+
     def seconds(self, level: int, backend: str) -> float | None:
-        return self.levels[level].seconds_predicted
+        return self.given[level].seconds_predicted
 
     def weights(self, backend: str) -> list[Weight]:
         return []
@@ -31,7 +39,7 @@ def table(*levels: tuple[float | None, int]) -> Table:
         replace(LEVEL, level=k, seconds_predicted=seconds, row_type_bytes=size, bytes_worst_case=size)
         for k, (seconds, size) in enumerate(levels)
     )
-    return Table(tuple(made), (10, 10), 10)
+    return Table((10, 10), 10, tuple(made))
 
 
 def test_of_equal_levels_the_first_one_is_chosen() -> None:
@@ -52,6 +60,6 @@ def test_a_level_of_exactly_the_budget_may_be_used() -> None:
 @pytest.mark.parametrize("backend", ["cpu", "gpu"])
 def test_layers_use_a_level_only_if_all_of_them_can(backend: str) -> None:
     one, other = table((1.0, 70), (1.0, 60)), table((None, 70), (1.0, 60))
-    curve = LayerCurve(one.levels, (10, 10), 20, (one, other))  # type: ignore[arg-type]
+    curve = LayerCurve((10, 10), 20, (one, other))  # type: ignore[arg-type]
     assert curve.seconds(0, backend) is None
     assert curve.seconds(1, backend) == 2.0

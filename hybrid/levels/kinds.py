@@ -1,0 +1,70 @@
+"""Both kinds of row types of a matrix: blocks shared when equal, or when equal up to a scale."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hybrid.injection.block_classes import find_block_classes
+from hybrid.injection.row_types import RowTypes
+from mtbdd.offset import OffsetMTBDD
+
+_MOST_TIMES = 8
+"""How many times as many slots plain row types may have as scaled ones."""
+
+_MANY_SLOTS = 1 << 10
+"""Slots of a level from which that is asked."""
+
+
+class RowTypeKinds:
+    """The row types of a matrix, plain and scaled.
+
+    Rates that depend on the state make plain row types many where scaled ones are few; then plain ones are
+    not followed further down.
+
+    Parameters
+    ----------
+    matrix : OffsetMTBDD
+
+    Attributes
+    ----------
+    plain, scaled : RowTypes
+        Row types with blocks shared when equal and when equal up to a scale.
+    """
+
+    def __init__(self, matrix: OffsetMTBDD) -> None:
+        self.plain = RowTypes(find_block_classes(matrix, scaled=False))
+        if len(matrix.terminals) <= 1:
+            # Submatrices with one value are equal where they are up to a scale.
+            self.scaled = self.plain.under(replace(self.plain.classes, scaled=True))
+        else:
+            self.scaled = RowTypes(find_block_classes(matrix, scaled=True))
+        self._few_down_to = 0
+        self._has_many = False
+
+    def at(self, k: int) -> tuple[RowTypes, ...]:
+        """Return the kinds that level k may be held in, the plain one first.
+
+        Notes
+        -----
+        Time: that of finding the row types down to level k, once.
+        """
+        scaled = (self.scaled,) if self.scaled.reaches(k) else ()
+        return (self.plain, *scaled) if self._plain_is_small(k) else scaled
+
+    def _plain_is_small(self, k: int) -> bool:
+        """Tell whether plain row types are followed as far as level k."""
+        while not self._has_many and self._few_down_to < k:
+            level = self._few_down_to + 1
+            self._has_many = self._is_many(level)
+            if not self._has_many:
+                self._few_down_to = level
+        return k <= self._few_down_to
+
+    def _is_many(self, level: int) -> bool:
+        """Tell whether plain row types are too many at a level, or not known."""
+        if not self.plain.reaches(level):
+            return True
+        slots = len(self.plain[level].blocks)
+        if slots <= _MANY_SLOTS or not self.scaled.reaches(level):
+            return False
+        return slots > _MOST_TIMES * len(self.scaled[level].blocks)
