@@ -14,20 +14,15 @@ from gpu_kernels import Place, TileMatrix, Tuning, index_bits, index_type
 from gpu_kernels.ragged import pointers, ranges
 from gpu_kernels.tiles import LANES, pack_columns, pack_items, pack_terms
 from hybrid.core.arrays import Array, stable_order, to_host
-from hybrid.gpu.late_groups import groups_apart, late_groups
-from hybrid.gpu.tile_table import TileTable, build_tiles
+from hybrid.gpu.late_groups import late_groups
+from hybrid.gpu.tile_table import TileTable, build_tile_table
 from hybrid.gpu.tuning import (
-    FEW_TERMS,
-    MANY_TERMS,
     LayoutOptions,
-    choose_shape,
-    choose_slices,
     choose_tuning,
 )
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.groups import RowGroups, enumerate_groups, find_gaps
 from hybrid.injection.row_types import RowTypes
-from hybrid.injection.submatrices import class_submatrices
 from mtbdd.stacked_layers import StackedLayers
 
 _LARGE_TABLE = 16 * 1024
@@ -105,7 +100,7 @@ def build_tile_matrix(
     single = stacked is None
     # A term's address for each member, and a weight; one for each member where it may have a scale.
     room = _SHARED_BYTES // _term_bytes(tuning, bits, single) - 4
-    table = _build_table(xp, types, k, chosen, tuning, room, stacked, own_columns)
+    table = build_tile_table(xp, types, k, chosen, tuning, room, stacked, own_columns)
     if table is None:
         return None
     groups = enumerate_groups(xp, types, k)
@@ -165,38 +160,6 @@ def build_tile_matrix(
         look_ups=look_ups,
         many_rounds=len(table.round_cell) > len(table.begin) + 1,
         early=early,
-    )
-
-
-def _build_table(
-    xp: Any,
-    types: RowTypes,
-    k: int,
-    chosen: LayoutOptions,
-    tuning: Tuning,
-    room: int,
-    stacked: StackedLayers | None,
-    own_columns: int | None,
-) -> TileTable | None:
-    """Return tiles whose rounds have as many terms as there is room for; None as `build_tile_matrix`."""
-    classes, slot_layer, rows = types.classes, None, types.classes.matrix.n_rows
-    entries = class_submatrices(xp, classes, k, np.int64)
-    if entries is None:
-        return None
-    if stacked is not None:
-        class_layer = stacked.layer_of_nodes(k)[classes.representative[k]]
-        slot_layer, rows = xp.asarray(class_layer[types[k].blocks]), rows * stacked.layers
-    shape = choose_shape(chosen, rows, classes.matrix.n_entries, room)
-    table = build_tiles(xp, types, k, entries, shape, slot_layer)
-    if table is None or stacked is not None or chosen.slices is not None or not len(table.begin):
-        return table
-    terms = len(table.term_slot) / len(table.begin)
-    if terms > MANY_TERMS:
-        return table
-    apart = groups_apart(xp, types, k, own_columns)
-    slices = choose_slices(types[k].rows, apart, tuning, chosen.turns, terms <= FEW_TERMS)
-    return (
-        table if slices == shape.slices else build_tiles(xp, types, k, entries, replace(shape, slices=slices))
     )
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from gpu_kernels import Tuning
 from gpu_kernels.ragged import owners
 from gpu_kernels.tiles import LANES
 from hybrid.core.arrays import Array, counts
+from hybrid.gpu.late_groups import groups_apart
 from hybrid.gpu.tile_cells import Cells, fill_cells, place_entries
 from hybrid.gpu.tile_rounds import LayerSegments, fill_rounds, form_segments
 from hybrid.gpu.tile_terms import TileCuts, TileTerms, cut_types, list_terms, split_tiles
-from hybrid.gpu.tuning import TileShape
+from hybrid.gpu.tuning import FEW_TERMS, MANY_TERMS, LayoutOptions, TileShape, choose_shape, choose_slices
 from hybrid.injection.row_types import RowTypes
-from hybrid.injection.submatrices import CooBlocks
+from hybrid.injection.submatrices import CooBlocks, class_submatrices
+from mtbdd.stacked_layers import StackedLayers
 
 _SPREAD = 4 * LANES
 """Rows up to which a tile is not split for its entries alone: a slice for every warp of a block."""
@@ -57,10 +62,32 @@ class TileTable:
     values: Array
 
 
-def build_tiles(
+@dataclass(eq=False)
+class CutTiles:
+    """Tiles with their terms in order, and not yet with cells.
+
+    Attributes
+    ----------
+    tiles : TileTerms
+    term : ndarray, shape (entries,), int64
+        The term of every entry; `fill_tiles` empties it, because it is as long as the entries.
+    segments : LayerSegments
+    """
+
+    tiles: TileTerms
+    term: Array
+    segments: LayerSegments
+
+    @property
+    def mean_terms(self) -> float:
+        """Terms of a tile, on average; 0 where there are no tiles."""
+        return len(self.tiles.term_tile) / max(len(self.tiles.begin), 1)
+
+
+def cut_tiles(
     xp: Any, types: RowTypes, k: int, entries: CooBlocks, shape: TileShape, slot_layer: Array | None = None
-) -> TileTable | None:
-    """Cut the row types of level k into tiles.
+) -> CutTiles | None:
+    """Cut the row types of level k into tiles; with layers no tile is too large.
 
     Parameters
     ----------
@@ -79,21 +106,50 @@ def build_tiles(
 
     Returns
     -------
-    TileTable or None
-        Tiles of the types one after the other; None if some layer segment of 32 rows has more terms than a
-        round may have.
+    CutTiles or None
+        None if some layer segment of 32 rows has more terms than a round may have.
 
     Notes
     -----
     Time: O(E log E) for E entries of all row types. Synchronises: yes.
     """
-    found = _cut_tiles(xp, types, k, entries, shape, slot_layer)
-    if found is None:
-        return None
-    tiles, term, segments = found
+    cuts: TileCuts | None = cut_types(xp, types, k, shape.slices)
+    while cuts is not None:
+        tiles, term = list_terms(xp, types, k, entries, cuts)
+        segments = form_segments(xp, tiles, term, shape.terms, slot_layer)
+        if slot_layer is None:
+            return CutTiles(tiles, term, segments)
+        crowded = owners(xp, segments.tile_ptr, len(segments))[segments.terms > shape.terms]
+        large = (counts(xp, tiles.tile, len(tiles.begin)) > shape.entries) & (tiles.rows > _SPREAD)
+        large[crowded] = True
+        large = xp.flatnonzero(large)
+        if len(large) == 0:
+            return CutTiles(tiles, term, segments)
+        # Fewer rows have fewer terms and entries; the other tiles stay as they are.
+        cuts = split_tiles(xp, cuts, large)
+        # Not beside those that are listed next.
+        del tiles, term, segments, crowded
+    return None
+
+
+def fill_tiles(xp: Any, found: CutTiles, shape: TileShape) -> TileTable:
+    """Give tiles their rounds and cells.
+
+    Parameters
+    ----------
+    xp : module
+    found : CutTiles
+    shape : TileShape
+        Sizes, those with which the tiles were cut.
+
+    Notes
+    -----
+    Time: O(E log E) for E entries of all row types. Synchronises: yes.
+    """
+    tiles, segments = found.tiles, found.segments
     rounds = fill_rounds(xp, tiles, segments, shape.terms)
-    lane, code = place_entries(xp, tiles, term, segments, rounds)
-    del found, term
+    lane, code = place_entries(xp, tiles, found.term, segments, rounds)
+    found.term = xp.zeros(0, xp.int64)
     return TileTable(
         type_tile=tiles.type_tile,
         begin=tiles.begin,
@@ -110,24 +166,67 @@ def build_tiles(
     )
 
 
-def _cut_tiles(
-    xp: Any, types: RowTypes, k: int, entries: CooBlocks, shape: TileShape, slot_layer: Array | None
-) -> tuple[TileTerms, Array, LayerSegments] | None:
-    """Return tiles, the term of every entry, and the segments; with layers no tile is too large, or None."""
-    cuts: TileCuts | None = cut_types(xp, types, k, shape.slices)
-    while cuts is not None:
-        tiles, term = list_terms(xp, types, k, entries, cuts)
-        segments = form_segments(xp, tiles, term, shape.terms, slot_layer)
-        if slot_layer is None:
-            return tiles, term, segments
-        crowded = owners(xp, segments.tile_ptr, len(segments))[segments.terms > shape.terms]
-        large = (counts(xp, tiles.tile, len(tiles.begin)) > shape.entries) & (tiles.rows > _SPREAD)
-        large[crowded] = True
-        large = xp.flatnonzero(large)
-        if len(large) == 0:
-            return tiles, term, segments
-        # Fewer rows have fewer terms and entries; the other tiles stay as they are.
-        cuts = split_tiles(xp, cuts, large)
-        # Not beside those that are listed next.
-        del tiles, term, segments, crowded
-    return None
+def build_tile_table(
+    xp: Any,
+    types: RowTypes,
+    k: int,
+    chosen: LayoutOptions,
+    tuning: Tuning,
+    room: int,
+    stacked: StackedLayers | None,
+    own_columns: int | None,
+) -> TileTable | None:
+    """Build tiles whose rounds have as many terms as there is room for.
+
+    Parameters
+    ----------
+    xp : module
+        Array module of the result.
+    types, k, stacked, own_columns
+        See :func:`hybrid.gpu.tile_layout.build_tile_matrix`.
+    chosen : LayoutOptions
+    tuning : Tuning
+    room : int
+        Terms of a round that fast memory holds.
+
+    Returns
+    -------
+    TileTable or None
+        None as of `build_tile_matrix`.
+
+    Notes
+    -----
+    Tiles are cut a second time where their terms tell that another size is better.
+    Time: O(E log E) for E entries of all row types. Synchronises: yes.
+    """
+    classes, slot_layer, rows = types.classes, None, types.classes.matrix.n_rows
+    entries = class_submatrices(xp, classes, k, np.int64)
+    if entries is None:
+        return None
+    if stacked is not None:
+        class_layer = stacked.layer_of_nodes(k)[classes.representative[k]]
+        slot_layer, rows = xp.asarray(class_layer[types[k].blocks]), rows * stacked.layers
+    shape = choose_shape(chosen, rows, classes.matrix.n_entries, room)
+    found = cut_tiles(xp, types, k, entries, shape, slot_layer)
+    if found is not None and stacked is None and chosen.slices is None:
+        slices = _better_slices(xp, types, k, chosen, tuning, found.mean_terms, own_columns)
+        if slices not in (None, shape.slices):
+            shape, found = replace(shape, slices=slices), None
+            found = cut_tiles(xp, types, k, entries, shape)
+    return None if found is None else fill_tiles(xp, found, shape)
+
+
+def _better_slices(
+    xp: Any,
+    types: RowTypes,
+    k: int,
+    chosen: LayoutOptions,
+    tuning: Tuning,
+    terms: float,
+    own_columns: int | None,
+) -> int | None:
+    """Return the slices that tiles of so many terms had better have; None if they are not worth a choice."""
+    if not 0 < terms <= MANY_TERMS:
+        return None
+    apart = groups_apart(xp, types, k, own_columns)
+    return choose_slices(types[k].rows, apart, tuning, chosen.turns, terms <= FEW_TERMS)

@@ -18,7 +18,6 @@ from hybrid.gpu.cost import rank_levels
 from hybrid.gpu.pair_layout import build_pairs
 from hybrid.gpu.tile_cells import gather_units, share_cells
 from hybrid.gpu.tile_layout import build_tile_matrix
-from hybrid.gpu.tile_table import build_tiles
 from hybrid.gpu.tuning import TileShape
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.groups import enumerate_groups
@@ -105,8 +104,8 @@ def test_a_single_matrix_has_the_tiles_of_one_layer_without_marks(device: Device
     assert entries is not None
     shape = TileShape(2, 4, 640, 1 << 40)
     layer = device.xp.zeros(len(types[level].blocks), np.int64)
-    single = build_tiles(device.xp, types, level, entries, shape)
-    layered = build_tiles(device.xp, types, level, entries, shape, layer)
+    tiles = (cut_tiles(device.xp, types, level, entries, shape, own) for own in (None, layer))
+    single, layered = (None if own is None else fill_tiles(device.xp, own, shape) for own in tiles)
     assert single is not None and layered is not None
     assert single.cells.marks is None and layered.cells.marks is not None
     # Units of layers are read ahead.
