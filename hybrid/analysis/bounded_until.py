@@ -13,8 +13,8 @@ import numpy as np
 
 from hybrid.analysis.choice_systems import after_steps, choice_operator
 from hybrid.analysis.precomputation import prob0a, prob0e
+from hybrid.analysis.row_sums import flow_into
 from hybrid.analysis.scope import Scope
-from hybrid.analysis.systems import flow_into
 from hybrid.analysis.transient import TransientAnalysis
 from hybrid.analysis.until import until_probabilities
 from hybrid.operators.layer_choices import choice_flow

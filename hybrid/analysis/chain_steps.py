@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hybrid.analysis.dense_powers import FEWEST_STEPS, DensePowers, dense_powers, dense_powers_pay
 from hybrid.analysis.held_matrices import injected, place_beside
-from hybrid.analysis.systems import leaving_rates
+from hybrid.analysis.row_sums import leaving_rates
 from hybrid.analysis.transient_errors import Course, StepErrors, least_positive
 from hybrid.core.arrays import elements, extremes, to_host
 from hybrid.operators.divided_matrix import DividedMatrix
@@ -81,14 +81,14 @@ class ChainSteps:
         entries = row_entries(model.transitions)
         slack = absolute = step_slack(self._matrix, 4)
         if self.continuous:
-            rates = leaving_rates(model, self.there, options)
+            rates, shared = leaving_rates(model, self.there, options)
             self.rate = _ABOVE * alike.greatest(max(extremes(rates)[1], 0.0))
             self._divisor = rates
             system = self._space.system(rates, self._b)
             self._steps = system.uniformised(self.rate or 1.0)
             # The rounding errors of exit rates, of 1 / q and of their products count most where little of a
             # state's own value is kept. Fused multiply-adds make fewer.
-            exit_error = (entries + model.entry_units - SCALED_UNITS + 6) * UNIT
+            exit_error = (entries + model.entry_units - SCALED_UNITS + shared + 6) * UNIT
             slack += exit_error * _ABOVE / (_ABOVE - 1.0)
             absolute += exit_error
             # A time that is no double changes the weights by a unit a step in all, and each by two or so.

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.held_matrices import injected
-from hybrid.analysis.systems import leaving_rates, solve_stationary
+from hybrid.analysis.row_sums import leaving_rates
+from hybrid.analysis.systems import solve_stationary
 from hybrid.errors import NotConvergedError, OptionError, UnsupportedError
 from hybrid.run.options import CheckOptions
 from hybrid.run.work import Work
@@ -73,7 +74,7 @@ def transient_distribution(
     matrix = injected(model.submatrix(model.index, model.index, diagonal=not continuous).transpose(), options)
     space = workspace_of(matrix)
     if continuous:
-        rates = leaving_rates(model, model.index, options)
+        rates = leaving_rates(model, model.index, options).rates
         rate = _ABOVE * float(rates.max(initial=0.0))
         if rate == 0.0 or time == 0.0:
             return start
@@ -160,7 +161,7 @@ def _entered(
         return start
     outside = index_states(manager, model.reachable & ~bottom.states)
     matrix = injected(model.submatrix(outside, outside, diagonal=False).transpose(), options)
-    diagonal = leaving_rates(model, outside, options)
+    diagonal = leaving_rates(model, outside, options).rates
     solver = options.solver(steady=False)
     found = solver.solve(matrix, diagonal, start[~inside], np.zeros(outside.size), work.following(outside))
     work.note(solver.name, matrix, found.iterations, found.seconds, 8 * solver.vectors * outside.size)

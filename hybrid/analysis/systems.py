@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from gpu_kernels import CodedVector
 from gpu_kernels.ragged import array_module
-from hybrid.analysis.held_matrices import Matrix, injected, place_beside, sums_beside
+from hybrid.analysis.held_matrices import Matrix, injected, place_beside
+from hybrid.analysis.row_sums import leaving_rates, moving_rates
 from hybrid.core.arrays import extremes, total
 from hybrid.cpu.csr import csr_of
 from hybrid.errors import NotConvergedError, PropertyError
@@ -23,14 +24,14 @@ from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
 from hybrid.solvers import AverageReward, Status
-from hybrid.solvers.base import Clock, Method, Solution
+from hybrid.solvers.base import Method, Solution
 from hybrid.solvers.bounded_solution import UNIT, BoundedSolution, BoundingMethod
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.topological import Topological
 from hybrid.solvers.topological_strips import TopologicalStrips
 from hybrid.solvers.workspace import OPERANDS
 from mtbdd.communicator import Communicator
-from mtbdd.masks import all_finite, is_any
+from mtbdd.masks import all_finite
 from mtbdd.model import SymbolicModel
 from mtbdd.places import HOST
 from mtbdd.states import StateIndex
@@ -39,51 +40,6 @@ Vector = NDArray[np.float64]
 
 _PART = 1 << 26  # elements added up together: bounds the temporary memory
 _DISCOUNTING = 8.0  # units of rounding of the operations that bring a discount into a system
-
-
-def flow_into(
-    model: SymbolicModel,
-    rows: StateIndex,
-    columns: StateIndex,
-    options: CheckOptions,
-    work: Work | None = None,
-) -> Vector:
-    """Return the total rate from every state of one set into another, shape (rows.size,), in its place.
-
-    Parameters
-    ----------
-    work : Work, optional
-        Takes the account where the product is the answer, and not a part of an equation.
-    """
-    if columns.total == 0:
-        nothing: Vector = rows.place.xp.zeros(rows.size)
-        return nothing
-    matrix = injected(model.submatrix(rows, columns), options, beside=rows.place is not HOST)
-    clock = Clock(None)
-    flow: Vector = rows.place.array(sums_beside(matrix))
-    if work is not None:
-        work.note("steps", matrix, 1, clock.seconds, 16 * rows.size, is_product=True)
-        work.products += 1
-    return flow
-
-
-def leaving_rates(model: SymbolicModel, within: StateIndex, options: CheckOptions) -> Vector:
-    """Return the rate at which every state of a set is left for another state, shape (within.size,).
-
-    It lies in the place of the set.  This is the row sum without the diagonal.  Where a self-loop is most
-    of a row, subtracting it would cancel the digits of the rest, so that the other entries are added up.
-    """
-    rates: Vector = model.exit_rates(within)
-    if not model.has_self_loops(within):
-        return rates
-    loops = model.self_loops(within)
-    if model.communicator.any(is_any(loops > within.place.xp.multiply(0.5, rates))):
-        beside = within.place is not HOST
-        matrix = injected(model.submatrix(within, model.index, diagonal=False), options, beside)
-        others: Vector = within.place.array(sums_beside(matrix))
-        return others
-    rates -= loops
-    return rates
 
 
 def solve_linear(
@@ -136,7 +92,8 @@ def solve_linear(
     matrix = injected(model.submatrix(maybe, maybe, diagonal=False), options, beside=True)
     there = maybe.at(place_beside(matrix))
     place, xp = there.place, there.place.xp
-    diagonal = leaving_rates(model, there, options)
+    diagonal, shared = leaving_rates(model, there, options)
+    units += shared
     gains: Vector = b(there) if callable(b) else place.array(b)
     losses = None if losses is None else place.array(losses)
     if discount is not None:
@@ -241,10 +198,11 @@ def solve_gain(
     """
     matrix = injected(model.submatrix(component, component, diagonal=False), options, beside=True)
     there = component.at(place_beside(matrix))
-    diagonal, earned = leaving_rates(model, there, options), rewards(there)
+    # Nothing leaves a bottom component: its matrix has all entries of its rows.
+    (diagonal, shared), earned = moving_rates(matrix, there), rewards(there)
     if not method.has_room(matrix):
         diagonal, earned = (there.place.compressed(operand) for operand in (diagonal, earned))
-    slack = step_slack(matrix, row_entries(model.transitions))
+    slack = step_slack(matrix, row_entries(model.transitions)) + shared * UNIT
     found = method.solve(matrix, diagonal, earned, slack, work.following(component))
     work.synchronisations += found.synchronisations
     work.products += found.products
@@ -285,7 +243,7 @@ def solve_stationary(
     entries = model.submatrix(component, component, diagonal=False, transposed=True)
     matrix = injected(entries, options, beside)
     there = component.at(place_beside(matrix) if beside else HOST)
-    diagonal = there.place.compressed(leaving_rates(model, there, options))
+    diagonal = there.place.compressed(leaving_rates(model, there, options).rates)
     solver = options.solver(steady=True)
     start = np.broadcast_to(np.float64(1.0 / component.total), (component.size,))
     solution = solver.solve(matrix, diagonal, None, start, work.following(component))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gpu_kernels import current_device
 from gpu_kernels.csr import CsrArrays
-from hybrid.analysis.systems import flow_into, leaving_rates
+from hybrid.analysis.row_sums import flow_into, leaving_rates
 from hybrid.core.arrays import to_host
 from hybrid.core.option_types import BackendName, Engine, LevelOption, StorageName
 from hybrid.explicit.extract import explicit_matrix
@@ -179,7 +179,7 @@ def reachability_system(
     options = CheckOptions(backend="cpu")
     return ReachabilitySystem(
         model.submatrix(index, index, diagonal=False),
-        leaving_rates(model, index, options),
+        leaving_rates(model, index, options).rates,
         flow_into(model, index, index_states(model.manager, one), options),
         model.indicator(one),
         model.indicator(unknown),

@@ -64,7 +64,8 @@ def step_slack(matrix: HybridMatrix | DividedMatrix | ExplicitOperator, operands
 def ratio_units(matrix: OffsetMTBDD) -> float:
     """Return a bound on the relative error of entries over their sum, in units of rounding.
 
-    Both stand for what the text means; the sum is not made of shared blocks.
+    Both stand for what the text means.  The sum is not made of shared blocks; where it is, its error has
+    `SCALED_UNITS` more.
     """
     return 2.0 * matrix.entry_units - SCALED_UNITS
 

@@ -18,6 +18,7 @@ from hybrid.gpu.cost import rank_levels
 from hybrid.gpu.pair_layout import build_pairs
 from hybrid.gpu.tile_cells import gather_units, share_cells
 from hybrid.gpu.tile_layout import build_tile_matrix
+from hybrid.gpu.tile_table import cut_tiles, fill_tiles
 from hybrid.gpu.tuning import TileShape
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.groups import enumerate_groups
