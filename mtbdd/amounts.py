@@ -124,7 +124,8 @@ def _expanded(part: Partition, index: StateIndex) -> Enclosed:
     if all(_LEAST_SHARED < size < math.inf and distance <= size for size, distance in pairs):
         share = max(Fraction(distance) / Fraction(size) for size, distance in pairs)
         xp, factor = index.place.xp, math.nextafter(float(share), math.inf) * _UP
-        return values, xp.multiply(xp.abs(values), factor)
+        error = xp.abs(values)
+        return values, xp.multiply(error, factor, out=error)
     return values, written_out(part.map(lambda amount: amount.distance), index, unite=False)
 
 

@@ -106,7 +106,7 @@ def split_commands(
     Commands that are never enabled are left out.  Time: one conjunction for every command and
     class.
     """
-    false = translator.encoding.manager.false
+    false, meet = translator.encoding.manager.false, translator.encoding.manager.meet
     classes: list[tuple[Node, list[Command]]] = []
     for command in commands:
         translator.effort.pairs(len(classes), command.position)
@@ -114,7 +114,7 @@ def split_commands(
         if guard == false:
             continue
         for i, (covered, members) in enumerate(classes):
-            if covered & guard == false:
+            if not meet(covered, guard):
                 classes[i] = (covered | guard, [*members, command])
                 break
         else:

@@ -183,6 +183,15 @@ class Manager:
             return self._and_exists(u, v, names)
         return self.bdd.exist(list(names), u & v)
 
+    def meet(self, u: Node, v: Node) -> bool:
+        """Tell whether two sets have a member in common; one of them at least is over row bits alone.
+
+        A package that can stops at the first member, and makes no diagram of all.
+        """
+        if self._and_exists is not None:
+            return bool(self._and_exists(u, v, self.rows) != self.false)
+        return bool(u & v != self.false)
+
     def simplify(self, u: Node, care: Node) -> Node:
         """Return a diagram, smaller if the package finds one, that equals `u` inside a non-empty set."""
         return self._restrict(u, care) if self._restrict is not None else u

@@ -79,11 +79,11 @@ class Partition:
     def met(self, states: Node) -> Partition:
         """Return the function without values that it takes nowhere in a set; elsewhere it may be anything.
 
-        Its pieces stay as small as they come, which those cut to scattered states do not.  Time: one
-        conjunction a value.
+        Its pieces stay as small as they come, which those cut to scattered states do not.  Time: one question
+        a value whether two sets meet.
         """
-        false = self.manager.false
-        return Partition(self.manager, {v: s for v, s in self if s & states != false}, self.units)
+        meet = self.manager.meet
+        return Partition(self.manager, {v: s for v, s in self if meet(s, states)}, self.units)
 
     def map(self, function: Callable[[Any], Any], units: float = 0.0) -> Partition:
         """Return `function` of every value, as exact as `units` say; values that meet are united."""

@@ -205,16 +205,16 @@ def _rewards(
             vectors += [_moved(vector, within) for vector in wide]
             continue
         value = RealPartitions(model.translator).of(item.value)
-        taken = value.only(states)
+        taken = value.met(states)
         for number, where in taken:
             if isinstance(number, float):
-                faults.append(_fault(item, number, model.encoding.pick(where)))
+                faults.append(_fault(item, number, model.encoding.pick(where & states)))
             elif isinstance(number, Fraction) and abs(number) > sys.float_info.max:
-                faults.append(_fault(item, math.inf, model.encoding.pick(where)))
+                faults.append(_fault(item, math.inf, model.encoding.pick(where & states)))
         if faults:
             continue
         # Of the values that states take; where no state is, they need not be cut to any.
-        amounts = Partition(model.manager, {v: value.pieces[v] & guard for v, _ in taken}).map(Amount.of)
+        amounts = Partition(model.manager, {v: where & guard for v, where in taken}).map(Amount.of)
         parts.extend(
             e.combine(amounts, Amount.of_carrier(e.units)) for e in exits
         ) if item.is_transition else (parts.append(amounts))

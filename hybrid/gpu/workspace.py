@@ -41,6 +41,9 @@ _STRIDE = 2 * RECORDED
 _LOOK_SECONDS = 0.05
 """Looks at iterations that end by themselves become rarer until about so much time lies between them."""
 
+_SHORT = 1 << 20
+"""Elements of a vector on the device up to which no dictionary is made: caches hold it, and sorting is loaded for it."""
+
 _PART = 1 << 30
 """Elements of a reduction."""
 
@@ -134,8 +137,14 @@ class DeviceWorkspace(Workspace):
         return DeviceSystem(self, self._run, *self._coded(diagonal, b))
 
     def _coded(self, *operands: Array | None) -> Iterator[CodedVector]:
-        """Return operands by dictionary where they have few values."""
-        return (o if isinstance(o, CodedVector) else compress(self.device, o) for o in operands)
+        """Return operands by dictionary where they have few values; those that are short stay as they are."""
+        for o in operands:
+            if isinstance(o, CodedVector):
+                yield o
+            elif o is not None and self._has(o) and len(o) <= _SHORT:
+                yield CodedVector(len(o), 64, self.xp.ascontiguousarray(o), None)
+            else:
+                yield compress(self.device, o)
 
     def add_scaled(self, weight: float, x: Array, total: Array, factor: Array | None = None) -> None:
         """Queue ``total += weight * factor * x``."""

@@ -79,6 +79,16 @@ def test_manager_and_exists_equals_its_definition(manager: Manager) -> None:
         assert manager.and_exists(a, b, names) == manager.exists(names, a & b)
 
 
+def test_sets_meet_if_they_have_a_member_in_common(manager: Manager) -> None:
+    a, b, c = (node_set(manager, manager.rows, members) for members in ([0, 1, 5], [5, 7], [2, 7]))
+    assert manager.meet(a, b) and manager.meet(b, c) and manager.meet(a, manager.true)
+    assert not manager.meet(a, c) and not manager.meet(a, manager.false)
+    # Of relations, too, whose column bits are not asked for.
+    pairs = node_set(manager, (*manager.rows, *manager.columns), [3, 9])
+    assert manager.meet(pairs, node_set(manager, manager.rows, [0]))
+    assert not manager.meet(pairs, node_set(manager, manager.rows, [5]))
+
+
 def test_manager_size_counts_nodes(manager: Manager) -> None:
     assert manager.size(manager.bdd.var(manager.rows[0])) == 2
     parity = manager.false
@@ -94,6 +104,7 @@ def test_manager_without_bits(recwarn: pytest.WarningsRecorder) -> None:
         assert (empty.rows, empty.columns, empty.index_level) == ((), (), 0)
         assert empty.equal_bits([]) == empty.true
         assert empty.and_exists(empty.true, empty.true, ()) == empty.true
+        assert empty.meet(empty.true, empty.true) and not empty.meet(empty.true, empty.false)
         assert empty.index_bits(2) == ("b0", "b1")
     assert not recwarn.list
 

@@ -175,3 +175,17 @@ def test_extremes_are_those_of_all_parts(
         assert expected == (x.min(), x.max())
         x[size // 2] = np.nan
         assert all(map(np.isnan, extremes(device.xp.asarray(x))))
+
+
+def test_short_operands_on_a_device_stay_as_they_are(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hybrid.gpu.workspace._SHORT", 100)
+    space = DeviceWorkspace(device, lambda *given: None)
+    for size, bits in ((100, 64), (101, 8)):
+        there = device.xp.full(size, 3.0)
+        diagonal, right = space._coded(there, None)
+        # What the host has is coded there.
+        assert diagonal.bits == (8 if isinstance(there, np.ndarray) else bits)
+        assert right.bits == 0 and diagonal.size == size
+        np.testing.assert_array_equal(to_numpy(diagonal.expand(device)), np.full(size, 3.0))
+        (own,) = space._coded(diagonal)
+        assert own is diagonal
