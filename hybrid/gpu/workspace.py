@@ -42,7 +42,7 @@ _LOOK_SECONDS = 0.05
 """Looks at iterations that end by themselves become rarer until about so much time lies between them."""
 
 _SHORT = 1 << 20
-"""Elements of a vector on the device up to which no dictionary is made: caches hold it, and sorting is loaded for it."""
+"""Elements of a vector on the device up to which it has no dictionary: that takes longer than caches do."""
 
 _PART = 1 << 30
 """Elements of a reduction."""

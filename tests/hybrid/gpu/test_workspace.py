@@ -15,6 +15,7 @@ from hybrid.operators.inject import inject
 from hybrid.solvers import AverageReward, BiCGStab, Criterion, Interval, Jacobi, Optimistic, Power, Status
 from hybrid.solvers.bounded_solution import UNIT
 from tests.builders.matrices import banded, from_dense
+from tests.gpu_kernels.devices import to_numpy
 from tests.gpu_kernels.host_device import HostDevice
 
 SLACK = 256 * UNIT
