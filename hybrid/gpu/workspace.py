@@ -41,7 +41,7 @@ _STRIDE = 2 * RECORDED
 _LOOK_SECONDS = 0.05
 """Looks at iterations that end by themselves become rarer until about so much time lies between them."""
 
-_SHORT = 1 << 20
+_SHORT = 1 << 22
 """Elements of a vector on the device up to which it has no dictionary: that takes longer than caches do."""
 
 _PART = 1 << 30
