@@ -60,9 +60,12 @@ def _assign(target: Array, where: Any, values: Any) -> None:
 
 
 LAYOUT: tuple[Operation, ...] = (
-    lambda xp, a: xp.unique(a.w, return_index=True, return_inverse=True),
-    lambda xp, a: xp.unique(a.f, return_inverse=True),
-    lambda xp, a: xp.unique(a.i, return_inverse=True),
+    lambda xp, a: xp.argsort(a.w, kind="stable"),
+    lambda xp, a: xp.argsort(a.f, kind="stable"),
+    lambda xp, a: xp.argsort(a.i, kind="stable"),
+    lambda xp, a: xp.sort(a.i),
+    lambda xp, a: a.w != a.w,
+    lambda xp, a: a.f != a.f,
     lambda xp, a: xp.flatnonzero(a.j >= 0),
     lambda xp, a: xp.flatnonzero(a.b),
     lambda xp, a: xp.cumsum(a.b),
@@ -206,16 +209,16 @@ def _tiles(mode: int, diagonal: int, right: int, unit: int) -> tuple[str, str, d
 
 
 MODULES: tuple[tuple[str, str, dict[str, int]], ...] = (
-    ("idr.cu", "aim", {"ANCHORED": 1, "DIAGONAL_BITS": 8, "INDEX_BITS": 32}),
+    ("idr.cu", "aim", {"ANCHORED": 1, "DIAGONAL_BITS": 64, "INDEX_BITS": 32}),
     ("idr.cu", "aim", {"ANCHORED": 0, "DIAGONAL_BITS": 0, "INDEX_BITS": 32}),
-    _tiles(1, 8, 64, 4),
-    _tiles(1, 8, 8, 4),
+    _tiles(1, 64, 64, 4),
+    _tiles(1, 64, 8, 4),
     _tiles(0, 0, 0, 4),
-    _tiles(1, 8, 64, 2),
-    _tiles(1, 8, 8, 2),
-    _tiles(1, 8, 0, 2),
+    _tiles(1, 64, 64, 2),
+    _tiles(1, 64, 8, 2),
+    _tiles(1, 64, 0, 2),
     _tiles(0, 0, 0, 2),
-    _tiles(3, 8, 8, 2),
+    _tiles(3, 64, 64, 2),
     ("vector.cu", "relax_rows", _ROWS),
     ("iteration.cu", "finish_iteration", _ROWS),
     ("blocks.cu", "copy_blocks", {"ELEMENT_BYTES": 8}),

@@ -25,6 +25,11 @@ def array_module(array: Array) -> Any:
     return cupy
 
 
+def shares(xp: Any, sizes: Array, most: int) -> Array:
+    """Return how many parts of at most so many elements sizes make: quotients, rounded up."""
+    return xp.floor_divide(xp.add(sizes, most - 1), most)
+
+
 def pointers(xp: Any, lengths: Array) -> Array:
     """Return the list pointers, shape (n + 1,), int64, of n lists with the given lengths."""
     ptr = xp.zeros(len(lengths) + 1, xp.int64)

@@ -206,8 +206,8 @@ def pack_terms(place: Place, shift: Array, slot: Array, value: Array, index_bits
     largest = max((int(a.max()) for a in (slot, value) if len(a)), default=0)
     if largest >= 2**16:
         return pack_columns(place, [(shift, index_bits), (slot, 32), (value, 32)]), 32
-    both = slot + (value << 16)
-    padding = [(slot * 0, 32)] if index_bits == 64 else []
+    both = slot + place.xp.left_shift(value, 16)
+    padding = [(place.xp.zeros_like(slot), 32)] if index_bits == 64 else []
     return pack_columns(place, [(shift, index_bits), (both, 32), *padding]), 16
 
 
@@ -228,7 +228,7 @@ def pack_items(place: Place, index_bits: int, **members: Array) -> Array:
         "first_group", "count", "slots", "rows", "first_round", "rounds", "first_term", "terms", "first_cell",
     )  # fmt: skip
     wide = [(members["begin"], index_bits), (members["first_slot"], index_bits)]
-    unused = members["begin"] * 0
+    unused = place.xp.zeros_like(members["begin"])
     padding = [(unused, 32)] * (1 if index_bits == 32 else 3)
     return pack_columns(place, [*wide, *((members[n], 32) for n in names), *padding])
 

@@ -41,7 +41,7 @@ def descend(
     """
     level = matrix.levels[k]
     low, high = xp.asarray(level.low)[node], xp.asarray(level.high)[node]
-    left, right = xp.flatnonzero(low >= 0), xp.flatnonzero(high >= 0)
+    left, right = (xp.flatnonzero(xp.greater_equal(child, 0)) for child in (low, high))
     step = xp.asarray(level.offset)[node[right]]
     both = xp.concatenate((left, right))
     row, column = row[both], column[both]

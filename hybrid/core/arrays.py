@@ -52,13 +52,20 @@ def distinct(xp: Any, columns: Sequence[Array]) -> tuple[Array, Array]:
     size = len(columns[0])
     if size == 0:
         return xp.zeros(0, xp.int64), xp.zeros(0, xp.int64)
-    key = _packed(xp, columns)
-    order = xp.argsort(key, kind="stable")
-    key = key[order]
-    new = xp.ones(size, bool)
-    new[1:] = key[1:] != key[:-1]
-    inverse = xp.empty(size, xp.int64)
-    inverse[order] = xp.cumsum(new) - 1
+    return numbered(xp, _packed(xp, columns))
+
+
+def numbered(xp: Any, keys: Array) -> tuple[Array, Array]:
+    """Return what `distinct` does of one column of numbers, in their order; there is one at least.
+
+    Its library's `unique` has CuPy load sparse matrices.
+    """
+    order = xp.argsort(keys, kind="stable")
+    keys = keys[order]
+    new = xp.ones(len(keys), bool)
+    new[1:] = keys[1:] != keys[:-1]
+    inverse = xp.empty(len(keys), xp.int64)
+    inverse[order] = xp.subtract(xp.cumsum(new), 1)
     return order[new].astype(xp.int64), inverse
 
 
@@ -78,7 +85,7 @@ def _packed(xp: Any, columns: Sequence[Array]) -> Array:
         width = high - low + 1
         if width == 1:
             continue
-        values = column.astype(xp.int64) - low
+        values = xp.subtract(column.astype(xp.int64), low)
         if span * width >= 2**62:
             key, span = _ranks(xp, key)
         if span * width >= 2**62:
@@ -90,8 +97,8 @@ def _packed(xp: Any, columns: Sequence[Array]) -> Array:
 
 
 def _ranks(xp: Any, key: Array) -> tuple[Array, int]:
-    values, inverse = xp.unique(key, return_inverse=True)
-    return inverse.astype(xp.int64), len(values)
+    first, inverse = numbered(xp, key)
+    return inverse, len(first)
 
 
 def to_host(array: Array) -> Any:
@@ -143,12 +150,13 @@ def distinct_values(xp: Any, values: Array) -> tuple[Array, Array]:
     """Return the distinct values and, for each value, its number among them."""
     if len(values) == 0:
         return values, xp.zeros(0, xp.int64)
-    table, number = xp.unique(values, return_inverse=True)
-    return table, number.astype(xp.int64)
+    first, number = numbered(xp, values)
+    return values[first], number
 
 
 def scramble(xp: Any, key: Array) -> Array:
     """Scramble 64-bit words (multiply-xorshift rounds) so that sums of them rarely agree by accident."""
-    key = (key ^ (key >> xp.uint64(30))) * xp.uint64(0xBF58476D1CE4E5B9)
-    key = (key ^ (key >> xp.uint64(27))) * xp.uint64(0x94D049BB133111EB)
-    return key ^ (key >> xp.uint64(31))
+    shift, multiply = xp.right_shift, xp.multiply
+    key = multiply(key ^ shift(key, xp.uint64(30)), xp.uint64(0xBF58476D1CE4E5B9))
+    key = multiply(key ^ shift(key, xp.uint64(27)), xp.uint64(0x94D049BB133111EB))
+    return key ^ shift(key, xp.uint64(31))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels import ChoiceGains, Place
-from hybrid.core.arrays import Array, distinct, to_host
+from hybrid.core.arrays import Array, counts, distinct, distinct_values, to_host
 from mtbdd.masks import is_any
 
 Vector = NDArray[np.float64]
@@ -59,7 +59,7 @@ def code_gains(
 
     def columns(layer: int, rows: Any) -> tuple[Array, Array, Array | None]:
         """Return gains with and without entries and factors of some rows."""
-        here = (marks[rows] >> np.uint64(layer)) & np.uint64(1) != 0
+        here = xp.not_equal(xp.bitwise_and(marks[rows], np.uint64(1 << layer)), np.uint64(0))
         on_host = rows if isinstance(rows, slice) else to_host(rows)
         gain = xp.asarray(gains[layer][on_host])
         factor = xp.asarray(factors[layer][on_host]) if layer in factors else None
@@ -75,7 +75,7 @@ def code_gains(
     for layer in sorted(gains):
         for column in columns(layer, everything):
             if column is not None and size:
-                number = xp.unique(column, return_inverse=True)[1].astype(np.int64).reshape(-1)
+                number = distinct_values(xp, column)[1]
                 codes = distinct(xp, (codes, number))[1]
     first, codes = distinct(xp, (codes,))
     rows = max(len(first), 1)
@@ -103,5 +103,5 @@ def _frequent(xp: Any, values: Array) -> float:
     """Return the most frequent of some values; zero if there are none."""
     if not len(values):
         return 0.0
-    distinct_values, counts = xp.unique(values, return_counts=True)
-    return float(distinct_values[counts.argmax()])
+    table, number = distinct_values(xp, values)
+    return float(table[counts(xp, number, len(table)).argmax()])

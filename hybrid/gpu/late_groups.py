@@ -13,7 +13,7 @@ from hybrid.injection.row_types import RowTypes
 def late_groups(xp: Any, types: RowTypes, k: int, groups: RowGroups, own_columns: int) -> Array:
     """Return which groups of level k have a slot that ends behind the own columns, shape (groups,), bool."""
     width = xp.asarray(types.classes.matrix.columns[k])[groups.node]
-    late_ptr = pointers(xp, (groups.base + width > own_columns).astype(xp.int64))
+    late_ptr = pointers(xp, xp.greater(groups.base + width, own_columns).astype(xp.int64))
     return late_ptr[groups.ptr[1:]] > late_ptr[groups.ptr[:-1]]
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from gpu_kernels.ragged import owners, pointers, ranges
+from gpu_kernels.ragged import owners, pointers, ranges, shares
 from gpu_kernels.tiles import LANES, PAD
-from hybrid.core.arrays import Array, counts, scramble, stable_order
+from hybrid.core.arrays import Array, counts, numbered, scramble, stable_order
 from hybrid.gpu.tile_rounds import LayerSegments, Rounds
 from hybrid.gpu.tile_terms import TileTerms
 from mtbdd.masks import is_all
@@ -66,12 +66,12 @@ def place_entries(
     lane = number[term]
     local = tiles.row - tiles.begin[tiles.tile]
     if segments.layer is None:
-        lane += local // LANES
+        lane += xp.floor_divide(local, LANES)
     else:
         number[segments.order] = rounds.segments[owner][segments.owner]
-        lane += local // LANES * number[term]
+        lane += xp.floor_divide(local, LANES) * number[term]
     lane *= LANES
-    lane += local % LANES
+    lane += xp.remainder(local, LANES)
     del local
     order = stable_order(xp, (lane, code))
     return lane[order], code[order]
@@ -116,11 +116,12 @@ def _write_codes(
     in_lane = counts(xp, lane, n_cells * LANES)
     position = xp.arange(len(lane)) - pointers(xp, in_lane)[lane]
     width = in_lane.reshape(n_cells, LANES).max(axis=1) if n_cells else xp.zeros(0, xp.int64)
-    cell_ptr = pointers(xp, -(-width // unit))
+    cell_ptr = pointers(xp, shares(xp, width, unit))
     code_type = xp.uint8 if most_terms <= PAD[1] else xp.uint16
     codes = xp.full(int(cell_ptr[-1]) * LANES * unit, PAD[xp.dtype(code_type).itemsize], code_type)
-    place = (cell_ptr[lane // LANES] + position // unit) * LANES + lane % LANES
-    codes[place * unit + position % unit] = code.astype(code_type)
+    units = cell_ptr[xp.floor_divide(lane, LANES)] + xp.floor_divide(position, unit)
+    place = xp.multiply(units, LANES) + xp.remainder(lane, LANES)
+    codes[xp.multiply(place, unit) + xp.remainder(position, unit)] = code.astype(code_type)
     return cell_ptr, codes
 
 
@@ -134,15 +135,15 @@ def _mark_units(
     own = owners(xp, fine, n_fine)[cell]
     # A round without segments has no unit.
     segment = first_segment[own] + (cell - fine[own]) % rounds.segments[own]
-    ends = xp.arange(n_units) == fine_ptr[cell + 1] - 1
+    ends = xp.arange(1, n_units + 1) == fine_ptr[1:][cell]
     marks = segments.first_term[segment] - segments.first_term[first_segment[own]]
-    marks += ends * (layer[segment] + 1 << _LAYER_SHIFT)
+    marks += ends * xp.left_shift(xp.add(layer[segment], 1), _LAYER_SHIFT)
 
     own = owners(xp, rounds.cell, n_cells)
     first = fine[own] + (xp.arange(n_cells) - rounds.cell[own]) * rounds.segments[own]
     cell_ptr = xp.concatenate((fine_ptr[first], fine_ptr[-1:]))
     filled = cell_ptr[1:] > cell_ptr[:-1]
-    marks[cell_ptr[1:][filled] - 1] += _LAST_OF_CELL
+    marks[xp.subtract(cell_ptr[1:][filled], 1)] += _LAST_OF_CELL
     return cell_ptr, marks
 
 
@@ -194,7 +195,7 @@ def share_cells(
     running = xp.zeros(total + 1, xp.uint64)
     xp.cumsum(hashes, out=running[1:])
     keys = running[cell_ptr[1:]] - running[cell_ptr[:-1]]
-    _, first, inverse = xp.unique(keys, return_index=True, return_inverse=True)
+    first, inverse = numbered(xp, keys)
     twin = first[inverse]
     source, _ = ranges(xp, cell_ptr[twin], cell_ptr, total)
     same = is_all(units == units[twin]) and is_all((words[source] == words).ravel())
@@ -210,7 +211,7 @@ def share_cells(
 
 def _hash_units(xp: Any, words: Array, position: Array) -> Array:
     key = words.astype(xp.uint64)
-    lane = xp.arange(LANES, dtype=xp.uint64) * xp.uint64(_SEEDS[0])
+    lane = xp.multiply(xp.arange(LANES, dtype=xp.uint64), xp.uint64(_SEEDS[0]))
     key = scramble(xp, key ^ lane)
     per_unit = key.sum(axis=1, dtype=xp.uint64)
-    return scramble(xp, per_unit + position.astype(xp.uint64) * xp.uint64(_SEEDS[1]))
+    return scramble(xp, per_unit + xp.multiply(position.astype(xp.uint64), xp.uint64(_SEEDS[1])))

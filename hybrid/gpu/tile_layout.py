@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpu_kernels import Place, TileMatrix, Tuning, index_bits, index_type
-from gpu_kernels.ragged import pointers, ranges
+from gpu_kernels.ragged import pointers, ranges, shares
 from gpu_kernels.tiles import LANES, pack_columns, pack_items, pack_terms
 from hybrid.core.arrays import Array, stable_order, to_host
 from hybrid.gpu.late_groups import late_groups
@@ -112,7 +112,7 @@ def build_tile_matrix(
     index, members = index_type(bits), tuning.members
     chunks = _count_chunks(table, terms, tuning, chosen.turns)
     if not single:
-        groups = replace(groups, base=groups.base % max(n_columns, 1))
+        groups = replace(groups, base=xp.remainder(groups.base, max(n_columns, 1)))
     late = None if own_columns is None else late_groups(xp, types, k, groups, own_columns)
     order, items = _bundle_groups(
         xp, groups, table.type_tile, xp.asarray(chunks * members), chosen.window_rows, late
@@ -200,7 +200,7 @@ def _bundle_groups(
     if size == 0:
         none = xp.zeros(0, np.int64)
         return none, _Items(none, none, none)
-    alike = [groups.row // window_rows, groups.type, *([] if late is None else [late])]
+    alike = [xp.floor_divide(groups.row, window_rows), groups.type, *([] if late is None else [late])]
     order = stable_order(xp, tuple(alike))
     row, kind = groups.row[order], groups.type[order]
     new = xp.zeros(size, bool)
@@ -208,12 +208,12 @@ def _bundle_groups(
     for key in alike:
         new[1:] |= key[order[1:]] != key[order[:-1]]
     starts = xp.flatnonzero(new)
-    position = xp.arange(size) - starts[xp.cumsum(new) - 1]
-    bundle = xp.flatnonzero(position % capacity[kind] == 0)
+    position = xp.arange(size) - starts[xp.subtract(xp.cumsum(new), 1)]
+    bundle = xp.flatnonzero(xp.equal(position % capacity[kind], 0))
     count = xp.diff(xp.concatenate((bundle, xp.full(1, size, np.int64))))
     by_row = stable_order(xp, (row[bundle],))
     bundle, count = bundle[by_row], count[by_row]
-    tiles = type_tile[kind[bundle] + 1] - type_tile[kind[bundle]]
+    tiles = type_tile[1:][kind[bundle]] - type_tile[kind[bundle]]
     item_ptr = pointers(xp, tiles)
     total = int(item_ptr[-1])
     tile, owner = ranges(xp, type_tile[kind[bundle]], item_ptr, total)
@@ -232,9 +232,9 @@ def _long_items_first(xp: Any, table: TileTable, items: _Items, tuning: Tuning) 
     terms = (table.term_ptr[end] - table.term_ptr[first])[tile]
     unit_ptr = pointers(xp, table.cells.units)
     units = (unit_ptr[table.round_cell[end]] - unit_ptr[table.round_cell[first]])[tile]
-    chunks = -(-count // tuning.members)
-    looked_up = terms * count / tuning.threads
-    work = _STEPS * (looked_up + units * chunks * LANES / tuning.threads)
+    chunks = shares(xp, count, tuning.members)
+    looked_up = xp.divide(terms * count, tuning.threads)
+    work = xp.multiply(looked_up + xp.multiply(units * chunks, LANES / tuning.threads), _STEPS)
     order = stable_order(xp, (-work.astype(xp.int64),))
     return _Items(*(column[order] for column in items)), float(looked_up.mean())
 
@@ -262,12 +262,12 @@ def _pack_items(place: Place, table: TileTable, items: _Items, slot_ptr: Array, 
         first_slot=slot_ptr[group],
         first_group=group,
         count=count,
-        slots=slot_ptr[group + 1] - slot_ptr[group],
+        slots=slot_ptr[1:][group] - slot_ptr[group],
         rows=table.rows[tile],
         first_round=first_round,
-        rounds=table.round_ptr[tile + 1] - first_round,
+        rounds=table.round_ptr[1:][tile] - first_round,
         first_term=first_term,
-        terms=table.term_ptr[first_round + 1] - first_term,
+        terms=table.term_ptr[1:][first_round] - first_term,
         first_cell=table.round_cell[first_round],
     )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gpu_kernels.ragged import owners, pointers
+from gpu_kernels.ragged import owners, pointers, shares
 from gpu_kernels.tiles import LANES
 from hybrid.core.arrays import Array, counts, distinct, stable_order
 from hybrid.gpu.tile_terms import TileTerms
@@ -101,10 +101,10 @@ def form_segments(
     if slot_layer is None:
         order = stable_order(xp, (tiles.term_tile, -count))
         per_tile = counts(xp, tiles.term_tile, n_tiles)
-        tile_ptr = pointers(xp, xp.maximum(-(-per_tile // most_terms), 1))
+        tile_ptr = pointers(xp, xp.maximum(shares(xp, per_tile, most_terms), 1))
         # Terms are listed tile after tile, and so they stay.
         position = xp.arange(n_terms) - pointers(xp, per_tile)[tiles.term_tile]
-        owner, layer = tile_ptr[tiles.term_tile] + position // most_terms, None
+        owner, layer = tile_ptr[tiles.term_tile] + xp.floor_divide(position, most_terms), None
     else:
         layer = slot_layer[tiles.term_place]
         order = stable_order(xp, (tiles.term_tile, layer, -count))
@@ -127,7 +127,7 @@ def fill_rounds(xp: Any, tiles: TileTerms, segments: LayerSegments, most_terms: 
         ptr, first_segment = segments.tile_ptr, xp.arange(len(segments) + 1)
     else:
         ptr, first_segment = _pack_segments(xp, segments.tile_ptr, segments.terms, most_terms)
-    slices = (-(-tiles.rows // LANES))[owners(xp, ptr, len(first_segment) - 1)]
+    slices = shares(xp, tiles.rows, LANES)[owners(xp, ptr, len(first_segment) - 1)]
     cell = fine = pointers(xp, slices)
     if segments.layer is not None:
         fine = pointers(xp, slices * (first_segment[1:] - first_segment[:-1]))
@@ -141,10 +141,10 @@ def _pack_segments(xp: Any, tile_ptr: Array, terms: Array, most_terms: int) -> t
     begins = xp.zeros(len(terms) + 1, bool)
     filled = xp.full(n_tiles, most_terms + 1, xp.int64)
     for position in range(int(segments.max()) if n_tiles else 0):
-        there = xp.flatnonzero(segments > position)
-        number = tile_ptr[there] + position
+        there = xp.flatnonzero(xp.greater(segments, position))
+        number = xp.add(tile_ptr[there], position)
         together = filled[there] + terms[number]
-        new = together > most_terms
+        new = xp.greater(together, most_terms)
         begins[number] = new
         filled[there] = xp.where(new, terms[number], together)
     before = xp.cumsum(begins) - begins
@@ -155,7 +155,7 @@ def _pack_segments(xp: Any, tile_ptr: Array, terms: Array, most_terms: int) -> t
     n_rounds = int(round_ptr[-1])
     round_tile = owners(xp, round_ptr, n_rounds)
     step = xp.arange(n_rounds) - round_ptr[round_tile]
-    real = xp.flatnonzero(own[round_tile] > 0)
+    real = xp.flatnonzero(xp.greater(own[round_tile], 0))
     first_segment = tile_ptr[round_tile]
     first_segment[real] = starts[before[tile_ptr[:-1]][round_tile[real]] + step[real]]
     return round_ptr, xp.concatenate((first_segment, tile_ptr[-1:]))

@@ -119,8 +119,9 @@ def cut_tiles(
         segments = form_segments(xp, tiles, term, shape.terms, slot_layer)
         if slot_layer is None:
             return CutTiles(tiles, term, segments)
-        crowded = owners(xp, segments.tile_ptr, len(segments))[segments.terms > shape.terms]
-        large = (counts(xp, tiles.tile, len(tiles.begin)) > shape.entries) & (tiles.rows > _SPREAD)
+        crowded = owners(xp, segments.tile_ptr, len(segments))[xp.greater(segments.terms, shape.terms)]
+        large = xp.greater(counts(xp, tiles.tile, len(tiles.begin)), shape.entries)
+        large &= xp.greater(tiles.rows, _SPREAD)
         large[crowded] = True
         large = xp.flatnonzero(large)
         if len(large) == 0:

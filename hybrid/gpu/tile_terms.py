@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gpu_kernels.ragged import owners, pointers, ranges
+from gpu_kernels.ragged import owners, pointers, ranges, shares
 from gpu_kernels.tiles import LANES
 from hybrid.core.arrays import Array, distinct, distinct_values
 from hybrid.injection.row_types import RowTypes
@@ -64,10 +64,10 @@ class TileTerms:
 
 def cut_types(xp: Any, types: RowTypes, k: int, slices: int) -> TileCuts:
     """Cut the row types of level k into tiles of so many slices, the last of a type smaller."""
-    type_slice = pointers(xp, -(-xp.asarray(types[k].rows) // LANES))
+    type_slice = pointers(xp, shares(xp, xp.asarray(types[k].rows), LANES))
     total = int(type_slice[-1])
     own = xp.arange(total) - type_slice[owners(xp, type_slice, total)]
-    return TileCuts(type_slice, own % slices == 0)
+    return TileCuts(type_slice, xp.equal(xp.remainder(own, slices), 0))
 
 
 def split_tiles(xp: Any, cuts: TileCuts, tiles: Array) -> TileCuts | None:
@@ -78,11 +78,11 @@ def split_tiles(xp: Any, cuts: TileCuts, tiles: Array) -> TileCuts | None:
     Synchronises: yes.
     """
     first = xp.concatenate((xp.flatnonzero(cuts.begins), xp.full(1, len(cuts.begins), xp.int64)))
-    slices = first[tiles + 1] - first[tiles]
+    slices = first[1:][tiles] - first[tiles]
     if int(slices.min()) == 1:
         return None
     begins = cuts.begins.copy()
-    begins[first[tiles] + slices // 2] = True
+    begins[first[tiles] + xp.floor_divide(slices, 2)] = True
     return TileCuts(cuts.type_slice, begins)
 
 
@@ -114,11 +114,11 @@ def list_terms(
     """
     level = types[k]
     rows, type_slice = xp.asarray(level.rows), cuts.type_slice
-    slice_tile = xp.cumsum(cuts.begins) - 1
+    slice_tile = xp.subtract(xp.cumsum(cuts.begins), 1)
     first = xp.flatnonzero(cuts.begins)
     tile_type = owners(xp, type_slice, len(cuts.begins))[first]
     type_tile = xp.concatenate((slice_tile[type_slice[:-1]], xp.full(1, len(first), xp.int64)))
-    begin = (first - type_slice[tile_type]) * LANES
+    begin = xp.multiply(first - type_slice[tile_type], LANES)
     end = xp.concatenate((begin[1:], begin[:1]))
     # The last tile of a type ends with it.
     tile_rows = xp.where(end > begin, end, rows[tile_type]) - begin
@@ -133,7 +133,7 @@ def list_terms(
     source, place = ranges(xp, entries.ptr[block], item_ptr, int(item_ptr[-1]))
     row = entries.row[source]
     kind = slot_type[place]
-    tile = slice_tile[type_slice[kind] + row // LANES]
+    tile = slice_tile[type_slice[kind] + xp.floor_divide(row, LANES)]
     shift = entries.column[source] - row
     values, number = distinct_values(xp, entries.value)
     first, term = distinct(xp, (tile, slot[place], shift, number[source]))

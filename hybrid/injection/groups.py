@@ -96,8 +96,8 @@ def _descend(xp: Any, types: RowTypes, depth: int, state: RowGroups) -> RowGroup
         edge = table[state.type].ravel()
         step = offset[state.node[state.ptr[:-1]]]
         row = xp.stack((state.row, state.row + step), axis=1).ravel()
-        kept = xp.flatnonzero(edge >= 0)
-        edge, row, group = edge[kept], row[kept], kept >> 1
+        kept = xp.flatnonzero(xp.greater_equal(edge, 0))
+        edge, row, group = edge[kept], row[kept], xp.right_shift(kept, 1)
     else:
         edge, row, group = table[state.type, 0], state.row, xp.arange(len(state), dtype=np.int64)
     ptr = pointers(xp, xp.asarray(np.diff(below.edge_ptr))[edge])
