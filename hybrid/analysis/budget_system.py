@@ -20,7 +20,6 @@ from hybrid.analysis.reward_flows import Flow, FlowMaker
 from hybrid.operators.gained_choices import GainedChoices, GainedLayer
 from hybrid.operators.host_choices import NoMatrix
 from hybrid.operators.layer_choices import group_states, leaving_choices
-from hybrid.operators.rounding import row_entries
 from hybrid.run.options import CheckOptions
 from hybrid.solvers.bounded_solution import UNIT
 from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
@@ -32,6 +31,7 @@ from mtbdd.graph.prob01 import prob0
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.reward_split import RewardSplit
+from mtbdd.row_entries import row_entries
 from mtbdd.states import index_states
 
 _MOST_SWEEPS = 64  # that steps without reward may take where they form no cycle

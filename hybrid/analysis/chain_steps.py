@@ -14,7 +14,7 @@ from hybrid.analysis.row_sums import leaving_rates
 from hybrid.analysis.transient_errors import Course, StepErrors, least_positive
 from hybrid.core.arrays import elements, extremes, to_host
 from hybrid.operators.divided_matrix import DividedMatrix
-from hybrid.operators.rounding import far_from_underflow, row_entries, step_slack
+from hybrid.operators.rounding import far_from_underflow, step_slack
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
@@ -24,6 +24,7 @@ from hybrid.solvers.workspace import Array, Pair
 from mtbdd.language.syntax import ModelType
 from mtbdd.model import SymbolicModel
 from mtbdd.offset import SCALED_UNITS
+from mtbdd.row_entries import row_entries
 from mtbdd.states import StateIndex
 
 Vector = NDArray[np.float64]

@@ -12,7 +12,7 @@ from hybrid.analysis.constant_vectors import is_constant
 from hybrid.analysis.held_matrices import expected_place, injected, made_again
 from hybrid.analysis.systems import solve_gain, solve_linear, solve_stationary
 from hybrid.core.arrays import extremes, inner
-from hybrid.operators.rounding import row_entries, step_slack
+from hybrid.operators.rounding import step_slack
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
@@ -21,6 +21,7 @@ from mtbdd.graph.prob01 import bottom_components
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
 from mtbdd.rewards import enclosed_rewards
+from mtbdd.row_entries import row_entries
 from mtbdd.states import StateIndex, index_states
 
 Vector = NDArray[np.float64]

@@ -18,7 +18,7 @@ from hybrid.errors import NotConvergedError, PropertyError
 from hybrid.levels.curve import LevelCurve
 from hybrid.operators.discount import Discount
 from hybrid.operators.hybrid_matrix import HybridMatrix
-from hybrid.operators.rounding import row_entries, step_slack
+from hybrid.operators.rounding import step_slack
 from hybrid.operators.row_strips import RowStrips
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
@@ -34,6 +34,7 @@ from mtbdd.communicator import Communicator
 from mtbdd.masks import all_finite
 from mtbdd.model import SymbolicModel
 from mtbdd.places import HOST
+from mtbdd.row_entries import row_entries
 from mtbdd.states import StateIndex
 
 Vector = NDArray[np.float64]

@@ -20,7 +20,7 @@ from hybrid.analysis.row_sums import flow_into
 from hybrid.analysis.scope import Scope
 from hybrid.analysis.systems import solve_linear
 from hybrid.operators.layer_choices import choice_flow, choice_slack, group_states, leaving_choices
-from hybrid.operators.rounding import ratio_units, row_entries, widened
+from hybrid.operators.rounding import ratio_units, widened
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
 from hybrid.run.work import Work
@@ -31,6 +31,7 @@ from mtbdd.graph.components import EndComponents
 from mtbdd.graph.prob01 import prob0, prob1
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
+from mtbdd.row_entries import row_entries
 from mtbdd.states import StateIndex, index_states
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from __future__ import annotations
 import numpy as np
 
 from hybrid.injection.row_types import RowTypes
+from hybrid.injection.slices import WIDTH
 
 _ENTRIES_PER_TERM = 4.5
 _MEMBERS = 4
-_WIDTH = 8
 _SECONDS_TERM = 0.95e-9
 _SECONDS_SCALE = 0.15e-9
 _SECONDS_SHARED_TERM = 0.45e-9
@@ -63,10 +63,10 @@ def predict_seconds(types: RowTypes, k: int) -> float:
     if level.n_types == 0:
         return 0.0
     rows = level.rows.astype(np.float64)
-    slices = np.ceil(rows / _WIDTH)
+    slices = np.ceil(rows / WIDTH)
     entries = level.entries.astype(np.float64)
     # In a slice that is not full, a term has fewer entries.
-    terms = entries / (1 + (_ENTRIES_PER_TERM - 1) * rows / (_WIDTH * slices))
+    terms = entries / (1 + (_ENTRIES_PER_TERM - 1) * rows / (WIDTH * slices))
     groups = level.groups.astype(np.float64)
     batches = np.ceil(groups / _MEMBERS)
     table = _DISTINCT_TERMS * _TERM_BYTES * float(terms.sum())
@@ -98,7 +98,7 @@ def least_seconds(types: RowTypes, k: int) -> float:
     level = types[k]
     if level.n_types == 0:
         return 0.0
-    full = np.minimum(level.rows / _WIDTH, 1.0)
+    full = np.minimum(level.rows / WIDTH, 1.0)
     terms = float((level.groups * level.entries / (1 + (_ENTRIES_PER_TERM - 1) * full)).sum())
     term = _SECONDS_TERM + (_SECONDS_SCALE if types.classes.scaled else 0.0) + _SECONDS_SHARED_TERM / _MEMBERS
     group = _SECONDS_GROUP + _SECONDS_SLICE + _SECONDS_SHARED_SLICE / _MEMBERS

@@ -147,7 +147,7 @@ def _no_forms(curve: TypedMatrix) -> dict[tuple[Card, int], _Form | None]:
 
 def _fastest_form(curve: TypedMatrix, k: int, card: Card) -> _Form | None:
     long = curve.once(has_long_rows)
-    waiting = longest_row(curve.plain) * SECONDS_SERIAL_ENTRY if long else 0.0
+    waiting = curve.once(_longest_row) * SECONDS_SERIAL_ENTRY if long else 0.0
     forms = []
     for types in curve.kinds(k):
         seconds = level_seconds(types, k, card)
@@ -156,6 +156,10 @@ def _fastest_form(curve: TypedMatrix, k: int, card: Card) -> _Form | None:
         if long and (seconds := _pair_seconds(curve, types, k, card)) is not None:
             forms.append(_Form(seconds, types, True))
     return min(forms, key=lambda form: form.seconds, default=None)
+
+
+def _longest_row(curve: TypedMatrix) -> float:
+    return longest_row(curve.plain)
 
 
 def _pair_seconds(curve: TypedMatrix, types: RowTypes, k: int, card: Card) -> float | None:

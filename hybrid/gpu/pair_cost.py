@@ -15,7 +15,8 @@ import numpy as np
 from hybrid.injection.block_classes import BlockClasses
 from hybrid.injection.row_types import RowTypes, TypedMatrix
 from hybrid.solvers.base import LEAST_VECTORS
-from mtbdd.offset import OffsetMTBDD, distinct_rows
+from mtbdd.offset import distinct_rows
+from mtbdd.row_entries import row_entries
 
 LONG_ROW = 32
 """Entries of a row, on average, from which a lane a row leaves the device waiting for its longest rows."""
@@ -67,21 +68,9 @@ def has_long_rows(curve: TypedMatrix) -> bool:
     """Tell whether a matrix has rows too long for one thread each."""
     if curve.nonzeros >= LONG_ROW * max(1, curve.shape[0]):
         return True
-    if _most_in_a_row(curve.plain.classes.matrix) < LONGEST_ROW:
+    if row_entries(curve.plain.classes.matrix) < LONGEST_ROW:
         return False  # without a look at the deepest row types
     return longest_row(curve.plain) >= LONGEST_ROW
-
-
-def _most_in_a_row(matrix: OffsetMTBDD) -> int:
-    """Return what no row has more entries than; `LONGEST_ROW` for that and more.  Time: O(nodes)."""
-    below = np.ones(len(matrix.terminals), np.int64)
-    for k in reversed(range(matrix.n_levels)):
-        level = matrix.levels[k]
-        padded = np.append(below, 0)
-        low, high = padded[level.low], padded[level.high]
-        # The sides of a row bit are different rows; those of a column bit are parts of the same.
-        below = np.maximum(low, high) if k % 2 == 0 else np.minimum(low + high, LONGEST_ROW)
-    return int(below.max(initial=0))
 
 
 def longest_row(types: RowTypes) -> float:

@@ -20,8 +20,8 @@ from hybrid.errors import OptionError
 from hybrid.explicit.operators import ExplicitOperator
 from hybrid.operators.hybrid_matrix import HybridMatrix
 from hybrid.operators.inject import inject
-from hybrid.operators.rounding import row_entries
 from hybrid.solvers.bounded_solution import UNIT
+from mtbdd.row_entries import row_entries
 
 _ABOVE = 1.02
 """The rate over the greatest exit rate, so that P has a diagonal and no period."""

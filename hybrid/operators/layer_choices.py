@@ -18,7 +18,7 @@ from hybrid.backends import choose_backend
 from hybrid.injection.row_type_sums import row_type_sums
 from hybrid.operators.divided_matrix import operator_of
 from hybrid.operators.inject import inject
-from hybrid.operators.rounding import ratio_units, row_entries
+from hybrid.operators.rounding import ratio_units
 from hybrid.run.options import CheckOptions
 from hybrid.run.work import Work
 from hybrid.solvers.base import Clock
@@ -31,6 +31,7 @@ from mtbdd.matrix import SymbolicMatrix
 from mtbdd.model import SymbolicModel
 from mtbdd.offset import OffsetMTBDD
 from mtbdd.partition import Partition
+from mtbdd.row_entries import row_entries
 from mtbdd.states import StateIndex, index_states
 from mtbdd.vectors import expand_sum
 

@@ -18,6 +18,7 @@ from hybrid.run.state_values import StateValues
 from hybrid.solvers.bounded_solution import UNIT
 from mtbdd.communicator import communicator_of
 from mtbdd.offset import SCALED_UNITS, OffsetMTBDD
+from mtbdd.row_entries import row_entries
 
 Vector = NDArray[np.float64]
 
@@ -27,24 +28,6 @@ TINIEST = 2.0**-1022
 _DEEPEST = -900.0  # logarithm of products that are far from underflow
 
 _STEP_UNITS = 12  # adding b, dividing, and the operands' own errors
-
-
-def row_entries(matrix: OffsetMTBDD) -> int:
-    """Return a bound on the number of non-zeros in any row.
-
-    Notes
-    -----
-    Below a node that tests a column bit the counts of both children add up, below a row bit the
-    greater one counts.  Time: O(nodes).
-    """
-    counts = np.ones(len(matrix.terminals), dtype=np.int64)
-    for k in reversed(range(matrix.n_levels)):
-        level = matrix.levels[k]
-        # The number -1 of a zero submatrix picks the zero at the end.
-        padded = np.append(counts, 0)
-        low, high = padded[level.low], padded[level.high]
-        counts = np.maximum(low, high) if k % 2 == 0 else low + high
-    return int(counts.max(initial=0))
 
 
 def step_slack(matrix: HybridMatrix | DividedMatrix | ExplicitOperator, operands: int) -> float:

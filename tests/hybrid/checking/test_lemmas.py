@@ -12,8 +12,9 @@ import hybrid
 from hybrid.checking.answer import Answer
 from hybrid.checking.arithmetic import apply_arithmetic
 from hybrid.operators.inject import inject
-from hybrid.operators.rounding import row_entries, step_slack
+from hybrid.operators.rounding import step_slack
 from hybrid.run.state_values import StateValues
+from mtbdd.row_entries import row_entries
 from tests.builders.matrices import from_dense
 from tests.builders.models import build
 
