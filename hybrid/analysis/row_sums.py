@@ -91,6 +91,6 @@ def moving_rates(matrix: Matrix, within: StateIndex) -> LeavingRates:
 
     Notes
     -----
-    Time: that of one product, much less than that of sums on diagrams where rates depend on the state.
+    Time: that of one product; nothing is added up on diagrams.
     """
     return LeavingRates(within.place.array(sums_beside(matrix)), SCALED_UNITS)

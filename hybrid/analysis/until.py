@@ -31,6 +31,7 @@ from mtbdd.graph.components import EndComponents
 from mtbdd.graph.prob01 import prob0, prob1
 from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
+from mtbdd.offset import SCALED_UNITS
 from mtbdd.row_entries import row_entries
 from mtbdd.states import StateIndex, index_states
 
@@ -203,7 +204,9 @@ def _next_on_chain(model: SymbolicModel, target: Node, options: CheckOptions, wo
     rest = model.reachable & ~target
     staying = flow_into(model, model.index, index_states(model.manager, rest), options, work=work)
     values = flow / (flow + staying)
-    slack = (row_entries(model.transitions) + ratio_units(model.transitions) + 16) * UNIT
+    # Both flows are added up from shared blocks.
+    units = ratio_units(model.transitions) + SCALED_UNITS + 8
+    slack = (row_entries(model.transitions) + units) * UNIT
     undecided = (flow > 0) & (staying > 0)
     inside = values[undecided]
     found = StateValues(inside, *widened(inside, slack)).within(0.0, 1.0)

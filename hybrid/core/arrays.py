@@ -56,9 +56,9 @@ def distinct(xp: Any, columns: Sequence[Array]) -> tuple[Array, Array]:
 
 
 def numbered(xp: Any, keys: Array) -> tuple[Array, Array]:
-    """Return what `distinct` does of one column of numbers, in their order; there is one at least.
+    """Return what `distinct` does, of one column that has a number at least; numbers go by their order.
 
-    Its library's `unique` has CuPy load sparse matrices.
+    CuPy's `unique`, asked for places, loads sparse matrices.
     """
     order = xp.argsort(keys, kind="stable")
     keys = keys[order]

@@ -73,10 +73,7 @@ def predict_seconds(types: RowTypes, k: int) -> float:
     pressure = 1 + 0.15 * np.log2(1 + table / _FAST_BYTES)
     slot = _slot_seconds(types)
     each = groups * (
-        terms * (_SECONDS_TERM + (_SECONDS_SCALE if types.classes.scaled else 0.0))
-        + slices * _SECONDS_SLICE
-        + level.lengths * slot
-        + _SECONDS_GROUP
+        terms * _term_seconds(types) + slices * _SECONDS_SLICE + level.lengths * slot + _SECONDS_GROUP
     )
     shared = batches * (terms * _SECONDS_SHARED_TERM * pressure + slices * _SECONDS_SHARED_SLICE)
     # Classes are cut into slices once, however many row types share them.
@@ -100,9 +97,13 @@ def least_seconds(types: RowTypes, k: int) -> float:
         return 0.0
     full = np.minimum(level.rows / WIDTH, 1.0)
     terms = float((level.groups * level.entries / (1 + (_ENTRIES_PER_TERM - 1) * full)).sum())
-    term = _SECONDS_TERM + (_SECONDS_SCALE if types.classes.scaled else 0.0) + _SECONDS_SHARED_TERM / _MEMBERS
+    term = _term_seconds(types) + _SECONDS_SHARED_TERM / _MEMBERS
     group = _SECONDS_GROUP + _SECONDS_SLICE + _SECONDS_SHARED_SLICE / _MEMBERS
     return terms * term + level.n_groups * group + level.group_slots * _slot_seconds(types)
+
+
+def _term_seconds(types: RowTypes) -> float:
+    return _SECONDS_TERM + (_SECONDS_SCALE if types.classes.scaled else 0.0)
 
 
 def _slot_seconds(types: RowTypes) -> float:

@@ -84,7 +84,6 @@ def level_seconds(types: RowTypes, k: int, card: Card | None = None) -> float | 
     level = types[k]
     if level.n_types == 0:
         return _SECONDS_START
-    classes = types.classes
     rows = level.rows.astype(np.float64)
     entries = level.entries.astype(np.float64)
     if entries.sum() > _BUILD_ENTRIES:
@@ -99,7 +98,7 @@ def level_seconds(types: RowTypes, k: int, card: Card | None = None) -> float | 
     dead = np.ceil(groups / members) * members / groups
     card = card or card_in_use()
     work, transfer = card.work(REFERENCE), card.transfer(REFERENCE)
-    each = _SECONDS_ENTRY + (_SECONDS_SCALED_ENTRY if classes.scaled else 0.0)
+    each = _entry_seconds(types)
     seconds = (
         # An entry is an instruction or two, and a read of x by way of the caches: the slower one decides.
         groups * entries * lanes * dead * (each * max(work, transfer))
@@ -119,17 +118,21 @@ def _least_seconds(types: RowTypes, k: int, card: Card) -> float:
     Groups and their slots become more from level to level, and the rows of a group fewer, so that no warp
     gets more of them.
     """
-    level, classes = types[k], types.classes
+    level = types[k]
     if level.n_types == 0:
         return _SECONDS_START
     work, transfer = card.work(REFERENCE), card.transfer(REFERENCE)
     entries = level.groups * level.entries.astype(np.float64)
     lanes = _LANES / np.minimum(level.rows, _LANES)
-    each = _SECONDS_ENTRY + (_SECONDS_SCALED_ENTRY if classes.scaled else 0.0)
+    each = _entry_seconds(types)
     seconds = float((entries * lanes).sum()) * each * max(work, transfer)
     seconds += float(entries.sum()) * _SECONDS_STORED_ENTRY * work / _MOST_TOGETHER
     group = _SECONDS_ROW * transfer + _SECONDS_ITEM * work / _MOST_TOGETHER
     return seconds + level.n_groups * group + level.group_slots * _SECONDS_SLOT * work + _SECONDS_START
+
+
+def _entry_seconds(types: RowTypes) -> float:
+    return _SECONDS_ENTRY + (_SECONDS_SCALED_ENTRY if types.classes.scaled else 0.0)
 
 
 def _form_at(curve: TypedMatrix, k: int) -> _Form | None:

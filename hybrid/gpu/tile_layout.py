@@ -16,10 +16,7 @@ from gpu_kernels.tiles import LANES, pack_columns, pack_items, pack_terms
 from hybrid.core.arrays import Array, stable_order, to_host
 from hybrid.gpu.late_groups import late_groups
 from hybrid.gpu.tile_table import TileTable, build_tile_table
-from hybrid.gpu.tuning import (
-    LayoutOptions,
-    choose_tuning,
-)
+from hybrid.gpu.tuning import LayoutOptions, choose_tuning
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.groups import RowGroups, enumerate_groups, find_gaps
 from hybrid.injection.row_types import RowTypes

@@ -209,25 +209,13 @@ def build_tile_table(
         slot_layer, rows = xp.asarray(class_layer[types[k].blocks]), rows * stacked.layers
     shape = choose_shape(chosen, rows, classes.matrix.n_entries, room)
     found = cut_tiles(xp, types, k, entries, shape, slot_layer)
-    if found is not None and stacked is None and chosen.slices is None:
-        slices = _better_slices(xp, types, k, chosen, tuning, found.mean_terms, own_columns)
-        if slices not in (None, shape.slices):
-            shape, found = replace(shape, slices=slices), None
+    if found is None:
+        return None
+    if stacked is None and chosen.slices is None and 0 < found.mean_terms <= MANY_TERMS:
+        apart, few = groups_apart(xp, types, k, own_columns), found.mean_terms <= FEW_TERMS
+        slices = choose_slices(types[k].rows, apart, tuning, chosen.turns, few)
+        if slices != shape.slices:
+            del found  # not beside those that are cut next
+            shape = replace(shape, slices=slices)
             found = cut_tiles(xp, types, k, entries, shape)
     return None if found is None else fill_tiles(xp, found, shape)
-
-
-def _better_slices(
-    xp: Any,
-    types: RowTypes,
-    k: int,
-    chosen: LayoutOptions,
-    tuning: Tuning,
-    terms: float,
-    own_columns: int | None,
-) -> int | None:
-    """Return the slices that tiles of so many terms had better have; None if they are not worth a choice."""
-    if not 0 < terms <= MANY_TERMS:
-        return None
-    apart = groups_apart(xp, types, k, own_columns)
-    return choose_slices(types[k].rows, apart, tuning, chosen.turns, terms <= FEW_TERMS)

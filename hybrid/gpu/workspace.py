@@ -42,7 +42,7 @@ _LOOK_SECONDS = 0.05
 """Looks at iterations that end by themselves become rarer until about so much time lies between them."""
 
 _SHORT = 1 << 22
-"""Elements of a vector on the device up to which it has no dictionary: that takes longer than caches do."""
+"""Elements of an operand on the device up to which no dictionary is made: the second-level cache holds it."""
 
 _PART = 1 << 30
 """Elements of a reduction."""

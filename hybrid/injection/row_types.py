@@ -12,7 +12,7 @@ they are asked for: a choice of level seldom looks at the deepest ones, which ar
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from hybrid.injection.block_classes import BlockClasses
@@ -74,10 +74,6 @@ class RowTypes:
         other.classes, other._sweep = classes, self._sweep
         return other
 
-    def has_lists_of(self, other: RowTypes) -> bool:
-        """Tell whether the lists are those of other row types, by `under`."""
-        return self._sweep is other._sweep
-
     def reaches(self, k: int) -> bool:
         """Tell whether there are row types of level k; all levels down to it are found."""
         return k >= 0 and self._sweep.reaches(k)
@@ -90,12 +86,6 @@ class RowTypes:
     def __len__(self) -> int:
         self._sweep.reaches(self.classes.matrix.n_levels)
         return len(self._sweep.found)
-
-    def __iter__(self) -> Iterator[RowTypeLevel]:
-        k = 0
-        while self.reaches(k):
-            yield self[k]
-            k += 1
 
 
 class TypedMatrix(Protocol):

@@ -51,25 +51,25 @@ class LevelCurve(LevelTable, Memoised):
     shape, nonzeros
         See `LevelTable`.
     matrix : OffsetMTBDD
-    types : RowTypeKinds
+    row_types : RowTypeKinds
     """
 
     matrix: OffsetMTBDD
-    types: RowTypeKinds
+    row_types: RowTypeKinds
 
     @property
     def plain(self) -> RowTypes:
         """Row types with blocks shared when equal."""
-        return self.types.plain
+        return self.row_types.plain
 
     @property
     def scaled(self) -> RowTypes:
         """Row types with blocks shared when equal up to a scale."""
-        return self.types.scaled
+        return self.row_types.scaled
 
     def kinds(self, k: int) -> tuple[RowTypes, ...]:
         """Return those of both that level k may be held in, the plain ones first."""
-        return self.types.at(k)
+        return self.row_types.at(k)
 
     def __len__(self) -> int:
         return self.matrix.n_levels + 1
@@ -144,7 +144,7 @@ def base_memory_bytes(n_states: int, with_b: bool = False) -> int:
 
 
 def level_curve(matrix: OffsetMTBDD) -> LevelCurve:
-    """Compute the memory of every level of a matrix.
+    """Return the levels of a matrix, each of which is counted when it is asked for.
 
     Parameters
     ----------

@@ -38,8 +38,7 @@ class RowTypeKinds:
             self.scaled = self.plain.under(replace(self.plain.classes, scaled=True))
         else:
             self.scaled = RowTypes(find_block_classes(matrix, scaled=True))
-        self._few_down_to = 0
-        self._has_many = False
+        self._is_small: dict[int, bool] = {}
 
     def at(self, k: int) -> tuple[RowTypes, ...]:
         """Return the kinds that level k may be held in, the plain one first.
@@ -53,12 +52,10 @@ class RowTypeKinds:
 
     def _plain_is_small(self, k: int) -> bool:
         """Tell whether plain row types are followed as far as level k."""
-        while not self._has_many and self._few_down_to < k:
-            level = self._few_down_to + 1
-            self._has_many = self._is_many(level)
-            if not self._has_many:
-                self._few_down_to = level
-        return k <= self._few_down_to
+        for level in range(len(self._is_small), k + 1):
+            # Below a level where they are not, no more are looked for.
+            self._is_small[level] = self._is_small.get(level - 1, True) and not self._is_many(level)
+        return self._is_small[k]
 
     def _is_many(self, level: int) -> bool:
         """Tell whether plain row types are too many at a level, or not known."""

@@ -51,7 +51,7 @@ def test_groups_are_the_instances_by_row_prefix(seed: int, size: int, scaled: bo
 
 def test_types_of_a_level_are_distinct() -> None:
     types = RowTypes(find_block_classes(random_matrix(71, 60), scaled=False))
-    for level in types:
+    for level in map(types.__getitem__, range(len(types))):
         lists = {tuple(level.blocks[a:b]) for a, b in zip(level.ptr[:-1], level.ptr[1:], strict=True)}
         assert len(lists) == level.n_types
 
@@ -60,7 +60,7 @@ def test_sweep_stops_at_the_slot_limit() -> None:
     classes = find_block_classes(random_matrix(72, 60), scaled=False)
     types = RowTypes(classes, slot_limit=10)
     assert len(types) < 13
-    assert all(len(level.blocks) <= 10 for level in types)
+    assert all(len(types[k].blocks) <= 10 for k in range(len(types)))
     with pytest.raises(ValueError, match="row types are known for the levels"):
         enumerate_groups(np, types, len(types))
 
