@@ -41,9 +41,9 @@ from hybrid.solvers.together import place_of_greatest
 Floor = Callable[[float, float], float]
 """Of an average and the spread of a bias: the distance of bounds that rounding alone may make."""
 
-_CHECK_EVERY = (
-    10  # even number of iterations between measurements of rho, which cost as much as a small product
-)
+_CHECK_EVERY = 10  # even number of iterations between measurements of rho, which cost some passes over vectors
+_RARER = 320  # products from which, and from each multiple of which, so many more lie between two of them
+_RAREST = 20  # times as many at most
 _SETTLED = 1e-3  # relative spread of w's increments at which w is good enough
 
 
@@ -179,7 +179,7 @@ class AverageReward:
                 return status
             hopes = False
         while course.products < criterion.max_iterations:
-            course.advance(_CHECK_EVERY)
+            course.advance(_steps_to_check(course.products, criterion.max_iterations))
             slowest, quickest, offset, low, high, least, most = course.space.read(*course.correct())
             if not all(map(math.isfinite, (slowest, quickest, offset, low, high, least, most))):
                 return Status.DIVERGED
@@ -244,6 +244,16 @@ class AverageReward:
     def _distance(self, width: float, middle: float) -> float:
         """Return the distance of bounds as the criterion counts it."""
         return width if self.criterion.absolute else _relative(width, middle)
+
+
+def _steps_to_check(products: int, most: int) -> int:
+    """Return how many steps to make before rho is measured again, an even number.
+
+    A thirty-second of the products made, about: an iteration that is long ends so much later at most, and its
+    measurements take a small share of its time.
+    """
+    wanted = _CHECK_EVERY * min(max(1, products // _RARER), _RAREST)
+    return min(wanted, max(_CHECK_EVERY, 2 * ((most - products) // 4)))
 
 
 def _relative(width: float, middle: float) -> float:
