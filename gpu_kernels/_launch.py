@@ -60,6 +60,16 @@ def macros(**values: int) -> Macros:
     return tuple(sorted(values.items()))
 
 
+def element_type(array: Array) -> type[np.floating[Any]]:
+    """Return float32 for an array of it, else float64, which all other arrays are expected to have."""
+    return np.float32 if getattr(array, "dtype", None) == np.float32 else np.float64
+
+
+def real_macros(array: Array) -> dict[str, int]:
+    """Return the macro that vectors of an element type need: none for float64."""
+    return {} if array.dtype == np.float64 else {"REAL_BITS": 8 * int(array.dtype.itemsize)}
+
+
 def blocks_for(count: int, threads: int) -> int:
     """Return the blocks that ``count`` threads fill, at least one.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_kernels._launch import blocks_for, check_vector, index_type, loop_bits, macros
+from gpu_kernels._launch import blocks_for, check_vector, index_type, loop_bits, macros, real_macros
 from gpu_kernels.coded import CodedVector
 from gpu_kernels.device import Device
 from gpu_kernels.steps import NULL
@@ -14,6 +14,9 @@ from gpu_kernels.steps import NULL
 _THREADS = 256
 _MOST_BLOCKS = 1024
 """Blocks leave so many partial sums at most, on every card: the same sums everywhere."""
+
+_AT_ONCE = 4
+"""Rows of a turn of a loop over the grid, at most."""
 
 _DIRECTIONS = 4
 _SUMS = _DIRECTIONS + 1
@@ -47,12 +50,18 @@ class IDRKernels:
         Use 64-bit indices although 32 bits would do.
     anchor : int, optional
         Number of an element of x. The diagonal must have bits then.
+    real : {numpy.float64, numpy.float32}
+        Precision of all vectors but the iterate and the fresh residual.
 
     Attributes
     ----------
-    x, r, t : ndarray, shape (n,), float64
-        Iterate, residual, and ``M r``. `r` is the fresh ``(M x + b) / diagonal`` when `begin` is called.
-    u, g : ndarray, shape (4, n), float64
+    x : ndarray, shape (n,), float64
+        Iterate.
+    fresh : ndarray, shape (n,), float64
+        ``(M x + b) / diagonal`` when `begin` is called; `r` itself with doubles.
+    r, t : ndarray, shape (n,), of `real`
+        Residual, and ``M r``.
+    u, g : ndarray, shape (4, n), of `real`
         Directions and their images; ``g[k]`` is ``M u[k]`` until `settle`.
     numbers : ndarray, shape (40,), float64
         See cuda/idr.cu; `NORM`, `GREATEST` are places in it.
@@ -68,7 +77,8 @@ class IDRKernels:
     Notes
     -----
     Synchronises: no. Launches allocate nothing and always have the same arguments, so that they can be
-    recorded. Time: O(n) each; memory: ten vectors. Sums are added in an order that depends on n alone.
+    recorded. Time: O(n) each; memory: ten vectors, with single precision as much as six. Sums are added in an
+    order that depends on n alone.
     Source: [vGS11].
     """
 
@@ -88,6 +98,7 @@ class IDRKernels:
         weights: Any | None = None,
         wide: bool = False,
         anchor: int | None = None,
+        real: type[np.floating[Any]] = np.float64,
     ) -> None:
         size = len(x)
         check_vector(device, x, size, "x")
@@ -98,12 +109,18 @@ class IDRKernels:
         if anchor is not None and not (diagonal.bits and 0 <= anchor < size):
             raise ValueError(f"anchor: expected a row below {size} and a diagonal that is held, got {anchor}")
         xp = device.xp
-        self.x, self.r, self.t = x, xp.zeros(size), xp.zeros(size)
-        self.u, self.g = xp.zeros((_DIRECTIONS, size)), xp.zeros((_DIRECTIONS, size))
+        self.x, self.r, self.t = x, xp.zeros(size, real), xp.zeros(size, real)
+        self.u, self.g = xp.zeros((_DIRECTIONS, size), real), xp.zeros((_DIRECTIONS, size), real)
+        self.fresh = self.r if real is np.float64 else xp.zeros(size)
         self.numbers = xp.zeros(_NUMBERS)
         self.status = xp.array([1, 0], dtype=np.int64)
-        bits = loop_bits(size, _MOST_BLOCKS, _THREADS, wide)
-        special = macros(INDEX_BITS=bits, DIAGONAL_BITS=diagonal.bits, ANCHORED=int(anchor is not None))
+        bits = loop_bits(size, _AT_ONCE * _MOST_BLOCKS, _THREADS, wide)
+        special = macros(
+            INDEX_BITS=bits,
+            DIAGONAL_BITS=diagonal.bits,
+            ANCHORED=int(anchor is not None),
+            **real_macros(self.r),
+        )
         grid, block = (min(blocks_for(size, _THREADS), _MOST_BLOCKS),), (_THREADS,)
         rows = index_type(bits)(size)
 
@@ -114,10 +131,12 @@ class IDRKernels:
         state = self.numbers, self.status
         sums = xp.zeros(_SUMS * grid[0]), xp.zeros(1, np.uint32), *state
         measure = NULL if weights is None else weights
-        divisor = tuple(NULL if part is None else part for part in (diagonal.elements, diagonal.table))
+        # A table of reciprocals: to divide takes longer than all else that is done with a row.
+        table = None if diagonal.table is None else xp.reciprocal(diagonal.table)
+        divisor = tuple(NULL if part is None else part for part in (diagonal.elements, table))
         place = index_type(bits)(anchor or 0)
         end = np.float64(limit)
-        self._begin = (*sums, end, measure, place, *divisor, self.x, self.r)
+        self._begin = (*sums, end, measure, place, *divisor, self.x, self.fresh, self.r)
         self._aim = (*state, self.r, self.u, self.g)
         self._image = (*sums, measure, place, *divisor)
         self._settle = (*state, *divisor)
@@ -125,7 +144,7 @@ class IDRKernels:
         self._move = (*sums, end, np.float64(lost), measure, *divisor, self.t, self.r, self.x)
 
     def begin(self, is_new: bool) -> None:
-        """Queue a beginning from ``r = (M x + b) / diagonal``, which becomes the residual.
+        """Queue a beginning from ``fresh = (M x + b) / diagonal``, of which the residual is made.
 
         Parameters
         ----------

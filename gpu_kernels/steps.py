@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_kernels._launch import check_vector, macros
+from gpu_kernels._launch import check_vector, element_type, macros
 from gpu_kernels.coded import CodedVector, compress
 from gpu_kernels.device import Device
 
@@ -90,7 +90,7 @@ class Step:
         return (*(NULL if v is None else v for v in vectors), np.float64(self.weight), *state)
 
     def check(self, device: Device, n_rows: int, x: Any, out: Any) -> None:
-        """Refuse operands that do not belong together.
+        """Refuse operands that do not belong together; products alone may have vectors of single precision.
 
         Raises
         ------
@@ -98,7 +98,7 @@ class Step:
             See :func:`gpu_kernels._launch.check_vector`; a step besides products needs equally long x and
             out, a diagonal and a state.
         """
-        check_vector(device, out, n_rows, "out")
+        check_vector(device, out, n_rows, "out", element_type(x) if self.mode == Mode.PRODUCT else np.float64)
         if device.xp.may_share_memory(x, out):
             raise ValueError(
                 "out: shares memory with x, which is read while out is written; pass another array"

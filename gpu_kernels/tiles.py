@@ -7,9 +7,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gpu_kernels._launch import blocks_for, check_vector, index_type, macros
+from gpu_kernels._launch import (
+    blocks_for,
+    check_vector,
+    element_type,
+    index_type,
+    macros,
+    real_macros,
+)
 from gpu_kernels.device import Device, Place
-from gpu_kernels.steps import NULL, Step
+from gpu_kernels.steps import NULL, Mode, Step
 
 LANES = 32
 """Rows of a slice: the lanes of a warp."""
@@ -251,10 +258,10 @@ def run_tiles(
     step : Step
         What becomes of the products.
     x : ndarray, shape (n_columns,) or, with `others`, (own columns,), float64
-        On the device.
-    out : ndarray, shape (n_rows,), float64
+        On the device. A product may have float32; sums have double precision all the same.
+    out : ndarray, shape (n_rows,), as x
         Overwritten; must not overlap x.
-    others : ndarray, shape (n_columns - own columns,), float64, optional
+    others : ndarray, shape (n_columns - own columns,), as x, optional
         The elements of the columns behind those of x; not read for the early rows.
     part : {"all", "early", "late"}
         Which rows: all, those of the early items and of no item, or the rest. Of a step that measures changes
@@ -270,7 +277,8 @@ def run_tiles(
     Synchronises: no. One launch, and a second one if some rows belong to no group.
     """
     behind = 0 if others is None else len(others)
-    check_vector(device, x, matrix.n_columns - behind, "x")
+    real = element_type(x) if step.mode == Mode.PRODUCT else np.float64
+    check_vector(device, x, matrix.n_columns - behind, "x", real)
     step.check(device, matrix.n_rows, x, out)
     tuning = matrix.tuning
     halo: tuple[Any, ...] = ()
@@ -281,9 +289,10 @@ def run_tiles(
         SCALED=int(matrix.scale is not None),
         **matrix.macros(),
         **step.macros(),
+        **real_macros(x),
     )
     if others is not None:
-        check_vector(device, others, behind, "others")
+        check_vector(device, others, behind, "others", real)
     if others is not None and part != "early":
         options["HALO"] = 1
         halo = others, index_type(matrix.index_bits)(len(x))

@@ -2,12 +2,22 @@
 //
 // Macros given by the loader, all of them numbers:
 //   INDEX_BITS  32 or 64: width of every index into vectors and of every count that may grow with them
+//   REAL_BITS   64, if not given, or 32: width of the elements of vectors of type REAL; sums have 64
 #pragma once
 
 #if INDEX_BITS == 64
 typedef long long INDEX;
 #else
 typedef int INDEX;
+#endif
+
+#ifndef REAL_BITS
+#define REAL_BITS 64
+#endif
+#if REAL_BITS == 64
+typedef double REAL;
+#else
+typedef float REAL;
 #endif
 
 typedef unsigned long long BITS;  // the bits of a double that is not negative: ordered like the doubles, NaN last

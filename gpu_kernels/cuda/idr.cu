@@ -14,6 +14,7 @@
 // Macros besides those of common.cuh:
 //   DIAGONAL_BITS   8, 16 or 64: how the diagonal is held; 0: products are divided by it already
 //   ANCHORED        0, or 1: A x is x - (M x - x[anchor]) / diagonal; the diagonal has bits then
+// Residual, directions and images have elements of type REAL; the iterate and the fresh residual have doubles.
 // Source: [vGS11]
 
 #include "common.cuh"
@@ -38,15 +39,29 @@ constexpr long long BROKEN = 2;
 
 __device__ inline bool is_finite(double value) { return fabs(value) <= LARGEST; }
 
-// Element i of A x, from that of x, from the product, and from x[anchor].
-__device__ inline double image_of(double x, double product, const void *diagonal, const double *table, INDEX i,
-                                  double at_anchor) {
-#if ANCHORED
-    return x - (product - at_anchor) / Coded<DIAGONAL_BITS>::at(diagonal, table, i);
-#elif DIAGONAL_BITS == 0
-    return x - product;
+// Rows that a thread reads before it writes to any of them, so that their latencies overlap.
+constexpr int AT_ONCE = 2;
+
+// A number divided by element i of the diagonal.  A diagonal by dictionary has a table of reciprocals: nothing of a guess
+// depends on its last digit.
+template <typename T>
+__device__ inline T divided(T value, const void *diagonal, const double *table, INDEX i) {
+#if DIAGONAL_BITS == 0
+    return value;
+#elif DIAGONAL_BITS == 64
+    return value / static_cast<T>(Coded<DIAGONAL_BITS>::at(diagonal, table, i));
 #else
-    return x - product / Coded<DIAGONAL_BITS>::at(diagonal, table, i);
+    return value * static_cast<T>(Coded<DIAGONAL_BITS>::at(diagonal, table, i));
+#endif
+}
+
+// Element i of A x, from that of x, from the product, and from x[anchor].
+__device__ inline REAL image_of(REAL x, REAL product, const void *diagonal, const double *table, INDEX i,
+                                REAL at_anchor) {
+#if ANCHORED
+    return x - divided(product - at_anchor, diagonal, table, i);
+#else
+    return x - divided(product, diagonal, table, i);
 #endif
 }
 
@@ -84,18 +99,18 @@ __device__ inline bool take_image(double *numbers, int k, const double *sums) {
     return true;
 }
 
-// From the residual of x: r is (M x + b) / diagonal before, and b / diagonal - A x afterwards.  A recurrence that is
-// not new keeps its images.  It has arrived already if the norm is below `limit`, and cannot begin from one that is no
+// From the residual of x: `fresh` is (M x + b) / diagonal, and r becomes b / diagonal - A x; with doubles they are the
+// same vector.  A recurrence that is not new keeps its images.  It has arrived already if the norm is below `limit`, and cannot begin from one that is no
 // number.
 extern "C" __global__ void __launch_bounds__(THREADS)
 begin_idr(const INDEX n_rows, MEETING, double *numbers, long long *status, const double limit, const double *weights,
           const INDEX anchor, const void *diagonal, const double *table, const double *__restrict__ x,
-          double *__restrict__ r, const int is_new) {
+          const double *fresh, REAL *r, const int is_new) {
     double sums[DIRECTIONS + 1] = {};
     for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
-        double residual = r[i] - __ldg(x + i);
+        double residual = fresh[i] - __ldg(x + i);
 #if ANCHORED
-        residual -= __ldg(x + anchor) / Coded<DIAGONAL_BITS>::at(diagonal, table, i);
+        residual -= divided(__ldg(x + anchor), diagonal, table, i);
 #endif
         r[i] = residual;
         add_shadows(sums, weighed(residual, weights, i), i);
@@ -116,12 +131,12 @@ begin_idr(const INDEX n_rows, MEETING, double *numbers, long long *status, const
 
 // The first direction of a cycle.
 extern "C" __global__ void __launch_bounds__(THREADS)
-aim(const INDEX n_rows, const double *numbers, const long long *status, const double *__restrict__ r, double *u,
-    const double *g) {
+aim(const INDEX n_rows, const double *numbers, const long long *status, const REAL *__restrict__ r, REAL *u,
+    const REAL *g) {
     if (status[0] != 0) return;
-    double shares[DIRECTIONS];
+    REAL shares[DIRECTIONS];
     for (int k = 0; k < DIRECTIONS; ++k) shares[k] = numbers[SHARES + k];
-    const double omega = numbers[OMEGA];
+    const REAL omega = numbers[OMEGA];
     const long long n = n_rows;
     for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
         u[i] = aimed(0, shares, omega, __ldg(r + i), u, g, n, i);
@@ -132,14 +147,16 @@ aim(const INDEX n_rows, const double *numbers, const long long *status, const do
 // cycle, which counts.
 extern "C" __global__ void __launch_bounds__(THREADS)
 image_sums(const INDEX n_rows, MEETING, double *numbers, long long *status, const double *weights, const INDEX anchor,
-           const void *diagonal, const double *table, const int k, const double *u, const double *g) {
+           const void *diagonal, const double *table, const int k, const REAL *u, const REAL *g) {
     if (status[0] != 0) return;
     const long long place = static_cast<long long>(k) * n_rows;
-    const double *x = u + place, *product = g + place;
-    const double at_anchor = ANCHORED ? x[anchor] : 0.0;
+    const REAL *__restrict__ x = u + place, *__restrict__ product = g + place;
+    const REAL at_anchor = ANCHORED ? x[anchor] : REAL(0);
     double sums[DIRECTIONS + 1] = {};
+#pragma unroll 4
     for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
-        add_shadows(sums, weighed(image_of(x[i], product[i], diagonal, table, i, at_anchor), weights, i), i);
+        const REAL image = image_of(__ldg(x + i), __ldg(product + i), diagonal, table, i, at_anchor);
+        add_shadows(sums, weighed(image, weights, i), i);
     }
     if (!add_grid(sums, partials, arrived)) return;
     numbers[AT_ANCHOR] = at_anchor;
@@ -148,53 +165,82 @@ image_sums(const INDEX n_rows, MEETING, double *numbers, long long *status, cons
     status[1] += 1;
 }
 
+// What `settle` does, with direction K.
+template <int K>
+__device__ inline void settle_rows(const INDEX n_rows, const double *numbers, const void *diagonal, const double *table,
+                                   REAL *u, REAL *g, REAL *__restrict__ r, double *__restrict__ x) {
+    constexpr bool IS_LAST = K + 1 == DIRECTIONS;
+    REAL shares[DIRECTIONS], taken[DIRECTIONS], betas[DIRECTIONS];
+    for (int j = 0; j < DIRECTIONS; ++j) shares[j] = numbers[SHARES + j], betas[j] = numbers[BETAS + j];
+    for (int j = 0; j < K; ++j) taken[j] = numbers[TAKEN + j];
+    const REAL omega = numbers[OMEGA], at_anchor = numbers[AT_ANCHOR];
+    const long long n = n_rows;
+    const INDEX stride = row_stride();
+    for (INDEX first = first_row(); first < n_rows; first += AT_ONCE * stride) {
+        REAL directions[AT_ONCE][DIRECTIONS], images[AT_ONCE][DIRECTIONS], residuals[AT_ONCE];
+        double iterates[AT_ONCE];
+#pragma unroll
+        for (int a = 0; a < AT_ONCE; ++a) {
+            const INDEX i = first + a * stride;
+            if (i >= n_rows) break;
+#pragma unroll
+            for (int j = 0; j < DIRECTIONS; ++j) directions[a][j] = u[j * n + i], images[a][j] = g[j * n + i];
+            residuals[a] = r[i];
+            if (IS_LAST) iterates[a] = x[i];
+        }
+#pragma unroll
+        for (int a = 0; a < AT_ONCE; ++a) {
+            const INDEX i = first + a * stride;
+            if (i >= n_rows) break;
+            REAL direction = directions[a][K], residual = residuals[a];
+            REAL image = image_of(direction, images[a][K], diagonal, table, i, at_anchor);
+            double iterate = iterates[a];
+#pragma unroll
+            for (int j = 0; j < K; ++j) {
+                direction -= taken[j] * directions[a][j];
+                image -= taken[j] * images[a][j];
+                residual -= betas[j] * images[a][j];
+                if (IS_LAST) iterate += betas[j] * directions[a][j];
+            }
+            residual -= betas[K] * image;
+            u[K * n + i] = direction;
+            g[K * n + i] = image;
+            if (IS_LAST) {
+                x[i] = iterate + betas[K] * direction;
+                r[i] = residual;
+                continue;
+            }
+            REAL next = omega * residual;
+#pragma unroll
+            for (int j = K + 1; j < DIRECTIONS; ++j) next += shares[j] * (directions[a][j] - omega * images[a][j]);
+            if (!IS_LAST) u[(K + 1) * n + i] = next;
+        }
+    }
+}
+
 // The image of direction k is written; both lose their shares of those before; then the next direction.  The last one of
 // a cycle moves x and r instead, along all of them: x += beta u[j], r -= beta g[j].
 extern "C" __global__ void __launch_bounds__(THREADS)
 settle(const INDEX n_rows, const double *numbers, const long long *status, const void *diagonal, const double *table,
-       const int k, double *u, double *g, double *__restrict__ r, double *__restrict__ x) {
+       const int k, REAL *u, REAL *g, REAL *__restrict__ r, double *__restrict__ x) {
     if (status[0] != 0) return;
-    double shares[DIRECTIONS], taken[DIRECTIONS - 1], betas[DIRECTIONS - 1];
-    for (int j = 0; j < DIRECTIONS; ++j) shares[j] = numbers[SHARES + j];
-    for (int j = 0; j < DIRECTIONS - 1; ++j) taken[j] = numbers[TAKEN + j], betas[j] = numbers[BETAS + j];
-    const bool is_last = k + 1 == DIRECTIONS;
-    const double beta = numbers[BETAS + k], omega = numbers[OMEGA], at_anchor = numbers[AT_ANCHOR];
-    const long long n = n_rows;
-    for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
-        double direction = u[k * n + i], image = image_of(direction, g[k * n + i], diagonal, table, i, at_anchor);
-        double residual = r[i], iterate = is_last ? x[i] : 0.0;
-#pragma unroll
-        for (int j = 0; j < DIRECTIONS - 1; ++j) {
-            if (j < k) {
-                const double before = u[j * n + i], its_image = g[j * n + i];
-                direction -= taken[j] * before;
-                image -= taken[j] * its_image;
-                iterate += betas[j] * before;
-                residual -= betas[j] * its_image;
-            }
-        }
-        residual -= beta * image;
-        u[k * n + i] = direction;
-        g[k * n + i] = image;
-        if (is_last) {
-            x[i] = iterate + beta * direction;
-            r[i] = residual;
-        } else {
-            u[(k + 1) * n + i] = aimed(k + 1, shares, omega, residual, u, g, n, i);
-        }
-    }
+    if (k == 0) settle_rows<0>(n_rows, numbers, diagonal, table, u, g, r, x);
+    else if (k == 1) settle_rows<1>(n_rows, numbers, diagonal, table, u, g, r, x);
+    else if (k == 2) settle_rows<2>(n_rows, numbers, diagonal, table, u, g, r, x);
+    else settle_rows<3>(n_rows, numbers, diagonal, table, u, g, r, x);
 }
 
 // From t = M r: omega makes the residual small, but is no less than `kappa` allows.
 extern "C" __global__ void __launch_bounds__(THREADS)
 step_sums(const INDEX n_rows, MEETING, double *numbers, long long *status, const double *weights, const INDEX anchor,
-          const void *diagonal, const double *table, const double kappa, const double *__restrict__ r,
-          const double *__restrict__ t) {
+          const void *diagonal, const double *table, const double kappa, const REAL *__restrict__ r,
+          const REAL *__restrict__ t) {
     if (status[0] != 0) return;
-    const double at_anchor = ANCHORED ? __ldg(r + anchor) : 0.0;
+    const REAL at_anchor = ANCHORED ? __ldg(r + anchor) : REAL(0);
     double sums[3] = {};
+#pragma unroll 4
     for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
-        const double before = __ldg(r + i), after = image_of(before, __ldg(t + i), diagonal, table, i, at_anchor);
+        const REAL before = __ldg(r + i), after = image_of(before, __ldg(t + i), diagonal, table, i, at_anchor);
         const double residual = weighed(before, weights, i), image = weighed(after, weights, i);
         sums[0] += image * residual;
         sums[1] += image * image;
@@ -215,17 +261,29 @@ step_sums(const INDEX n_rows, MEETING, double *numbers, long long *status, const
 // `lost` times the first one, or is no number.
 extern "C" __global__ void __launch_bounds__(THREADS)
 move_rows(const INDEX n_rows, MEETING, double *numbers, long long *status, const double limit, const double lost,
-          const double *weights, const void *diagonal, const double *table, const double *__restrict__ t,
-          double *__restrict__ r, double *__restrict__ x) {
+          const double *weights, const void *diagonal, const double *table, const REAL *__restrict__ t,
+          REAL *__restrict__ r, double *__restrict__ x) {
     if (status[0] != 0) return;
-    const double omega = numbers[OMEGA], at_anchor = numbers[AT_ANCHOR];
+    const REAL omega = numbers[OMEGA], at_anchor = numbers[AT_ANCHOR];
     double sums[DIRECTIONS + 1] = {};
-    for (INDEX i = first_row(); i < n_rows; i += row_stride()) {
-        const double before = r[i];
-        const double after = before - omega * image_of(before, __ldg(t + i), diagonal, table, i, at_anchor);
-        x[i] += omega * before;
-        r[i] = after;
-        add_shadows(sums, weighed(after, weights, i), i);
+    const INDEX stride = row_stride();
+    for (INDEX first = first_row(); first < n_rows; first += AT_ONCE * stride) {
+        REAL before[AT_ONCE], products[AT_ONCE];
+        double iterates[AT_ONCE];
+#pragma unroll
+        for (int a = 0; a < AT_ONCE; ++a) {
+            const INDEX i = first + a * stride;
+            if (i < n_rows) before[a] = r[i], products[a] = __ldg(t + i), iterates[a] = x[i];
+        }
+#pragma unroll
+        for (int a = 0; a < AT_ONCE; ++a) {
+            const INDEX i = first + a * stride;
+            if (i >= n_rows) break;
+            const REAL after = before[a] - omega * image_of(before[a], products[a], diagonal, table, i, at_anchor);
+            x[i] = iterates[a] + omega * before[a];
+            r[i] = after;
+            add_shadows(sums, weighed(after, weights, i), i);
+        }
     }
     if (!add_grid(sums, partials, arrived)) return;
     const double norm = sqrt(sums[DIRECTIONS]);

@@ -65,7 +65,7 @@ __device__ inline bool ended(const Step &step) {
 struct Operands {
     double diagonal, right, old;
 
-    __device__ void load(const Step &step, INDEX i, const double *__restrict__ x) {
+    __device__ void load(const Step &step, INDEX i, const REAL *__restrict__ x) {
 #if MODE != 0
         diagonal = Coded<DIAGONAL_BITS>::at(step.diagonal, step.diagonal_table, i);
         right = Coded<RIGHT_BITS>::at(step.right, step.right_table, i);
@@ -76,7 +76,7 @@ struct Operands {
 
 // Write row `i` of the result, whose product with x is `total`.
 __device__ inline void finish_row(const Step &step, const Operands &operands, INDEX i, double total,
-                                  double *__restrict__ out, ChangeMaxima &maxima) {
+                                  REAL *__restrict__ out, ChangeMaxima &maxima) {
 #if MODE == 0
     out[i] = total;
 #else

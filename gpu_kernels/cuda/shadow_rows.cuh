@@ -34,9 +34,9 @@ __device__ inline double weighed(double value, const double *weights, INDEX row)
 }
 
 // Element i of omega r + sum over j >= first of share_j (u[j] - omega g[j])
-__device__ inline double aimed(int first, const double *shares, double omega, double r, const double *u,
-                               const double *g, long long n, INDEX i) {
-    double value = omega * r;
+__device__ inline REAL aimed(int first, const REAL *shares, REAL omega, REAL r, const REAL *u, const REAL *g,
+                             long long n, INDEX i) {
+    REAL value = omega * r;
 #pragma unroll
     for (int j = 0; j < DIRECTIONS; ++j) {
         if (j >= first) value += shares[j] * (u[j * n + i] - omega * g[j * n + i]);

@@ -20,26 +20,26 @@
 // Where the elements of columns lie.  With HALO x has the first ones, and `others` those behind them.
 #if HALO
 struct Columns {
-    const double *x, *beyond;  // beyond + column, for columns that x does not have
+    const REAL *x, *beyond;  // beyond + column, for columns that x does not have
     INDEX own;
 };
-#define HALO_PARAMETERS , const double *__restrict__ others, const INDEX own_columns
+#define HALO_PARAMETERS , const REAL *__restrict__ others, const INDEX own_columns
 #define COLUMNS Columns{x, others - own_columns, own_columns}
-__device__ inline const double *element_of(const Columns &columns, INDEX at) {
+__device__ inline const REAL *element_of(const Columns &columns, INDEX at) {
     return (at < columns.own ? columns.x : columns.beyond) + at;
 }
 #else
-typedef const double *Columns;
+typedef const REAL *Columns;
 #define HALO_PARAMETERS
 #define COLUMNS x
-__device__ inline const double *element_of(Columns x, INDEX at) { return x + at; }
+__device__ inline const REAL *element_of(Columns x, INDEX at) { return x + at; }
 #endif
 
 struct alignas(sizeof(INDEX) * MEMBERS > 16 ? 16 : sizeof(INDEX) * MEMBERS) Places { INDEX of[MEMBERS]; };
 #if SCALED
-struct alignas(8 * MEMBERS > 16 ? 16 : 8 * MEMBERS) Weights { double of[MEMBERS]; };
+struct alignas(sizeof(REAL) * MEMBERS > 16 ? 16 : sizeof(REAL) * MEMBERS) Weights { REAL of[MEMBERS]; };
 #else
-struct Weights { double of[1]; };
+struct Weights { REAL of[1]; };
 #endif
 
 // Fill the block's tables. The term after the last one stands for no entry: it weighs nothing, and with ROWS its places
@@ -125,9 +125,14 @@ __device__ inline void look_up_terms(const Item &item, const Term *terms, int co
 
 // A load under a condition that no branch serves, zero where it does not hold: branches would make each term's loads wait
 // for those of the term before.
-__device__ inline double load_if(bool live, const double *address) {
+__device__ inline REAL load_if(bool live, const REAL *address) {
 #ifdef HOST_KERNELS
-    return live ? *address : 0.0;
+    return live ? *address : REAL(0);
+#elif REAL_BITS == 32
+    float value;
+    asm("{.reg .pred p; setp.ne.s32 p, %2, 0; mov.f32 %0, 0f00000000; @p ld.global.nc.f32 %0, [%1];}"
+        : "=f"(value) : "l"(address), "r"(static_cast<int>(live)));
+    return value;
 #else
     double value;
     asm("{.reg .pred p; setp.ne.s32 p, %2, 0; mov.f64 %0, 0d0000000000000000; @p ld.global.nc.f64 %0, [%1];}"
@@ -140,8 +145,8 @@ __device__ inline double load_if(bool live, const double *address) {
 // for no entry, term `none`. An entry reads element place + row of x. FRESH: the sums begin here.
 template <bool FRESH>
 __device__ inline void add_unit(const Unit &now, int first, int limit, int none, const Places *places,
-                                const Weights *weights, const Columns x, INDEX row, double *total) {
-    double value[UNIT][MEMBERS];
+                                const Weights *weights, const Columns x, INDEX row, REAL *total) {
+    REAL value[UNIT][MEMBERS];
     Weights weight[UNIT];
 #pragma unroll
     for (int j = 0; j < UNIT; ++j) {
@@ -161,7 +166,7 @@ __device__ inline void add_unit(const Unit &now, int first, int limit, int none,
     for (int j = 0; j < UNIT; ++j) {
 #pragma unroll
         for (int m = 0; m < MEMBERS; ++m) {
-            const double own = weight[j].of[SCALED ? m : 0];
+            const REAL own = weight[j].of[SCALED ? m : 0];
             total[m] = FRESH && j == 0 ? own * value[j][m] : total[m] + own * value[j][m];
         }
     }
@@ -169,7 +174,7 @@ __device__ inline void add_unit(const Unit &now, int first, int limit, int none,
 
 // Add the entries of one row. `ahead` is the first unit, read beforehand.
 __device__ inline void add_entries(const Unit *units, int count, Unit ahead, int terms, const Places *places,
-                                   const Weights *weights, const Columns x, INDEX row, double *total) {
+                                   const Weights *weights, const Columns x, INDEX row, REAL *total) {
 #pragma unroll 1
     for (int u = 0; u < count; ++u) {
         const Unit now = ahead;

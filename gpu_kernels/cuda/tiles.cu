@@ -26,8 +26,8 @@
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 step_tiles(const Item *items, const int *term_ptr, const int *round_cell, const Cell *cells, const Unit *units,
            const Term *terms, const double *values, const INDEX *group_row, const INDEX *base, const double *scale,
-           const int place_words, STEP_PARAMETERS, const double *__restrict__ x,
-           double *__restrict__ out HALO_PARAMETERS) {
+           const int place_words, STEP_PARAMETERS, const REAL *__restrict__ x,
+           REAL *__restrict__ out HALO_PARAMETERS) {
     extern __shared__ double shared_words[];
     const Item item = items[blockIdx.x];
     const Step step = STEP;
@@ -55,9 +55,9 @@ step_tiles(const Item *items, const int *term_ptr, const int *round_cell, const 
         for (int unit = warp; unit < warp_units; unit += THREADS / LANES) {
             const int chunk = unit / slices, row = unit % slices * LANES + lane;
             const INDEX first_row = item.begin + row;
-            double total[MEMBERS];
+            REAL total[MEMBERS];
 #pragma unroll
-            for (int m = 0; m < MEMBERS; ++m) total[m] = 0.0;
+            for (int m = 0; m < MEMBERS; ++m) total[m] = REAL(0);
             if (round > 0 && row < item.rows) {
 #pragma unroll
                 for (int m = 0; m < MEMBERS; ++m) total[m] = out[row_of(group_row, item, chunk, m) + first_row];
@@ -99,8 +99,8 @@ step_tiles(const Item *items, const int *term_ptr, const int *round_cell, const 
 
 // The same step for the rows that no group covers; their product is zero. One thread a row.
 extern "C" __global__ void __launch_bounds__(THREADS)
-step_gaps(const INDEX *begin, const INDEX *ptr, const INDEX gaps, STEP_PARAMETERS, const double *__restrict__ x,
-          double *__restrict__ out) {
+step_gaps(const INDEX *begin, const INDEX *ptr, const INDEX gaps, STEP_PARAMETERS, const REAL *__restrict__ x,
+          REAL *__restrict__ out) {
     const Step step = STEP;
     if (ended(step)) return;
     const INDEX number = static_cast<INDEX>(blockIdx.x) * THREADS + threadIdx.x;

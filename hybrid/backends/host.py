@@ -26,7 +26,7 @@ class CpuBackend(Backend):
         """See `Backend.workspace`."""
         from hybrid.cpu.passes import CpuPasses
 
-        return HostWorkspace(operator, CpuPasses())
+        return HostWorkspace(operator, CpuPasses(), getattr(product, "multiply_single", None))
 
     def _in_row_types(self, matrix: OffsetMTBDD, curve: LevelCurve, level: int) -> Product:
         from hybrid.cpu.layout import build_cpu_layout

@@ -93,6 +93,13 @@ class CpuPasses:
 
         run_in_parts(vectors[0].size, some)
 
+    def image(self, x: Vector, diagonal: Vector, at_anchor: float, out: Vector) -> None:
+        """Turn ``out = M x`` into ``x - (M x - at_anchor) / diagonal``."""
+        from hybrid.cpu import single_kernels, vector_kernels
+
+        kernel: Any = (vector_kernels if x.dtype == np.float64 else single_kernels).image_rows
+        run_rows(kernel, x.size, x, diagonal, at_anchor, out)
+
     def shadows(self) -> CpuShadows:
         """Return the passes of IDR(s)."""
         return CpuShadows()

@@ -14,11 +14,12 @@ from hybrid.cpu import kernels
 from hybrid.cpu.arguments import Fixed
 from hybrid.cpu.layout import CpuLayout
 from hybrid.cpu.many import multiply_in_blocks
-from hybrid.cpu.staged_product import NO_STEP, Stage, StagedProduct
+from hybrid.cpu.staged_product import NO_STEP, Stage, StagedProduct, Vector
 from hybrid.cpu.stages import Stages, cut_stages
 from hybrid.cpu.threads import threads_for
 
 Int64Array = NDArray[np.int64]
+Float32Array = NDArray[np.float32]
 Float64Array = NDArray[np.float64]
 
 
@@ -57,6 +58,15 @@ class CpuProduct(StagedProduct):
         if not math.isfinite(changes[:, 2].sum()):
             self._multiply_exactly(x, out)
 
+    def multiply_single(self, x: Float32Array, out: Float32Array) -> None:
+        """Write M x to ``out``, contiguous float32 vectors; sums have double precision.
+
+        A zero coefficient times an element that is not finite is not a number.
+        """
+        from hybrid.cpu import single_kernels
+
+        self._run(NO_STEP, out, x, self._stages.all, kernel=single_kernels.block_spmv)
+
     def multiply_meanwhile(self, x: ArrivingVector, out: Float64Array) -> None:
         """Write M x to ``out``, rows without late columns first; every row has the bits of `multiply`."""
         changes = self._stages.run(partial(self._run, NO_STEP, out), x)
@@ -70,7 +80,7 @@ class CpuProduct(StagedProduct):
         """
         multiply_in_blocks(self._stages.all[0], self._terms, self.multiply, x, out)
 
-    def _threads(self, x: Float64Array) -> int:
+    def _threads(self, x: Vector) -> int:
         return threads_for(self._terms + len(x) // 4)
 
     def _multiply_exactly(self, x: Float64Array, out: Float64Array) -> None:

@@ -1,7 +1,7 @@
 """Compiled passes of IDR(s) over vectors, rows begin .. end; see `hybrid.solvers.shadows.ShadowPasses`.
 
 Rows are taken block by block, so that a block of the vectors that are written to stays in the first-level
-cache while others are added.
+cache while others are added.  Sums are those of pieces, which the rows of a call begin and end with.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
+from hybrid.core.operands import PIECE
 from hybrid.core.shadow_signs import DIRECTIONS, FACTORS, SIGN_BITS
 from mtbdd.compiled import njit
 
@@ -22,27 +23,69 @@ _BIT0, _BIT1, _BIT2, _BIT3 = SIGN_BITS
 
 
 @njit(
-    types.void(*_ROWS, _INPUT, _INPUT, types.boolean, _OUTPUT),
+    types.void(*_ROWS, _INPUT, _INPUT, types.boolean, _MATRIX),
     cache=True,
     nogil=True,
-    fastmath={"reassoc"},
+    fastmath={"reassoc", "nsz"},
 )
 def shadow_sums_rows(begin, end, x, weights, weighed, found):  # type: ignore[no-untyped-def]
-    """Write the products with four shadow vectors, and of x with itself, to `found`, shape (5,)."""
-    a, b, c, d, square = 0.0, 0.0, 0.0, 0.0, 0.0
-    part = x[begin:end]
-    scale = weights[begin:end] if weighed else part
-    for i in range(len(part)):
-        h = np.uint32(np.uint32(begin + i) * np.uint32(_FIRST))
-        h = np.uint32(np.uint32(h ^ (h >> np.uint32(15))) * np.uint32(_SECOND))
-        h = np.uint32(np.uint32(h ^ (h >> np.uint32(13))) * np.uint32(_THIRD))
-        value = part[i] * scale[i] if weighed else part[i]
-        a += value * (1.0 - 2.0 * np.int32((h >> np.uint32(_BIT0)) & np.uint32(1)))
-        b += value * (1.0 - 2.0 * np.int32((h >> np.uint32(_BIT1)) & np.uint32(1)))
-        c += value * (1.0 - 2.0 * np.int32((h >> np.uint32(_BIT2)) & np.uint32(1)))
-        d += value * (1.0 - 2.0 * np.int32((h >> np.uint32(_BIT3)) & np.uint32(1)))
-        square += value * value
-    found[0], found[1], found[2], found[3], found[4] = a, b, c, d, square
+    """Write products of pieces with four shadow vectors and themselves to `found`, shape (pieces, 5)."""
+    for low in range(begin, end, PIECE):
+        part = x[low : min(low + PIECE, end)]
+        scale = weights[low : min(low + PIECE, end)] if weighed else weights[:0]
+        # What has the sign -1 is added up by itself: a selection takes less than a factor.
+        a, b, c, d, all_, square = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        # Numbers of 32 bits throughout: with wider ones the loop does not vectorise.
+        first = np.uint32(low)
+        for i in range(np.uint32(len(part))):
+            h = np.uint32(np.uint32(first + np.uint32(i)) * np.uint32(_FIRST))
+            h = np.uint32(np.uint32(h ^ (h >> np.uint32(15))) * np.uint32(_SECOND))
+            h = np.uint32(np.uint32(h ^ (h >> np.uint32(13))) * np.uint32(_THIRD))
+            value = np.float64(part[i])
+            if weighed:
+                value *= scale[i]
+            a += value if h & np.uint32(1 << _BIT0) else 0.0
+            b += value if h & np.uint32(1 << _BIT1) else 0.0
+            c += value if h & np.uint32(1 << _BIT2) else 0.0
+            d += value if h & np.uint32(1 << _BIT3) else 0.0
+            all_ += value
+            square += value * value
+        sums = found[low // PIECE]
+        sums[0], sums[1], sums[2], sums[3] = all_ - 2.0 * a, all_ - 2.0 * b, all_ - 2.0 * c, all_ - 2.0 * d
+        sums[4] = square
+
+
+@njit(cache=True, nogil=True)
+def _aim(low, high, first, shares, omega, r, u, g):  # type: ignore[no-untyped-def]
+    real = u.dtype.type  # numbers of the vectors' precision, so that nothing is widened
+    aimed, image, residual = u[first, low:high], g[first, low:high], r[low:high]
+    share, step = real(shares[first]), real(omega)
+    for i in range(len(aimed)):
+        aimed[i] = step * residual[i] + share * (aimed[i] - step * image[i])
+    for j in range(first + 1, DIRECTIONS):
+        share, other, image = real(shares[j]), u[j, low:high], g[j, low:high]
+        for i in range(len(aimed)):
+            aimed[i] += share * (other[i] - step * image[i])
+
+
+@njit(cache=True, nogil=True)
+def _settle(low, high, last, taken, betas, u, g, r, x):  # type: ignore[no-untyped-def]
+    real = u.dtype.type
+    own, image = u[last, low:high], g[last, low:high]
+    for j in range(last):
+        share, other, others = real(taken[j]), u[j, low:high], g[j, low:high]
+        for i in range(len(own)):
+            own[i] -= share * other[i]
+            image[i] -= share * others[i]
+    residual, beta = r[low:high], real(betas[last])
+    for i in range(len(own)):
+        residual[i] -= beta * image[i]
+    if last + 1 == DIRECTIONS:
+        iterate = x[low:high]
+        a, b, c, d = u[0, low:high], u[1, low:high], u[2, low:high], u[3, low:high]
+        first, second, third = real(betas[0]), real(betas[1]), real(betas[2])
+        for i in range(len(own)):
+            iterate[i] += first * a[i] + second * b[i] + third * c[i] + beta * d[i]
 
 
 @njit(
@@ -53,58 +96,50 @@ def shadow_sums_rows(begin, end, x, weights, weighed, found):  # type: ignore[no
 def aim_rows(begin, end, first, shares, omega, r, u, g):  # type: ignore[no-untyped-def]
     """Write ``omega r + sum over j >= first of shares[j] (u[j] - omega g[j])`` to ``u[first]``."""
     for low in range(begin, end, _BLOCK):
-        high = min(low + _BLOCK, end)
-        aimed, image, residual = u[first, low:high], g[first, low:high], r[low:high]
-        share = shares[first]
-        for i in range(len(aimed)):
-            aimed[i] = omega * residual[i] + share * (aimed[i] - omega * image[i])
-        for j in range(first + 1, DIRECTIONS):
-            share, other, image = shares[j], u[j, low:high], g[j, low:high]
-            for i in range(len(aimed)):
-                aimed[i] += share * (other[i] - omega * image[i])
+        _aim(low, min(low + _BLOCK, end), first, shares, omega, r, u, g)
 
 
 @njit(
-    types.void(*_ROWS, types.int64, _INPUT, types.float64, _MATRIX, _MATRIX, _OUTPUT, _OUTPUT),
+    types.void(
+        *_ROWS, types.int64, _INPUT, _INPUT, _INPUT, types.float64, _MATRIX, _MATRIX, _OUTPUT, _OUTPUT
+    ),
     cache=True,
     nogil=True,
 )
-def settle_rows(begin, end, last, shares, beta, u, g, r, x):  # type: ignore[no-untyped-def]
-    """Take ``shares[j]`` times the vectors j < last from number `last`, and move by beta times the rest."""
+def settle_rows(begin, end, last, taken, betas, shares, omega, u, g, r, x):  # type: ignore[no-untyped-def]
+    """Take ``taken[j]`` times the vectors j < last from number `last`, move r by the rest, aim anew.
+
+    With the last direction of a cycle x moves along all of them.
+    """
     for low in range(begin, end, _BLOCK):
         high = min(low + _BLOCK, end)
-        own, image = u[last, low:high], g[last, low:high]
-        for j in range(last):
-            share, other, others = shares[j], u[j, low:high], g[j, low:high]
-            for i in range(len(own)):
-                own[i] -= share * other[i]
-                image[i] -= share * others[i]
-        iterate, residual = x[low:high], r[low:high]
-        for i in range(len(own)):
-            iterate[i] += beta * own[i]
-            residual[i] -= beta * image[i]
+        _settle(low, high, last, taken, betas, u, g, r, x)
+        if last + 1 < DIRECTIONS:
+            _aim(low, high, last + 1, shares, omega, r, u, g)
 
 
 @njit(
-    types.void(*_ROWS, _INPUT, _INPUT, _INPUT, types.boolean, _OUTPUT),
+    types.void(*_ROWS, _INPUT, _INPUT, _INPUT, types.boolean, _MATRIX),
     cache=True,
     nogil=True,
-    fastmath={"reassoc"},
+    fastmath={"reassoc", "nsz"},
 )
 def step_sums_rows(begin, end, t, r, weights, weighed, found):  # type: ignore[no-untyped-def]
-    """Write ``t . r``, ``t . t`` and ``r . r`` to `found`, shape (3,)."""
-    across, image, square = 0.0, 0.0, 0.0
-    product, part = t[begin:end], r[begin:end]
-    scale = weights[begin:end] if weighed else part
-    for i in range(len(part)):
-        value, other = part[i], product[i]
-        if weighed:
-            value *= scale[i]
-            other *= scale[i]
-        across += other * value
-        image += other * other
-        square += value * value
-    found[0], found[1], found[2] = across, image, square
+    """Write ``t . r``, ``t . t`` and ``r . r`` of pieces to `found`, shape (pieces, 3)."""
+    for low in range(begin, end, PIECE):
+        across, image, square = 0.0, 0.0, 0.0
+        product, part = t[low : min(low + PIECE, end)], r[low : min(low + PIECE, end)]
+        scale = weights[low : min(low + PIECE, end)] if weighed else weights[:0]
+        for i in range(len(part)):
+            value, other = np.float64(part[i]), np.float64(product[i])
+            if weighed:
+                value *= scale[i]
+                other *= scale[i]
+            across += other * value
+            image += other * other
+            square += value * value
+        sums = found[low // PIECE]
+        sums[0], sums[1], sums[2] = across, image, square
 
 
 @njit(types.void(*_ROWS, types.float64, _INPUT, _OUTPUT, _OUTPUT), cache=True, nogil=True)

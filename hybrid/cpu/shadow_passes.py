@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -23,49 +24,69 @@ class CpuShadows:
 
     def shadow_sums(self, x: Vector, weights: Vector | None) -> Vector:
         """Return the scalar products with the shadow vectors, and of x with itself."""
-        from hybrid.cpu import shadow_kernels
-
-        kernel: Any = shadow_kernels.shadow_sums_rows
+        kernel = _kernels_for(x).shadow_sums_rows
         scale, weighed = (_NOTHING, False) if weights is None else (weights, True)
         return _sums(kernel, x.size, DIRECTIONS + 1, x, scale, weighed)
 
     def aim(self, first: int, shares: Vector, omega: float, r: Vector, u: Vector, g: Vector) -> None:
         """Write the next direction."""
-        from hybrid.cpu import shadow_kernels
-
-        kernel: Any = shadow_kernels.aim_rows
+        kernel = _kernels_for(r).aim_rows
         run_rows(kernel, r.size, first, shares, omega, r, u, g)
 
     def settle(
-        self, last: int, shares: Vector, beta: float, u: Vector, g: Vector, r: Vector, x: Vector
+        self,
+        last: int,
+        taken: Vector,
+        betas: Vector,
+        shares: Vector,
+        omega: float,
+        u: Vector,
+        g: Vector,
+        r: Vector,
+        x: Vector,
     ) -> None:
-        """Take shares of the vectors before from the last ones, and move along them."""
-        from hybrid.cpu import shadow_kernels
-
-        kernel: Any = shadow_kernels.settle_rows
-        run_rows(kernel, r.size, last, shares, beta, u, g, r, x)
+        """Take shares of the vectors before from the last ones, move along them, and aim anew."""
+        kernel = _kernels_for(r).settle_rows
+        run_rows(kernel, r.size, last, taken, betas, shares, omega, u, g, r, x)
 
     def step_sums(self, t: Vector, r: Vector, weights: Vector | None) -> Vector:
         """Return ``t . r``, ``t . t`` and ``r . r``."""
-        from hybrid.cpu import shadow_kernels
-
-        kernel: Any = shadow_kernels.step_sums_rows
+        kernel = _kernels_for(r).step_sums_rows
         scale, weighed = (_NOTHING, False) if weights is None else (weights, True)
         return _sums(kernel, r.size, 3, t, r, scale, weighed)
 
     def step(self, omega: float, t: Vector, r: Vector, x: Vector) -> None:
         """Move along the residual."""
+        kernel = _kernels_for(r).step_rows
+        run_rows(kernel, r.size, omega, t, r, x)
+
+
+def _kernels_for(x: Vector) -> Any:
+    """Return the compiled passes over vectors with the precision of one."""
+    if x.dtype == np.float64:
         from hybrid.cpu import shadow_kernels
 
-        kernel: Any = shadow_kernels.step_rows
-        run_rows(kernel, r.size, omega, t, r, x)
+        return shadow_kernels
+    from hybrid.cpu import single_kernels
+
+    return single_kernels
 
 
 def _sums(kernel: Any, size: int, count: int, *arguments: Any) -> Vector:
     """Add up what a kernel finds in each piece of so many rows."""
     found = np.zeros((-(-size // PIECE), count))
-    cuts = [*range(0, size, PIECE), size]
-    begins, ends = Each(cuts[:-1]), Each(cuts[1:])
-    run_kernel(kernel, threads_for(size), begins, ends, *arguments, Each(found), parts=len(found))
+    threads = threads_for(size)
+    if threads == 1:
+        kernel(0, size, *arguments, found)
+    else:
+        run_kernel(kernel, threads, *_pieces_of_parts(size, threads), *arguments, found)
     total: Vector = found.sum(axis=0)
     return total
+
+
+@functools.lru_cache(maxsize=64)
+def _pieces_of_parts(size: int, parts: int) -> tuple[Each, Each]:
+    """Return the first rows of all parts, and the ends, at pieces; the same objects again."""
+    pieces = -(-size // PIECE)
+    cuts = [min(PIECE * (pieces * k // parts), size) for k in range(parts + 1)]
+    return Each(cuts[:-1]), Each(cuts[1:])

@@ -17,6 +17,7 @@ from hybrid.cpu.stages import Stages, greatest_changes
 from hybrid.reference import relax_in_place
 
 Float64Array = NDArray[np.float64]
+Vector = NDArray[np.float64] | NDArray[np.float32]
 Stage = Fixed
 """Arguments of a kernel that stand for the matrix, or for a part of its rows."""
 Operands = tuple[bool, Float64Array, bool, Float64Array, float]
@@ -43,7 +44,7 @@ class StagedProduct(ABC):
         self._spare: dict[int, list[tuple[NDArray[np.int64], Each]]] = {}
 
     @abstractmethod
-    def _threads(self, x: Float64Array) -> int:
+    def _threads(self, x: Vector) -> int:
         """Return how many threads a sweep is worth."""
 
     @abstractmethod
@@ -85,14 +86,15 @@ class StagedProduct(ABC):
     def _run(
         self,
         operands: Operands,
-        out: Float64Array,
-        x: Float64Array,
+        out: Vector,
+        x: Vector,
         stages: Sequence[Stage],
         advance: Callable[[], None] | None = None,
+        kernel: Any = None,
     ) -> Float64Array:
-        threads, kernel = self._threads(x), self._kernel
+        threads, kernel = self._threads(x), kernel or self._kernel
         if len(stages) == 1 and advance is None:
-            return self._run_at_once(operands, out, x, stages[0], threads)
+            return self._run_at_once(kernel, operands, out, x, stages[0], threads)
         counters, changes = np.zeros((len(stages), 1), np.int64), np.zeros((len(stages) * threads, 3))
 
         def work(number: int) -> None:
@@ -105,7 +107,7 @@ class StagedProduct(ABC):
         return changes
 
     def _run_at_once(
-        self, operands: Operands, out: Float64Array, x: Float64Array, stage: Stage, threads: int
+        self, kernel: Any, operands: Operands, out: Vector, x: Vector, stage: Stage, threads: int
     ) -> Float64Array:
         # The same counters and changes serve again, so that the words of a call are known; callers at the
         # same time have their own.
@@ -113,7 +115,7 @@ class StagedProduct(ABC):
         counter, changes = spare.pop() if spare else (np.zeros(1, np.int64), Each(np.zeros((threads, 3))))
         counter[0] = 0
         try:
-            run_kernel(self._kernel, threads, counter, stage, x, *operands, changes, out)
+            run_kernel(kernel, threads, counter, stage, x, *operands, changes, out)
             found: Float64Array = np.array(changes.values)
         finally:
             spare.append((counter, changes))

@@ -14,7 +14,7 @@ from hybrid.cpu import task_kernels
 from hybrid.cpu.arguments import Fixed
 from hybrid.cpu.late_columns import LateColumns, find_late_columns
 from hybrid.cpu.pool import run_kernel
-from hybrid.cpu.staged_product import NO_STEP, Stage, StagedProduct
+from hybrid.cpu.staged_product import NO_STEP, Stage, StagedProduct, Vector
 from hybrid.cpu.stages import Stages, cut_stages
 from hybrid.cpu.threads import threads_for
 from hybrid.injection.tasks import TaskList
@@ -87,7 +87,7 @@ class CpuTaskProduct(StagedProduct):
         kernel: Any = multiply_tasks
         run_kernel(kernel, threads, counter, *self._matrix, x, out)
 
-    def _threads(self, x: Float64Array) -> int:
+    def _threads(self, x: Vector) -> int:
         return threads_for(self._cost)
 
     def _multiply_exactly(self, x: Float64Array, out: Float64Array) -> None:

@@ -3,7 +3,8 @@
 Numba has no vector types, and LLVM does not find the vectors in loops whose trip count is eight. So the
 loops over slices and terms are written here directly in LLVM's intermediate language, with values of type
 <8 x double>, which LLVM lowers to whatever the machine has: one AVX-512 register, two AVX ones, four NEON
-ones.
+ones.  Vectors that are multiplied, and products, may have single precision: their elements are widened when
+they are read and rounded when they are written.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ cgutils: Any = _untyped_cgutils
 _I1, _I32, _I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 _DOUBLE = ir.DoubleType()
 _VECTOR = ir.VectorType(_DOUBLE, 8)
+_SINGLES = ir.VectorType(ir.FloatType(), 8)
 _EIGHT = ir.Constant(_I64, 8)
 _AHEAD = 16
 """Elements by which x is fetched ahead. A product reads some dozens of short streams of x at once, all by the
@@ -36,7 +38,7 @@ def _multiply(members: int, checked: bool) -> Any:
 
     Unless ``checked``, all eight elements of x must exist for every term, dead lanes included. A checked
     product reads zero for elements outside x, at the price of a masked load. A sum that is NaN once any
-    product, dead lanes included, is not finite is kept in ``largest[16:24]``.
+    product, dead lanes included, is not finite is kept in ``largest[16:24]``.  x and out may be float32.
     """
 
     @intrinsic
@@ -133,13 +135,18 @@ class _Product:
         index = b.add(_splat(b, start, lanes), ir.Constant(lanes, list(range(8))))
         # One unsigned comparison finds indices below zero and beyond the end alike.
         inside = b.icmp_unsigned("<", index, _splat(b, self.x_size, lanes))
-        address = b.bitcast(b.gep(self.x, [start]), _VECTOR.as_pointer())
+        place = b.gep(self.x, [start])
+        kind, name, bytes_ = (_SINGLES, "f32", 4) if _has_singles(place) else (_VECTOR, "f64", 8)
         masked_load = cgutils.get_or_insert_function(
             b.module,
-            ir.FunctionType(_VECTOR, [_VECTOR.as_pointer(), _I32, ir.VectorType(_I1, 8), _VECTOR]),
-            "llvm.masked.load.v8f64.p0v8f64",
+            ir.FunctionType(kind, [kind.as_pointer(), _I32, ir.VectorType(_I1, 8), kind]),
+            f"llvm.masked.load.v8{name}.p0v8{name}",
         )
-        return b.call(masked_load, [address, ir.Constant(_I32, 8), inside, ir.Constant(_VECTOR, [0.0] * 8)])
+        nothing = ir.Constant(kind, [0.0] * 8)
+        found = b.call(
+            masked_load, [b.bitcast(place, kind.as_pointer()), ir.Constant(_I32, bytes_), inside, nothing]
+        )
+        return found if kind is _VECTOR else b.fpext(found, _VECTOR)
 
 
 multiply_1 = _multiply(1, checked=False)
@@ -233,12 +240,23 @@ def _emit_prefetch(builder: Any, address: Any) -> None:
     builder.call(code, [builder.bitcast(address, byte), for_reading, keep, data])
 
 
+def _has_singles(address: Any) -> bool:
+    """Tell whether an address is one of an element of single precision."""
+    return isinstance(address.type.pointee, ir.FloatType)
+
+
 def _load(builder: Any, address: Any) -> Any:
+    if _has_singles(address):
+        return builder.fpext(builder.load(builder.bitcast(address, _SINGLES.as_pointer()), align=4), _VECTOR)
     return builder.load(builder.bitcast(address, _VECTOR.as_pointer()), align=8)
 
 
 def _store(builder: Any, value: Any, address: Any) -> None:
-    builder.store(value, builder.bitcast(address, _VECTOR.as_pointer()), align=8)
+    if _has_singles(address):
+        value, kind, bytes_ = builder.fptrunc(value, _SINGLES), _SINGLES, 4
+    else:
+        kind, bytes_ = _VECTOR, 8
+    builder.store(value, builder.bitcast(address, kind.as_pointer()), align=bytes_)
 
 
 def _constant(value: float) -> Any:

@@ -42,6 +42,14 @@ def uniformise_rows(begin, end, x, b, has_b, diagonal, weight, out):  # type: ig
             own[i] = own[i] * weight + (rates[i] * -weight + 1.0) * old[i]
 
 
+@njit(types.void(*_ROWS, _INPUT, _INPUT, types.float64, _OUTPUT), cache=True, nogil=True, error_model="numpy")
+def image_rows(begin, end, x, diagonal, at_anchor, out):  # type: ignore[no-untyped-def]
+    """Turn ``out = M x`` into ``x - (M x - at_anchor) / diagonal``."""
+    own, old, rates = out[begin:end], x[begin:end], diagonal[begin:end]
+    for i in range(len(own)):
+        own[i] = old[i] - (own[i] - at_anchor) / rates[i]
+
+
 @njit(types.void(*_ROWS, _INPUT, _INPUT, _OUTPUT), cache=True, nogil=True, error_model="numpy")
 def change_rows(begin, end, new, old, found):  # type: ignore[no-untyped-def]
     """Write the greatest ``|new - old|`` and ``|new - old| / |new|`` to `found`, shape (2,).

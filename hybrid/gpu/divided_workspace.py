@@ -178,8 +178,15 @@ class DividedSystem(DeviceSystem):
         images = self._images(len(start), anchor)
         return HostBiCGStab(self._space.passes, images, self._space.vector(start), limit, orthogonal)
 
-    def idr(self, start: Array, limit: float, anchor: int | None = None, weights: Array | None = None) -> IDR:
-        """See `System.idr`."""
+    def idr(
+        self,
+        start: Array,
+        limit: float,
+        anchor: int | None = None,
+        weights: Array | None = None,
+        is_single: bool = False,
+    ) -> IDR:
+        """See `System.idr`; in double precision."""
         images = self._images(len(start), anchor)
         return IDR(self._space.passes.shadows(), images, self._space.vector(start), limit, weights)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from gpu_kernels import CodedVector, Device, IDRKernels, IterationState, Mode, Step, product_step
 from hybrid.core.arrays import Array
 from hybrid.core.shadow_signs import DIRECTIONS
 from hybrid.gpu.sweeps import Run
 from hybrid.gpu.unfused import Unfused
-from hybrid.solvers.idr import FALL, KAPPA, LOST
+from hybrid.solvers.idr import FALL, KAPPA, LOST, SINGLE_FALL
 from hybrid.solvers.recurrence import Standing
 from hybrid.solvers.workspace import Workspace
 
@@ -32,6 +34,8 @@ class DeviceIDR:
         Operands of the system.
     start, limit, anchor, weights
         As for :meth:`hybrid.solvers.workspace.System.idr`.
+    is_single : bool
+        Whether `run` multiplies vectors of single precision, and the recurrence shall have them.
 
     Notes
     -----
@@ -54,15 +58,16 @@ class DeviceIDR:
         limit: float,
         anchor: int | None = None,
         weights: Array | None = None,
+        is_single: bool = False,
     ) -> None:
         self._device, self._space, self._run = device, space, run
         nothing = CodedVector(0, 0, None, None)
         # Products that relax nothing would be divided in a sweep of their own: the kernels do it on the way.
         # So they do with an anchor, whose element comes in before the division.
-        relaxes = not isinstance(run, Unfused) and anchor is None
+        relaxes = not (isinstance(run, Unfused) or is_single) and anchor is None
         self._kernels = IDRKernels(
             device, space.vector(start), nothing if relaxes else diagonal, limit, KAPPA, LOST, weights,
-            anchor=anchor,
+            anchor=anchor, real=np.float32 if is_single else np.float64,
         )  # fmt: skip
         self._directions = list(zip(self._kernels.u, self._kernels.g, strict=True))
         self._fresh = Step(Mode.JACOBI, diagonal, right, 1.0, IterationState.create(device))
@@ -73,6 +78,7 @@ class DeviceIDR:
             self._step = Step(Mode.JACOBI, diagonal, nothing, 1.0, state)
         self._replay: Callable[[], None] | None = None
         self._begun = self._made = 0
+        self._fall = SINGLE_FALL if is_single else FALL
         # No recording can be the first to launch anything; nothing has begun, or moves.
         self._queue()
 
@@ -89,7 +95,8 @@ class DeviceIDR:
     @property
     def spare(self) -> Array:
         """A vector that is free between two calls."""
-        return self._kernels.t
+        kernels = self._kernels
+        return kernels.t if kernels.fresh is kernels.r else kernels.fresh
 
     @property
     def products(self) -> int:
@@ -117,14 +124,14 @@ class DeviceIDR:
         *numbers, ended, made = self._space.read(kernels.numbers, kernels.status)
         self._made = int(made)
         norm = numbers[kernels.NORM]
-        if ended == _GOING and norm < FALL * numbers[kernels.GREATEST]:
+        if ended == _GOING and norm < self._fall * numbers[kernels.GREATEST]:
             norm = self.refresh()
             ended = self._ended
         return Standing(self._made, norm, ended != _GOING, ended == _BROKEN)
 
     def _begin(self, is_new: bool) -> float:
         kernels = self._kernels
-        self._run(self._fresh, kernels.x, kernels.r)
+        self._run(self._fresh, kernels.x, kernels.fresh)
         kernels.begin(is_new)
         self._begun += 1
         *numbers, self._ended, _ = self._space.read(kernels.numbers, kernels.status)

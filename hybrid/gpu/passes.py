@@ -18,10 +18,12 @@ from gpu_kernels import (
     add_scaled,
     coded_step,
     compare_rows,
+    compress,
     product_step,
     relax_rows,
 )
 from hybrid.core.arrays import extremes, to_host
+from hybrid.core.shadow_signs import DIRECTIONS
 from hybrid.gpu.sweeps import Run
 from hybrid.solvers.passes import Passes
 
@@ -85,6 +87,10 @@ class DevicePasses:
         for begin in range(0, vectors[0].size, _PART):
             work(*(vector[begin : begin + _PART] for vector in vectors))
 
+    def image(self, x: Array, diagonal: Array, at_anchor: float, out: Array) -> None:
+        """See `Passes.image`."""
+        ShadowKernels(self._device, x.size, compress(self._device, diagonal)).write_image(at_anchor, x, out)
+
     def shadows(self) -> DeviceShadows:
         """See `Passes.shadows`."""
         return self._shadows
@@ -106,9 +112,23 @@ class DeviceShadows:
         """See `ShadowPasses.aim`."""
         self._of(r).aim(first, shares, omega, r, u, g)
 
-    def settle(self, last: int, shares: Numbers, beta: float, u: Array, g: Array, r: Array, x: Array) -> None:
+    def settle(
+        self,
+        last: int,
+        taken: Numbers,
+        betas: Numbers,
+        shares: Numbers,
+        omega: float,
+        u: Array,
+        g: Array,
+        r: Array,
+        x: Array,
+    ) -> None:
         """See `ShadowPasses.settle`."""
-        self._of(r).settle(last, shares, beta, u, g, r, x)
+        kernels = self._of(r)
+        kernels.settle(last, taken, float(betas[last]), u, g, r, x)
+        if last + 1 < DIRECTIONS:
+            kernels.aim(last + 1, shares, omega, r, u, g)
 
     def step_sums(self, t: Array, r: Array, weights: Array | None) -> Numbers:
         """See `ShadowPasses.step_sums`."""

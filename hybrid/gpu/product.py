@@ -92,4 +92,4 @@ class GpuProduct:
 
     def workspace(self) -> DeviceWorkspace:
         """Return memory and operations for a solution on the device."""
-        return DeviceWorkspace(self.device, self.run)
+        return DeviceWorkspace(self.device, self.run, isinstance(self.matrix, TileMatrix))

@@ -42,7 +42,7 @@ _LOOK_SECONDS = 0.05
 """Looks at iterations that end by themselves become rarer until about so much time lies between them."""
 
 _SHORT = 1 << 22
-"""Elements of an operand on the device up to which no dictionary is made: the second-level cache holds it."""
+"""Elements of a vector on the device up to which it is left as it is: the second-level cache holds it."""
 
 _PART = 1 << 30
 """Elements of a reduction."""
@@ -60,6 +60,8 @@ class DeviceWorkspace(Workspace):
     run : callable
         Queues a step over all rows: ``run(step, x, out)``. Once the state of the step has ended it must leave
         ``out`` as it is; :class:`hybrid.gpu.unfused.Unfused` makes one from a product.
+    has_single : bool
+        Whether it multiplies vectors of single precision as well.
 
     Notes
     -----
@@ -69,8 +71,8 @@ class DeviceWorkspace(Workspace):
 
     stride = _STRIDE
 
-    def __init__(self, device: Device, run: Run) -> None:
-        self.device = device
+    def __init__(self, device: Device, run: Run, has_single: bool = False) -> None:
+        self.device, self._has_single = device, has_single
         self.xp: Any = device.xp
         self.synchronisations = 0
         self._run = run
@@ -88,6 +90,10 @@ class DeviceWorkspace(Workspace):
                 f"({option('method', 'jacobi', 'jor')}, for decision processes value-iteration), "
                 f"or {option('backend', 'cpu')}"
             )
+
+    def takes_single(self, size: int) -> bool:
+        """See `Workspace.takes_single`; short vectors lie in the second-level cache."""
+        return self._has_single and size > _SHORT
 
     def vector(self, values: ArrayLike) -> Array:
         """Return a copy on the device; a number that stands for a whole vector is not written out before."""
@@ -250,11 +256,16 @@ class DeviceSystem:
         return DeviceBiCGStab(space.device, space, self._run, *operands, start, limit, orthogonal, anchor)
 
     def idr(
-        self, start: Array, limit: float, anchor: int | None = None, weights: Array | None = None
+        self,
+        start: Array,
+        limit: float,
+        anchor: int | None = None,
+        weights: Array | None = None,
+        is_single: bool = False,
     ) -> Recurrence:
         """Return IDR(s)'s recurrence, whose cycles are recorded."""
         space, operands = self._space, (self._diagonal, self._right)
-        return DeviceIDR(space.device, space, self._run, *operands, start, limit, anchor, weights)
+        return DeviceIDR(space.device, space, self._run, *operands, start, limit, anchor, weights, is_single)
 
     def sharing(self, b: Array) -> DeviceSystem:
         """Return the system with another right-hand side, a vector on the device that is not copied."""

@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from hybrid.solvers.average_bounds import average_bounds
 from hybrid.solvers.average_krylov import ORTHOGONAL
 from hybrid.solvers.base import Vector
-from hybrid.solvers.idr import IDR_VECTORS
+from hybrid.solvers.idr import IDR_VECTORS, SINGLE_VECTORS
 from hybrid.solvers.record import Kept, Numbers
 from hybrid.solvers.recurrence import Recurrence
 from hybrid.solvers.workspace import Array, Workspace
 
 _OPERANDS = 2
 _LET_GO = 5  # vectors that the steps need and IDR(s) does not
-_MORE_VECTORS = IDR_VECTORS - _LET_GO
 _UNLIKE = 0.125  # of the distance of the bounds: where a front is on its way some error changes by more
 
 
@@ -57,10 +56,11 @@ class AverageCourse:
         self._noted = self.products
         self.settled = False
 
-    def anchored(self, anchor: int, by_bicgstab: bool = False) -> Recurrence:
+    def anchored(self, anchor: int, by_bicgstab: bool = False, is_single: bool = False) -> Recurrence:
         """Return the recurrence for h with h[anchor] the average, from where h is; all but h is let go.
 
-        It is IDR(s)'s unless there is no room for its vectors, or BiCGStab's is asked for.
+        It is IDR(s)'s, of single precision if that is asked for, unless there is no room for its vectors, or
+        BiCGStab's is asked for.
         """
         del (
             self._w,
@@ -76,14 +76,17 @@ class AverageCourse:
         self._h += self.space.xp.subtract(self._offset, element)
         system = self._system.sharing(self._rewards)
         # It ends by its bounds, and not by a norm.
-        if by_bicgstab or not self.space.has_room(_MORE_VECTORS + _OPERANDS, self._h.size):
+        more = (SINGLE_VECTORS if is_single else IDR_VECTORS) - _LET_GO
+        if by_bicgstab or not self.space.has_room(more + _OPERANDS, self._h.size):
             return system.bicgstab(self._h, 0.0, ORTHOGONAL, anchor)
-        self.more_vectors = _MORE_VECTORS
-        return system.idr(self._h, 0.0, anchor)
+        self.more_vectors = max(self.more_vectors, more)
+        return system.idr(self._h, 0.0, anchor, is_single=is_single)
 
     def take_bias(self, recurrence: Recurrence, closer: bool) -> None:
         """Take over the iterate as h if its bounds are closer, and vectors for measuring them."""
         self._moved, self._spare = recurrence.r, recurrence.spare
+        if self._moved.dtype != self._h.dtype:
+            self._moved = self.space.xp.empty_like(self._h)
         if closer:
             self._h = recurrence.x
         self._centre(self._h)

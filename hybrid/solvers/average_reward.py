@@ -13,6 +13,8 @@ is, h - g w goes on alone, and what g lacks is taken out of h with w now and the
 
 Where the widths of the bounds tell that this is worth it, IDR(s) goes on from h, or BiCGStab where
 there is no room for its vectors (:mod:`hybrid.solvers.average_krylov`); where it fails, h does as before.
+IDR(s) has vectors of single precision at first, where the pace tells that few digits get lost and the
+workspace has products with them: that takes half the time, and the bounds are those of the iterate.
 Where there is no room for h and w either, BiCGStab begins (:mod:`hybrid.solvers.lean_average`).
 """
 
@@ -41,9 +43,14 @@ from hybrid.solvers.together import place_of_greatest
 Floor = Callable[[float, float], float]
 """Of an average and the spread of a bias: the distance of bounds that rounding alone may make."""
 
-_CHECK_EVERY = 10  # even number of iterations between measurements of rho, which cost some passes over vectors
+_CHECK_EVERY = (
+    10  # even number of iterations between measurements of rho, which cost some passes over vectors
+)
 _RARER = 320  # products from which, and from each multiple of which, so many more lie between two of them
 _RAREST = 20  # times as many at most
+_SINGLE = (
+    1 << 12
+)  # iterations left, as they tell themselves, up to which IDR(s) has single precision at first
 _SETTLED = 1e-3  # relative spread of w's increments at which w is good enough
 
 
@@ -228,17 +235,26 @@ class AverageReward:
         most : float
             Products after which it gives up.
         """
-        recurrence = course.anchored(anchor, self.recurrence == "bicgstab")
-        solution = AnchoredSolution(course.space, recurrence, course.diagonal, anchor, self.criterion, floor)
-        reached = solution.run(course.products, most, clock)
-        course.products += reached.products
-        ended = reached.status in (Status.CONVERGED, Status.MAX_ITERATIONS, Status.INTERRUPTED)
-        course.take_bias(recurrence, closer=reached.difference < difference)
-        # Its vectors are let go before others are made.
-        del solution, recurrence
-        if ended:
-            return reached.status
-        course.begin()
+        is_single = most <= _SINGLE and course.space.takes_single(len(course.diagonal))
+        while most > 0.0:
+            recurrence = course.anchored(anchor, self.recurrence == "bicgstab", is_single)
+            was_single = recurrence.r.dtype != np.float64
+            solution = AnchoredSolution(
+                course.space, recurrence, course.diagonal, anchor, self.criterion, floor
+            )
+            reached = solution.run(course.products, most, clock)
+            course.products += reached.products
+            most -= reached.products
+            course.take_bias(recurrence, closer=reached.difference < difference)
+            difference = min(difference, reached.difference)
+            # Its vectors are let go before others are made.
+            del solution, recurrence
+            if reached.status in (Status.CONVERGED, Status.MAX_ITERATIONS, Status.INTERRUPTED):
+                return reached.status
+            course.begin()
+            if not was_single:
+                break
+            is_single = False
         return None
 
     def _distance(self, width: float, middle: float) -> float:

@@ -16,6 +16,9 @@ from hybrid.solvers.workspace import Pair, Steps, Workspace
 from mtbdd.memory import require_memory
 from mtbdd.wording import option
 
+Multiply = Callable[[Any, Any], object]
+"""Writes the product with a vector: ``multiply(x, out)``."""
+
 _OPERANDS = 2
 """Of a method's vectors, those that it is called with: diagonal and right-hand side."""
 
@@ -28,14 +31,18 @@ class HostWorkspace(Workspace):
     matrix : MatrixOperator
     passes : Passes, optional
         How vectors are worked on; by default in plain NumPy.
+    single : callable, optional
+        Multiplies vectors of single precision.
     """
 
     xp: Any = np
     stride = 1
     synchronisations = 0
 
-    def __init__(self, matrix: MatrixOperator, passes: Passes | None = None) -> None:
-        self._matrix = matrix
+    def __init__(
+        self, matrix: MatrixOperator, passes: Passes | None = None, single: Multiply | None = None
+    ) -> None:
+        self._matrix, self._single = matrix, single
         self._passes: Passes = NumPyPasses() if passes is None else passes
 
     @property
@@ -52,6 +59,10 @@ class HostWorkspace(Workspace):
             f"({option('method', 'jacobi', 'jor')}), {option('backend', 'gpu')}, or {option('spill')}, which "
             "has them on a disk",
         )
+
+    def takes_single(self, size: int) -> bool:
+        """See `Workspace.takes_single`."""
+        return self._single is not None
 
     def vector(self, values: ArrayLike) -> Vector:
         """Return a copy."""
@@ -71,7 +82,7 @@ class HostWorkspace(Workspace):
 
     def system(self, diagonal: Vector, b: Vector | None) -> HostSystem:
         """Return a system of equations."""
-        return HostSystem(self._matrix, self._passes, diagonal, b)
+        return HostSystem(self._matrix, self._passes, diagonal, b, self._single)
 
     def add_scaled(self, weight: float, x: Vector, total: Vector, factor: Any | None = None) -> None:
         """Add ``weight * factor * x`` to `total`."""
@@ -117,8 +128,16 @@ class HostWorkspace(Workspace):
 class HostSystem:
     """``diagonal * x = M x + b``."""
 
-    def __init__(self, matrix: MatrixOperator, passes: Passes, diagonal: Vector, b: Vector | None) -> None:
+    def __init__(
+        self,
+        matrix: MatrixOperator,
+        passes: Passes,
+        diagonal: Vector,
+        b: Vector | None,
+        single: Multiply | None = None,
+    ) -> None:
         self._matrix, self._passes, self._diagonal, self._b = matrix, passes, diagonal, b
+        self._single = single
 
     def relaxation(
         self, omega: float = 1.0, factor: float = 1.0, criterion: Criterion | None = None
@@ -138,17 +157,25 @@ class HostSystem:
         return HostBiCGStab(self._passes, self._images(anchor), _copy(start), limit, orthogonal)
 
     def idr(
-        self, start: Vector, limit: float, anchor: int | None = None, weights: Vector | None = None
+        self,
+        start: Vector,
+        limit: float,
+        anchor: int | None = None,
+        weights: Vector | None = None,
+        is_single: bool = False,
     ) -> IDR:
         """Return IDR(s)'s recurrence."""
-        return IDR(self._passes.shadows(), self._images(anchor), _copy(start), limit, weights)
+        images = self._images(anchor, self._single if is_single else None)
+        real = np.float32 if is_single else np.float64
+        return IDR(self._passes.shadows(), images, _copy(start), limit, weights, real)
 
-    def _images(self, anchor: int | None) -> HostImages:
-        return HostImages(self._passes, self._matrix.multiply, self._diagonal, self.relaxation(), anchor)
+    def _images(self, anchor: int | None, multiply: Multiply | None = None) -> HostImages:
+        product = multiply or self._matrix.multiply
+        return HostImages(self._passes, product, self._diagonal, self.relaxation(), anchor)
 
     def sharing(self, b: Vector) -> HostSystem:
         """Return the system with another right-hand side."""
-        return HostSystem(self._matrix, self._passes, self._diagonal, b)
+        return HostSystem(self._matrix, self._passes, self._diagonal, b, self._single)
 
     def residual(self, x: Vector, scratch: Vector) -> Vector:
         """Return the residual, shape (1,)."""

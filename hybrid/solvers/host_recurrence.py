@@ -63,15 +63,7 @@ class HostImages:
         """Write ``A x`` to `out`."""
         self._multiply(x, out)
         self.made += 1
-        at_anchor = self._at_anchor(x)
-
-        def finish(x: Vector, diagonal: Vector, out: Vector) -> None:
-            if at_anchor:
-                out -= at_anchor
-            out /= diagonal
-            np.subtract(x, out, out=out)
-
-        self._passes.each(finish, x, self._diagonal, out)
+        self._passes.image(x, self._diagonal, self._at_anchor(x), out)
 
     def _at_anchor(self, x: Vector) -> float:
         return 0.0 if self._anchor is None else self._passes.element(x, self._anchor)

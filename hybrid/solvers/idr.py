@@ -17,6 +17,10 @@ Norms may grow by some powers of ten before they fall, and the residual then is 
 whenever it has fallen by a factor of a hundred a fresh one takes its place, while directions stay: beginning
 anew would lose what they know (van der Vorst and Ye, SIAM J. Sci. Comput. 22(3), 2000).
 
+Most of the time is what passes over vectors move, and vectors of single precision halve that.  They lead as
+far as others, since residuals are made anew in double precision.  But they forget what lies beyond seven
+digits, and where a system is nearly singular that takes more cycles than it saves.
+
 Scalar products may be weighed, which is the recurrence for x divided by the weights: a residual that
 is small beside x in every row, and not only where x is great, is one whose norm weighed with 1 / x is small.
 Source: [vGS11], [SvG08]; kappa: Sleijpen and van der Vorst, Numerical Algorithms 10, 1995.
@@ -37,11 +41,17 @@ from hybrid.solvers.shadows import ShadowPasses
 IDR_VECTORS = 3 + 2 * DIRECTIONS
 """Vectors of the recurrence, its operands and weights not among them."""
 
+SINGLE_VECTORS = 3 + DIRECTIONS
+"""The same with single precision: as much memory as so many vectors of double precision."""
+
 KAPPA = 0.7
 """Cosine of the residual and its image below which omega is made greater."""
 
 FALL = 1e-2
 """Share of the greatest norm since the last fresh residual at which the next one is computed."""
+
+SINGLE_FALL = 1e-1
+"""The same with vectors of single precision, whose residual is sooner that of another x."""
 
 LOST = 1e8
 """Times the first norm that the residual may grow before its digits are those of nothing."""
@@ -134,11 +144,14 @@ class IDR:
         Norm of the residual, weighed, below which it has arrived.
     weights : array, shape (n,), float64, optional
         What elements are multiplied with before they are measured.
+    real : {numpy.float64, numpy.float32}
+        Precision of residual, directions and images, which `passes` and `images` have to know.  The iterate,
+        and residuals made anew, have double precision.
 
     Notes
     -----
-    An iteration is a cycle of s + 1 products; it allocates parts of vectors only.  3 + 2 s vectors.  Time
-    besides the products: s + 1 passes over up to 2 s + 2 vectors.
+    An iteration is a cycle of s + 1 products; it allocates parts of vectors only.  Vectors: 3 + 2 s, with
+    single precision the memory of 3 + s.  Time besides the products: s + 1 passes over up to 2 s + 2 vectors.
     """
 
     cost, patience = DIRECTIONS + 1, 2000
@@ -150,12 +163,16 @@ class IDR:
         x: Array,
         limit: float,
         weights: Array | None = None,
+        real: type[np.floating[Any]] = np.float64,
     ) -> None:
         self._passes, self._images = passes, images
         self._limit, self._weights = limit, weights
         self.x = x
-        self.r, self._t = np.empty_like(x), np.empty_like(x)
-        self._u, self._g = (np.empty_like(x, shape=(DIRECTIONS, x.size)) for _ in range(2))
+        self.r, self._t = np.empty_like(x, dtype=real), np.empty_like(x, dtype=real)
+        self._u, self._g = (np.empty_like(x, dtype=real, shape=(DIRECTIONS, x.size)) for _ in range(2))
+        self._fall, self._fresh = FALL, self.r
+        if real is not np.float64:
+            self._fall, self._fresh = SINGLE_FALL, np.empty_like(x)
         self._space = Space()
         self._first = self._norm = self._greatest = math.inf
         self._iterations, self._ended, self._broken = 0, True, False
@@ -168,11 +185,11 @@ class IDR:
     @property
     def spare(self) -> Array:
         """A vector that is free between two calls."""
-        return self._t
+        return self._t if self._fresh is self.r else self._fresh
 
     def restart(self) -> float:
         """Begin with the residual of x, and return its norm, weighed."""
-        self._images.residual(self.x, self.r)
+        self._make_residual()
         self._u[...] = 0.0
         self._g[...] = 0.0
         self._space.begin(self._look())
@@ -187,19 +204,25 @@ class IDR:
             self._iterations += 1
             if not self._cycle():
                 self._ended = self._broken = True
-            elif self._norm < FALL * self._greatest and not self._ended:
+            elif self._norm < self._fall * self._greatest and not self._ended:
                 self.refresh()
             self._greatest = max(self._greatest, self._norm)
         return Standing(self._iterations, self._norm, self._ended, self._broken)
 
     def refresh(self) -> float:
         """Replace the residual by a fresh one, keep the directions, and return its norm, weighed."""
-        self._images.residual(self.x, self.r)
+        self._make_residual()
         self._space.left[...] = self._look()
         self._greatest = self._norm
         self._broken = not math.isfinite(self._norm)
         self._ended = self._broken or self._norm < self._limit
         return self._norm
+
+    def _make_residual(self) -> None:
+        """Make a fresh residual, in double precision at first."""
+        self._images.residual(self.x, self._fresh)
+        if self._fresh is not self.r:
+            self.r[...] = self._fresh
 
     def _look(self) -> Numbers:
         """Return the products of the residual with the shadow vectors, and keep its norm."""
@@ -211,13 +234,17 @@ class IDR:
         """Go through the directions of a space, and into the next; return whether nothing broke down."""
         passes, space, weights = self._passes, self._space, self._weights
         x, r, t, u, g = self.x, self.r, self._t, self._u, self._g
+        passes.aim(0, space.shares(0), space.omega, r, u, g)
+        betas = np.zeros(DIRECTIONS)
         for k in range(DIRECTIONS):
-            passes.aim(k, space.shares(k), space.omega, r, u, g)
             self._images.apply(u[k], g[k])
             found = space.take(k, passes.shadow_sums(g[k], weights)[:DIRECTIONS])
             if found is None:
+                # x may lack moves of this cycle that r has.
+                self._make_residual()
                 return False
-            passes.settle(k, *found, u, g, r, x)
+            taken, betas[k] = found
+            passes.settle(k, taken, betas, space.shares(k + 1), space.omega, u, g, r, x)
         self._images.apply(r, t)
         if not space.step(*passes.step_sums(t, r, weights)):
             return False

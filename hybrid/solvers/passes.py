@@ -46,6 +46,9 @@ class Passes(Protocol):
     def each(self, work: Callable[..., object], *vectors: Vector) -> None:
         """Call `work` with the same part of every vector, for all parts; it writes elementwise, in place."""
 
+    def image(self, x: Vector, diagonal: Vector, at_anchor: float, out: Vector) -> None:
+        """Turn ``out = M x`` into ``x - (M x - at_anchor) / diagonal``; see `hybrid.solvers.recurrence`."""
+
     def shadows(self) -> ShadowPasses:
         """Return the passes of IDR(s)."""
 
@@ -110,6 +113,14 @@ class NumPyPasses:
         """Call `work` with the same part of every vector, for all parts."""
         for part in parts(vectors[0].size):
             work(*(vector[part] for vector in vectors))
+
+    def image(self, x: Vector, diagonal: Vector, at_anchor: float, out: Vector) -> None:
+        """Turn ``out = M x`` into ``x - (M x - at_anchor) / diagonal``."""
+        for part in parts(x.size):
+            own = out[part]
+            own -= at_anchor
+            own /= diagonal[part]
+            np.subtract(x[part], own, out=own)
 
     def shadows(self) -> NumPyShadows:
         """Return the passes of IDR(s)."""

@@ -26,11 +26,21 @@ class ShadowPasses(Protocol):
         """Write ``omega r + sum over j >= first of shares[j] (u[j] - omega g[j])`` to ``u[first]``."""
 
     def settle(
-        self, last: int, shares: Vector, beta: float, u: Vector, g: Vector, r: Vector, x: Vector
+        self,
+        last: int,
+        taken: Vector,
+        betas: Vector,
+        shares: Vector,
+        omega: float,
+        u: Vector,
+        g: Vector,
+        r: Vector,
+        x: Vector,
     ) -> None:
-        """Take ``shares[j]`` times the vectors j < last from number `last`, and move by beta times the rest.
+        """Take ``taken[j]`` times the vectors j < last from number `last`, move along it, aim anew.
 
-        That is ``x += beta u[last]`` and ``r -= beta g[last]``.
+        That is ``x += betas[last] u[last]`` and ``r -= betas[last] g[last]``, then `aim` at the next
+        direction; the last one of a cycle is followed by none.  Moves of x may wait for the last one.
         """
 
     def step_sums(self, t: Vector, r: Vector, weights: Vector | None) -> Vector:
@@ -62,15 +72,26 @@ class NumPyShadows:
             u[first, part] = aimed
 
     def settle(
-        self, last: int, shares: Vector, beta: float, u: Vector, g: Vector, r: Vector, x: Vector
+        self,
+        last: int,
+        taken: Vector,
+        betas: Vector,
+        shares: Vector,
+        omega: float,
+        u: Vector,
+        g: Vector,
+        r: Vector,
+        x: Vector,
     ) -> None:
-        """Take the shares away, and move."""
+        """Take the shares away, move, and aim anew."""
         for part in parts(r.size):
             for j in range(last):
-                u[last, part] -= shares[j] * u[j, part]
-                g[last, part] -= shares[j] * g[j, part]
-            x[part] += beta * u[last, part]
-            r[part] -= beta * g[last, part]
+                u[last, part] -= taken[j] * u[j, part]
+                g[last, part] -= taken[j] * g[j, part]
+            x[part] += betas[last] * u[last, part]
+            r[part] -= betas[last] * g[last, part]
+        if last + 1 < DIRECTIONS:
+            self.aim(last + 1, shares, omega, r, u, g)
 
     def step_sums(self, t: Vector, r: Vector, weights: Vector | None) -> Vector:
         """Return the scalar products."""

@@ -88,7 +88,12 @@ class System(Protocol):
         """
 
     def idr(
-        self, start: Array, limit: float, anchor: int | None = None, weights: Array | None = None
+        self,
+        start: Array,
+        limit: float,
+        anchor: int | None = None,
+        weights: Array | None = None,
+        is_single: bool = False,
     ) -> Recurrence:
         """Return the recurrence of IDR(s) from a copy of `start`; it has not begun yet.
 
@@ -98,6 +103,8 @@ class System(Protocol):
             As for `bicgstab`; the norm is that of the residual weighed.
         weights : array, shape (n,), optional
             In the workspace; what elements are multiplied with before they are measured.
+        is_single : bool
+            Whether its vectors besides the iterate shall have single precision; see `Workspace.takes_single`.
         """
 
     def sharing(self, b: Array) -> System:
@@ -155,6 +162,10 @@ class Workspace(Protocol):
         except MemoryError:
             has = False
         return self.communicator.all(has)
+
+    def takes_single(self, size: int) -> bool:
+        """Whether `System.idr` has vectors of single precision, and takes less time so."""
+        return False
 
     def vector(self, values: ArrayLike) -> Array:
         """Return a copy of a vector, float64, contiguous."""

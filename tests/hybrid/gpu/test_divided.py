@@ -154,7 +154,11 @@ def test_passes_on_a_device_are_those_in_numpy(
         shares = rng.normal(size=DIRECTIONS)
         u, g, r, y = (vector.copy() for vector in vectors)
         plain.aim(k, shares, 0.7, r, u, g)
-        plain.settle(k, shares, 0.3, u, g, r, y)
+        betas = np.full(DIRECTIONS, 0.3)
+        following = u[(k + 1) % DIRECTIONS].copy()
+        plain.settle(k, shares, betas, shares, 0.7, u, g, r, y)
+        if k + 1 < DIRECTIONS:
+            u[k + 1] = following  # these launches leave the next direction to `aim`
         plain.step(0.4, t, r, y)
         own = [xp.asarray(vector) if xp is not np else vector.copy() for vector in vectors]
         ours.aim(k, shares, 0.7, own[2], own[0], own[1])
