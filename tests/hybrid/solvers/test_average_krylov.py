@@ -20,25 +20,12 @@ from hybrid.solvers.host_recurrence import HostBiCGStab
 from hybrid.solvers.idr import IDR, IDR_VECTORS
 from hybrid.solvers.recurrence import Standing
 from hybrid.solvers.watch import Watch
+from tests.builders.closed_classes import exact_average, queue, random_class
 from tests.builders.linear_systems import Dense
 from tests.builders.matrices import from_dense
 
 SLACK = 1e-14
 Krylov = Literal["auto", "always", "never"]
-
-
-def queue(size: int, arrive: float, serve: float) -> np.ndarray:
-    """Rates of a queue with room for so many: the slower, the nearer the two are to each other."""
-    return np.diag(np.full(size, arrive), 1) + np.diag(np.full(size, serve), -1)
-
-
-def exact(rates: np.ndarray, rewards: np.ndarray) -> float:
-    """The average by the stationary distribution."""
-    size = len(rates)
-    generator = rates - np.diag(rates.sum(axis=1))
-    system = np.vstack((generator.T, np.ones(size)))
-    stationary = np.linalg.lstsq(system, np.append(np.zeros(size), 1.0), rcond=None)[0]
-    return float(stationary @ rewards)
 
 
 def averaged(
@@ -52,21 +39,13 @@ def averaged(
     return method.solve(Dense(rates), rates.sum(axis=1), rewards, SLACK, watch)
 
 
-def random_class(rng: np.random.Generator, size: int) -> np.ndarray:
-    """Rates of one closed class: a ring, and others, from 10^-3 to 10^3."""
-    rates = np.where(rng.random((size, size)) < 0.2, 10.0 ** rng.uniform(-3, 3, (size, size)), 0.0)
-    np.fill_diagonal(rates, 0.0)
-    rates[np.arange(size), (np.arange(size) + 1) % size] += 10.0 ** rng.uniform(-3, 3, size)
-    return rates
-
-
 @pytest.mark.parametrize("krylov", ["auto", "always"])
 def test_bounds_hold_on_random_classes(rng: np.random.Generator, krylov: Krylov) -> None:
     for _ in range(60):
         size = int(rng.integers(2, 40))
         rates, rewards = random_class(rng, size), rng.normal(size=size)
         found = averaged(rates, rewards, krylov, Criterion(1e-8, max_iterations=5000))
-        value = exact(rates, rewards)
+        value = exact_average(rates, rewards)
         slack = 1e-9 * (1.0 + abs(value))  # of the least squares
         assert found.lower - slack <= value <= found.upper + slack
         assert found.status in (Status.CONVERGED, Status.MAX_ITERATIONS)
@@ -79,7 +58,7 @@ def test_slow_chains_take_fewer_products(krylov: Krylov) -> None:
     plain, quick = averaged(rates, rewards, "never"), averaged(rates, rewards, krylov)
     assert plain.status is quick.status is Status.CONVERGED
     assert quick.iterations < plain.iterations / 3
-    value = exact(rates, rewards)
+    value = exact_average(rates, rewards)
     for found in (plain, quick):
         assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
         assert found.upper - found.lower <= 2e-8 * value
@@ -93,7 +72,7 @@ def test_parts_that_meet_rarely_take_few_products() -> None:
     found = averaged(part, rewards, "auto")
     assert found.status is Status.CONVERGED
     assert found.iterations < 600
-    value = exact(part, rewards)
+    value = exact_average(part, rewards)
     assert found.lower <= value * (1 + 1e-6) and value * (1 - 1e-6) <= found.upper
 
 
@@ -135,7 +114,7 @@ def test_what_fails_is_gone_on_with(
     assert found.status is Status.CONVERGED
     # The bias is kept, so that little more is paid than what was tried, and the lengths of visits again.
     assert found.iterations < plain.iterations + 600
-    value = exact(rates, rewards)
+    value = exact_average(rates, rewards)
     assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
 
 
@@ -160,7 +139,7 @@ def test_bicgstab_takes_over_where_there_is_no_room_for_more(monkeypatch: pytest
     narrow = averaged(rates, rewards, "always")
     assert narrow.status is Status.CONVERGED
     assert narrow.more_vectors == 0
-    value = exact(rates, rewards)
+    value = exact_average(rates, rewards)
     for found in (roomy, narrow):
         assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
 
@@ -179,7 +158,7 @@ def test_bicgstab_is_what_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     rates, rewards = queue(60, 1.0, 1.1), np.arange(61.0)
     found = method.solve(Dense(rates), rates.sum(axis=1), rewards, SLACK)
     assert begun and found.more_vectors == 0
-    value = exact(rates, rewards)
+    value = exact_average(rates, rewards)
     assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
 
 
@@ -195,14 +174,14 @@ def test_convective_chains_are_solved() -> None:
     rewards = (first + second).astype(float)
     found = averaged(rates, rewards, "always", Criterion(1e-9, max_iterations=2000))
     assert found.status is Status.CONVERGED
-    value = exact(rates, rewards)
+    value = exact_average(rates, rewards)
     assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
     assert found.upper - found.lower <= 2e-9 * value
 
 
 def test_the_limit_and_a_watch_end_it_with_bounds_that_hold() -> None:
     rates, rewards = queue(200, 1.0, 1.02), np.arange(201.0)
-    value = exact(rates, rewards)
+    value = exact_average(rates, rewards)
     found = averaged(rates, rewards, "always", Criterion(1e-8, max_iterations=31))
     assert found.status is Status.MAX_ITERATIONS
     assert 31 <= found.iterations <= 31 + 2 * 5
@@ -231,7 +210,7 @@ def test_constant_rewards_and_absolute_bounds() -> None:
 def test_a_device_gives_the_same(device: Device) -> None:
     rates = queue(63, 1.0, 1.01)
     rewards = np.arange(64.0)
-    value = exact(rates, rewards)
+    value = exact_average(rates, rewards)
     for representation in ("row-types", "tasks"):
         matrix = inject(from_dense(rates), backend="gpu", representation=representation)
         for krylov in ("always", "auto"):

@@ -13,8 +13,10 @@ from hybrid.solvers import AverageReward, Criterion
 from hybrid.solvers.base import Status
 from hybrid.solvers.gain_result import GainResult
 from hybrid.solvers.idr import IDR
+from tests.builders.closed_classes import exact_average, queue, random_class
 from tests.builders.matrices import from_dense, random_codes, random_sparse
-from tests.hybrid.solvers.test_average_krylov import SLACK, exact, queue, random_class
+
+SLACK = 1e-14
 
 
 @pytest.fixture
@@ -59,7 +61,7 @@ def test_bounds_hold_on_random_classes(
     for _ in range(40):
         size = int(rng.integers(2, 40))
         rates, rewards = random_class(rng, size), rng.normal(size=size)
-        found, value = averaged(rates, rewards), exact(rates, rewards)
+        found, value = averaged(rates, rewards), exact_average(rates, rewards)
         slack = 1e-9 * (1.0 + abs(value))  # of the least squares
         assert found.lower - slack <= value <= found.upper + slack
         assert found.status in (Status.CONVERGED, Status.MAX_ITERATIONS)
@@ -69,7 +71,7 @@ def test_bounds_hold_on_random_classes(
 
 def test_an_easy_chain_is_solved_with_single_precision_alone(precisions: list[Any]) -> None:
     rates, rewards = queue(60, 1.0, 1.1), np.arange(61.0)
-    found, value = averaged(rates, rewards), exact(rates, rewards)
+    found, value = averaged(rates, rewards), exact_average(rates, rewards)
     assert found.status is Status.CONVERGED
     assert precisions == [np.float32]
     assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
@@ -97,7 +99,7 @@ def test_where_single_precision_fails_double_precision_goes_on(
         return went_on
 
     monkeypatch.setattr(IDR, "_cycle", spoil)
-    found, value = averaged(rates, rewards), exact(rates, rewards)
+    found, value = averaged(rates, rewards), exact_average(rates, rewards)
     assert precisions == [np.float32, np.float64]
     assert found.status is Status.CONVERGED
     assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
@@ -105,7 +107,7 @@ def test_where_single_precision_fails_double_precision_goes_on(
 
 def test_on_a_device(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     rates, rewards = queue(60, 1.0, 1.1), np.arange(61.0)
-    value, found = exact(rates, rewards), []
+    value, found = exact_average(rates, rewards), []
     for short in (1 << 22, 0):
         monkeypatch.setattr("hybrid.gpu.workspace._SHORT", short)
         found.append(averaged(rates, rewards, backend="gpu"))
