@@ -8,11 +8,12 @@ answer without the model's build.  The trees take turns; the ratio is that of th
 from __future__ import annotations
 
 import argparse
+import tempfile
 from pathlib import Path
 
 from benchmarks.library.arguments import existing, parser
 from benchmarks.library.device import require_device
-from benchmarks.library.models import EXAMPLES, ROOT
+from benchmarks.library.models import ROOT, example_file
 from benchmarks.library.processes import run_python
 from benchmarks.library.records import Records, Row
 
@@ -26,6 +27,17 @@ CASES = {
     "brp N=256, steps": ("brp", {"N": 256, "MAX": 20}, "P=? [ F<=1000 s=5 ]"),
     "kanban t=3, rewards over a time": ("kanban", {"t": 3}, 'R{"throughput"}=? [ C<=20 ]'),
     "kanban t=5, rewards over a time": ("kanban", {"t": 5}, 'R{"throughput"}=? [ C<=2 ]'),
+    "kanban t=5, average": ("kanban", {"t": 5}, 'R{"throughput"}=? [ S ]'),
+    "kanban t=7, average": ("kanban", {"t": 7}, 'R{"throughput"}=? [ S ]'),
+    "kanban t=8, average": ("kanban", {"t": 8}, 'R{"throughput"}=? [ S ]'),
+    "fms n=7, average": ("fms", {"n": 7}, 'R{"productivity"}=? [ S ]'),
+    "fms n=10, average": ("fms", {"n": 10}, 'R{"productivity"}=? [ S ]'),
+    "cluster N=128, average": ("cluster", {"N": 128}, 'S=? [ "premium" ]'),
+    "cluster N=512, average": ("cluster", {"N": 512}, 'S=? [ "premium" ]'),
+    "tandem c=511, average": ("tandem", {"c": 511}, 'R{"customers"}=? [ S ]'),
+    "tandem c=2047, average": ("tandem", {"c": 2047}, 'R{"customers"}=? [ S ]'),
+    "polling N=16, average": ("polling", {"N": 16}, "S=? [ s1=1 & !(s=1 & a=1) ]"),
+    "polling N=20, average": ("polling", {"N": 20}, "S=? [ s1=1 & !(s=1 & a=1) ]"),
 }
 """Model of `examples`, constants, property."""
 
@@ -76,12 +88,14 @@ def measure(
     row: Row, case: tuple[str, dict[str, int], str], trees: dict[str, Path], options: argparse.Namespace
 ) -> None:
     """Answer a case by both trees in turn, each time in a process of its own."""
-    model, *question = case
-    argument = [str(EXAMPLES / f"{model}.prism"), *question, options.backend, options.times]
-    rounds = [
-        {tree: run_python(ANSWER, argument, folder) for tree, folder in trees.items()}
-        for _ in range(options.rounds)
-    ]
+    model, (constant, *others), prop = case[0], case[1].items(), case[2]
+    with tempfile.TemporaryDirectory() as folder:
+        path, constants = example_file(model, constant[1], Path(folder), **dict(others))
+        argument = [str(path), constants, prop, options.backend, options.times]
+        rounds = [
+            {tree: run_python(ANSWER, argument, place) for tree, place in trees.items()}
+            for _ in range(options.rounds)
+        ]
     row.update(ratio=ratios(rounds), rounds=rounds)
 
 
