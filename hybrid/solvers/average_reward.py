@@ -179,6 +179,8 @@ class AverageReward:
         limits = criterion.epsilon, cost, criterion.max_iterations
         bounds, visits = (Forecast(*limits, course.products) for _ in range(2))
         best, stale, hopes, not_before = math.inf, 0, self.krylov != "never", 0
+        # A try lets w go; after one in vain w would have to settle again.
+        begun, again = course.products, 0
         most = math.inf if self.krylov == "always" else None if kept is None else kept.numbers.get("most")
         if most is not None:
             status = self._solve_by_krylov(course, anchor, floor, math.inf, most, clock)
@@ -194,6 +196,7 @@ class AverageReward:
             if not course.settled:
                 left = visits.left(course.products, (slowest - quickest) / slowest)
                 course.settled = slowest - quickest <= _SETTLED * slowest
+                again = course.products - begun if course.settled else 0
             lowest, highest = offset + low, offset + high
             width, middle = highest - lowest, 0.5 * (lowest + highest)
             difference = self._distance(width, middle)
@@ -208,7 +211,7 @@ class AverageReward:
                 return Status.INTERRUPTED
             if course.settled:
                 pace, left = bounds, bounds.left(course.products, difference)
-            if not hopes or exhausted or course.products < not_before:
+            if not hopes or exhausted or course.products < not_before or left < again:
                 continue
             most = pace.budget(left)
             if most == 0.0 and pace.is_long(left) and course.is_steady(width):
@@ -219,7 +222,8 @@ class AverageReward:
                 if status is not None:
                     return status
                 # After it the durations of visits are found anew: that is done again for a late try alone.
-                hopes, not_before = most < left, AGAIN * begun
+                hopes, not_before, again = most < left, AGAIN * begun, 0
+                begun = course.products
                 bounds, visits = (Forecast(*limits, course.products) for _ in range(2))
         return Status.MAX_ITERATIONS
 

@@ -14,6 +14,7 @@ from hybrid.run.options import CheckOptions
 from hybrid.solvers import AverageReward, Criterion
 from hybrid.solvers.average_krylov import AnchoredSolution
 from hybrid.solvers.base import Status
+from hybrid.solvers.forecast import Forecast
 from hybrid.solvers.gain_result import GainResult
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.host_recurrence import HostBiCGStab
@@ -92,6 +93,18 @@ def test_quick_chains_are_left_to_value_iteration() -> None:
     found = averaged(rates, rewards, "auto")
     assert found.iterations == averaged(rates, rewards, "never").iterations
     assert found.lower <= 4.0 <= found.upper
+
+
+def test_no_try_is_made_that_would_cost_more_than_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A try in vain lets the lengths of visits go: what is left then has to be worth finding them anew."""
+    rates, rewards = queue(60, 1.0, 1.1), np.arange(61.0)
+    plain = averaged(rates, rewards, "never")
+    # No pace speaks for a try before nearly all is done, and then it does.
+    few = 0.1 * plain.iterations
+    monkeypatch.setattr(Forecast, "budget", lambda self, left, more=0.0: left if 0.0 < left < few else 0.0)
+    monkeypatch.setattr(Forecast, "is_long", lambda self, left, more=0.0: False)
+    found = averaged(rates, rewards, "auto")
+    assert (found.iterations, found.lower, found.upper) == (plain.iterations, plain.lower, plain.upper)
 
 
 @pytest.mark.parametrize("method", [IDR, HostBiCGStab])
