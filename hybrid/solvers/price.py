@@ -17,8 +17,8 @@ AVERAGE_STEPS = 6.0
 """The same of a step of an average: relaxation 5, and a tenth of the measurement of its bounds."""
 
 IDR_PRODUCT = 24.0
-"""Of IDR(4): in a cycle of five products 20 for images, 10 to aim, 53 to settle, 12 for sums and the step; and
-a quarter more, because a try may be in vain."""
+"""Of IDR(4): in a cycle of five products 20 for images, 10 to aim, 53 to settle, 12 for sums and the step; a
+quarter more, because a try may be in vain."""
 
 BICGSTAB_PRODUCT = 16.0
 """Of BiCGStab: in an iteration of two 12 images, 13 for moves, 8 for scalar products."""
