@@ -148,7 +148,12 @@ class AnchoredSolution:
 
             def state() -> tuple[Mapping[str, Array], Numbers]:
                 (offset,) = self._space.read(self._space.element(recurrence.x, self._anchor))
-                numbers = {"offset": offset, "products": before + self.products, "most": most - self.products}
+                numbers = {
+                    "offset": offset,
+                    "products": before + self.products,
+                    "most": most - self.products,
+                    "single": float(recurrence.r.dtype != np.float64),
+                }
                 return {"h": recurrence.x}, numbers
 
             clock.offer(state)

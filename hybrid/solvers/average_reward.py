@@ -183,7 +183,8 @@ class AverageReward:
         begun, again = course.products, 0
         most = math.inf if self.krylov == "always" else None if kept is None else kept.numbers.get("most")
         if most is not None:
-            status = self._solve_by_krylov(course, anchor, floor, math.inf, most, clock)
+            is_single = kept is not None and kept.numbers.get("single", 0.0) > 0.0
+            status = self._solve_by_krylov(course, anchor, floor, math.inf, most, is_single, clock)
             if status is not None:
                 return status
             hopes = False
@@ -218,7 +219,8 @@ class AverageReward:
                 most = left
             if most > 0.0:
                 begun = course.products
-                status = self._solve_by_krylov(course, anchor, floor, difference, most, clock)
+                is_single = pace.contracts and left <= _SINGLE
+                status = self._solve_by_krylov(course, anchor, floor, difference, most, is_single, clock)
                 if status is not None:
                     return status
                 # After it the durations of visits are found anew: that is done again for a late try alone.
@@ -228,7 +230,14 @@ class AverageReward:
         return Status.MAX_ITERATIONS
 
     def _solve_by_krylov(
-        self, course: AverageCourse, anchor: int, floor: Floor, difference: float, most: float, clock: Clock
+        self,
+        course: AverageCourse,
+        anchor: int,
+        floor: Floor,
+        difference: float,
+        most: float,
+        is_single: bool,
+        clock: Clock,
     ) -> Status | None:
         """Go on with a Krylov method; None if it fails, and then h is as it was, or closer.
 
@@ -238,8 +247,10 @@ class AverageReward:
             Distance of the bounds so far.
         most : float
             Products after which it gives up.
+        is_single : bool
+            Whether to begin with single precision, where the workspace takes it.
         """
-        is_single = most <= _SINGLE and course.space.takes_single(len(course.diagonal))
+        is_single = is_single and course.space.takes_single(len(course.diagonal))
         while most > 0.0:
             recurrence = course.anchored(anchor, self.recurrence == "bicgstab", is_single)
             was_single = recurrence.r.dtype != np.float64
