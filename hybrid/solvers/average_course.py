@@ -14,6 +14,7 @@ from hybrid.solvers.workspace import Array, Workspace
 
 _OPERANDS = 2
 _LET_GO = 5  # vectors that the steps need and IDR(s) does not
+_KEPT = 2  # of them that are kept where there is room: w and its increments
 _UNLIKE = 0.125  # of the distance of the bounds: where a front is on its way some error changes by more
 
 
@@ -29,6 +30,7 @@ class AverageCourse:
         self._h = space.xp.zeros(len(rewards))
         self._offset = space.xp.zeros(())
         self.products = self.more_vectors = 0
+        self._w: Array | None = None
         self.begin()
 
     def state(self) -> tuple[Mapping[str, Array], Numbers]:
@@ -43,44 +45,46 @@ class AverageCourse:
         self.space.xp.subtract(self._rewards, self._offset, out=self._right)
 
     def begin(self) -> None:
-        """Make what the iterations need besides h and the average so far; w begins anew."""
+        """Make what the iterations need besides h and the average so far; a w that was let go begins anew."""
         xp, size, omega = self.space.xp, self._h.size, self._omega
-        self._w, self._spare = xp.zeros(size), xp.empty(size)
-        self._moved, self._paced = xp.empty(size), xp.ones(size)
+        if self._w is None:
+            self._w, self._paced = xp.zeros(size), xp.ones(size)
+            self._paces: tuple[Array, Array] | None = None
+            self.settled = False
+        self._spare, self._moved = xp.empty(size), xp.empty(size)
         self._right = self.space.vector(self._rewards)
         self._right -= self._offset
         self._pacing = self._system.relaxation(omega)
         self._moving = self._system.sharing(self._right).relaxation(omega)
-        self._paces: tuple[Array, Array] | None = None
         self._before: Array | None = None
         self._noted = self.products
-        self.settled = False
 
     def anchored(self, anchor: int, by_bicgstab: bool = False, is_single: bool = False) -> Recurrence:
-        """Return the recurrence for h with h[anchor] the average, from where h is; all but h is let go.
+        """Return the recurrence for h with h[anchor] the average, from where h is.
+
+        All but h is let go; w is kept where there is room for it, as it would have to settle again.
 
         It is IDR(s)'s, of single precision if that is asked for, unless there is no room for its vectors, or
         BiCGStab's is asked for.
         """
-        del (
-            self._w,
-            self._spare,
-            self._moved,
-            self._paced,
-            self._right,
-            self._pacing,
-            self._moving,
-            self._before,
-        )
+        del self._spare, self._moved, self._right, self._pacing, self._moving, self._before
+        if self._paces is None or not self.keeps_visits:
+            self._w = self._paced = None
         (element,) = self.space.read(self.space.element(self._h, anchor))
         self._h += self.space.xp.subtract(self._offset, element)
         system = self._system.sharing(self._rewards)
         # It ends by its bounds, and not by a norm.
-        more = (SINGLE_VECTORS if is_single else IDR_VECTORS) - _LET_GO
-        if by_bicgstab or not self.space.has_room(more + _OPERANDS, self._h.size):
+        vectors = SINGLE_VECTORS if is_single else IDR_VECTORS
+        if by_bicgstab or not self.space.has_room(vectors + _OPERANDS, self._h.size):
             return system.bicgstab(self._h, 0.0, ORTHOGONAL, anchor)
+        more = vectors - _LET_GO + (0 if self._w is None else _KEPT)
         self.more_vectors = max(self.more_vectors, more)
         return system.idr(self._h, 0.0, anchor, is_single=is_single)
+
+    @property
+    def keeps_visits(self) -> bool:
+        """Whether there is room for the vectors of IDR(s) beside w."""
+        return self.space.has_room(IDR_VECTORS + _OPERANDS, self._h.size)
 
     def take_bias(self, recurrence: Recurrence, closer: bool) -> None:
         """Take over the iterate as h if its bounds are closer, and vectors for measuring them."""

@@ -102,7 +102,7 @@ class AverageReward:
         Notes
         -----
         Seven vectors besides the operands, where the matrix has its workspace, one more now and then while
-        nothing is known of the pace, if there is room, and six while IDR(s) is at work; a look in ten
+        nothing is known of the pace, if there is room, and up to eight while IDR(s) is at work; a look in ten
         products or more.
         If rounding keeps the bounds further apart than epsilon, they are returned as close as they come.
         """
@@ -179,7 +179,7 @@ class AverageReward:
         limits = criterion.epsilon, cost, criterion.max_iterations
         bounds, visits = (Forecast(*limits, course.products) for _ in range(2))
         best, stale, hopes, not_before = math.inf, 0, self.krylov != "never", 0
-        # A try lets w go; after one in vain w would have to settle again.
+        # A try may let w go; after one in vain w would have to settle again.
         begun, again = course.products, 0
         most = math.inf if self.krylov == "always" else None if kept is None else kept.numbers.get("most")
         if most is not None:
@@ -197,7 +197,7 @@ class AverageReward:
             if not course.settled:
                 left = visits.left(course.products, (slowest - quickest) / slowest)
                 course.settled = slowest - quickest <= _SETTLED * slowest
-                again = course.products - begun if course.settled else 0
+                again = course.products - begun if course.settled and not course.keeps_visits else 0
             lowest, highest = offset + low, offset + high
             width, middle = highest - lowest, 0.5 * (lowest + highest)
             difference = self._distance(width, middle)
@@ -219,11 +219,11 @@ class AverageReward:
                 most = left
             if most > 0.0:
                 begun = course.products
-                is_single = pace.contracts and left <= _SINGLE
+                is_single = left <= _SINGLE
                 status = self._solve_by_krylov(course, anchor, floor, difference, most, is_single, clock)
                 if status is not None:
                     return status
-                # After it the durations of visits are found anew: that is done again for a late try alone.
+                # The durations of visits may have to be found anew: that is risked for a late try alone.
                 hopes, not_before, again = most < left, AGAIN * begun, 0
                 begun = course.products
                 bounds, visits = (Forecast(*limits, course.products) for _ in range(2))

@@ -99,6 +99,7 @@ def test_no_try_is_made_that_would_cost_more_than_what_is_left(monkeypatch: pyte
     """A try in vain lets the lengths of visits go: what is left then has to be worth finding them anew."""
     rates, rewards = queue(60, 1.0, 1.1), np.arange(61.0)
     plain = averaged(rates, rewards, "never")
+    no_room(monkeypatch)
     # No pace speaks for a try before nearly all is done, and then it does.
     few = 0.1 * plain.iterations
     monkeypatch.setattr(Forecast, "budget", lambda self, left, more=0.0: left if 0.0 < left < few else 0.0)
@@ -125,19 +126,18 @@ def test_what_fails_is_gone_on_with(
     found, plain = averaged(rates, rewards, "auto"), averaged(rates, rewards, "never")
     assert tried
     assert found.status is Status.CONVERGED
-    # The bias is kept, so that little more is paid than what was tried, and the lengths of visits again.
-    assert found.iterations < plain.iterations + 600
+    # The bias is kept, and the lengths of visits where there is room: little is paid but what was tried.
+    assert found.iterations < plain.iterations + (700 if method is HostBiCGStab else 100)
     value = exact_average(rates, rewards)
     assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
 
 
 def no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave room for the vectors that a method counts, and for no more."""
-    reserve, asked = HostWorkspace.reserve, []
+    reserve = HostWorkspace.reserve
 
     def refuse(self: HostWorkspace, vectors: int, size: int) -> None:
-        asked.append(vectors)
-        if len(asked) % 2 == 0:
+        if vectors != AverageReward.vectors:
             raise MemoryError
         reserve(self, vectors, size)
 
