@@ -258,7 +258,7 @@ def run_tiles(
     step : Step
         What becomes of the products.
     x : ndarray, shape (n_columns,) or, with `others`, (own columns,), float64
-        On the device. A product may have float32; sums have double precision all the same.
+        On the device. A product may have float32, in which its rows are added up then.
     out : ndarray, shape (n_rows,), as x
         Overwritten; must not overlap x.
     others : ndarray, shape (n_columns - own columns,), as x, optional

@@ -2,7 +2,7 @@
 //
 // Macros given by the loader, all of them numbers:
 //   INDEX_BITS  32 or 64: width of every index into vectors and of every count that may grow with them
-//   REAL_BITS   64, if not given, or 32: width of the elements of vectors of type REAL; sums have 64
+//   REAL_BITS   64, if not given, or 32: width of the elements of vectors of type REAL
 #pragma once
 
 #if INDEX_BITS == 64

@@ -19,6 +19,9 @@ from mtbdd.wording import option
 Multiply = Callable[[Any, Any], object]
 """Writes the product with a vector: ``multiply(x, out)``."""
 
+_SHORT = 1 << 19
+"""Elements of a vector up to which single precision saves little."""
+
 _OPERANDS = 2
 """Of a method's vectors, those that it is called with: diagonal and right-hand side."""
 
@@ -61,8 +64,8 @@ class HostWorkspace(Workspace):
         )
 
     def takes_single(self, size: int) -> bool:
-        """See `Workspace.takes_single`."""
-        return self._single is not None
+        """See `Workspace.takes_single`; short vectors lie in caches, and doubles have kernels already."""
+        return self._single is not None and size > _SHORT
 
     def vector(self, values: ArrayLike) -> Vector:
         """Return a copy."""

@@ -19,6 +19,11 @@ from tests.builders.matrices import from_dense, random_codes, random_sparse
 SLACK = 1e-14
 
 
+@pytest.fixture(autouse=True)
+def no_vector_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hybrid.solvers.host._SHORT", 0)
+
+
 @pytest.fixture
 def precisions(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Precision of every recurrence that is made, in their order."""
@@ -76,6 +81,12 @@ def test_an_easy_chain_is_solved_with_single_precision_alone(precisions: list[An
     assert precisions == [np.float32]
     assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
     assert found.upper - found.lower <= 2e-8 * value
+
+
+def test_short_vectors_have_double_precision(monkeypatch: pytest.MonkeyPatch, precisions: list[Any]) -> None:
+    monkeypatch.setattr("hybrid.solvers.host._SHORT", 61)
+    assert averaged(queue(60, 1.0, 1.1), np.arange(61.0)).status is Status.CONVERGED
+    assert precisions == [np.float64]
 
 
 def test_a_hard_chain_has_double_precision(monkeypatch: pytest.MonkeyPatch, precisions: list[Any]) -> None:
