@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.library.arguments import existing, parser
 from benchmarks.library.device import require_device
-from benchmarks.library.models import ROOT, example_file
+from benchmarks.library.models import EXAMPLES, ROOT, example_file
 from benchmarks.library.processes import run_python
 from benchmarks.library.records import Records, Row
 
@@ -40,6 +40,9 @@ CASES = {
     "polling N=20, average": ("polling", {"N": 20}, "S=? [ s1=1 & !(s=1 & a=1) ]"),
 }
 """Model of `examples`, constants, property."""
+
+_WRITTEN = "polling"
+"""Its text is written for every size."""
 
 ANSWER = """
 import json, sys, time
@@ -88,9 +91,11 @@ def measure(
     row: Row, case: tuple[str, dict[str, int], str], trees: dict[str, Path], options: argparse.Namespace
 ) -> None:
     """Answer a case by both trees in turn, each time in a process of its own."""
-    model, (constant, *others), prop = case[0], case[1].items(), case[2]
+    model, constants, prop = case
     with tempfile.TemporaryDirectory() as folder:
-        path, constants = example_file(model, constant[1], Path(folder), **dict(others))
+        path = EXAMPLES / f"{model}.prism"
+        if model == _WRITTEN:
+            path, constants = example_file(model, constants["N"], Path(folder))
         argument = [str(path), constants, prop, options.backend, options.times]
         rounds = [
             {tree: run_python(ANSWER, argument, place) for tree, place in trees.items()}

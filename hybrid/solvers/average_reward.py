@@ -43,14 +43,18 @@ from hybrid.solvers.together import place_of_greatest
 Floor = Callable[[float, float], float]
 """Of an average and the spread of a bias: the distance of bounds that rounding alone may make."""
 
-_CHECK_EVERY = (
-    10  # even number of iterations between measurements of rho, which cost some passes over vectors
-)
-_RARER = 320  # products from which, and from each multiple of which, so many more lie between two of them
-_RAREST = 20  # times as many at most
-_SINGLE = (
-    1 << 12
-)  # iterations left, as they tell themselves, up to which IDR(s) has single precision at first
+_CHECK_EVERY = 10
+"""Even number of iterations between measurements of rho, which cost some passes over vectors."""
+
+_RARER = 320
+"""Products from which, and from each multiple of which, so many more lie between two of them."""
+
+_RAREST = 20
+"""Times as many at most."""
+
+_SINGLE = 1 << 12
+"""Iterations left, as they tell themselves, up to which IDR(s) has single precision at first."""
+
 _SETTLED = 1e-3  # relative spread of w's increments at which w is good enough
 
 
