@@ -210,6 +210,33 @@ def test_a_cycle_that_has_ended_moves_nothing(device: Device, rng: np.random.Gen
         case.expect([status, 0])
 
 
+@pytest.mark.parametrize("real", [np.float64, np.float32])
+def test_rows_that_blocks_come_to_in_several_turns(
+    device: Device, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, real: type
+) -> None:
+    monkeypatch.setattr(idr, "_MOST_BLOCKS", 1)
+    case = Case(device, rng, 1500, 8, True, real=real)
+    u, g, r, x = (case.host[name].copy() for name in ("u", "g", "r", "x"))
+    PASSES.aim(0, case.space.shares(0), 0.8, r, u, g)
+    case.kernels.aim()
+    case.expect([GOING, 0], u=u)
+    taken, betas = rng.uniform(0.5, 1.5, DIRECTIONS - 1), rng.uniform(0.1, 0.5, DIRECTIONS)
+    last = DIRECTIONS - 1
+    case.tell(device, taken, betas, last, u[last][case.anchor])
+    g[last] = case.image(u[last], g[last])
+    for j in range(last):
+        x += betas[j] * u[j]
+        r -= betas[j] * g[j]
+    PASSES.settle(last, taken, betas, betas, 0.8, u, g, r, x)
+    case.kernels.settle(last)
+    case.expect([GOING, 0], u=u, g=g, r=r, x=x)
+    t = case.image(r, case.host["t"])
+    case.kernels.find_omega()
+    omega = case.numbers()[OMEGA]
+    case.kernels.move()
+    case.expect([GOING, 1], u=u, g=g, r=r - omega * t, x=x + omega * r)
+
+
 BEGINNINGS = {0.0: ARRIVED, 1e-10: ARRIVED, 1e-8: GOING, 1e200: BROKEN, np.nan: BROKEN}
 
 

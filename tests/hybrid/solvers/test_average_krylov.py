@@ -108,6 +108,24 @@ def test_no_try_is_made_that_would_cost_more_than_what_is_left(monkeypatch: pyte
     assert (found.iterations, found.lower, found.upper) == (plain.iterations, plain.lower, plain.upper)
 
 
+def test_the_lengths_of_visits_outlive_a_late_try_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates, rewards = queue(60, 1.0, 1.1), np.arange(61.0)
+    plain, tried = averaged(rates, rewards, "never"), []
+
+    def breaks(self: IDR, most: int) -> Standing:
+        tried.append(most)
+        return Standing(1, math.inf, ended=True, broken=True)
+
+    few = 0.1 * plain.iterations
+    monkeypatch.setattr(Forecast, "budget", lambda self, left, more=0.0: left if 0.0 < left < few else 0.0)
+    monkeypatch.setattr(Forecast, "is_long", lambda self, left, more=0.0: False)
+    monkeypatch.setattr(IDR, "advance", breaks)
+    found, value = averaged(rates, rewards, "auto"), exact_average(rates, rewards)
+    assert tried and found.status is Status.CONVERGED
+    assert found.iterations < plain.iterations + 0.1 * few
+    assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
+
+
 @pytest.mark.parametrize("method", [IDR, HostBiCGStab])
 def test_what_fails_is_gone_on_with(
     monkeypatch: pytest.MonkeyPatch, method: type[IDR] | type[HostBiCGStab]
