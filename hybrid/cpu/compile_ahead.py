@@ -46,7 +46,8 @@ def compile_ahead() -> bool:
         return False
     if not os.access(there, os.W_OK) or not store_of(chosen, str(Path(__file__).parent)).is_first:
         return False
-    for share in (_MODULES[:2], _MODULES[2:]) if spare > 1 else (_MODULES,):
+    # What long vectors alone need is left to machines with cores for it.
+    for share in (_MODULES[:2], _MODULES[2:]) if spare > 1 else (_MODULES[:3],):
         command = [sys.executable, "-c", f"from hybrid.cpu import {', '.join(share)}"]
         nothing = subprocess.DEVNULL
         try:

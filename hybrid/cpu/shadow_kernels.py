@@ -55,67 +55,49 @@ def shadow_sums_rows(begin, end, x, weights, weighed, found):  # type: ignore[no
         sums[4] = square
 
 
-@njit(cache=True, nogil=True)
-def _aim(low, high, first, shares, omega, r, u, g):  # type: ignore[no-untyped-def]
-    real = u.dtype.type  # numbers of the vectors' precision, so that nothing is widened
-    aimed, image, residual = u[first, low:high], g[first, low:high], r[low:high]
-    share, step = real(shares[first]), real(omega)
-    for i in range(len(aimed)):
-        aimed[i] = step * residual[i] + share * (aimed[i] - step * image[i])
-    for j in range(first + 1, DIRECTIONS):
-        share, other, image = real(shares[j]), u[j, low:high], g[j, low:high]
-        for i in range(len(aimed)):
-            aimed[i] += share * (other[i] - step * image[i])
-
-
-@njit(cache=True, nogil=True)
-def _settle(low, high, last, taken, betas, u, g, r, x):  # type: ignore[no-untyped-def]
-    real = u.dtype.type
-    own, image = u[last, low:high], g[last, low:high]
-    for j in range(last):
-        share, other, others = real(taken[j]), u[j, low:high], g[j, low:high]
-        for i in range(len(own)):
-            own[i] -= share * other[i]
-            image[i] -= share * others[i]
-    residual, beta = r[low:high], real(betas[last])
-    for i in range(len(own)):
-        residual[i] -= beta * image[i]
-    if last + 1 == DIRECTIONS:
-        iterate = x[low:high]
-        a, b, c, d = u[0, low:high], u[1, low:high], u[2, low:high], u[3, low:high]
-        first, second, third = real(betas[0]), real(betas[1]), real(betas[2])
-        for i in range(len(own)):
-            iterate[i] += first * a[i] + second * b[i] + third * c[i] + beta * d[i]
-
-
-@njit(
-    types.void(*_ROWS, types.int64, _INPUT, types.float64, _INPUT, _MATRIX, _MATRIX),
-    cache=True,
-    nogil=True,
-)
-def aim_rows(begin, end, first, shares, omega, r, u, g):  # type: ignore[no-untyped-def]
-    """Write ``omega r + sum over j >= first of shares[j] (u[j] - omega g[j])`` to ``u[first]``."""
-    for low in range(begin, end, _BLOCK):
-        _aim(low, min(low + _BLOCK, end), first, shares, omega, r, u, g)
-
-
 @njit(
     types.void(
-        *_ROWS, types.int64, _INPUT, _INPUT, _INPUT, types.float64, _MATRIX, _MATRIX, _OUTPUT, _OUTPUT
+        *_ROWS, types.int64, types.boolean, *[_INPUT] * 3, types.float64, _MATRIX, _MATRIX, _OUTPUT, _OUTPUT
     ),
     cache=True,
     nogil=True,
 )
-def settle_rows(begin, end, last, taken, betas, shares, omega, u, g, r, x):  # type: ignore[no-untyped-def]
-    """Take ``taken[j]`` times the vectors j < last from number `last`, move r by the rest, aim anew.
+def turn_rows(begin, end, last, settles, taken, betas, shares, omega, u, g, r, x):  # type: ignore[no-untyped-def]
+    """Settle direction `last`, or take it as settled, and aim at the next one.
 
-    With the last direction of a cycle x moves along all of them.
+    To settle is to take ``taken[j]`` times the vectors j < last from number `last`, and move r by the rest.
+    Then ``omega r + sum over j >= k of shares[j] (u[j] - omega g[j])`` is written to ``u[k]``, where k is
+    ``last + 1``; with the last direction of a cycle x moves along all of them instead.
     """
+    real = u.dtype.type  # numbers of the vectors' precision, so that nothing is widened
+    step = real(omega)
     for low in range(begin, end, _BLOCK):
         high = min(low + _BLOCK, end)
-        _settle(low, high, last, taken, betas, u, g, r, x)
+        residual = r[low:high]
+        if settles:
+            own, image = u[last, low:high], g[last, low:high]
+            for j in range(last):
+                share, other, others = real(taken[j]), u[j, low:high], g[j, low:high]
+                for i in range(len(own)):
+                    own[i] -= share * other[i]
+                    image[i] -= share * others[i]
+            beta = real(betas[last])
+            for i in range(len(own)):
+                residual[i] -= beta * image[i]
         if last + 1 < DIRECTIONS:
-            _aim(low, high, last + 1, shares, omega, r, u, g)
+            own, image, share = u[last + 1, low:high], g[last + 1, low:high], real(shares[last + 1])
+            for i in range(len(own)):
+                own[i] = step * residual[i] + share * (own[i] - step * image[i])
+            for j in range(last + 2, DIRECTIONS):
+                share, other, image = real(shares[j]), u[j, low:high], g[j, low:high]
+                for i in range(len(own)):
+                    own[i] += share * (other[i] - step * image[i])
+        else:
+            iterate = x[low:high]
+            a, b, c, d = u[0, low:high], u[1, low:high], u[2, low:high], u[3, low:high]
+            first, second, third, fourth = real(betas[0]), real(betas[1]), real(betas[2]), real(betas[3])
+            for i in range(len(iterate)):
+                iterate[i] += first * a[i] + second * b[i] + third * c[i] + fourth * d[i]
 
 
 @njit(

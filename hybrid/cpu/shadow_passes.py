@@ -30,8 +30,8 @@ class CpuShadows:
 
     def aim(self, first: int, shares: Vector, omega: float, r: Vector, u: Vector, g: Vector) -> None:
         """Write the next direction."""
-        kernel = _kernels_for(r).aim_rows
-        run_rows(kernel, r.size, first, shares, omega, r, u, g)
+        kernel = _kernels_for(r).turn_rows
+        run_rows(kernel, r.size, first - 1, False, _NOTHING, _NOTHING, shares, omega, u, g, r, _NOTHING)
 
     def settle(
         self,
@@ -46,8 +46,8 @@ class CpuShadows:
         x: Vector,
     ) -> None:
         """Take shares of the vectors before from the last ones, move along them, and aim anew."""
-        kernel = _kernels_for(r).settle_rows
-        run_rows(kernel, r.size, last, taken, betas, shares, omega, u, g, r, x)
+        kernel = _kernels_for(r).turn_rows
+        run_rows(kernel, r.size, last, True, taken, betas, shares, omega, u, g, r, x)
 
     def step_sums(self, t: Vector, r: Vector, weights: Vector | None) -> Vector:
         """Return ``t . r``, ``t . t`` and ``r . r``."""

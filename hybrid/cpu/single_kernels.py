@@ -38,24 +38,19 @@ shadow_sums_rows: Any = _single(
     types.void(*_ROWS, _INPUT, _NUMBERS, types.boolean, _SUMS),
     fastmath=_SUMMED,
 )
-aim_rows: Any = _single(
-    shadow_kernels.aim_rows,
-    types.void(*_ROWS, types.int64, _NUMBERS, types.float64, _INPUT, _MATRIX, _MATRIX),
-)
-settle_rows: Any = _single(
-    shadow_kernels.settle_rows,
+turn_rows: Any = _single(
+    shadow_kernels.turn_rows,
     types.void(
         *_ROWS,
         types.int64,
-        _NUMBERS,
-        _NUMBERS,
-        _NUMBERS,
+        types.boolean,
+        *[_NUMBERS] * 3,
         types.float64,
         _MATRIX,
         _MATRIX,
         _OUTPUT,
         _ITERATE,
-    ),  # fmt: skip
+    ),
 )
 step_sums_rows: Any = _single(
     shadow_kernels.step_sums_rows,

@@ -36,7 +36,7 @@ def test_what_solutions_need_is_kept(folder: Path, monkeypatch: pytest.MonkeyPat
     assert len(ahead._started) == min(cores - 1, 2)
     assert [process.wait(60) for process in ahead._started] == [0] * len(ahead._started)
     names = " ".join(path.name for path in folder.glob("*/*.nbc"))
-    assert all(name in names for name in ("run_parts", "add_scaled_rows", "settle_rows"))
+    assert all(name in names for name in ("run_parts", "add_scaled_rows", "turn_rows"))
     assert not ahead.compile_ahead()
 
 
