@@ -131,7 +131,7 @@ class IDRKernels:
         state = self.numbers, self.status
         sums = xp.zeros(_SUMS * grid[0]), xp.zeros(1, np.uint32), *state
         measure = NULL if weights is None else weights
-        # A table of reciprocals: to divide takes longer than all else that is done with a row.
+        # A table of reciprocals: rows are multiplied by them, and not divided.
         table = None if diagonal.table is None else xp.reciprocal(diagonal.table)
         divisor = tuple(NULL if part is None else part for part in (diagonal.elements, table))
         place = index_type(bits)(anchor or 0)

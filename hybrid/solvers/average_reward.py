@@ -14,7 +14,7 @@ is, h - g w goes on alone, and what g lacks is taken out of h with w now and the
 Where the widths of the bounds tell that this is worth it, IDR(s) goes on from h, or BiCGStab where
 there is no room for its vectors (:mod:`hybrid.solvers.average_krylov`); where it fails, h does as before.
 IDR(s) has vectors of single precision at first, where the pace tells that few digits get lost and the
-workspace has products with them: that takes half the time, and the bounds are those of the iterate.
+workspace has products with them: they move half as much, and the bounds are those of the iterate.
 Where there is no room for h and w either, BiCGStab begins (:mod:`hybrid.solvers.lean_average`).
 """
 
@@ -54,6 +54,9 @@ _RAREST = 20
 
 _SINGLE = 1 << 12
 """Iterations left, as they tell themselves, up to which IDR(s) has single precision at first."""
+
+_SMALLEST = 1e-30
+"""Distance of bounds beside the greatest rate above which errors are numbers of single precision."""
 
 _SETTLED = 1e-3  # relative spread of w's increments at which w is good enough
 
@@ -154,7 +157,7 @@ class AverageReward:
             else:
                 moved = IDR_PRODUCT if self.recurrence == "idr" else BICGSTAB_PRODUCT
                 cost = price(matrix, space.communicator, moved, AVERAGE_STEPS)
-                status = self._iterate(course, anchor, floor, clock, kept, cost)
+                status = self._iterate(course, anchor, fastest, floor, clock, kept, cost)
         if status in (Status.CONVERGED, Status.MAX_ITERATIONS, Status.INTERRUPTED):
             clock.keep(course.state, status is Status.CONVERGED)
         seconds, looks = clock.seconds, space.synchronisations
@@ -173,11 +176,19 @@ class AverageReward:
         )  # fmt: skip
 
     def _iterate(
-        self, course: AverageCourse, anchor: int, floor: Floor, clock: Clock, kept: Kept | None, cost: float
+        self,
+        course: AverageCourse,
+        anchor: int,
+        fastest: float,
+        floor: Floor,
+        clock: Clock,
+        kept: Kept | None,
+        cost: float,
     ) -> Status:
         """Find a bias whose bounds are close, or as close as rounding lets them come.
 
-        `cost` is the time of a product of the Krylov method in products of the iteration.
+        `fastest` is the greatest rate, and `cost` the time of a product of the Krylov method in products of
+        the iteration.
         """
         criterion = self.criterion
         limits = criterion.epsilon, cost, criterion.max_iterations
@@ -223,7 +234,8 @@ class AverageReward:
                 most = left
             if most > 0.0:
                 begun = course.products
-                is_single = left <= _SINGLE
+                wanted = criterion.epsilon * (1.0 if criterion.absolute else abs(middle))
+                is_single = left <= _SINGLE and wanted >= _SMALLEST * fastest
                 status = self._solve_by_krylov(course, anchor, floor, difference, most, is_single, clock)
                 if status is not None:
                     return status

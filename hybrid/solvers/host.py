@@ -20,7 +20,7 @@ Multiply = Callable[[Any, Any], object]
 """Writes the product with a vector: ``multiply(x, out)``."""
 
 _SHORT = 1 << 19
-"""Elements of a vector up to which single precision saves little."""
+"""Elements of a vector up to which double precision is kept: the vectors of a recurrence lie in caches."""
 
 _OPERANDS = 2
 """Of a method's vectors, those that it is called with: diagonal and right-hand side."""

@@ -32,6 +32,14 @@ def vectors(rng: np.random.Generator, size: int, count: int) -> list[np.ndarray]
     return [rng.standard_normal(size) * 10.0 ** rng.integers(-9, 9, size) for _ in range(count)]
 
 
+def test_images_are_made_of_products(rng: np.random.Generator, size: int) -> None:
+    x, product = vectors(rng, size, 2)
+    diagonal, expected = rng.uniform(0.5, 2.0, size), product.copy()
+    NumPyPasses().image(x, diagonal, 0.3, expected)
+    CpuPasses().image(x, diagonal, 0.3, product)
+    np.testing.assert_array_equal(product, expected)
+
+
 def test_scaled_vectors_are_added(rng: np.random.Generator, size: int) -> None:
     x, total = vectors(rng, size, 2)
     expected = total.copy()

@@ -32,6 +32,7 @@ from hybrid.core.arrays import to_host
 from hybrid.gpu.divided_product import DividedGpuProduct
 from hybrid.gpu.leaving import gather, leaving_elements
 from hybrid.gpu.neighbours import Neighbours, joined_neighbours
+from hybrid.gpu.passes import DevicePasses
 from hybrid.gpu.tile_layout import build_tile_matrix
 from hybrid.levels.curve import level_curve
 from hybrid.operators.divided_matrix import DividedMatrix
@@ -170,6 +171,10 @@ def test_passes_on_a_device_are_those_in_numpy(
     ours.write_image(0.5, x_there, image)
     ours.write_residual(0.5, x_there, residual)
     np.testing.assert_allclose(to_host(image), x - (t - 0.5) / diagonal, **tight)
+    if size:
+        image[...] = t_there
+        DevicePasses(device).image(x_there, xp.asarray(diagonal, dtype=np.float64), 0.5, image)
+        np.testing.assert_allclose(to_host(image), x - (t - 0.5) / diagonal, **tight)
     np.testing.assert_allclose(to_host(residual), t - 0.5 / diagonal - x, **tight)
 
 

@@ -89,6 +89,17 @@ def test_short_vectors_have_double_precision(monkeypatch: pytest.MonkeyPatch, pr
     assert precisions == [np.float64]
 
 
+@pytest.mark.parametrize("scale", [1e-45, 1e-60])
+def test_small_rewards_have_double_precision(scale: float, precisions: list[Any]) -> None:
+    """Errors that single precision does not know would seem to be none."""
+    rates, rewards = queue(60, 1.0, 1.1), np.arange(61.0)
+    found, value = averaged(rates, scale * rewards), scale * exact_average(rates, rewards)
+    assert found.status is Status.CONVERGED
+    assert precisions == [np.float64]
+    assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
+    assert found.upper - found.lower <= 2e-8 * value
+
+
 def test_a_hard_chain_has_double_precision(monkeypatch: pytest.MonkeyPatch, precisions: list[Any]) -> None:
     rates, rewards = queue(60, 1.0, 1.1), np.arange(61.0)
     monkeypatch.setattr("hybrid.solvers.average_reward._SINGLE", 10)
