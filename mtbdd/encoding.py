@@ -107,11 +107,12 @@ class Encoding:
 
     def at_most(self, variable: EncodedVariable, number: int) -> Node:
         """Return "stored number <= number" over row bits.  Time: O(bits)."""
-        bdd, node = self.manager.bdd, self.manager.true
-        for i, name in enumerate(reversed(self.row_names(variable))):
-            bit = bdd.var(name)
-            node = (~bit | node) if number >> i & 1 else (~bit & node)
-        return node
+        return self.manager.at_most(self.row_names(variable), number)
+
+    @cached_property
+    def counters(self) -> tuple[tuple[int, ...], ...]:
+        """The bits of every variable of numbers, most significant first."""
+        return tuple(v.bits for v in self.variables if not v.is_bool)
 
     def state(self, values: Mapping[str, int]) -> Node:
         """Return the row cube of one full assignment of stored values (low included)."""

@@ -163,6 +163,17 @@ class Manager:
             found = [~bit & node for node in found] + [bit & node for node in found[:high]]
         return found[:count]
 
+    def at_most(self, names: Sequence[str], number: int) -> Node:
+        """Return "the number that `names` spell, most significant first, is at most `number`".
+
+        Time: O(bits).
+        """
+        node = self.true
+        for i, name in enumerate(reversed(names)):
+            bit = self.bdd.var(name)
+            node = (~bit | node) if number >> i & 1 else (~bit & node)
+        return node
+
     # ------------------------------------------------------------------ operations
 
     def disjunction(self, nodes: Iterable[Node]) -> Node:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from mtbdd.leaps import Direction, Leaps
 from mtbdd.manager import Manager, Node
 from mtbdd.relation import Relation
 
@@ -22,9 +23,7 @@ _CLOSURE_FLOOR = 200  # ... or have this many nodes
 _CLOSURE_MOST = 10_000  # relations with more nodes are not closed: trying costs more than rounds do
 _GROUP_NODES = 2000  # closures of groups may have this many nodes
 _PATIENCE = 20  # rounds of single events before events are merged into groups
-
-Direction = Callable[[Relation, Node], Node]
-"""`Relation.after` for a search forward, `Relation.before` for one backward."""
+_FIRST_LEAP = 64  # rounds of groups before a leap is tried; twice as many after every one that fails
 
 
 def _closed(relation: Relation) -> Relation:
@@ -58,6 +57,7 @@ def fixpoint(
     direction: Direction,
     inside: Node | None = None,
     restrict_sources: bool = False,
+    counters: Sequence[tuple[int, ...]] = (),
     progress: Callable[[int], None] | None = None,
 ) -> Node:
     """Return the states found from `start` by repeated steps.
@@ -75,6 +75,8 @@ def fixpoint(
     restrict_sources : bool
         Steps may only start in `inside`, so that paths must stay in it; otherwise `inside`
         must be closed under the steps or contain whatever they lead to and back.
+    counters : sequence of tuple of int
+        Bits of variables along which the search may leap, of each the most significant first.
     progress : callable, optional
         Called with the number of rounds done so far.
 
@@ -89,7 +91,7 @@ def fixpoint(
     """
     found = start
     for done, round_ in enumerate(
-        search_rounds(manager, start, relations, direction, inside, restrict_sources), start=1
+        search_rounds(manager, start, relations, direction, inside, restrict_sources, counters), start=1
     ):
         found = round_.found
         if progress is not None:
@@ -123,6 +125,7 @@ def search_rounds(
     direction: Direction,
     inside: Node | None = None,
     restrict_sources: bool = False,
+    counters: Sequence[tuple[int, ...]] = (),
 ) -> Iterator[Round]:
     """Search as `fixpoint` does, and yield after every round; the last round has found all.
 
@@ -149,7 +152,14 @@ def search_rounds(
         return
     relations = _group(relations)
     done = [found & ~frontier] * len(relations)  # what each relation has already started from
+    leaps, rounds, next_leap = Leaps(counters, relations, direction, inside), 0, _FIRST_LEAP
     while any(states != found for states in done):
+        rounds += 1
+        if rounds == next_leap:
+            before, further = leaps.work, leaps.from_states(found)
+            work += leaps.work - before
+            next_leap += rounds if further == found else _FIRST_LEAP
+            found = further
         for i, relation in enumerate(relations):
             if done[i] == found:
                 continue

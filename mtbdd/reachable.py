@@ -53,7 +53,8 @@ def reachable_states(
     before: tuple[int, int] | None = None  # work and states when events were merged
     listed: StateSearch | None = None
     for number, round_ in enumerate(
-        search_rounds(encoding.manager, initial, relations, Relation.after), start=1
+        search_rounds(encoding.manager, initial, relations, Relation.after, counters=encoding.counters),
+        start=1,
     ):
         found = round_.found
         say(f"reachable states, round {number}")

@@ -41,12 +41,16 @@ def backward(model: SymbolicModel, target: Node, through: Node | None = None) ->
     Time: one relational product an event and round.
     """
     inside = model.reachable if through is None else through
-    return fixpoint(model.manager, target, model.relations, Relation.before, inside, through is not None)
+    counters = model.encoding.counters
+    return fixpoint(
+        model.manager, target, model.relations, Relation.before, inside, through is not None, counters
+    )
 
 
 def forward(model: SymbolicModel, start: Node) -> Node:
     """Return the states reachable from `start`, itself included."""
-    return fixpoint(model.manager, start, model.relations, Relation.after)
+    counters = model.encoding.counters
+    return fixpoint(model.manager, start, model.relations, Relation.after, counters=counters)
 
 
 def prob0(model: SymbolicModel, safe: Node, target: Node) -> Node:

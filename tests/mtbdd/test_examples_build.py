@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from mtbdd.build import build_model
+from mtbdd.graph.prob01 import prob0, prob1
 from mtbdd.language import load_model, parse_model, resolve
 from mtbdd.language.model_syntax import ResolvedModel
+from mtbdd.manager import Node
+from mtbdd.relation import Relation
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
 from tests.oracles.comparing import assert_same_mdp, assert_same_model
 from tests.oracles.mdps import explore_mdp
@@ -125,3 +128,27 @@ def test_examples_equal_explicit(
 ) -> None:
     source = source_of(name, size, constants)
     assert_same_model(build_model(source, package=package), explore(source))
+
+
+def test_a_counter_is_leapt_over_forward_and_backward(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of files are sent one after another: neither search has a round for each."""
+    rounds: list[str] = []
+    n_files = 4000
+    model = build_model(source_of("brp", None, {"N": n_files, "MAX": 3}), progress=rounds.append)
+    assert len(rounds) < 400
+    steps = 0
+    before = Relation.before
+
+    def counted(relation: Relation, states: Node) -> Node:
+        nonlocal steps
+        steps += 1
+        return before(relation, states)
+
+    encoding = model.encoding
+    failed = encoding.manager.cube(encoding.row_names(encoding.by_name["s"]), 5)
+    monkeypatch.setattr(Relation, "before", counted)
+    zero = prob0(model, model.reachable, model.reachable & failed)
+    sure = prob1(model, model.reachable, model.reachable & failed, zero)
+    assert steps < 2000
+    counts = [int(encoding.manager.bdd.count(node, encoding.n_bits)) for node in (zero, sure)]
+    assert counts == [4 * n_files + 12, 7 * n_files]

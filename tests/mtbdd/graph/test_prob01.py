@@ -120,9 +120,9 @@ def test_bottom_components_of_a_long_chain_take_few_searches(monkeypatch: pytest
         [] y=99 & x<40 -> (y'=0)&(x'=x+1); [] y=99 & x=40 -> (y'=98); endmodule""")
     searches = []
 
-    def counted(*arguments: Any) -> Any:
+    def counted(*arguments: Any, **options: Any) -> Any:
         searches.append(1)
-        return fixpoint(*arguments)
+        return fixpoint(*arguments, **options)
 
     monkeypatch.setattr("mtbdd.graph.prob01.fixpoint", counted)
     (component,) = bottom_components(model)
@@ -135,9 +135,9 @@ def test_bottom_components_of_many_absorbing_states_take_one_search(monkeypatch:
     model = build(f"dtmc module m x : [0..500]; [] x=0 -> {updates}; [] x=7 -> true; endmodule")
     searches = []
 
-    def counted(*arguments: Any) -> Any:
+    def counted(*arguments: Any, **options: Any) -> Any:
         searches.append(1)
-        return fixpoint(*arguments)
+        return fixpoint(*arguments, **options)
 
     monkeypatch.setattr("mtbdd.graph.prob01.fixpoint", counted)
     components = bottom_components(model)

@@ -1,0 +1,250 @@
+"""Searches that leap along a counter, against a search one state at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from mtbdd.encoding import Encoding
+from mtbdd.language.model_syntax import ResolvedVariable
+from mtbdd.language.syntax import Position
+from mtbdd.leaps import Layers, Leaps
+from mtbdd.manager import Node
+from mtbdd.reach import fixpoint, search_rounds
+from mtbdd.relation import Relation
+from tests.builders.diagram_packages import DIAGRAM_PACKAGES, FASTEST
+from tests.builders.models import node_set
+from tests.oracles.chains import backward_states, forward_states
+
+LAYERS = 32
+INNER = 4  # states of a layer
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaps from the first round of groups on, which stay single events."""
+    monkeypatch.setattr("mtbdd.reach._PATIENCE", 1)
+    monkeypatch.setattr("mtbdd.reach._FIRST_LEAP", 2)
+    for name in ("_CLOSURE_FLOOR", "_CLOSURE_GROWTH", "_CLOSURE_MOST", "_GROUP_NODES"):
+        monkeypatch.setattr(f"mtbdd.reach.{name}", 0)
+    monkeypatch.setattr("mtbdd.leaps._FEWEST_BITS", 5)
+
+
+@pytest.fixture
+def leaps(monkeypatch: pytest.MonkeyPatch) -> list[Node]:
+    """What leaps have proved."""
+    proved: list[Node] = []
+    prove = Leaps._proved
+
+    def watch(*arguments: object) -> Node | None:
+        found = prove(*arguments)  # type: ignore[arg-type]
+        if found is not None:
+            proved.append(found)
+        return found
+
+    monkeypatch.setattr(Leaps, "_proved", watch)
+    return proved
+
+
+def variable(name: str, high: int) -> ResolvedVariable:
+    return ResolvedVariable(name, 0, high, 0, False, None, Position("test", 1, 1))
+
+
+@dataclass
+class Layered:
+    """States (layer, inner state), the counter above or below the inner one, and edges between them."""
+
+    encoding: Encoding
+    is_above: bool
+
+    @classmethod
+    def of(cls, package: str, is_above: bool = True) -> Layered:
+        counter, inner = variable("v", LAYERS - 1), variable("s", INNER - 1)
+        return cls(Encoding([counter, inner] if is_above else [inner, counter], package), is_above)
+
+    @property
+    def counters(self) -> tuple[tuple[int, ...], ...]:
+        return (self.encoding.by_name["v"].bits,)
+
+    def number(self, layer: int, inner: int) -> int:
+        return INNER * layer + inner if self.is_above else LAYERS * inner + layer
+
+    def set(self, states: set[int]) -> Node:
+        return node_set(self.encoding.manager, self.encoding.manager.rows, sorted(states))
+
+    def layer(self, layer: int, inner: Sequence[int] = range(INNER)) -> set[int]:
+        return {self.number(layer, s) for s in inner}
+
+    def relation(self, edges: dict[int, set[int]]) -> Relation:
+        manager = self.encoding.manager
+        node = manager.disjunction(
+            manager.cube(manager.rows, s) & node_set(manager, manager.columns, sorted(targets))
+            for s, targets in edges.items()
+        )
+        return Relation.whole(manager, node)
+
+
+Edges = dict[int, set[int]]
+
+
+def chain_of(edges: Sequence[Edges]) -> list[dict[int, int]]:
+    """Return the edges of all events as the oracle takes them."""
+    chain: list[dict[int, int]] = [{} for _ in range(LAYERS * INNER)]
+    for event in edges:
+        for source, targets in event.items():
+            chain[source].update(dict.fromkeys(targets, 1))
+    return chain
+
+
+def random_edges(rng: np.random.Generator, model: Layered, step: int, period: int, faults: int) -> Edges:
+    """Return edges to the next layer and within one, alike every `period` layers, but for some faults."""
+    pattern = [
+        [
+            (s, t, step * int(rng.integers(2)))
+            for s in range(INNER)
+            for t in range(INNER)
+            if rng.random() < 0.3
+        ]
+        for _ in range(period)
+    ]
+    edges: Edges = {}
+    for layer in range(LAYERS):
+        for s, t, change in pattern[layer % period]:
+            if 0 <= layer + change < LAYERS:
+                edges.setdefault(model.number(layer, s), set()).add(model.number(layer + change, t))
+    for _ in range(faults):
+        source = int(rng.integers(LAYERS * INNER))
+        if rng.random() < 0.5:
+            edges.pop(source, None)
+        else:
+            edges.setdefault(source, set()).add(int(rng.integers(LAYERS * INNER)))
+    return edges
+
+
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
+@pytest.mark.parametrize("faults", [0, 3])
+def test_leaps_find_what_a_search_finds(
+    package: str, faults: int, rng: np.random.Generator, leaps: list[Node]
+) -> None:
+    for turn in range(16):
+        model = Layered.of(package, is_above=turn % 2 == 0)
+        step = 1 if turn % 4 < 2 else -1
+        events = [random_edges(rng, model, step, period, faults) for period in (1, 1 << turn // 2 % 3)]
+        chain, relations = chain_of(events), [model.relation(edges) for edges in events if edges]
+        start = model.layer(0 if step > 0 else LAYERS - 1, rng.choice(INNER, 2).tolist())
+        end = model.layer(LAYERS - 1 if step > 0 else 0, rng.choice(INNER, 2).tolist())
+        inside = set(np.flatnonzero(rng.random(LAYERS * INNER) < 0.95).tolist())
+        manager, counters = model.encoding.manager, model.counters
+        after = fixpoint(manager, model.set(start), relations, Relation.after, counters=counters)
+        assert after == model.set(forward_states(chain, start))
+        before = fixpoint(manager, model.set(end), relations, Relation.before, counters=counters)
+        assert before == model.set(backward_states(chain, end))
+        within = fixpoint(
+            manager, model.set(end), relations, Relation.before, model.set(inside), True, counters
+        )
+        assert within == model.set(backward_states(chain, end, inside))
+        closed, target = forward_states(chain, start), start | end
+        kept = fixpoint(
+            manager,
+            model.set(target & closed),
+            relations,
+            Relation.before,
+            model.set(closed),
+            counters=counters,
+        )
+        assert kept == model.set(backward_states(chain, target & closed, closed))
+    assert len(leaps) > 8
+
+
+@pytest.mark.parametrize("start_layer, step", [(0, 1), (LAYERS - 1, -1)])
+@pytest.mark.parametrize("direction", ["after", "before"])
+def test_a_leap_saves_rounds(start_layer: int, step: int, direction: str, leaps: list[Node]) -> None:
+    model = Layered.of(FASTEST)
+    edges: Edges = {}
+    for layer in range(LAYERS):
+        edges[model.number(layer, 0)] = {model.number(layer, 1)}
+        if 0 <= layer + step < LAYERS:
+            edges[model.number(layer, 1)] = {model.number(layer + step, 0)}
+    if direction == "before":
+        turned: Edges = {}
+        for source, targets in edges.items():
+            for target in targets:
+                turned.setdefault(target, set()).add(source)
+        edges = turned
+    arguments = (
+        model.encoding.manager,
+        model.set({model.number(start_layer, 0)}),
+        [model.relation(edges)],
+        getattr(Relation, direction),
+    )
+    slow = list(search_rounds(*arguments))
+    assert len(slow) >= 2 * LAYERS - 2 and not leaps
+    quick = list(search_rounds(*arguments, counters=model.counters))
+    assert len(quick) < 20 and len(leaps) == 1
+    assert quick[-1].found == slow[-1].found
+
+
+def test_layers_beyond_a_missing_step_are_not_taken(leaps: list[Node]) -> None:
+    model = Layered.of(FASTEST)
+    barred = 20
+    edges: Edges = {}
+    for layer in range(LAYERS - 1):
+        edges[model.number(layer, 0)] = {model.number(layer, 1)}
+        if layer != barred:
+            edges[model.number(layer, 1)] = {model.number(layer + 1, 0)}
+    found = fixpoint(
+        model.encoding.manager,
+        model.set({0}),
+        [model.relation(edges)],
+        Relation.after,
+        counters=model.counters,
+    )
+    assert leaps
+    assert found == model.set({model.number(layer, s) for layer in range(barred + 1) for s in (0, 1)})
+
+
+def test_steps_that_skip_layers_prove_nothing(leaps: list[Node]) -> None:
+    """From layer 3 on the odd layers are entered from the one above, and the highest of them from nowhere."""
+    model = Layered.of(FASTEST)
+    edges: Edges = {}
+    for layer in range(0, LAYERS - 1, 2):
+        edges[model.number(layer, 0)] = {model.number(layer + 2, 0)} if layer + 2 < LAYERS else set()
+    for layer in range(5, LAYERS, 2):
+        edges[model.number(layer, 0)] = {model.number(layer - 2, 0)}
+    edges[model.number(0, 0)] = {model.number(2, 0), model.number(1, 0)}
+    edges[model.number(1, 0)] = {model.number(3, 0)}
+    edges = {source: targets for source, targets in edges.items() if targets}
+    found = fixpoint(
+        model.encoding.manager,
+        model.set({0}),
+        [model.relation(edges)],
+        Relation.after,
+        counters=model.counters,
+    )
+    assert not leaps
+    assert found == model.set(forward_states(chain_of([edges]), {0}))
+
+
+@pytest.mark.parametrize("package", DIAGRAM_PACKAGES)
+@pytest.mark.parametrize("is_down", [False, True])
+def test_layers_are_numbered_both_ways(package: str, is_down: bool) -> None:
+    model = Layered.of(package, is_above=False)
+    layers = Layers(model.encoding.manager, model.counters[0], is_down)
+
+    def value(layer: int) -> int:
+        return LAYERS - 1 - layer if is_down else layer
+
+    states = model.set(model.layer(value(5), [1]) | model.layer(value(9), [2]))
+    assert layers.first(states) == 5 and layers.last(states) == 9
+    for layer in (0, 7, LAYERS - 1):
+        assert layers.at(layer) == model.set(model.layer(value(layer)))
+        further = [model.layer(value(other)) for other in range(layer + 1, LAYERS)]
+        assert layers.beyond(layer) == model.set(set().union(*further))
+        for is_forward in (True, False):
+            relation = Relation(layers.manager, layers.next_ones(is_forward), layers.bits)
+            step = relation.after if is_forward else relation.before
+            after = layers.at(layer + 1) if layer + 1 < LAYERS else layers.manager.false
+            assert step(layers.at(layer)) == after
