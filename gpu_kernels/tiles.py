@@ -26,6 +26,9 @@ PAD = {1: 255, 2: 65535}
 
 Array = Any
 
+Part = Literal["all", "early", "late"] | int
+"""Rows that a launch takes: all, those of the early items and of no item, the rest; or those of a strip."""
+
 
 @dataclass(frozen=True)
 class Tuning:
@@ -103,6 +106,8 @@ class TileMatrix:
         Whether some tile may have several rounds; read by the kernel for layers alone.
     early : int or None
         So many items at the beginning have entries in own columns alone; None where that is not known.
+    strip_ptr : tuple of int
+        Where the rows are divided into strips, items of strip i are ``strip_ptr[i] .. strip_ptr[i + 1]``.
     """
 
     n_rows: int
@@ -132,6 +137,7 @@ class TileMatrix:
     look_ups: int = 1
     many_rounds: bool = True
     early: int | None = None
+    strip_ptr: tuple[int, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -144,8 +150,10 @@ class TileMatrix:
         """Dynamic shared memory of a block."""
         return 8 * (self.place_words + self.weight_words)
 
-    def part(self, part: Literal["all", "early", "late"]) -> tuple[int, int]:
-        """Return the range of the items that a launch takes: all, those that are early, or the others."""
+    def part(self, part: Part) -> tuple[int, int]:
+        """Return the range of the items that a launch takes."""
+        if isinstance(part, int):
+            return self.strip_ptr[part], self.strip_ptr[part + 1]
         cut = self.early or 0
         return {"all": (0, len(self.items)), "early": (0, cut), "late": (cut, len(self.items))}[part]
 
@@ -247,7 +255,7 @@ def run_tiles(
     x: Array,
     out: Array,
     others: Array | None = None,
-    part: Literal["all", "early", "late"] = "all",
+    part: Part = "all",
 ) -> None:
     """Queue a product or a relaxation step over all rows.
 
@@ -263,9 +271,9 @@ def run_tiles(
         Overwritten; must not overlap x.
     others : ndarray, shape (n_columns - own columns,), as x, optional
         The elements of the columns behind those of x; not read for the early rows.
-    part : {"all", "early", "late"}
-        Which rows: all, those of the early items and of no item, or the rest. Of a step that measures changes
-        these are the greatest of all its parts.
+    part : {"all", "early", "late"} or int
+        Which rows: all, those of the early items and of no item, or the rest; or those of a strip, with the
+        first one those of no item. Of a step that measures changes these are the greatest of all its parts.
 
     Raises
     ------
@@ -304,7 +312,7 @@ def run_tiles(
             items[begin:end], *arrays, np.int32(matrix.place_words), *step.arguments(), x, out, *halo,
         )  # fmt: skip
         kernel((end - begin,), (tuning.threads,), arguments, shared_mem=matrix.shared_bytes)
-    if matrix.gap_rows and part != "late":
+    if matrix.gap_rows and part in ("all", "early", 0):
         kernel = device.kernel("tiles.cu", "step_gaps", macros(**options))
         gaps = index_type(matrix.index_bits)(len(matrix.gap_begin))
         arguments = (matrix.gap_begin, matrix.gap_ptr, gaps, *step.arguments(), x, out)

@@ -100,8 +100,8 @@ __device__ inline bool take_image(double *numbers, int k, const double *sums) {
 }
 
 // From the residual of x: `fresh` is (M x + b) / diagonal, and r becomes b / diagonal - A x; with doubles they are the
-// same vector.  A recurrence that is not new keeps its images.  It has arrived already if the norm is below `limit`, and cannot begin from one that is no
-// number.
+// same vector.  A recurrence that is not new keeps its images.  It has arrived already if the norm is below `limit`, and
+// cannot begin from one that is no number.
 extern "C" __global__ void __launch_bounds__(THREADS)
 begin_idr(const INDEX n_rows, MEETING, double *numbers, long long *status, const double limit, const double *weights,
           const INDEX anchor, const void *diagonal, const double *table, const double *__restrict__ x,
@@ -208,12 +208,12 @@ __device__ inline void settle_rows(const INDEX n_rows, const double *numbers, co
             if (IS_LAST) {
                 x[i] = iterate + betas[K] * direction;
                 r[i] = residual;
-                continue;
-            }
-            REAL next = omega * residual;
+            } else {
+                REAL next = omega * residual;
 #pragma unroll
-            for (int j = K + 1; j < DIRECTIONS; ++j) next += shares[j] * (directions[a][j] - omega * images[a][j]);
-            if (!IS_LAST) u[(K + 1) * n + i] = next;
+                for (int j = K + 1; j < DIRECTIONS; ++j) next += shares[j] * (directions[a][j] - omega * images[a][j]);
+                u[(K + 1) * n + i] = next;
+            }
         }
     }
 }

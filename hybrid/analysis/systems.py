@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from hybrid.analysis.row_sums import leaving_rates, moving_rates
 from hybrid.core.arrays import extremes, total
 from hybrid.cpu.csr import csr_of
 from hybrid.errors import NotConvergedError, PropertyError
+from hybrid.injection.row_types import RowTypes
 from hybrid.levels.curve import LevelCurve
 from hybrid.operators.discount import Discount
 from hybrid.operators.hybrid_matrix import HybridMatrix
@@ -27,6 +29,8 @@ from hybrid.solvers import AverageReward, Status
 from hybrid.solvers.base import Method, Solution
 from hybrid.solvers.bounded_solution import UNIT, BoundedSolution, BoundingMethod
 from hybrid.solvers.host import workspace_of
+from hybrid.solvers.optimistic import Optimistic
+from hybrid.solvers.strip_leap import StripSteps
 from hybrid.solvers.topological import Topological
 from hybrid.solvers.topological_strips import TopologicalStrips
 from hybrid.solvers.workspace import OPERANDS
@@ -139,15 +143,28 @@ def solve_linear(
     )
 
 
-def _by_strips(matrix: Matrix, otherwise: BoundingMethod, options: CheckOptions) -> TopologicalStrips | None:
-    """Return topological solution of a matrix in row types on the host, where its groups promise a gain."""
-    if not (
-        isinstance(matrix, HybridMatrix) and matrix.place is HOST and isinstance(matrix.curve, LevelCurve)
-    ):
+def _by_strips(matrix: Matrix, otherwise: BoundingMethod, options: CheckOptions) -> BoundingMethod | None:
+    """Return topological solution of a matrix in row types, where its groups promise a gain."""
+    if not (isinstance(matrix, HybridMatrix) and isinstance(matrix.curve, LevelCurve)):
         return None
     types, level = matrix.curve.plain, matrix.level
-    strips = RowStrips.where_they_pay(types, level if types.reaches(level) else len(types) - 1)
-    return None if strips is None else TopologicalStrips(options.criterion, strips, otherwise)
+    level = level if types.reaches(level) else len(types) - 1
+    if matrix.place is HOST:
+        strips = RowStrips.where_they_pay(types, level)
+        return None if strips is None else TopologicalStrips(options.criterion, strips, otherwise)
+    if isinstance(otherwise, Optimistic):
+        return replace(otherwise, strips=lambda: _strips_with_room(types, level))
+    return None
+
+
+def _strips_with_room(types: RowTypes, level: int) -> StripSteps | None:
+    """Return the strips of a matrix on a device; None where they promise nothing, or have no room."""
+    from hybrid.operators.device_strips import device_strips
+
+    try:
+        return device_strips(types, level)
+    except MemoryError:
+        return None
 
 
 def _discounted(

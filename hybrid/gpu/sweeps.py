@@ -57,6 +57,10 @@ class DeviceSteps:
         # Recordings by the vectors' identities; the vectors are kept, so that no other can take their places.
         self._recordings: dict[tuple[int, int, int], tuple[_Vectors, Callable[[], None] | None]] = {}
 
+    def over(self, run: Run) -> DeviceSteps:
+        """Return the same steps queued by another `run`, as over some rows; they share their state."""
+        return DeviceSteps(self._device, run, self._step, self._epsilon, self._absolute, self._synchronises)
+
     @property
     def state(self) -> IterationState:
         """Where the steps stand."""

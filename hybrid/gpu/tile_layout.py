@@ -9,11 +9,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpu_kernels import Place, TileMatrix, Tuning, index_bits, index_type
 from gpu_kernels.ragged import pointers, ranges, shares
 from gpu_kernels.tiles import LANES, pack_columns, pack_items, pack_terms
-from hybrid.core.arrays import Array, stable_order, to_host
+from hybrid.core.arrays import Array, counts, stable_order, to_host
 from hybrid.gpu.late_groups import late_groups
 from hybrid.gpu.tile_table import TileTable, build_tile_table
 from hybrid.gpu.tuning import LayoutOptions, choose_tuning
@@ -58,6 +59,7 @@ def build_tile_matrix(
     options: LayoutOptions | None = None,
     stacked: StackedLayers | None = None,
     own_columns: int | None = None,
+    strip: NDArray[np.int64] | None = None,
 ) -> TileMatrix | None:
     """Build the matrix for the tile kernels from the row types of level k, on the device.
 
@@ -75,6 +77,9 @@ def build_tile_matrix(
     own_columns : int, optional
         Of a single matrix; `stacked` has those of layers. Items without entries in other columns go first,
         see `TileMatrix.early`.
+    strip : ndarray, shape (groups,), int64, optional
+        Of a single matrix without others' columns: the strip of every group of the level, on the host; see
+        `TileMatrix.strip_ptr`.
 
     Returns
     -------
@@ -110,9 +115,11 @@ def build_tile_matrix(
     chunks = _count_chunks(table, terms, tuning, chosen.turns)
     if not single:
         groups = replace(groups, base=xp.remainder(groups.base, max(n_columns, 1)))
-    late = None if own_columns is None else late_groups(xp, types, k, groups, own_columns)
+    # Sets of groups that share no item: early and late ones, or strips.
+    apart = None if own_columns is None else late_groups(xp, types, k, groups, own_columns)
+    apart = apart if strip is None else xp.asarray(strip)
     order, items = _bundle_groups(
-        xp, groups, table.type_tile, xp.asarray(chunks * members), chosen.window_rows, late
+        xp, groups, table.type_tile, xp.asarray(chunks * members), chosen.window_rows, apart
     )
     look_ups = chosen.look_ups or 1
     if not single:
@@ -123,9 +130,12 @@ def build_tile_matrix(
     gap_begin, gap_ptr = find_gaps(xp, groups.row, xp.asarray(level.rows)[groups.type], n_rows)
     slot_ptr = pointers(xp, (groups.ptr[1:] - groups.ptr[:-1])[order])
     slots, _ = ranges(xp, groups.ptr[order], slot_ptr, len(groups.base))
-    early = None
-    if late is not None:
-        items, early = _early_items_first(xp, items, late[order])
+    early: int | None = None
+    strip_ptr: tuple[int, ...] = ()
+    if apart is not None:
+        sets = 2 if strip is None else int(strip.max(initial=-1)) + 1
+        items, strip_ptr = _set_by_set(xp, items, apart[order], sets)
+        early = None if own_columns is None else strip_ptr[1]
     packed_terms, term_bits = pack_terms(place, table.term_shift, table.term_slot, table.term_value, bits)
     addresses = int((chunks * (terms + 1)).max(initial=0)) * members
     cells = table.cells
@@ -157,6 +167,7 @@ def build_tile_matrix(
         look_ups=look_ups,
         many_rounds=len(table.round_cell) > len(table.begin) + 1,
         early=early,
+        strip_ptr=strip_ptr if own_columns is None else (),
     )
 
 
@@ -186,18 +197,18 @@ def _count_chunks(
 
 
 def _bundle_groups(
-    xp: Any, groups: RowGroups, type_tile: Array, capacity: Array, window_rows: int, late: Array | None
+    xp: Any, groups: RowGroups, type_tile: Array, capacity: Array, window_rows: int, apart: Array | None
 ) -> tuple[Array, _Items]:
     """Return the groups put side by side by type and window of rows, and items of them by their rows.
 
-    ``capacity``, shape (types,): groups of an item at most; ``late``, shape (groups,): groups that are late,
-    which share no item with others.
+    ``capacity``, shape (types,): groups of an item at most; ``apart``, shape (groups,): sets of groups that
+    share no item.
     """
     size = len(groups)
     if size == 0:
         none = xp.zeros(0, np.int64)
         return none, _Items(none, none, none)
-    alike = [xp.floor_divide(groups.row, window_rows), groups.type, *([] if late is None else [late])]
+    alike = [xp.floor_divide(groups.row, window_rows), groups.type, *([] if apart is None else [apart])]
     order = stable_order(xp, tuple(alike))
     row, kind = groups.row[order], groups.type[order]
     new = xp.zeros(size, bool)
@@ -236,15 +247,15 @@ def _long_items_first(xp: Any, table: TileTable, items: _Items, tuning: Tuning) 
     return _Items(*(column[order] for column in items)), float(looked_up.mean())
 
 
-def _early_items_first(xp: Any, items: _Items, late: Array) -> tuple[_Items, int]:
-    """Put items of late groups last, both kinds in their order, and return how many others there are.
+def _set_by_set(xp: Any, items: _Items, apart: Array, sets: int) -> tuple[_Items, tuple[int, ...]]:
+    """Put items set by set, each in their order, and return where the sets begin, and where the last ends.
 
-    ``late``, shape (groups,), by their new order. Synchronises: yes.
+    ``apart``, shape (groups,), by their new order. Synchronises: yes.
     """
-    waits = late[items.group]
-    early, waiting = xp.flatnonzero(~waits), xp.flatnonzero(waits)
-    order = xp.concatenate((early, waiting))
-    return _Items(*(column[order] for column in items)), len(early)
+    own = apart[items.group].astype(xp.int64)
+    order = stable_order(xp, (own,))
+    ptr = pointers(xp, counts(xp, own, sets))
+    return _Items(*(column[order] for column in items)), tuple(to_host(ptr).tolist())
 
 
 def _pack_items(place: Place, table: TileTable, items: _Items, slot_ptr: Array, index_bits: int) -> Array:

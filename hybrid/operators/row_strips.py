@@ -64,34 +64,9 @@ class RowStrips:
 
     @classmethod
     def where_they_pay(cls, types: RowTypes, k: int) -> RowStrips | None:
-        """Return the strips of a matrix; None where too many rows belong together.
-
-        Parameters
-        ----------
-        types : RowTypes
-            Of a square matrix without diagonal, blocks shared when equal.
-        k : int
-            Level to begin with.  Where its groups have components, but large ones, deeper levels are tried.
-
-        Notes
-        -----
-        Time: O(slots of all groups) a level.
-        """
-        matrix = types.classes.matrix
-        for level in range(k, matrix.n_levels + 1, _DEEPER):
-            if not types.reaches(level):
-                return None
-            count = int(types[level].groups.sum())
-            if not 0 < count <= min(_MOST_GROUPS, matrix.n_rows // _LEAST_GROUP):
-                return None
-            written = WrittenGroups(types, level)
-            size = written.size
-            units = ordered_units(_graph(written.groups, size, matrix.columns[level]))
-            if len(units) == 1:
-                return None
-            if int(units.sizes(size).max()) <= _MOST_SHARE * matrix.n_rows:
-                return cls(matrix, written, units)
-        return None
+        """Return the strips of a matrix; None where too many rows belong together.  See `find_units`."""
+        found = find_units(types, k)
+        return None if found is None else cls(types.classes.matrix, *found[:2])
 
     def __len__(self) -> int:
         return len(self._strips) + 1
@@ -116,6 +91,44 @@ class RowStrips:
         size = self._size[chosen]
         row, column, value = self._written.write(chosen, np.cumsum(size) - size)
         return CsrMatrix(csr_array((value, (row, column)), shape=(int(size.sum()), self._n)))
+
+
+def find_units(types: RowTypes, k: int) -> tuple[WrittenGroups, Units, int] | None:
+    """Return groups of a matrix, which of them are solved together, and their level.
+
+    Parameters
+    ----------
+    types : RowTypes
+        Of a square matrix without diagonal, blocks shared when equal.
+    k : int
+        Level to begin with.  Where its groups have components, but large ones, deeper levels are tried.
+
+    Returns
+    -------
+    groups : WrittenGroups
+    units : Units
+    level : int
+        All three None where too many rows belong together.
+
+    Notes
+    -----
+    Time: O(slots of all groups) a level.
+    """
+    matrix = types.classes.matrix
+    for level in range(k, matrix.n_levels + 1, _DEEPER):
+        if not types.reaches(level):
+            return None
+        count = int(types[level].groups.sum())
+        if not 0 < count <= min(_MOST_GROUPS, matrix.n_rows // _LEAST_GROUP):
+            return None
+        written = WrittenGroups(types, level)
+        size = written.size
+        units = ordered_units(_graph(written.groups, size, matrix.columns[level]))
+        if len(units) == 1:
+            return None
+        if int(units.sizes(size).max()) <= _MOST_SHARE * matrix.n_rows:
+            return written, units, level
+    return None
 
 
 def _graph(groups: RowGroups, size: Int64Array, width: Int64Array) -> CsrMatrix:

@@ -132,10 +132,22 @@ class Rising(Steps, Protocol):
 
 
 class Leap(Protocol):
-    """Finds both bounds at once from an iterate; see :class:`hybrid.solvers.krylov_bounds.KrylovBounds`."""
+    """Finds both bounds at once from an iterate; see :class:`hybrid.solvers.krylov_bounds.KrylovBounds`.
+
+    Attributes
+    ----------
+    width : float
+        Distance of the bounds that were found.
+    more_vectors : int
+        Held at once besides those of the iteration.
+    """
 
     width: float
     more_vectors: int
+
+    @property
+    def from_anywhere(self) -> bool:
+        """Whether the next try takes iterates that are zero where the solution is not."""
 
     def begin(self, made: int) -> None:
         """Take note that an earlier run has made so many steps."""
@@ -218,6 +230,10 @@ class BellmanOperator(ABC):
         Steps of zeros and ones alone, which never underflow.  Time: a step and a look a round, for as many
         rounds as the graph is deep.
         """
+
+    def are_zeros(self, positive: Array) -> bool:
+        """Whether the solution is surely zero where `positive`, of zeros and ones, is zero."""
+        return False
 
     @abstractmethod
     def raised(self, positive: Array) -> Steps:

@@ -202,7 +202,7 @@ class Climb:
         x, y, spare = self._pair[made % 2], self._pair[1 - made % 2], self._guess.scratch
         held = Held(x, y, total, spare, made, self.positive, self.state)
         most = leap.budget(held, outcome.difference) if kept is None else kept.numbers["most"]
-        if most <= 0.0 or not self._is_clear(x):
+        if most <= 0.0 or not (leap.from_anywhere or self._is_clear(x)):
             return False
         limit = self.criterion.max_iterations - outcome.iterations
         held = replace(held, positive=self.positive)

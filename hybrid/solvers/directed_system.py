@@ -78,6 +78,18 @@ class DirectedSystem(BellmanOperator):
         self.products += steps
         return found
 
+    def are_zeros(self, positive: Array) -> bool:
+        """See `BellmanOperator.are_zeros`: such rows have no right-hand side, and lead to no other.
+
+        Time: a product, in which nothing underflows.
+        """
+        space, out = self.space, self.zeros()
+        space.multiply(positive, out)
+        self.products += 1
+        out += space.vector(self._b > 0.0)
+        (holds,) = space.read(space.all((out == 0.0) | (positive > 0.0)))
+        return bool(holds)
+
     def raised(self, positive: Array) -> Steps:
         """See `BellmanOperator.raised`: b is raised above the floor in the rows that are positive."""
         space, xp = self.space, self.space.xp

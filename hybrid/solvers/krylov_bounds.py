@@ -14,7 +14,7 @@ far apart have the same digits.  Where z has left the shape of x, z takes the pl
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -81,6 +81,8 @@ class KrylovBounds:
     more_vectors : int
         Held at once besides those of the iteration.
     """
+
+    from_anywhere: ClassVar[bool] = False
 
     def __init__(
         self,

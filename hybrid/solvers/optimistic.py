@@ -14,6 +14,7 @@ verification up.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -24,6 +25,7 @@ from hybrid.solvers.bracket import Bracket, keep_bounds, told_again
 from hybrid.solvers.climb import Climb
 from hybrid.solvers.directed_system import DirectedSystem
 from hybrid.solvers.record import Kept
+from hybrid.solvers.strip_leap import StripLeap, StripSteps
 from hybrid.solvers.workspace import Array, Pair
 
 _LOOSE = 4.0  # times epsilon that bounds may be apart whose guess came from a greater solution
@@ -41,10 +43,13 @@ class Optimistic:
         Here `epsilon` bounds the distance of the bounds, relative to the value unless `absolute`.
     krylov : {"auto", "always", "never"}
         When IDR(s) takes over, on a chain: where it is expected to be faster, at once, or not at all.
+    strips : callable, optional
+        Returns the rows in strips, or None; called where many steps are made.
     """
 
     criterion: Criterion = Criterion()
     krylov: Literal["auto", "always", "never"] = "auto"
+    strips: Callable[[], StripSteps | None] | None = None
     name = "optimistic"
     vectors: ClassVar[int] = ENCLOSING_VECTORS
 
@@ -112,6 +117,8 @@ class Optimistic:
             outcome.status = Status.NO_BOUND
             return Bracket(outcome, pair[0], None, guess.spare())
         leap = None if self.krylov == "never" else operator.leap(self.criterion, self.krylov == "always")
+        if self.strips is not None:
+            leap = StripLeap(operator, self.criterion, self.strips, leap)
         climb = Climb(self.criterion, operator, pair, guess, outcome, clock, leap, kept, operator.rising)
         lower, upper = climb.run(operator.down)
         steps, lost = outcome.iterations, climb.lost

@@ -16,6 +16,7 @@ good as the policy's leads further.  One step of each, with rounding directed, t
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
@@ -61,6 +62,8 @@ class PolicyBounds:
     more_vectors : int
         Held at once besides those of the iteration.
     """
+
+    from_anywhere: ClassVar[bool] = False
 
     def __init__(self, operator: Choosing, criterion: Criterion, always: bool) -> None:
         self._operator, self._criterion, self._always = operator, criterion, always

@@ -1,0 +1,54 @@
+"""The rows of a compressed matrix on a device in strips, where its groups have an order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hybrid.gpu.strips import DeviceStrips, build_strips
+from hybrid.injection.row_types import RowTypes
+from hybrid.operators.group_units import strips_of_units
+from hybrid.operators.row_strips import find_units
+
+_STRIP_ROWS = 1 << 14
+"""Rows of a strip, at least: a step over fewer takes as long, the time of a launch."""
+
+_MOST_STRIPS = 32
+"""Strips at most, about: each takes recordings of its steps, and looks."""
+
+_FEWEST_STRIPS = 8
+"""With fewer a try in vain costs too much of what it may gain."""
+
+
+def device_strips(types: RowTypes, k: int) -> DeviceStrips | None:
+    """Return strips of a matrix, each of which refers to itself and to those before it alone.
+
+    Parameters
+    ----------
+    types : RowTypes
+        Of a square matrix without diagonal, blocks shared when equal.
+    k : int
+        Level to begin with, see `hybrid.operators.row_strips.find_units`.
+
+    Returns
+    -------
+    DeviceStrips or None
+        None where too many rows belong together, or too few are there.
+
+    Raises
+    ------
+    MemoryError
+        The device has no room for them.
+    """
+    found = find_units(types, k)
+    if found is None:
+        return None
+    written, units, level = found
+    n = types.classes.matrix.n_rows
+    strips = strips_of_units(units, written.size, max(_STRIP_ROWS, n // _MOST_STRIPS))
+    if len(strips) < _FEWEST_STRIPS:
+        return None
+    strip = np.zeros(len(written.groups), np.int64)
+    for number, groups in enumerate(strips):
+        strip[groups] = number
+    shares = [float(written.size[groups].sum()) / n for groups in strips]
+    return build_strips(types, level, strip, shares)

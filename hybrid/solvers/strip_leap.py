@@ -1,0 +1,194 @@
+"""Bounds strip by strip, where rows refer to themselves and to rows of strips before them alone.
+
+A protocol that counts what it has sent goes on for thousands of steps, and an iteration over all rows takes a
+product for each.  Strip by strip only those rows are iterated whose values are about to be known, until a
+step changes nothing in them.
+
+Above, f rounded up leaves ``y = f(y)`` so in all rows, which one step over all rows then verifies.  Below,
+from a lower bound x, f rounded down leaves ``x = f(x)``, so that ``x <= f(x) <= f(f(x)) <= ...`` rise to the
+solution.  Rows without cycles stand still after as many steps as their longest path has; where others do not
+within some time, the iteration over all rows goes on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from hybrid.solvers.base import Clock, Criterion
+from hybrid.solvers.bellman import BellmanOperator, Held, Leap
+from hybrid.solvers.bounded_solution import width_of
+from hybrid.solvers.record import Kept
+from hybrid.solvers.workspace import Array, Pair, Steps
+
+_BEGIN = 1024  # steps over all rows before strips are looked for
+_PASSING = 0.3  # relative change times steps: 1 where sums grow, less from where they settle geometrically
+_AGAIN = 4  # times the steps before a try, until the next one
+_WORTH = 2.0  # times the steps made: products that the strips may take for each bound
+_LEAST_SHARE = 1 / 16  # of these, however little of the matrix is done: what a try in vain costs
+_MORE_VECTORS = 2  # where zeros are to be proved
+_LOOKS = 4  # in as many steps as have been made, in the first strip
+_MORE_LOOKS = 16  # the same in later ones, of which the one before has told how many steps to make
+
+
+class StripSteps(Protocol):
+    """Steps over the rows of one strip at a time, each after those that it refers to.
+
+    Attributes
+    ----------
+    shares : sequence of float
+        What a step over each strip costs beside one over all rows.
+    """
+
+    shares: Sequence[float]
+
+    def steps(self, steps: Steps) -> Sequence[Steps]:
+        """Return steps of the matrix over the rows of each strip alone, others left as they are."""
+
+
+class StripLeap:
+    """Finds both bounds strip by strip; see :class:`hybrid.solvers.bellman.Leap`.
+
+    Parameters
+    ----------
+    operator : BellmanOperator
+    criterion : Criterion
+    find : callable
+        Returns the strips, or None; called when many steps have been made.
+    otherwise : Leap, optional
+        What may take over besides.
+
+    Attributes
+    ----------
+    width : float
+        Distance of the bounds that were found.
+    more_vectors : int
+        Held at once besides those of the iteration.
+    from_anywhere : bool
+        Whether the next try takes iterates that are zero where the solution is not.
+    """
+
+    def __init__(
+        self,
+        operator: BellmanOperator,
+        criterion: Criterion,
+        find: Callable[[], StripSteps | None],
+        otherwise: Leap | None,
+    ) -> None:
+        self._operator, self._criterion, self._find, self._otherwise = operator, criterion, find, otherwise
+        self._strips: StripSteps | None = None
+        self._not_before: float = _BEGIN
+        self._rounded, self.from_anywhere = 0, False
+        self.width, self.more_vectors = math.inf, 0
+
+    def begin(self, made: int) -> None:
+        """See `Leap.begin`."""
+        if self._otherwise is not None:
+            self._otherwise.begin(made)
+
+    def budget(self, held: Held, difference: float) -> float:
+        """See `Leap.budget`."""
+        if held.made >= self._not_before:
+            self._not_before = _AGAIN * held.made
+            if self._passes(held.made):
+                self._strips = self._strips or self._find()
+                if self._strips is not None:
+                    self.from_anywhere = True
+                    return _WORTH * held.made
+                self._not_before = math.inf
+        return 0.0 if self._otherwise is None else self._otherwise.budget(held, difference)
+
+    def _passes(self, made: int) -> bool:
+        """Whether values go on to be reached or to grow, and do not settle all together."""
+        (_, relative) = self._operator.space.read(self._operator.down.changes)
+        return not relative * made < _PASSING
+
+    def solve(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None = None) -> int:
+        """Try to find bounds; return the products made, of parts of the matrix their sum.
+
+        Notes
+        -----
+        It has succeeded if `width` is finite.  A look or two a strip and bound.
+        """
+        if self._strips is None or not self.from_anywhere or kept is not None:
+            assert self._otherwise is not None
+            made = self._otherwise.solve(held, most, limit, clock, kept)
+            self.width, self.more_vectors = self._otherwise.width, self._otherwise.more_vectors
+            return made
+        operator, self.width, self.from_anywhere = self._operator, math.inf, False
+        before, self._rounded = operator.products, 0
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._enclose(held, self._strips, min(most, limit), clock)
+        # Where there are no bounds yet underflow may count, and does in every step.
+        return operator.products - before if math.isfinite(self.width) else self._rounded
+
+    def _enclose(self, held: Held, strips: StripSteps, most: float, clock: Clock) -> None:
+        """Leave the lower bound in x and the upper one in y; `width` is finite if they are close."""
+        operator, xp = self._operator, self._operator.space.xp
+        x, y, spare = held.x, held.y, held.spare
+        y[...], spare[...] = x, x
+        if not self._stands(strips.steps(operator.up), strips, (y, spare), most, clock):
+            return
+        if not operator.verifies(y, x, spare, None):
+            return
+        y[...], spare[...] = spare, x
+        self._rounded = 0
+        stands = self._stands(strips.steps(operator.down), strips, (x, spare), most, clock)
+        if not stands or not self._is_clear(x, y, spare):
+            return
+        xp.subtract(y, x, out=spare)
+        width, least = operator.space.read(
+            width_of(self._criterion, spare, y, operator.space), operator.space.least(spare)
+        )
+        if least >= 0.0 and width <= self._criterion.epsilon:
+            self.width = width
+
+    def _is_clear(self, x: Array, y: Array, spare: Array) -> bool:
+        """Whether all values but proven zeros are far from underflow; `spare` is overwritten."""
+        operator, space, xp = self._operator, self._operator.space, self._operator.space.xp
+        if not operator.is_near_underflow(x):
+            return True
+        if not space.has_room(_MORE_VECTORS, operator.size):
+            return False
+        self.more_vectors = _MORE_VECTORS
+        spare[...] = xp.greater(y, 0.0)
+        if not operator.are_zeros(spare):
+            return False
+        least = space.least(xp.where(xp.greater(y, 0.0), x, np.inf))
+        return bool(space.read(least)[0] > operator.negligible)
+
+    def _stands(
+        self, steps: Sequence[Steps], strips: StripSteps, pair: Pair, most: float, clock: Clock
+    ) -> bool:
+        """Iterate strip by strip until a step changes nothing; False where that takes too long.
+
+        Parameters
+        ----------
+        pair : pair of arrays, shape (n,)
+            Equal; equal afterwards where everything stands still.
+        most : float
+            Products that it may take.
+        """
+        operator, space = self._operator, self._operator.space
+        stride = space.stride + space.stride % 2
+        done, spent, first, change = 0.0, 0.0, stride, math.nan
+        for strip, share in zip(steps, strips.shares, strict=True):
+            made, count = 0, first
+            while True:
+                strip.sweep(pair, made, count)
+                made += count
+                (change, _) = space.read(strip.changes)
+                is_long = spent + made * share > most * max(done + share, _LEAST_SHARE)
+                if not 0.0 < change < math.inf or is_long or clock.tick(operator.products, math.inf):
+                    break
+                count = max(made // (_LOOKS if done == 0.0 else _MORE_LOOKS) // stride, 1) * stride
+            self._rounded += made
+            done, spent = done + share, spent + made * share
+            if change != 0.0:
+                break
+            first = max((made - made // _MORE_LOOKS) // stride, 1) * stride
+        operator.products += math.ceil(spent)
+        return change == 0.0
