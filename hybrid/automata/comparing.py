@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from hybrid.automata.acceptance import Acceptance, all_accepted
 from hybrid.automata.automaton import DeterministicAutomaton
-from hybrid.automata.bottom_up import components_from_bottom
 from hybrid.automata.guards import mark_list
+from hybrid.core.components import components_from_bottom
 from hybrid.errors import UnsupportedError
 from mtbdd.budget import check_budget
 
@@ -96,7 +96,7 @@ class _Pairs:
         n = len(self._successors)
         allowed = self._marks & finite == 0
         kept = np.where(allowed, self._successors, np.arange(n)[:, None])
-        components = components_from_bottom(kept)
+        components = components_from_bottom(kept.tolist())
         inner = allowed & (components[self._successors] == components[:, None])
         met = np.zeros(int(components.max()) + 1, np.int64)
         cyclic = np.zeros(len(met), np.bool_)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hybrid.automata.acceptance import ALL, NONE, Acceptance, infinitely
 from hybrid.automata.automaton import DeterministicAutomaton
-from hybrid.automata.bottom_up import components_from_bottom
+from hybrid.core.components import components_from_bottom
 
 Ints = NDArray[np.int64]
 
@@ -64,7 +64,7 @@ def component_fates(automaton: DeterministicAutomaton) -> tuple[Ints, list[bool 
         By component: all runs that stay in it are accepted, none is, or None: told by the marks that occur,
         it differs.
     """
-    components = components_from_bottom(automaton.successors)
+    components = components_from_bottom(automaton.successors.tolist())
     return components, _fates(automaton, components)
 
 
@@ -74,7 +74,7 @@ def _lowest(automaton: DeterministicAutomaton, classes: Ints) -> DeterministicAu
     Components are numbered from the bottom, so that every run still ends in one, and from where it enters
     that its fate is the language's.
     """
-    components = components_from_bottom(automaton.successors)
+    components = components_from_bottom(automaton.successors.tolist())
     order = np.argsort(components, kind="stable")[::-1]
     representative = np.zeros(int(classes.max()) + 1, np.int64)
     representative[classes[order]] = order
@@ -202,7 +202,7 @@ def _merged(automaton: DeterministicAutomaton) -> DeterministicAutomaton:
 
 def _renumbered_marks(automaton: DeterministicAutomaton) -> DeterministicAutomaton:
     """Leave out marks that tell nothing, and give equal ones one number."""
-    components = components_from_bottom(automaton.successors)
+    components = components_from_bottom(automaton.successors.tolist())
     inner = _inner(automaton, components)
     met = automaton.marks[inner]
     some = int(np.bitwise_or.reduce(met))

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_kernels import Device, Step, TileMatrix, Tuning, current_device, made_for, run_tiles
+from gpu_kernels import Device, Step, TileMatrix, current_device, made_for, run_tiles
 from hybrid.core.arrays import Array
 from hybrid.gpu.admission import check_memory, layout_items
 from hybrid.gpu.sweeps import DeviceSteps
@@ -17,7 +17,7 @@ from hybrid.gpu.tuning import LayoutOptions
 from hybrid.injection.row_types import RowTypes
 from hybrid.solvers.workspace import Steps
 
-_SHAPE = LayoutOptions(tuning=Tuning(threads=64, min_blocks=8, members=2), slices=1)
+_SHAPE = LayoutOptions(slices=1)
 """Small items: a strip has few rows for a card, and a step takes as long as its longest item."""
 
 

@@ -9,8 +9,14 @@ from hybrid.injection.row_types import RowTypes
 from hybrid.operators.group_units import strips_of_units
 from hybrid.operators.row_strips import find_units
 
+_LEAST_ROWS = 1 << 20
+"""Rows of a matrix below which a step over all of them takes hardly longer than one over a strip."""
+
 _STRIP_ROWS = 1 << 14
 """Rows of a strip, at least: a step over fewer takes as long, the time of a launch."""
+
+_MOST_GROUPS = 1 << 14
+"""Groups of a level that is looked at: they are put in order in Python."""
 
 _MOST_STRIPS = 32
 """Strips at most, about: each takes recordings of its steps, and looks."""
@@ -39,11 +45,11 @@ def device_strips(types: RowTypes, k: int) -> DeviceStrips | None:
     MemoryError
         The device has no room for them.
     """
-    found = find_units(types, k)
+    n = types.classes.matrix.n_rows
+    found = find_units(types, k, _MOST_GROUPS, is_small=True) if n >= _LEAST_ROWS else None
     if found is None:
         return None
     written, units, level = found
-    n = types.classes.matrix.n_rows
     strips = strips_of_units(units, written.size, max(_STRIP_ROWS, n // _MOST_STRIPS))
     if len(strips) < _FEWEST_STRIPS:
         return None

@@ -15,7 +15,7 @@ from hybrid.core.lists import concatenated_ranges
 from hybrid.cpu.csr import CsrMatrix
 from hybrid.injection.groups import RowGroups
 from hybrid.injection.row_types import RowTypes
-from hybrid.operators.group_units import Units, ordered_units, strips_of_units
+from hybrid.operators.group_units import Units, ordered_units, strips_of_units, units_from_bottom
 from hybrid.operators.written_groups import WrittenGroups
 from mtbdd.offset import OffsetMTBDD
 
@@ -93,7 +93,9 @@ class RowStrips:
         return CsrMatrix(csr_array((value, (row, column)), shape=(int(size.sum()), self._n)))
 
 
-def find_units(types: RowTypes, k: int) -> tuple[WrittenGroups, Units, int] | None:
+def find_units(
+    types: RowTypes, k: int, most_groups: int = _MOST_GROUPS, is_small: bool = False
+) -> tuple[WrittenGroups, Units, int] | None:
     """Return groups of a matrix, which of them are solved together, and their level.
 
     Parameters
@@ -102,6 +104,10 @@ def find_units(types: RowTypes, k: int) -> tuple[WrittenGroups, Units, int] | No
         Of a square matrix without diagonal, blocks shared when equal.
     k : int
         Level to begin with.  Where its groups have components, but large ones, deeper levels are tried.
+    most_groups : int
+        Of a level that is looked at.
+    is_small : bool
+        Whether to do without SciPy and compiled code, which take longer to load than few groups to order.
 
     Returns
     -------
@@ -119,11 +125,12 @@ def find_units(types: RowTypes, k: int) -> tuple[WrittenGroups, Units, int] | No
         if not types.reaches(level):
             return None
         count = int(types[level].groups.sum())
-        if not 0 < count <= min(_MOST_GROUPS, matrix.n_rows // _LEAST_GROUP):
+        if not 0 < count <= min(most_groups, matrix.n_rows // _LEAST_GROUP):
             return None
         written = WrittenGroups(types, level)
         size = written.size
-        units = ordered_units(_graph(written.groups, size, matrix.columns[level]))
+        arrows = _arrows(written.groups, size, matrix.columns[level])
+        units = units_from_bottom(count, *arrows) if is_small else ordered_units(_graph(count, *arrows))
         if len(units) == 1:
             return None
         if int(units.sizes(size).max()) <= _MOST_SHARE * matrix.n_rows:
@@ -131,16 +138,21 @@ def find_units(types: RowTypes, k: int) -> tuple[WrittenGroups, Units, int] | No
     return None
 
 
-def _graph(groups: RowGroups, size: Int64Array, width: Int64Array) -> CsrMatrix:
-    """Return which group leads to which other ones; `width`: columns of every node of the level."""
-    from scipy.sparse import csr_array
+def _arrows(groups: RowGroups, size: Int64Array, width: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return which group leads to which other ones, once for every submatrix.
 
+    ``width``: columns of every node of the level.
+    """
     owner = np.repeat(np.arange(len(groups)), np.diff(groups.ptr))
     first = np.searchsorted(groups.row + size, groups.base, "right")
     end = np.searchsorted(groups.row, groups.base + width[groups.node], "left")
     count: Int64Array = np.maximum(end - first, 0)
     source, target = np.repeat(owner, count), concatenated_ranges(np.asarray(first), count)
     other = source != target
-    ones = np.ones(int(other.sum()))
-    shape = len(groups), len(groups)
-    return CsrMatrix(csr_array((ones, (source[other], target[other])), shape=shape))
+    return source[other], target[other]
+
+
+def _graph(groups: int, source: Int64Array, target: Int64Array) -> CsrMatrix:
+    from scipy.sparse import csr_array
+
+    return CsrMatrix(csr_array((np.ones(len(source)), (source, target)), shape=(groups, groups)))

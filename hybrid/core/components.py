@@ -1,17 +1,20 @@
-"""Strongly connected components of small graphs held as arrays."""
+"""Strongly connected components of small graphs, without a library to load."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-def components_from_bottom(successors: NDArray[np.int64]) -> NDArray[np.int64]:
+def components_from_bottom(successors: Sequence[Sequence[int]]) -> NDArray[np.int64]:
     """Return the component of every state, numbered from the bottom: no arrow leads to a greater number.
 
     Parameters
     ----------
-    successors : ndarray, shape (n, k), int64
+    successors : sequence of sequences of int
+        Of every state; one may be listed more than once.
 
     Returns
     -------
@@ -19,9 +22,9 @@ def components_from_bottom(successors: NDArray[np.int64]) -> NDArray[np.int64]:
 
     Notes
     -----
-    Tarjan's search without recursion.  Time: O(n k).
+    Tarjan's search without recursion.  Time: O(n + arrows).
     """
-    lists = [list(dict.fromkeys(row)) for row in successors.tolist()]
+    lists = [list(dict.fromkeys(row)) for row in successors]
     n = len(lists)
     index = [-1] * n
     low = [0] * n
