@@ -122,22 +122,22 @@ class StripLeap:
         before, self._rounded = operator.products, 0
         with np.errstate(over="ignore", invalid="ignore"):
             self._enclose(held, self._strips, min(most, limit), clock)
-        # Where there are no bounds yet underflow may count, and does in every step.
-        return operator.products - before if math.isfinite(self.width) else self._rounded
+        # Where there are no bounds yet underflow may count, and does in every step from below.
+        rounded = 0 if math.isfinite(self.width) else self._rounded
+        return max(operator.products - before, rounded)
 
     def _enclose(self, held: Held, strips: StripSteps, most: float, clock: Clock) -> None:
         """Leave the lower bound in x and the upper one in y; `width` is finite if they are close."""
         operator, xp = self._operator, self._operator.space.xp
         x, y, spare = held.x, held.y, held.spare
         y[...], spare[...] = x, x
-        if not self._stands(strips.steps(operator.up), strips, (y, spare), most, clock):
-            return
-        if not operator.verifies(y, x, spare, None):
+        is_above = self._stands(strips.steps(operator.up), strips, (y, spare), most, clock)
+        self._rounded = 0
+        if not is_above or not operator.verifies(y, x, spare, None):
             return
         y[...], spare[...] = spare, x
-        self._rounded = 0
-        stands = self._stands(strips.steps(operator.down), strips, (x, spare), most, clock)
-        if not stands or not self._is_clear(x, y, spare):
+        is_below = self._stands(strips.steps(operator.down), strips, (x, spare), most, clock)
+        if not is_below or not self._is_clear(x, y, spare):
             return
         xp.subtract(y, x, out=spare)
         width, least = operator.space.read(
