@@ -186,9 +186,11 @@ def test_figures_in_prose_are_those_of_the_records() -> None:
     for row in load("whole_answers")["rows"]:
         if "wall_seconds" in row and row["states"] > 1e5:
             walls.setdefault(row["name"], {})[row["backend"]] = row["wall_seconds"]
-    ratios = [pair["gpu"] / pair["gpu-explicit"] for pair in walls.values()]
+    # One is answered by the hybrid engine alone within the limit.
+    ratios = [pair["gpu"] / pair["gpu-explicit"] for pair in walls.values() if len(pair) == 2]
+    assert len(ratios) == len(walls) - 1
     least, most = min(pair["gpu"] for pair in walls.values()), max(pair["gpu"] for pair in walls.values())
-    assert f"{least:.0f} to {math.ceil(most)} seconds for {len(walls)} case studies" in readme
+    assert f"{least:.1f} to {math.ceil(most)} seconds for {len(walls)} case studies" in readme
     assert f"{min(ratios):.1f} to {max(ratios):.1f} times as long" in readme
     beside = [row for row in load("symbolic_build")["rows"] if "prism_seconds" in row]
     assert all(row["seconds"] < row["prism_seconds"] for row in beside), (
