@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import struct
+import weakref
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ _ACCEPTED: dict[type, tuple[type, ...]] = {
     float: (float, int, np.floating),
     bool: (bool, np.bool_),
 }
+_KNOWN = 64
+"""Arrays whose words are remembered, of each argument."""
+
 _DOUBLE, _WORD = struct.Struct("d"), struct.Struct("q")
 
 
@@ -62,9 +66,20 @@ class ArrayWords:
     def __init__(self, element: str, dimensions: int, written: bool) -> None:
         self._element, self._dimensions, self._written = element, dimensions, written
         self.count = 1 + dimensions
+        self._known: dict[int, tuple[weakref.ref[Any], list[int]]] = {}
 
     def words(self, argument: Any) -> list[int]:
-        """Return the words of an array."""
+        """Return the words of an array; they are remembered as long as it is there."""
+        known = self._known.get(id(argument))
+        if known is not None and known[0]() is argument:
+            return known[1]
+        words = self._words(argument)
+        if len(self._known) >= _KNOWN:
+            self._known.clear()
+        self._known[id(argument)] = weakref.ref(argument), words
+        return words
+
+    def _words(self, argument: Any) -> list[int]:
         if not isinstance(argument, np.ndarray):
             raise Mismatch
         about = argument.__array_interface__

@@ -202,6 +202,12 @@ class ChoiceOperator(Choosing):
             self._join(out)
         self._finish(x, out, factor, shape)
 
+    def follow(self, x: Array, out: Array, policy: Array) -> None:
+        """See `Choosing.follow`."""
+        self._best(x, out, True, policy)
+        if self.groups is not None:
+            self._join(out)
+
     @property
     def has_policies(self) -> bool:
         """Whether `of_policy` is there: on the host, and on a device where a step allocates nothing."""

@@ -48,6 +48,10 @@ class Choosing(BellmanOperator):
         Afterwards `changes` has the greatest absolute and relative difference between `out` and x.
         """
 
+    def follow(self, x: Array, out: Array, policy: Array) -> None:
+        """Queue ``out = A x`` with the rows that a policy chooses; `changes` are left as they are."""
+        raise NotImplementedError
+
     def gauss_seidel(
         self,
         x: Array,

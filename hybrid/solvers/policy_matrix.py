@@ -28,7 +28,7 @@ class PolicyMatrix:
     def multiply(self, x: Vector, out: Vector | None = None) -> Vector:
         """Return ``A x``."""
         result = np.empty(len(x)) if out is None else out
-        self._choices.improve(x, result, shape=self._zeros, policy=self._policy)
+        self._choices.follow(x, result, self._policy)
         return result
 
     def jacobi_step(

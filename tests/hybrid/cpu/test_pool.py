@@ -192,6 +192,19 @@ def test_entries_are_made_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> Non
         assert own.packed((Each(range(4)), 1, counts), 4, threads) is not None
 
 
+def test_words_are_remembered_of_an_array_that_is_there() -> None:
+    """A new array may have the number of one that is gone."""
+    from hybrid.cpu.argument_words import ArrayWords
+
+    kind, numbers = ArrayWords("<f8", 1, written=True), set[int]()
+    for size in range(1, 400):
+        array = np.zeros(size)
+        assert kind.words(array) == kind.words(array) == [array.ctypes.data, size]
+        numbers.add(id(array))
+        del array
+    assert len(numbers) < 300
+
+
 def test_fixed_arguments_have_words_for_one_overload() -> None:
     out = np.zeros(4)
     for dtype in (np.float64, np.int32, np.float32):
