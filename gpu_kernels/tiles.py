@@ -272,8 +272,8 @@ def run_tiles(
     others : ndarray, shape (n_columns - own columns,), as x, optional
         The elements of the columns behind those of x; not read for the early rows.
     part : {"all", "early", "late"} or int
-        Which rows: all, those of the early items and of no item, or the rest; or those of a strip, with the
-        first one those of no item. Of a step that measures changes these are the greatest of all its parts.
+        Which rows: all, those of the early items and of no item, or the rest; or those of a strip. Rows of no
+        item go with the first strip. Of a step that measures changes these are the greatest of all its parts.
 
     Raises
     ------

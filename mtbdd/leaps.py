@@ -143,6 +143,7 @@ class Leaps:
         direction: Direction,
         inside: Node | None,
     ) -> None:
+        assert direction in (Relation.after, Relation.before)
         self._relations, self._direction, self._inside = relations, direction, inside
         self._counters = sorted((bits for bits in counters if len(bits) >= _FEWEST_BITS), key=len)[::-1]
         self._ways: dict[tuple[Bits, bool], _Way] = {}
@@ -213,11 +214,13 @@ class Leaps:
                 seen = seen | (self._direction(relation, seen) & beyond)
             frontier, reached = seen & ~reached, reached | seen
         missed = supposed & ~reached
-        if missed == manager.false:
-            return reached
-        # All sources of a layer are proved where none is missed in the layers before it.
-        end = layers.first(missed)
-        return reached & ~layers.beyond(end) if end - last > _LEAST_GAIN else None
+        if missed != manager.false:
+            # All sources of a layer are proved where none is missed in the layers before it.
+            end = layers.first(missed)
+            if end - last <= _LEAST_GAIN:
+                return None
+            reached = reached & ~layers.beyond(end)
+        return reached if reached & ~found != manager.false else None
 
 
 def _limited(relations: Sequence[Relation], bits: Bits, limit: Node) -> list[Relation]:
@@ -235,8 +238,8 @@ def _limited(relations: Sequence[Relation], bits: Bits, limit: Node) -> list[Rel
 def _suppositions(layers: Layers, found: Node, looks: dict[int, Node]) -> Iterator[tuple[int, Node]]:
     """Yield layers that look like those before them, each with the states that look the same in any layer.
 
-    Behind the front of a search, the nearest first; then after the first layer, since a set to begin with
-    may have states in all layers. `looks` keeps what has been looked at, by the counter's number.
+    Behind the front of a search, the nearest first; then after the first layer, since a start set may have
+    states in all layers. `looks` keeps what has been looked at, by the counter's number.
     """
     manager = layers.manager
 

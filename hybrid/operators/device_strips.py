@@ -56,5 +56,5 @@ def device_strips(types: RowTypes, k: int) -> DeviceStrips | None:
     strip = np.zeros(len(written.groups), np.int64)
     for number, groups in enumerate(strips):
         strip[groups] = number
-    shares = [float(written.size[groups].sum()) / n for groups in strips]
+    shares = [max(int(written.size[groups].sum()), _STRIP_ROWS) / n for groups in strips]
     return build_strips(types, level, strip, shares)

@@ -107,14 +107,14 @@ def find_units(
     most_groups : int
         Of a level that is looked at.
     is_small : bool
-        Whether to do without SciPy and compiled code, which take longer to load than few groups to order.
+        Whether to do without SciPy and compiled code: to load them takes longer than to order few groups.
 
     Returns
     -------
     groups : WrittenGroups
     units : Units
     level : int
-        All three None where too many rows belong together.
+        One None for all where too many rows belong together.
 
     Notes
     -----

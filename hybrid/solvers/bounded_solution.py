@@ -46,6 +46,9 @@ NEGLIGIBLE = 2.0**96
 FLOOR = 2.0**56
 """Below so many times the error that underflow adds in a step a guess of a bound leaves no room for it."""
 
+WIDEST = 1e-3
+"""Distance that bounds may have where rounding keeps them from being closer."""
+
 ENCLOSING_VECTORS = 8
 """Four that a method keeps, the right-hand side, the diagonal as it is and for either rounding."""
 

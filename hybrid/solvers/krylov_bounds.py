@@ -21,7 +21,7 @@ import numpy as np
 from hybrid.solvers.around import verified_around
 from hybrid.solvers.base import Clock, Criterion, Vector
 from hybrid.solvers.bellman import STAGE, BellmanOperator, Held
-from hybrid.solvers.bounded_solution import width_of
+from hybrid.solvers.bounded_solution import WIDEST, width_of
 from hybrid.solvers.forecast import AGAIN, Forecast
 from hybrid.solvers.idr import IDR_VECTORS
 from hybrid.solvers.krylov_run import follow
@@ -43,7 +43,6 @@ _LOOSE = 0.5  # share of its right-hand side by which w may be off
 _SHAPES = 3  # the iterate's, and those that z has where the iterate's are far from it
 _OUTGROWN = 2.0  # times the shape that z may be
 _SHARE = 0.125  # of the steps made that the first w may take
-_WIDEST = 1e-3  # distance that bounds may have where rounding keeps them from being closer
 _GUESSES = 5  # tries with a doubled c
 _ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the residual is off by
 
@@ -305,7 +304,7 @@ class KrylovBounds:
                 recurrence.spare,
             )
             if width is not None:
-                if width <= (max(_WIDEST, self._criterion.epsilon) if exhausted else self._criterion.epsilon):
+                if width <= (max(WIDEST, self._criterion.epsilon) if exhausted else self._criterion.epsilon):
                     x[...] = recurrence.r
                     self.width = width
                 return

@@ -134,7 +134,8 @@ class Optimistic:
         spare = guess.spare()
         if lost and upper is not None and not self._close(operator, lower, upper, spare[0]):
             outcome.status, upper = Status.NO_BOUND, None
-        if climb.positive is not None or outcome.status is Status.INTERRUPTED:
+        if climb.positive is not None or outcome.status is not Status.CONVERGED:
+            # Whether values are far from underflow is known of those alone that have got a guess.
             operator.lowered(lower, steps)
         return Bracket(outcome, lower, upper, spare)
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from hybrid.solvers.base import Clock, Criterion
 from hybrid.solvers.bellman import BellmanOperator, Held, Leap
-from hybrid.solvers.bounded_solution import width_of
+from hybrid.solvers.bounded_solution import WIDEST, width_of
 from hybrid.solvers.record import Kept
 from hybrid.solvers.workspace import Array, Pair, Steps
 
@@ -29,7 +29,7 @@ _PASSING = 0.3  # relative change times steps: 1 where sums grow, less from wher
 _AGAIN = 4  # times the steps before a try, until the next one
 _WORTH = 2.0  # times the steps made: products that the strips may take for each bound
 _LEAST_SHARE = 1 / 16  # of these, however little of the matrix is done: what a try in vain costs
-_MORE_VECTORS = 2  # where zeros are to be proved
+_OF_ZEROS = 2  # vectors that their proof takes
 _LOOKS = 4  # in as many steps as have been made, in the first strip
 _MORE_LOOKS = 16  # the same in later ones, of which the one before has told how many steps to make
 
@@ -81,7 +81,7 @@ class StripLeap:
         self._operator, self._criterion, self._find, self._otherwise = operator, criterion, find, otherwise
         self._strips: StripSteps | None = None
         self._not_before: float = _BEGIN
-        self._rounded, self.from_anywhere = 0, False
+        self.from_anywhere = False
         self.width, self.more_vectors = math.inf, 0
 
     def begin(self, made: int) -> None:
@@ -111,53 +111,70 @@ class StripLeap:
 
         Notes
         -----
-        It has succeeded if `width` is finite.  A look or two a strip and bound.
+        It has succeeded if `width` is finite.  One vector more, and three where zeros are to be proved.
         """
         if self._strips is None or not self.from_anywhere or kept is not None:
-            assert self._otherwise is not None
-            made = self._otherwise.solve(held, most, limit, clock, kept)
-            self.width, self.more_vectors = self._otherwise.width, self._otherwise.more_vectors
-            return made
+            return self._solved_otherwise(held, most, limit, clock, kept)
         operator, self.width, self.from_anywhere = self._operator, math.inf, False
-        before, self._rounded = operator.products, 0
+        before = operator.products
+        if not operator.space.has_room(1, operator.size):
+            return 0
+        self.more_vectors = 1
         with np.errstate(over="ignore", invalid="ignore"):
-            self._enclose(held, self._strips, min(most, limit), clock)
-        # Where there are no bounds yet underflow may count, and does in every step from below.
-        rounded = 0 if math.isfinite(self.width) else self._rounded
-        return max(operator.products - before, rounded)
+            width = self._enclosed(held, self._strips, min(most, limit), clock)
+        made = operator.products - before
+        if width is not None and made <= limit:
+            self.width = width
+        return min(made, limit)
 
-    def _enclose(self, held: Held, strips: StripSteps, most: float, clock: Clock) -> None:
-        """Leave the lower bound in x and the upper one in y; `width` is finite if they are close."""
+    def _solved_otherwise(self, held: Held, most: float, limit: int, clock: Clock, kept: Kept | None) -> int:
+        self.width = math.inf
+        if self._otherwise is None:
+            return 0
+        made = self._otherwise.solve(held, most, limit, clock, kept)
+        self.width, self.more_vectors = self._otherwise.width, self._otherwise.more_vectors
+        return made
+
+    def _enclosed(self, held: Held, strips: StripSteps, most: float, clock: Clock) -> float | None:
+        """Leave the lower bound in x and the upper one in y, and return their distance.
+
+        None if there are none; then x is as it was.
+        """
         operator, xp = self._operator, self._operator.space.xp
         x, y, spare = held.x, held.y, held.spare
         y[...], spare[...] = x, x
-        is_above = self._stands(strips.steps(operator.up), strips, (y, spare), most, clock)
-        self._rounded = 0
-        if not is_above or not operator.verifies(y, x, spare, None):
-            return
+        if not self._stands(strips.steps(operator.up), strips, (y, spare), most, clock):
+            return None
+        if not operator.verifies(y, x, spare, None):
+            return None
         y[...], spare[...] = spare, x
-        is_below = self._stands(strips.steps(operator.down), strips, (x, spare), most, clock)
-        if not is_below or not self._is_clear(x, y, spare):
-            return
-        xp.subtract(y, x, out=spare)
+        low = x.copy()
+        if not self._stands(strips.steps(operator.down), strips, (low, spare), most, clock):
+            return None
+        if not self._is_far_from_underflow(low, y, spare):
+            return None
+        xp.subtract(y, low, out=spare)
         width, least = operator.space.read(
             width_of(self._criterion, spare, y, operator.space), operator.space.least(spare)
         )
-        if least >= 0.0 and width <= self._criterion.epsilon:
-            self.width = width
+        # Where both stand still double precision brings them no closer.
+        if not least >= 0.0 or not width <= max(WIDEST, self._criterion.epsilon):
+            return None
+        x[...] = low
+        return width
 
-    def _is_clear(self, x: Array, y: Array, spare: Array) -> bool:
-        """Whether all values but proven zeros are far from underflow; `spare` is overwritten."""
+    def _is_far_from_underflow(self, low: Array, y: Array, spare: Array) -> bool:
+        """Whether all values but proven zeros are; `spare` is overwritten."""
         operator, space, xp = self._operator, self._operator.space, self._operator.space.xp
-        if not operator.is_near_underflow(x):
+        if not operator.is_near_underflow(low):
             return True
-        if not space.has_room(_MORE_VECTORS, operator.size):
+        if not space.has_room(_OF_ZEROS, operator.size):
             return False
-        self.more_vectors = _MORE_VECTORS
+        self.more_vectors = 1 + _OF_ZEROS
         spare[...] = xp.greater(y, 0.0)
         if not operator.are_zeros(spare):
             return False
-        least = space.least(xp.where(xp.greater(y, 0.0), x, np.inf))
+        least = space.least(xp.where(xp.greater(y, 0.0), low, np.inf))
         return bool(space.read(least)[0] > operator.negligible)
 
     def _stands(
@@ -185,7 +202,6 @@ class StripLeap:
                 if not 0.0 < change < math.inf or is_long or clock.tick(operator.products, math.inf):
                     break
                 count = max(made // (_LOOKS if done == 0.0 else _MORE_LOOKS) // stride, 1) * stride
-            self._rounded += made
             done, spent = done + share, spent + made * share
             if change != 0.0:
                 break

@@ -248,3 +248,26 @@ def test_layers_are_numbered_both_ways(package: str, is_down: bool) -> None:
             step = relation.after if is_forward else relation.before
             after = layers.at(layer + 1) if layer + 1 < LAYERS else layers.manager.false
             assert step(layers.at(layer)) == after
+
+
+def test_a_counter_that_stands_still_holds_up_no_other(leaps: list[Node]) -> None:
+    """The first counter stops half-way, and looks alike up to there; the second one goes on."""
+    encoding = Encoding([variable("v", 2 * LAYERS - 1), variable("w", LAYERS - 1)], FASTEST)
+    manager = encoding.manager
+    node = manager.false
+    for v in range(20):
+        node = node | (
+            manager.cube(manager.rows, LAYERS * v) & manager.cube(manager.columns, LAYERS * (v + 1))
+        )
+    for w in range(LAYERS - 1):
+        states = manager.disjunction(manager.cube(manager.rows, LAYERS * v + w) for v in range(21))
+        after = manager.cube(encoding.column_names(encoding.by_name["w"]), w + 1)
+        step = manager.equal_bits(encoding.by_name["v"].bits) & after
+        node = node | (states & step)
+    relation = Relation.whole(manager, node)
+    start = manager.disjunction(manager.cube(manager.rows, LAYERS * v) for v in range(21))
+    arguments = manager, start, [relation], Relation.after
+    slow = list(search_rounds(*arguments))
+    quick = list(search_rounds(*arguments, counters=encoding.counters))
+    assert quick[-1].found == slow[-1].found
+    assert leaps and len(quick) < 0.8 * len(slow)

@@ -204,3 +204,12 @@ def test_bounds_of_a_raised_solution_that_are_too_far_apart_are_not_told() -> No
     assert found.status is Status.NO_BOUND
     assert np.isinf(found.upper).all()
     assert 0.0 < found.lower[0] <= 1e-280
+
+
+def test_lower_bounds_at_the_limit_of_iterations_lose_what_underflow_added() -> None:
+    """A product of three quarters and the smallest double is that double again."""
+    dense, diagonal, b = np.diag([0.75] * 3, -1), np.ones(4), np.array([5e-324, 0.0, 0.0, 0.0])
+    found = Optimistic(Criterion(1e-8, max_iterations=2)).solve(Dense(dense), diagonal, b, 2.0**-45, None)
+    assert found.status is not Status.CONVERGED
+    for low, x in zip(found.lower.tolist(), exact_solution(dense, diagonal, b), strict=True):
+        assert Fraction(low) <= x

@@ -190,12 +190,34 @@ def test_values_that_vanish_are_no_zeros(widths: list[float], entry: float, rewa
         assert 0 <= low <= x and (x <= high or high == math.inf)
 
 
-def test_a_bound_that_is_wide_is_not_taken(widths: list[float]) -> None:
-    """Rounding in every row of a path keeps bounds apart by more than is asked for."""
-    system = path(120, 1.0)
-    found = found_by(system, in_strips(120, 6), Criterion(1e-15))
+@pytest.mark.parametrize("last", [0.0, 0.05])
+def test_bounds_that_rounding_keeps_apart_are_taken(widths: list[float], last: float) -> None:
+    dense, diagonal, b = path(120, 1.0)
+    b[1:] = last
+    found = found_by((dense, diagonal, b), in_strips(120, 6), Criterion(1e-15))
+    assert widths == [found.difference] and 1e-15 < found.difference < 1e-10
+    assert found.status is Status.CONVERGED
+    holds((dense, diagonal, b), found)
+
+
+def test_a_try_that_fails_late_leaves_the_iteration_as_it_was(
+    widths: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dense, diagonal, b = path(120, 1.0)
+    b[1:] = 0.0
+    system = dense, diagonal, b
+    monkeypatch.setattr(StripLeap, "_is_far_from_underflow", lambda *arguments: False)
+    plain, found = found_by(system, None), found_by(system, in_strips(120, 6))
     assert widths and not any(map(math.isfinite, widths))
-    holds(system, found)
+    assert found.status is plain.status is Status.CONVERGED
+    np.testing.assert_array_equal(found.lower, plain.lower)
+    np.testing.assert_array_equal(found.upper, plain.upper)
+
+
+def test_a_limit_of_products_is_kept(widths: list[float]) -> None:
+    for limit in (25, 40, 60):
+        found = found_by(path(120, 1.0), in_strips(120, 6), Criterion(1e-8, max_iterations=limit))
+        assert found.iterations <= limit
 
 
 @pytest.mark.parametrize("calls", [1, 14, 20, 24, 27])
