@@ -116,8 +116,11 @@ def build_tile_matrix(
     if not single:
         groups = replace(groups, base=xp.remainder(groups.base, max(n_columns, 1)))
     # Sets of groups that share no item: early and late ones, or strips.
-    apart = None if own_columns is None else late_groups(xp, types, k, groups, own_columns)
-    apart = apart if strip is None else xp.asarray(strip)
+    apart, sets = None, 2
+    if own_columns is not None:
+        apart = late_groups(xp, types, k, groups, own_columns)
+    elif strip is not None:
+        apart, sets = xp.asarray(strip), int(strip.max(initial=-1)) + 1
     order, items = _bundle_groups(
         xp, groups, table.type_tile, xp.asarray(chunks * members), chosen.window_rows, apart
     )
@@ -130,12 +133,9 @@ def build_tile_matrix(
     gap_begin, gap_ptr = find_gaps(xp, groups.row, xp.asarray(level.rows)[groups.type], n_rows)
     slot_ptr = pointers(xp, (groups.ptr[1:] - groups.ptr[:-1])[order])
     slots, _ = ranges(xp, groups.ptr[order], slot_ptr, len(groups.base))
-    early: int | None = None
-    strip_ptr: tuple[int, ...] = ()
+    set_ptr: tuple[int, ...] = ()
     if apart is not None:
-        sets = 2 if strip is None else int(strip.max(initial=-1)) + 1
-        items, strip_ptr = _set_by_set(xp, items, apart[order], sets)
-        early = None if own_columns is None else strip_ptr[1]
+        items, set_ptr = _set_by_set(xp, items, apart[order], sets)
     packed_terms, term_bits = pack_terms(place, table.term_shift, table.term_slot, table.term_value, bits)
     addresses = int((chunks * (terms + 1)).max(initial=0)) * members
     cells = table.cells
@@ -166,8 +166,8 @@ def build_tile_matrix(
         layers=1 if stacked is None else stacked.layers,
         look_ups=look_ups,
         many_rounds=len(table.round_cell) > len(table.begin) + 1,
-        early=early,
-        strip_ptr=strip_ptr if own_columns is None else (),
+        early=None if own_columns is None else set_ptr[1],
+        strip_ptr=set_ptr if own_columns is None else (),
     )
 
 

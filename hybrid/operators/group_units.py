@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_kernels.ragged import pointers
 from hybrid.core.components import components_from_bottom
 from hybrid.cpu.csr import CsrMatrix
 from hybrid.solvers.topological import find_components
@@ -72,8 +73,7 @@ def units_from_bottom(groups: int, source: Int64Array, target: Int64Array) -> Un
     ends = np.searchsorted(source, np.arange(1, groups))
     component = components_from_bottom([part.tolist() for part in np.split(target, ends)])
     members = np.argsort(component, kind="stable")
-    ptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.bincount(component))))
-    return Units(members, ptr)
+    return Units(members, pointers(np, np.bincount(component)))
 
 
 def strips_of_units(units: Units, size: Int64Array, least: int) -> list[Int64Array]:

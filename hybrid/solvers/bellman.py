@@ -95,8 +95,8 @@ class Held:
     Attributes
     ----------
     x : array, shape (n,)
-        An iterate from below, zero only where the solution is, unless the leap takes any.  The lower bound if
-        the leap succeeds, and else as it was.
+        An iterate from below, zero only where the solution is, but for a leap `from_anywhere`.  The lower
+        bound if the leap succeeds, and else as it was.
     y, spare : array, shape (n,)
         Overwritten; `y` becomes the upper bound.
     total : array, shape (n,), or None

@@ -197,14 +197,16 @@ class ChoiceOperator(Choosing):
         policy: Array | None = None,
     ) -> None:
         """See `Choosing.improve`."""
-        self._best(x, out, shape is not None, policy)
-        if self.groups is not None:
-            self._join(out)
+        self._best_joined(x, out, shape is not None, policy)
         self._finish(x, out, factor, shape)
 
     def follow(self, x: Array, out: Array, policy: Array) -> None:
         """See `Choosing.follow`."""
-        self._best(x, out, True, policy)
+        self._best_joined(x, out, True, policy)
+
+    def _best_joined(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
+        """Do as `_best` does, and give all members of a group its best value."""
+        self._best(x, out, plain, policy)
         if self.groups is not None:
             self._join(out)
 

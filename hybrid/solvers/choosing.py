@@ -48,9 +48,9 @@ class Choosing(BellmanOperator):
         Afterwards `changes` has the greatest absolute and relative difference between `out` and x.
         """
 
+    @abstractmethod
     def follow(self, x: Array, out: Array, policy: Array) -> None:
         """Queue ``out = A x`` with the rows that a policy chooses; `changes` are left as they are."""
-        raise NotImplementedError
 
     def gauss_seidel(
         self,

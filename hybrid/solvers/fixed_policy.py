@@ -61,6 +61,10 @@ class FixedPolicy(ChoiceOperator):
         self._choices_of.improve(x, out, factor, shape=shape, policy=self._policy)
         self.changes = self._choices_of.changes
 
+    def follow(self, x: Array, out: Array, policy: Array) -> None:
+        """See `ChoiceOperator.follow`; there is one choice, whatever the policy given."""
+        self._choices_of.follow(x, out, self._policy)
+
     def _best(self, x: Array, out: Array, plain: bool, policy: Array | None) -> None:
         raise NotImplementedError("the operator beneath makes whole steps")
 

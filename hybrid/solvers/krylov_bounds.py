@@ -62,6 +62,8 @@ class Affine(Protocol):
 class KrylovBounds:
     """Finds both bounds at once, where the pace of an iteration tells that many of its steps are left.
 
+    See :class:`hybrid.solvers.bellman.Leap`.
+
     Parameters
     ----------
     operator : BellmanOperator
@@ -72,13 +74,6 @@ class KrylovBounds:
         Whether to begin as soon as that is possible.
     price : float
         Time of a product of IDR(s) in steps of the iteration.
-
-    Attributes
-    ----------
-    width : float
-        Distance of the bounds that were found.
-    more_vectors : int
-        Held at once besides those of the iteration.
     """
 
     from_anywhere: ClassVar[bool] = False

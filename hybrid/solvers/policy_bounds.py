@@ -54,13 +54,6 @@ class PolicyBounds:
     criterion : Criterion
     always : bool
         Whether to begin as soon as that is possible.
-
-    Attributes
-    ----------
-    width : float
-        Distance of the bounds that were found.
-    more_vectors : int
-        Held at once besides those of the iteration.
     """
 
     from_anywhere: ClassVar[bool] = False

@@ -22,7 +22,6 @@ class PolicyMatrix:
 
     def __init__(self, choices: Choosing, policy: Array) -> None:
         self._choices, self._policy = choices, policy
-        self._zeros = np.zeros(choices.size)
         self.shape = (choices.size, choices.size)
 
     def multiply(self, x: Vector, out: Vector | None = None) -> Vector:
@@ -35,6 +34,7 @@ class PolicyMatrix:
         self, x: Vector, out: Vector, b: Vector | None, diagonal: Vector, omega: float
     ) -> tuple[float, float]:
         """Write ``A x + b``: a step with omega 1, where the diagonal is 1."""
-        self._choices.improve(x, out, shape=self._zeros if b is None else b, policy=self._policy)
+        shape = np.zeros(len(x)) if b is None else b
+        self._choices.improve(x, out, shape=shape, policy=self._policy)
         absolute, relative = self._choices.space.read(self._choices.changes)
         return absolute, relative

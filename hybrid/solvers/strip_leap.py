@@ -60,15 +60,6 @@ class StripLeap:
         Returns the strips, or None; called when many steps have been made.
     otherwise : Leap, optional
         What may take over besides.
-
-    Attributes
-    ----------
-    width : float
-        Distance of the bounds that were found.
-    more_vectors : int
-        Held at once besides those of the iteration.
-    from_anywhere : bool
-        Whether the next try takes iterates that are zero where the solution is not.
     """
 
     def __init__(
@@ -113,7 +104,8 @@ class StripLeap:
         -----
         It has succeeded if `width` is finite.  One vector more, and three where zeros are to be proved.
         """
-        if self._strips is None or not self.from_anywhere or kept is not None:
+        strips = self._strips if self.from_anywhere and kept is None else None
+        if strips is None:
             return self._solved_otherwise(held, most, limit, clock, kept)
         operator, self.width, self.from_anywhere = self._operator, math.inf, False
         before = operator.products
@@ -121,7 +113,7 @@ class StripLeap:
             return 0
         self.more_vectors = 1
         with np.errstate(over="ignore", invalid="ignore"):
-            width = self._enclosed(held, self._strips, min(most, limit), clock)
+            width = self._enclosed(held, strips, min(most, limit), clock)
         made = operator.products - before
         if width is not None and made <= limit:
             self.width = width

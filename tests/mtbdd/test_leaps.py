@@ -86,6 +86,11 @@ class Layered:
         )
         return Relation.whole(manager, node)
 
+    def found(self, edges: dict[int, set[int]]) -> Node:
+        """Return what a search with leaps finds from state 0."""
+        manager, start = self.encoding.manager, self.set({0})
+        return fixpoint(manager, start, [self.relation(edges)], Relation.after, counters=self.counters)
+
 
 Edges = dict[int, set[int]]
 
@@ -195,13 +200,7 @@ def test_layers_beyond_a_missing_step_are_not_taken(leaps: list[Node]) -> None:
         edges[model.number(layer, 0)] = {model.number(layer, 1)}
         if layer != barred:
             edges[model.number(layer, 1)] = {model.number(layer + 1, 0)}
-    found = fixpoint(
-        model.encoding.manager,
-        model.set({0}),
-        [model.relation(edges)],
-        Relation.after,
-        counters=model.counters,
-    )
+    found = model.found(edges)
     assert leaps
     assert found == model.set({model.number(layer, s) for layer in range(barred + 1) for s in (0, 1)})
 
@@ -217,13 +216,7 @@ def test_steps_that_skip_layers_prove_nothing(leaps: list[Node]) -> None:
     edges[model.number(0, 0)] = {model.number(2, 0), model.number(1, 0)}
     edges[model.number(1, 0)] = {model.number(3, 0)}
     edges = {source: targets for source, targets in edges.items() if targets}
-    found = fixpoint(
-        model.encoding.manager,
-        model.set({0}),
-        [model.relation(edges)],
-        Relation.after,
-        counters=model.counters,
-    )
+    found = model.found(edges)
     assert not leaps
     assert found == model.set(forward_states(chain_of([edges]), {0}))
 
