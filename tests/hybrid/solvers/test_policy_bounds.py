@@ -292,6 +292,15 @@ def test_a_fixed_policy_has_nothing_to_choose() -> None:
     assert fixed.leap(Criterion(), True) is None
 
 
+def test_the_matrix_of_a_fixed_policy_is_that_of_its_steps() -> None:
+    operator = operator_of(True)
+    fixed = FixedPolicy(operator, operator.choose(operator.zeros()), np.full(SIZE, 0.5))
+    x, step, product = np.arange(SIZE) / SIZE, np.zeros(SIZE), np.zeros(SIZE)
+    fixed.improve(x, step)
+    fixed.of_policy(np.zeros(SIZE, np.uint16)).multiply(x, product)
+    np.testing.assert_allclose(product + 0.5, step, rtol=1e-14)
+
+
 def test_w_goes_down_whatever_is_chosen() -> None:
     """The policy of z leaves at once in some states, and the other choice leads far."""
     n, own = 24, np.array([[0.0, 0.96875, 0.0], [0.9375, 0.0, 0.03125], [0.5, 0.0, 0.25]])
