@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from gpu_kernels.pushes import Leaving, WindowPushes, window_words
     from gpu_kernels.shadows import ShadowKernels
     from gpu_kernels.side_stream import SideStream
-    from gpu_kernels.staging import Host, copied_to, made_for
+    from gpu_kernels.staging import HOST_ITEMS, Host, copied_to, made_for
     from gpu_kernels.steps import IterationState, Mode, Step, coded_step, finish_iteration, product_step
     from gpu_kernels.tiles import TileMatrix, Tuning, run_tiles
     from gpu_kernels.tiles_many import run_tiles_many
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMATS",
+    "HOST_ITEMS",
     "NO_CHOICE",
     "BiCGStabKernels",
     "BlockTasks",
@@ -123,6 +124,7 @@ __all__ = [
 
 _HOMES = {
     "FORMATS": "formats",
+    "HOST_ITEMS": "staging",
     "NO_CHOICE": "choice_steps",
     "BiCGStabKernels": "krylov",
     "BlockTasks": "block_tasks",

@@ -13,12 +13,16 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gpu_kernels.device import Device, Place
-from gpu_kernels.warm_up import begin_warm_up, end_warm_up
+from gpu_kernels.warm_up import begin_warm_up, end_warm_up, is_compiled
 
 Record = TypeVar("Record")
 
-_FEW_ITEMS = 1 << 20
-"""Items up to which the host makes a record, in a quarter of a second at most."""
+HOST_ITEMS = 1 << 19
+"""Items up to which the host makes a record, in a tenth of a second, as long as a device takes for its many
+small operations."""
+
+_TIMES_UNCOMPILED = 4
+"""How many times as many while the device's operations are not compiled, which takes several seconds."""
 
 
 class Host:
@@ -48,9 +52,11 @@ def made_for(device: Device, items: int, make: Callable[[Place], Record]) -> Rec
 
     Notes
     -----
-    Time: that of `make`, and O(bytes). Synchronises: yes where the record is copied.
+    Up to 2**19 items a record is made on the host; up to 2**21 where the operations that make it on a device
+    have not been compiled on this machine. Time: that of `make`, and O(bytes). Synchronises: yes where the
+    record is copied.
     """
-    if items <= _FEW_ITEMS:
+    if items <= HOST_ITEMS or (items <= _TIMES_UNCOMPILED * HOST_ITEMS and not is_compiled("layouts")):
         return copied_to(device, make(Host()))
     begin_warm_up("layouts")
     end_warm_up()

@@ -108,6 +108,17 @@ def begin_warm_up(work: Work) -> bool:
     return True
 
 
+def is_compiled(work: Work) -> bool:
+    """Return whether the cache on disk is known to have what some work needs.
+
+    Notes
+    -----
+    Looks for a file; compiles nothing.
+    """
+    mark = _mark(work)
+    return mark is not None and mark.exists()
+
+
 def end_warm_up() -> None:
     """Wait until the processes are done; they hold memory of the device until then.
 

@@ -30,11 +30,6 @@ _START_SECONDS = 0.1e-3
 """Added to the time on a CPU: a shorter product on the device is mostly the start of its launch."""
 
 
-def layout_items(types: RowTypes, k: int) -> int:
-    """Return what laying out level k grows with: entries of all row types and slots of all groups."""
-    return int(types[k].entries.sum()) + types[k].group_slots
-
-
 def build_bytes(types: RowTypes, k: int, layers: bool = False) -> int:
     """Return the peak memory of building level k and of the method that keeps the fewest vectors, in bytes.
 

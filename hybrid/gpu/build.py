@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpu_kernels import Device, PairMatrix, Place, TileMatrix, current_device, made_for
-from hybrid.gpu.admission import check_memory, layout_items
-from hybrid.gpu.cost import types_of_level, uses_pairs
+from hybrid.gpu.admission import check_memory
+from hybrid.gpu.cost import layout_items, types_of_level, uses_pairs
 from hybrid.gpu.pair_layout import build_pairs
 from hybrid.gpu.product import GpuProduct
 from hybrid.gpu.tile_layout import build_tile_matrix

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpu_kernels import HOST_ITEMS
 from hybrid.core.near_least import near_least
 from hybrid.errors import OptionError
 from hybrid.gpu.device_properties import REFERENCE, Card, card_in_use
@@ -40,6 +41,10 @@ _SECONDS_SLOT = 6e-12
 _SECONDS_STORED_ENTRY = 1.1e-12
 _SECONDS_STORED_BYTE = 0.5e-12
 _SECONDS_START = 15e-6
+
+_HOST_SECONDS_ITEM = 0.2e-6
+_CARD_SECONDS_ITEM = 0.01e-6
+"""Laying out an entry or a slot; a layout made on a card begins with what the largest on a host takes."""
 
 _BUILD_ENTRIES = 1 << 28
 """Entries of all row types beyond which a level is not offered: building would need tens of gigabytes."""
@@ -110,6 +115,19 @@ def level_seconds(types: RowTypes, k: int, card: Card | None = None) -> float | 
     slots = _SECONDS_SLOT * level.group_slots * work
     streamed = stored * _SECONDS_STORED_BYTE * card.stream(stored, REFERENCE)
     return float(seconds.sum()) + slots + streamed + _SECONDS_START
+
+
+def layout_items(types: RowTypes, k: int) -> int:
+    """Return what laying out level k grows with: entries of all row types and slots of all groups."""
+    return int(types[k].entries.sum()) + types[k].group_slots
+
+
+def layout_seconds(types: RowTypes, k: int) -> float:
+    """Predict the seconds of laying out level k: on the host up to some items, on the card beyond them."""
+    items = layout_items(types, k)
+    if items <= HOST_ITEMS:
+        return items * _HOST_SECONDS_ITEM
+    return HOST_ITEMS * _HOST_SECONDS_ITEM + (items - HOST_ITEMS) * _CARD_SECONDS_ITEM
 
 
 def _least_seconds(types: RowTypes, k: int, card: Card) -> float:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from gpu_kernels import Device, Step, TileMatrix, current_device, made_for, run_tiles
 from hybrid.core.arrays import Array
-from hybrid.gpu.admission import check_memory, layout_items
+from hybrid.gpu.admission import check_memory
+from hybrid.gpu.cost import layout_items
 from hybrid.gpu.sweeps import DeviceSteps
 from hybrid.gpu.tile_layout import build_tile_matrix
 from hybrid.gpu.tuning import LayoutOptions

@@ -30,7 +30,7 @@ from hybrid.cpu.cost import least_seconds, predict_seconds
 from hybrid.injection.row_types import RowTypes
 from hybrid.injection.slices import WIDTH
 from hybrid.injection.tasks import TASK_ROWS
-from hybrid.levels.kinds import RowTypeKinds
+from hybrid.levels.kinds import RowTypeKinds, row_type_bytes
 from hybrid.levels.table import CandidateLevel, LevelTable
 from hybrid.levels.weighing import Weight
 from mtbdd.memoised import Memoised
@@ -93,6 +93,14 @@ class LevelCurve(LevelTable, Memoised):
         if backend == "cpu":
             return min((least_seconds(types, level) for types in self.kinds(level)), default=math.inf)
         return 0.0
+
+    def set_up_seconds(self, level: int, backend: str) -> float:
+        """See `LevelTable.set_up_seconds`."""
+        if backend != "gpu":
+            return 0.0
+        from hybrid.gpu.cost import layout_seconds, types_of_level
+
+        return layout_seconds(types_of_level(self, level), level)
 
     def weights(self, backend: str) -> list[Weight]:
         """See `LevelTable.weights`."""
@@ -218,7 +226,7 @@ def candidate_level(matrix: OffsetMTBDD, k: int, kinds: Sequence[RowTypes], span
     tasks = 8 * (-(-matrix.n_rows // TASK_ROWS) + 1)
     most = max(_ENTRY_LIMIT, entries)
     options = [
-        (_row_type_bytes(types, k, wide), types) for types in kinds if int(types[k].entries.sum()) <= most
+        (row_type_bytes(types, k, wide), types) for types in kinds if int(types[k].entries.sum()) <= most
     ]
     smallest, chosen = min(options, key=lambda o: o[0]) if options else (None, None)
     times = [(predict_seconds(types, k), types.classes.scaled) for _, types in options]
@@ -237,14 +245,6 @@ def candidate_level(matrix: OffsetMTBDD, k: int, kinds: Sequence[RowTypes], span
         seconds_predicted=seconds,
         scaled=is_scaled,
     )
-
-
-def _row_type_bytes(types: RowTypes, k: int, wide: int) -> int:
-    # Of a type: packed entries (8) and row pointers (4). Of a group: row, type (4), column bases, scales (4).
-    level = types[k]
-    merged = 8 * int(level.entries.sum()) + 4 * int(level.rows.sum())
-    slot = wide + (4 if types.classes.scaled else 0)
-    return merged + level.n_groups * (wide + 4) + level.group_slots * slot
 
 
 def _widest(counts: NDArray[np.int64]) -> int:

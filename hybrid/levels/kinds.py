@@ -14,12 +14,19 @@ _MOST_TIMES = 8
 _MANY_SLOTS = 1 << 10
 """Slots of a level from which that is asked."""
 
+_MOST_TIMES_LARGER = 2
+"""The same where plain row types take more bytes than scaled ones as well."""
+
+_VERY_MANY_SLOTS = 1 << 14
+"""Slots of a level from which that is asked: finding fewer is soon done."""
+
 
 class RowTypeKinds:
     """The row types of a matrix, plain and scaled.
 
     Rates that depend on the state make plain row types many where scaled ones are few; then plain ones are
-    not followed further down.
+    not followed further down. Neither are they where they are a multiple of the scaled ones and no smaller
+    for having no scales.
 
     Parameters
     ----------
@@ -64,4 +71,27 @@ class RowTypeKinds:
         slots = len(self.plain[level].blocks)
         if slots <= _MANY_SLOTS or not self.scaled.reaches(level):
             return False
-        return slots > _MOST_TIMES * len(self.scaled[level].blocks)
+        times = slots / len(self.scaled[level].blocks)
+        if times > _MOST_TIMES:
+            return True
+        if slots <= _VERY_MANY_SLOTS or times <= _MOST_TIMES_LARGER:
+            return False
+        return row_type_bytes(self.plain, level) > row_type_bytes(self.scaled, level)
+
+
+def row_type_bytes(types: RowTypes, k: int, wide: int = 4) -> int:
+    """Return the bytes of the row-type representation of level k.
+
+    Parameters
+    ----------
+    types : RowTypes
+    k : int
+        Level.
+    wide : {4, 8}
+        Bytes of an index of a row or column.
+    """
+    # Of a type: packed entries (8) and row pointers (4). Of a group: row, type (4), column bases, scales (4).
+    level = types[k]
+    merged = 8 * int(level.entries.sum()) + 4 * int(level.rows.sum())
+    slot = wide + (4 if types.classes.scaled else 0)
+    return merged + level.n_groups * (wide + 4) + level.group_slots * slot

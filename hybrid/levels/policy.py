@@ -13,6 +13,12 @@ LEVEL_POLICIES = ("auto", "min-memory", "min-time")
 _EQUAL_TIMES = 1.04
 """Times that differ by less than this factor are beyond what the prediction can tell apart."""
 
+_PRODUCTS = 1000
+"""Products of a solution, as far as nothing is known of it: most take some hundred, and some far more."""
+
+_MOST_TIMES = 1.13
+"""How many times the least time a product may take where set-up gains by it: a long solution loses that."""
+
 
 @dataclass(frozen=True)
 class LevelChoice:
@@ -36,10 +42,12 @@ def choose_level(
         The candidates; of a decision process those of all layers, which have one level together.
     policy : str or int
         ``min-memory``: the fewest bytes on the backend, as far as they are known beforehand
-        (:meth:`hybrid.levels.table.LevelTable.bytes_predicted`). ``auto``: the least predicted time of a
-        product on the backend. ``min-time``: the same, unless a device is there to time some levels on
-        (:mod:`hybrid.levels.probe`): that takes longer than a solution of a thousand products gains by it.
-        A number: that level.
+        (:meth:`hybrid.levels.table.LevelTable.bytes_predicted`). ``min-time``: the least predicted time of a
+        product on the backend, unless a device is there to time some levels on (:mod:`hybrid.levels.probe`):
+        that takes longer than a solution of a thousand products gains by it. ``auto``: the least predicted
+        time of set-up and a thousand products, if one of them takes no more than 1.13 times the least; where
+        set-up is not known to differ (:meth:`hybrid.levels.table.LevelTable.set_up_seconds`), as
+        ``min-time`` predicts. A number: that level.
     backend : str
         ``cpu``, ``gpu`` or ``reference``, for the prediction of time.
     memory_budget : int, optional
@@ -78,7 +86,8 @@ def choose_level(
         )
     if policy not in LEVEL_POLICIES:
         raise OptionError(f"level: expected a number or one of {', '.join(LEVEL_POLICIES)}, got {policy!r}")
-    timed = curve.fast_levels(backend, _EQUAL_TIMES, allowed)
+    most = _MOST_TIMES if policy == "auto" else 1.0
+    timed = curve.fast_levels(backend, max(most, _EQUAL_TIMES), allowed)
     if not timed:
         fallback = min(candidates, key=lambda k: (curve[k].bytes_worst_case, k))
         if backend != "reference":
@@ -91,12 +100,23 @@ def choose_level(
     near = [(t, curve[k]) for t, k in timed if t <= _EQUAL_TIMES * shortest]
     seconds, best = min(near, key=lambda t: (_size(t[1], backend), t[1].level))
     where = " on one thread" if backend == "cpu" else ""
+    if policy == "auto":
+        whole = {k: _whole_seconds(curve, t, k, backend) for t, k in timed if t <= most * shortest}
+        soonest = min(whole, key=lambda k: (whole[k], k))
+        if _EQUAL_TIMES * whole[soonest] < whole[best.level]:
+            seconds, best = next((t, curve[k]) for t, k in timed if k == soonest)
+            where += ", and is set up sooner than those of shorter products"
     parts = curve.describe(best, backend)
     return LevelChoice(
         best.level,
         f"level {best.level} has the least predicted time on the {backend} backend: {parts}"
         f"{seconds_text(seconds)} a product{where}{within}",
     )
+
+
+def _whole_seconds(curve: LevelTable, product: float, level: int, backend: str) -> float:
+    """Predict the time of set-up and a solution, from that of a product."""
+    return curve.set_up_seconds(level, backend) + _PRODUCTS * product
 
 
 def within_budget(curve: LevelTable, level: int, backend: str, memory_budget: int | None) -> bool:

@@ -20,7 +20,8 @@ from gpu_kernels import (
     made_for,
     run_choices,
 )
-from hybrid.gpu.admission import check_memory, layout_items
+from hybrid.gpu.admission import check_memory
+from hybrid.gpu.cost import layout_items
 from hybrid.gpu.tile_layout import build_tile_matrix
 from hybrid.gpu.tuning import LayoutOptions
 from hybrid.levels.policy import choose_level

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from hybrid.gpu.cost import choice_level_seconds, least_choice_seconds
+from hybrid.gpu.cost import choice_level_seconds, layout_seconds, least_choice_seconds
 from hybrid.gpu.tile_layout import row_types_of
 from hybrid.injection.row_types import RowTypes
 from hybrid.levels.curve import candidate_level, row_type_weight
@@ -62,6 +62,10 @@ class StackedCurve(LevelTable):
     def least_seconds(self, level: int, backend: str) -> float:
         """See `LevelTable.least_seconds`."""
         return least_choice_seconds(self.stacked, self.types, level)
+
+    def set_up_seconds(self, level: int, backend: str) -> float:
+        """See `LevelTable.set_up_seconds`."""
+        return layout_seconds(self.types, self.stacked.first_level + level)
 
     def ranked(self) -> list[tuple[int, float]]:
         """Return the levels that can be used, with predicted seconds, the fastest first."""

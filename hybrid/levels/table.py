@@ -130,6 +130,16 @@ class LevelTable(ABC):
         """
         return 0.0
 
+    def set_up_seconds(self, level: int, backend: str) -> float:
+        """Predict the time of laying out a level that a backend can use; 0 where levels are not told apart.
+
+        Parameters
+        ----------
+        level, backend
+            As for `seconds`.
+        """
+        return 0.0
+
     def fast_levels(
         self, backend: str, factor: float, allowed: Collection[int] | None = None
     ) -> list[tuple[float, int]]:

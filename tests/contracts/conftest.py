@@ -24,7 +24,7 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
         yield MATRICES[name]
         return
     # Matrices of tests are few items, which the host would lay out; what the device does is to be tested.
-    monkeypatch.setattr("gpu_kernels.staging._FEW_ITEMS", -1)
+    monkeypatch.setattr("gpu_kernels.staging.HOST_ITEMS", -1)
     with device_of(kind) as device:
         yield lambda dense: ON_DEVICE[name](dense, device)
 
@@ -36,7 +36,7 @@ def operator_name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     if kind is None:
         yield name
         return
-    monkeypatch.setattr("gpu_kernels.staging._FEW_ITEMS", -1)
+    monkeypatch.setattr("gpu_kernels.staging.HOST_ITEMS", -1)
     with device_of(kind):
         yield name
 

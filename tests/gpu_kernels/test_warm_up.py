@@ -54,7 +54,10 @@ def test_modules_name_kernels_and_macros_that_there_are() -> None:
 
 def test_it_happens_once_a_version(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert begin_warm_up("solutions")
+    assert not warm_up.is_compiled("solutions")
     end_warm_up()
+    assert warm_up.is_compiled("solutions")
+    assert not warm_up.is_compiled("layouts")
     (mark,) = cache.iterdir()
     assert mark.name.startswith("warm-solutions-14.2-")
     assert not begin_warm_up("solutions")

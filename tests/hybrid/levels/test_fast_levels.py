@@ -18,11 +18,12 @@ from hybrid.levels.curve import LevelCurve, level_curve
 from hybrid.levels.kinds import RowTypeKinds
 from hybrid.levels.layers import layer_levels
 from hybrid.levels.policy import choose_level
+from hybrid.levels.stacked_curve import StackedCurve
 from hybrid.levels.table import LevelTable
 from mtbdd.offset import OffsetMTBDD
 from tests.builders.matrices import banded, from_dense, random_sparse
 
-FACTOR = 1.04
+FACTOR, MOST = 1.04, 1.13
 BACKENDS = ("cpu", "gpu")
 
 
@@ -43,7 +44,12 @@ def check(table: LevelTable, again: LevelTable, backend: str) -> None:
     assert set(near) <= {k for _, k in found}
     assert all(times[k] == seconds for seconds, k in found)
     best = min(near, key=lambda k: (again.bytes_predicted(k, backend), k))
-    assert choose_level(table, "auto", backend).level == best
+    assert choose_level(table, "min-time", backend).level == best
+    short = [k for k, seconds in times.items() if seconds <= MOST * min(times.values())]
+    whole_times = {k: again.set_up_seconds(k, backend) + 1000 * times[k] for k in short}
+    soonest = min(short, key=lambda k: (whole_times[k], k))
+    sooner = FACTOR * whole_times[soonest] < whole_times[best]
+    assert choose_level(table, "auto", backend).level == (soonest if sooner else best)
 
 
 def matrices(seed: int) -> list[OffsetMTBDD]:
@@ -84,6 +90,28 @@ def test_so_are_those_of_the_case_studies(
 ) -> None:
     matrix = hybrid.load(examples_folder / f"{name}.prism", constants=constants).transitions
     check(level_curve(matrix), level_curve(matrix), backend)
+
+
+@pytest.mark.parametrize("stacked", [False, True])
+def test_a_level_that_is_set_up_sooner_is_taken_unless_its_products_are_long(
+    stacked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matrix = from_dense(banded(100))
+    table: LevelTable = layer_levels([matrix, matrix], "gpu") if stacked else level_curve(matrix)
+    first = table.stacked.first_level if isinstance(table, StackedCurve) else 0
+    times = {7: 1e-4, 8: 1.12e-4, 9: 1.14e-4}
+    monkeypatch.setattr(type(table), "fast_levels", lambda *_: [(t, k) for k, t in times.items()])
+    for soon, chosen in ((8, 8), (9, 7)):
+
+        def seconds(types: object, k: int, soon: int = soon) -> float:
+            return 0.0 if k == soon + first else 1.0
+
+        for module in ("hybrid.gpu.cost", "hybrid.levels.stacked_curve"):
+            monkeypatch.setattr(f"{module}.layout_seconds", seconds)
+        choice = choose_level(table, "auto", "gpu")
+        assert choice.level == chosen
+        assert ("set up sooner" in choice.reason) == (chosen == soon)
+        assert choose_level(table, "min-time", "gpu").level == 7
 
 
 def found_levels(monkeypatch: pytest.MonkeyPatch) -> Sequence[int]:

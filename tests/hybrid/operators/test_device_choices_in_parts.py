@@ -41,7 +41,7 @@ Told = dict[str, Any]
 @pytest.fixture
 def built_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the device make what the host would make of few items."""
-    monkeypatch.setattr("gpu_kernels.staging._FEW_ITEMS", -1)
+    monkeypatch.setattr("gpu_kernels.staging.HOST_ITEMS", -1)
 
 
 def problem_of(
