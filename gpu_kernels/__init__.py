@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from gpu_kernels.blocks import copy_blocks
     from gpu_kernels.choice_rows import ChoiceRows, run_choice_rows
     from gpu_kernels.choice_steps import NO_CHOICE, ChoiceStep
-    from gpu_kernels.choices import ChoiceGains, finish_choices, mark_entries, run_choices
+    from gpu_kernels.choices import (
+        ChoiceGains,
+        finish_choices,
+        likely_modules,
+        mark_entries,
+        run_choices,
+    )
     from gpu_kernels.coded import CodedVector, compress
     from gpu_kernels.device import (
         CudaDevice,
@@ -50,7 +56,7 @@ if TYPE_CHECKING:
     from gpu_kernels.tiles_many import run_tiles_many
     from gpu_kernels.transfers import Transfers
     from gpu_kernels.vector import add_scaled, compare_rows, relax_rows
-    from gpu_kernels.warm_up import begin_warm_up, end_warm_up
+    from gpu_kernels.warm_up import begin_warm_up, compile_as_well, end_warm_up
     from gpu_kernels.windows import OpenWindow, Window
 
 __all__ = [
@@ -91,6 +97,7 @@ __all__ = [
     "block_spmv",
     "check_vector",
     "coded_step",
+    "compile_as_well",
     "compare_rows",
     "compress",
     "copied_to",
@@ -105,6 +112,7 @@ __all__ = [
     "index_type",
     "is_available",
     "join_groups",
+    "likely_modules",
     "made_for",
     "mark_entries",
     "product_step",
@@ -161,6 +169,7 @@ _HOMES = {
     "check_vector": "_launch",
     "coded_step": "steps",
     "compare_rows": "vector",
+    "compile_as_well": "warm_up",
     "compress": "coded",
     "copied_to": "staging",
     "copy_blocks": "blocks",
@@ -174,6 +183,7 @@ _HOMES = {
     "index_type": "_launch",
     "is_available": "availability",
     "join_groups": "groups",
+    "likely_modules": "choices",
     "made_for": "staging",
     "mark_entries": "choices",
     "product_step": "steps",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,15 @@ Array = Any
 
 NO_CHOICE = 65_535
 """The layer of a state without a choice."""
+
+
+def step_macros(maximise: bool, parts: Collection[str]) -> dict[str, int]:
+    """Return the macros of a step with some of SHAPE, POLICY, CHOOSE and MEASURE.
+
+    Those of relax.cuh are for no step of its own.
+    """
+    flags = {name: int(name in parts) for name in ("SHAPE", "POLICY", "CHOOSE", "MEASURE")}
+    return {"MAXIMISE": int(maximise), **flags, "MODE": 0, "DIAGONAL_BITS": 0, "RIGHT_BITS": 0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +56,11 @@ class ChoiceStep:
     state: IterationState | None = None
 
     def macros(self) -> dict[str, int]:
-        """Return the macros that the step needs; those of relax.cuh are for no step of its own."""
+        """Return the macros that the step needs."""
         given = {
             "SHAPE": self.shape, "POLICY": self.policy, "CHOOSE": self.chosen, "MEASURE": self.state,
         }  # fmt: skip
-        flags = {name: int(value is not None) for name, value in given.items()}
-        return {"MAXIMISE": int(self.maximise), **flags, "MODE": 0, "DIAGONAL_BITS": 0, "RIGHT_BITS": 0}
+        return step_macros(self.maximise, {name for name, value in given.items() if value is not None})
 
     def arguments(self) -> tuple[Any, ...]:
         """Return the kernel arguments, in the order of CHOICE_PARAMETERS."""

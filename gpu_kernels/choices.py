@@ -8,16 +8,27 @@ from typing import Any, Literal
 import numpy as np
 
 from gpu_kernels._launch import blocks_for, check_vector, index_type, loop_bits, macros
-from gpu_kernels.choice_steps import ChoiceStep
+from gpu_kernels.choice_steps import ChoiceStep, step_macros
 from gpu_kernels.device import Device
 from gpu_kernels.steps import NULL
-from gpu_kernels.tiles import TileMatrix
+from gpu_kernels.tiles import TileMatrix, Tuning
+from gpu_kernels.warm_up import Module
 
 Array = Any
 
 _THREADS = 256
 _MOST_BLOCKS = 1 << 16
 _MOST_MARKS = 64
+
+_LIKELY_PARTS = (
+    ("MEASURE",),
+    ("CHOOSE",),
+    ("POLICY", "MEASURE"),
+    ("POLICY",),
+    ("SHAPE", "MEASURE"),
+    ("POLICY", "SHAPE", "MEASURE"),
+)
+"""Of the steps of a solution: iterations, a policy, its equations, and the check of bounds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +138,44 @@ def run_choices(
         gaps = index_type(matrix.index_bits)(len(matrix.gap_begin))
         arguments = (matrix.gap_begin, matrix.gap_ptr, gaps, codes, table, *step.arguments(), x, out)
         kernel((blocks_for(matrix.gap_rows, threads),), (threads,), arguments)
+
+
+def likely_modules(
+    layers: int, tuning: Tuning, unit: int, index_bits: int, maximise: bool
+) -> tuple[Module, ...]:
+    """Return what a solution over layers is likely to launch, for :func:`gpu_kernels.compile_as_well`.
+
+    Parameters
+    ----------
+    layers : int
+    tuning : Tuning
+    unit : int
+        Term numbers that a lane reads at once.
+    index_bits : int
+    maximise : bool
+
+    Returns
+    -------
+    tuple of (str, str, dict)
+        Of tiles with a byte a term and one round, and gains with a byte a state.
+    """
+    tiles = {
+        "LAYERS": layers, "SCALED": 0, "THREADS": tuning.threads, "MIN_BLOCKS": tuning.min_blocks,
+        "MEMBERS": tuning.members, "LOOK_UPS": 1, "ROUNDS": 0, "INDEX_BITS": index_bits, "CODE_BITS": 8,
+        "TERM_BITS": 16, "UNIT": unit, "FACTORS": 0,
+    }  # fmt: skip
+    marks = {**tiles, "GAIN_BITS": 0, **step_macros(True, ())}
+    rows = {"DIAGONAL_BITS": 8, "INDEX_BITS": index_bits}
+    steps = (
+        ("choices.cu", "step_choices", {**tiles, "GAIN_BITS": 8, **step_macros(maximise, parts)})
+        for parts in _LIKELY_PARTS
+    )
+    return (
+        ("choices.cu", "mark_entries", marks),
+        ("idr.cu", "aim", {**rows, "ANCHORED": 0}),
+        ("vector.cu", "relax_rows", {**rows, "MODE": 1, "RIGHT_BITS": 64}),
+        *steps,
+    )
 
 
 def mark_entries(device: Device, matrix: TileMatrix) -> Array:

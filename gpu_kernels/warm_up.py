@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import json
 import os
 import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
@@ -35,6 +36,8 @@ from gpu_kernels.array_operations import (
 )
 
 Work = Literal["solutions", "layouts"]
+Module = tuple[str, str, dict[str, int]]
+"""A source of our own, a kernel of it, and the macros of a specialisation."""
 
 _MOST_PROCESSES = 12
 _SECONDS = 30.0
@@ -96,7 +99,7 @@ def begin_warm_up(work: Work) -> bool:
         command = [sys.executable, "-m", "gpu_kernels.warm_up", work, str(share), str(count)]
         nothing = subprocess.DEVNULL
         try:
-            _started.append(subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing))
+            _started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing))
         except OSError:
             break
     _mark_of_started = mark
@@ -106,6 +109,27 @@ def begin_warm_up(work: Work) -> bool:
     atexit.unregister(_stop)
     atexit.register(_stop)
     return True
+
+
+def compile_as_well(modules: Sequence[Module]) -> None:
+    """Have processes that are at work compile modules too, after what they began with; wait for nothing.
+
+    Parameters
+    ----------
+    modules : sequence of (str, str, dict)
+        As :func:`gpu_kernels._loader.raw_kernel` takes them: a source, a kernel and macros.
+
+    Notes
+    -----
+    Does nothing where no processes were started. Modules are dealt out, so that none is compiled twice.
+    """
+    for number, module in enumerate(modules if _started else ()):
+        pipe = _started[number % len(_started)].stdin
+        # One that has ended compiles nothing more; the module is compiled where it is met.
+        with contextlib.suppress(OSError, ValueError):
+            if pipe is not None:
+                pipe.write(json.dumps(module).encode() + b"\n")
+                pipe.flush()
 
 
 def is_compiled(work: Work) -> bool:
@@ -128,6 +152,8 @@ def end_warm_up() -> None:
     """
     if not _started or _mark_of_started is None:
         return
+    for process in _started:
+        _close(process)
     deadline = time.monotonic() + _SECONDS
     done = [_has_ended(process, deadline) for process in _started]
     _stop()
@@ -135,6 +161,13 @@ def end_warm_up() -> None:
         # A cache that is full is asked again next time.
         with contextlib.suppress(OSError):
             _mark_of_started.touch()
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    """Tell a process that no more modules come."""
+    with contextlib.suppress(OSError):
+        if process.stdin is not None:
+            process.stdin.close()
 
 
 def _has_ended(process: subprocess.Popen[bytes], deadline: float) -> bool:
@@ -150,6 +183,8 @@ def _stop() -> None:
     running = [process for process in _started if process.poll() is None]
     for process in running:
         process.kill()
+    for process in _started:
+        _close(process)
     deadline = time.monotonic() + _SECONDS_TO_GO
     _gone.extend(process for process in running if not _has_ended(process, deadline))
     if _started and _mark_of_started is not None:
@@ -204,8 +239,11 @@ def _version(package: str) -> str | None:
         return None
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Make every n-th operation of some work: ``python -m gpu_kernels.warm_up WORK SHARE OF``."""
+def main(arguments: Sequence[str], more: Iterable[str] = ()) -> int:
+    """Make every n-th operation of some work: ``python -m gpu_kernels.warm_up WORK SHARE OF``.
+
+    Then the modules of `more`: lines of :func:`compile_as_well`.
+    """
     work, share, shares = arguments[0], int(arguments[1]), int(arguments[2])
     import cupy
 
@@ -228,8 +266,11 @@ def main(arguments: Sequence[str]) -> int:
         for operation in (*VECTORS, *PARTS)[share::shares]:
             operation(cupy, arrays)
     cupy.cuda.get_current_stream().synchronize()
+    for line in more:
+        source, name, special = json.loads(line)
+        raw_kernel(0, source, name, tuple(sorted(special.items())))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:], sys.stdin))

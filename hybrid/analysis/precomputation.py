@@ -10,12 +10,14 @@ state is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid.analysis import backward_search
 from hybrid.analysis.predecessor_lists import PredecessorLists, predecessor_lists
 from mtbdd.graph import prob01 as graph
 from mtbdd.graph.components import EndComponents, MaximalEndComponent, model_end_components
@@ -26,6 +28,9 @@ from mtbdd.states import states_from
 
 Mask = NDArray[np.bool_]
 Words = NDArray[Any]
+
+_FEW_TRANSITIONS = 1 << 18
+"""Transitions up to which the interpreter is done, in 0.05 s or so, before Numba is imported."""
 
 
 def decided_states(model: SymbolicModel, safe: Node, target: Node, maximise: bool) -> tuple[Node, Node]:
@@ -172,23 +177,34 @@ def _through(model: SymbolicModel, lists: PredecessorLists, safe: Node, target: 
 
 def _search(lists: PredecessorLists, allowed: Words, target: Mask) -> Mask:
     """Return the states with a path to the target by allowed choices."""
-    from hybrid.cpu.backward_kernels import search_states
-
-    return _run(search_states, lists, allowed, target)
+    return _run("search_states", lists, allowed, target)
 
 
 def _withdraw(lists: PredecessorLists, kept: Words, lost: Mask) -> Mask:
     """Return the lost states and all that lose their last choice with them; those choices are dropped."""
-    from hybrid.cpu.backward_kernels import withdraw_states
-
     kept[lost] = 0
-    return _run(withdraw_states, lists, kept, lost)
+    return _run("withdraw_states", lists, kept, lost)
 
 
-def _run(kernel: Callable[..., None], lists: PredecessorLists, choices: Words, start: Mask) -> Mask:
+def _is_little(lists: PredecessorLists) -> bool:
+    """Tell whether the interpreter has searched lists before compiled code is ready."""
+    return lists.n_transitions <= _FEW_TRANSITIONS and "numba" not in sys.modules
+
+
+def _run(search: str, lists: PredecessorLists, choices: Words, start: Mask) -> Mask:
+    """Run a search of `backward_search`, compiled or, where that is sooner done, by the interpreter."""
     first = np.flatnonzero(start)
-    stack = np.empty(lists.n_states, np.int32)
-    stack[: first.size] = first
+    if _is_little(lists):
+        arrays = (part.tolist() if isinstance(part, np.ndarray) else part for part in lists.arrays)
+        kept, marks = choices.tolist(), start.tolist()
+        stack = first.tolist() + [0] * (lists.n_states - first.size)
+        getattr(backward_search, search)(*arrays, kept, stack, first.size, marks)
+        choices[:] = kept
+        return np.array(marks, np.bool_)
+    from hybrid.cpu import backward_kernels
+
+    places = np.empty(lists.n_states, np.int32)
+    places[: first.size] = first
     marked = start.copy()
-    kernel(*lists.arrays, choices, stack, first.size, marked)
+    getattr(backward_kernels, search)(*lists.arrays, choices, places, first.size, marked)
     return marked

@@ -40,7 +40,7 @@ class PredecessorLists:
 
     Attributes
     ----------
-    n_states : int
+    n_states, n_transitions : int
     level : int
         Where the diagrams are cut; even.
     enabled : ndarray, shape (n_states,), uint8 or uint64
@@ -65,6 +65,7 @@ class PredecessorLists:
     """
 
     n_states: int
+    n_transitions: int
     level: int
     enabled: NDArray[Any]
     starts: Int64Array
@@ -185,6 +186,7 @@ def list_predecessors(model: SymbolicModel, level: int) -> PredecessorLists:
     corners = np.arange(((max(index.size, 1) - 1) >> shift) + 1, dtype=np.int64) << shift
     return PredecessorLists(
         n_states=index.size,
+        n_transitions=model.n_transitions,
         level=level,
         enabled=enabled,
         starts=starts,

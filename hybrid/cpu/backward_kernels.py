@@ -1,87 +1,9 @@
-"""Compiled searches backward over the choices of a decision process, held as blocks; importing needs Numba.
-
-The lists are those of :class:`hybrid.analysis.predecessor_lists.PredecessorLists`. A state is taken from the
-stack once at most, when all instances over its column are looked at: O(transitions) in all, and O(1) more for
-every instance that has no entry there. One thread.
-"""
+"""The searches of :mod:`hybrid.analysis.backward_search`, compiled; importing needs Numba."""
 
 from __future__ import annotations
 
+from hybrid.analysis import backward_search
 from mtbdd.compiled import njit
 
-
-@njit(cache=True, nogil=True)
-def search_states(  # type: ignore[no-untyped-def]
-    starts,
-    shift,
-    near,
-    instance_ptr,
-    row,
-    choice,
-    slot,
-    column_ptr,
-    entry_row,
-    allowed,
-    stack,
-    waiting,
-    found,
-):
-    """Mark all states with a path to marked ones by allowed choices.
-
-    Parameters
-    ----------
-    allowed : ndarray, shape (n,), unsigned integers
-        One bit for every layer whose choice may be taken.
-    stack : ndarray, shape (n,), int32
-        The first `waiting` elements are the marked states.
-    found : ndarray, shape (n,), bool
-        Marks, changed in place.
-    """
-    while waiting > 0:
-        waiting -= 1
-        state = stack[waiting]
-        group = near[state >> shift]
-        while starts[group + 1] <= state:
-            group += 1
-        local = state - starts[group]
-        for i in range(instance_ptr[group], instance_ptr[group + 1]):
-            place = slot[i] + local
-            for e in range(column_ptr[place], column_ptr[place + 1]):
-                source = row[i] + entry_row[e]
-                if not found[source] and allowed[source] & choice[i]:
-                    found[source] = True
-                    stack[waiting] = source
-                    waiting += 1
-
-
-@njit(cache=True, nogil=True)
-def withdraw_states(  # type: ignore[no-untyped-def]
-    starts, shift, near, instance_ptr, row, choice, slot, column_ptr, entry_row, kept, stack, waiting, gone
-):
-    """Drop all choices that may lead to marked states, and mark the states that lose their last one.
-
-    Parameters
-    ----------
-    kept : ndarray, shape (n,), unsigned integers
-        One bit for every layer whose choice is there, none in marked states; changed in place. A state that
-        has none to begin with is never marked.
-    stack, waiting, gone
-        As `stack`, `waiting` and `found` of :func:`search_states`.
-    """
-    while waiting > 0:
-        waiting -= 1
-        state = stack[waiting]
-        group = near[state >> shift]
-        while starts[group + 1] <= state:
-            group += 1
-        local = state - starts[group]
-        for i in range(instance_ptr[group], instance_ptr[group + 1]):
-            place = slot[i] + local
-            for e in range(column_ptr[place], column_ptr[place + 1]):
-                source = row[i] + entry_row[e]
-                if kept[source] & choice[i]:
-                    kept[source] ^= choice[i]
-                    if kept[source] == 0:
-                        gone[source] = True
-                        stack[waiting] = source
-                        waiting += 1
+search_states = njit(cache=True, nogil=True)(backward_search.search_states)
+withdraw_states = njit(cache=True, nogil=True)(backward_search.withdraw_states)

@@ -17,13 +17,16 @@ from gpu_kernels import (
     IterationState,
     Place,
     TileMatrix,
+    compile_as_well,
+    index_bits,
+    likely_modules,
     made_for,
     run_choices,
 )
 from hybrid.gpu.admission import check_memory
 from hybrid.gpu.cost import layout_items
 from hybrid.gpu.tile_layout import build_tile_matrix
-from hybrid.gpu.tuning import LayoutOptions
+from hybrid.gpu.tuning import LayoutOptions, choose_shape, choose_tuning
 from hybrid.levels.policy import choose_level
 from hybrid.levels.probe import PROBE_ENTRIES, Fastest, recorded_seconds, similar_levels
 from hybrid.levels.stacked_curve import StackedCurve, stacked_curve
@@ -89,8 +92,10 @@ def build_choices(
     timed, tuned = large and level == "min-time", large and level == "min-time" and options is None
     trial = _Trial(device, gains, maximise)
     fastest = Fastest(trial.seconds if timed or tuned else _untimed)
-    tried = []
+    tried: list[int] = []
     for k in _candidates(curve, level, timed):
+        if not tried:
+            _compile_likely(curve, k, maximise)
         tried.append(k)
         fastest.take(k, partial(build_level, device, curve, k, options))
         if fastest.best is not None and not timed:
@@ -102,6 +107,16 @@ def build_choices(
     if fastest.problem is not None:
         raise fastest.problem
     return None
+
+
+def _compile_likely(curve: StackedCurve, k: int, maximise: bool) -> None:
+    """Have what a solution at a level is likely to launch compiled, if some compile at present."""
+    level, types = curve.stacked.first_level + k, curve.types
+    rows = types.classes.matrix.n_rows * curve.stacked.layers
+    shape = choose_shape(LayoutOptions(), rows, types.classes.matrix.n_entries, 1)
+    bits = index_bits(max(curve.stacked.size, curve.stacked.columns, types[level].group_slots))
+    tuning = choose_tuning(types, level)
+    compile_as_well(likely_modules(curve.stacked.layers, tuning, shape.unit, bits, maximise))
 
 
 def _candidates(curve: StackedCurve, level: str | int, timed: bool) -> Iterator[int]:

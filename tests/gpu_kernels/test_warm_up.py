@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpu_kernels import begin_warm_up, end_warm_up, warm_up
+from gpu_kernels import begin_warm_up, compile_as_well, end_warm_up, warm_up
 from gpu_kernels._loader import SOURCES, kernel_names
 from gpu_kernels.array_operations import CODING, LAYOUT, LENGTHS, MODULES, NUMBERS, PARTS, VECTORS, samples
 
@@ -92,6 +93,37 @@ def test_processes_that_hang_are_ended(cache: Path, tmp_path: Path, monkeypatch:
     assert not begin_warm_up("layouts")  # they would hang again
 
 
+def test_processes_compile_what_is_asked_for_later(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modules: list[warm_up.Module] = [("tiles.cu", "step_tiles", {"UNIT": k}) for k in range(5)]
+    compile_as_well(modules)  # by nobody
+    code = f"import os, sys; open({str(tmp_path)!r} + f'/{{os.getpid()}}.lines', 'w').write(sys.stdin.read())"
+    _program(tmp_path, code, monkeypatch)
+    monkeypatch.setattr(warm_up.os, "sched_getaffinity", lambda pid: {0, 1, 2})
+    assert begin_warm_up("solutions")
+    compile_as_well(modules[:1])
+    compile_as_well(modules[1:])
+    end_warm_up()
+    assert warm_up.is_compiled("solutions")
+    texts = [path.read_text().splitlines() for path in tmp_path.glob("*.lines")]
+    assert len(texts) == 2
+    assert sorted(json.loads(line)[2]["UNIT"] for text in texts for line in text) == [0, 1, 2, 3, 4]
+    compile_as_well(modules)  # again by nobody
+
+
+def test_one_that_has_ended_is_asked_in_vain(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _program(tmp_path, "", monkeypatch)
+    assert begin_warm_up("solutions")
+    for process in warm_up._started:
+        process.wait()
+    compile_as_well([("tiles.cu", "step_tiles", {"UNIT": 4})] * 100)
+    end_warm_up()
+    assert warm_up.is_compiled("solutions")
+
+
 def test_one_process_has_it_done(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _program(tmp_path, "import time; time.sleep(60)", monkeypatch)
     monkeypatch.setattr(warm_up, "_SECONDS", 0.05)
@@ -123,7 +155,7 @@ def test_nobody_waits_for_ever_for_those_that_do_not_go(monkeypatch: pytest.Monk
     now = 100.0
 
     class Stuck:
-        killed = False
+        killed, stdin = False, None
 
         def wait(self, seconds: float) -> int:
             nonlocal now
@@ -152,6 +184,8 @@ def test_all_are_waited_for_together(cache: Path, monkeypatch: pytest.MonkeyPatc
     now = 100.0
 
     class Hanging:
+        stdin = None
+
         def wait(self, seconds: float) -> int:
             nonlocal now
             now += seconds
@@ -183,4 +217,5 @@ def test_nothing_is_compiled_for_a_cache_that_cannot_be_written_to(
 @pytest.mark.gpu
 @pytest.mark.parametrize("work", ["solutions", "layouts"])
 def test_operations_can_be_made_on_a_device(work: str) -> None:
-    assert warm_up.main([work, "0", "1"]) == 0
+    more = json.dumps(("blocks.cu", "copy_blocks", {"ELEMENT_BYTES": 1})) if work == "solutions" else ""
+    assert warm_up.main([work, "0", "1"], more.splitlines()) == 0

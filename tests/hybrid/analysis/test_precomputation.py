@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from hybrid.analysis import precomputation
 from hybrid.analysis import predecessor_lists as predecessors
 from hybrid.analysis.precomputation import (
     decided_states,
@@ -31,6 +36,7 @@ from tests.builders.matrices import to_dense
 from tests.builders.models import build, members, state_set
 from tests.builders.random_mdps import flat
 from tests.oracles import mdps as mdp_oracles
+from tests.source_tree import ROOT
 
 SETTINGS = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 
@@ -90,8 +96,12 @@ def random_sets(model: SymbolicModel, rng: np.random.Generator) -> list[Node]:
     return [states_from(model.manager, model.index, m) for m in masks]
 
 
+@pytest.mark.parametrize("interpreted", [False, True])
 @pytest.mark.parametrize("text", [CLOCKS, MANY, WALK], ids=["clocks", "many", "walk"])
-def test_lists_and_searches_on_sets_agree(text: str, rng: np.random.Generator) -> None:
+def test_lists_and_searches_on_sets_agree(
+    text: str, interpreted: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(precomputation, "_is_little", lambda lists: interpreted)
     model = build(text)
     assert predecessor_lists(model) is not None
     for target in random_sets(model, rng):
@@ -111,12 +121,14 @@ def test_random_mdps_equal_all_schedulers(text: str, data: st.DataObject) -> Non
     package = data.draw(st.sampled_from(DIAGRAM_PACKAGES))
     model, mdp = build_model(source, package=package), mdp_oracles.explore_mdp(source)
     drawn = st.frozensets(st.sampled_from(range(model.n_states)))
-    for _ in range(3):
+    for interpreted in (False, True, False):
         target = set(data.draw(drawn))
         safe = set(data.draw(st.one_of(st.just(frozenset(range(model.n_states))), drawn)))
         nodes = [state_set(model, mdp.graph, chosen) for chosen in (safe, target)]
         for maximise, names in ((True, ("prob0a", "prob1e")), (False, ("prob0e", "prob1a"))):
-            for found, name in zip(decided_states(model, nodes[0], nodes[1], maximise), names, strict=True):
+            with mock.patch.object(precomputation, "_is_little", lambda _, own=interpreted: own):
+                decided = decided_states(model, nodes[0], nodes[1], maximise)
+            for found, name in zip(decided, names, strict=True):
                 assert members(model, found) == getattr(mdp_oracles, name)(mdp, safe, target)
                 assert found == getattr(graph, name)(model, *nodes)
                 event(
@@ -124,15 +136,16 @@ def test_random_mdps_equal_all_schedulers(text: str, data: st.DataObject) -> Non
                 )
 
 
-@pytest.mark.parametrize("with_lists", [True, False])
+@pytest.mark.parametrize("with_lists", ["compiled", "interpreted", ""])
 @pytest.mark.parametrize("text", [CLOCKS, MANY, WALK], ids=["clocks", "many", "walk"])
 def test_staying_states_hold_all_end_components(
-    text: str, with_lists: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+    text: str, with_lists: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(precomputation, "_is_little", lambda lists: with_lists == "interpreted")
     if not with_lists:
         monkeypatch.setattr(predecessors, "_MOST_TRANSITIONS", 0)
     model = build(text)
-    assert (predecessor_lists(model) is not None) == with_lists
+    assert (predecessor_lists(model) is not None) == bool(with_lists)
     for within in (model.reachable, *random_sets(model, rng)):
         staying = staying_states(model, within)
         assert staying & ~within == model.manager.false
@@ -175,3 +188,14 @@ def test_lists_are_made_once_and_let_go() -> None:
     model = build(CLOCKS)
     assert predecessor_lists(model) is predecessor_lists(model)
     assert predecessors._smallest_lists in model._results
+
+
+def test_little_is_searched_without_numba() -> None:
+    code = (
+        "import sys; from mtbdd.build import build_model; from mtbdd.language import parse_model, resolve; "
+        "from hybrid.analysis.precomputation import prob0e; "
+        f"model = build_model(resolve(parse_model({CLOCKS!r}))); "
+        "prob0e(model, model.reachable, model.states(model.source.labels[0].expression)); "
+        "assert 'numba' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, timeout=60)
