@@ -9,10 +9,10 @@ import numpy as np
 
 from gpu_kernels._launch import blocks_for, check_vector, index_type, loop_bits, macros
 from gpu_kernels.choice_steps import ChoiceStep, step_macros
+from gpu_kernels.compile_queue import Module
 from gpu_kernels.device import Device
 from gpu_kernels.steps import NULL
 from gpu_kernels.tiles import TileMatrix, Tuning
-from gpu_kernels.warm_up import Module
 
 Array = Any
 

@@ -4,42 +4,32 @@ CuPy writes a kernel for every operation and kind of array, and compiles it when
 machine some hundred, one after the other.  Threads do not help, for the compiler works for one of them at a
 time; processes do.  They leave their kernels in CuPy's cache on disk, where this process finds them, and it
 leaves a mark beside them: all of this happens once a machine and version.  Where many processes begin on an
-empty cache, one of them has it done: a dozen processes for each would take all cores and much of the card.
+empty cache, one of them has it done: several processes for each would take all cores and much of the card.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import os
 import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
-from gpu_kernels._loader import raw_kernel
-from gpu_kernels.array_operations import (
-    CODING,
-    LAYOUT,
-    LENGTHS,
-    LONG,
-    MODULES,
-    NUMBERS,
-    PARTS,
-    VECTORS,
-    samples,
-)
+from gpu_kernels import array_operations, compile_queue
+from gpu_kernels.array_operations import CODING, LAYOUT, MODULES, NUMBERS, PARTS, VECTORS
+from gpu_kernels.compile_queue import ON_LONG, CompileQueue, Item, Module
 
 Work = Literal["solutions", "layouts"]
-Module = tuple[str, str, dict[str, int]]
-"""A source of our own, a kernel of it, and the macros of a specialisation."""
 
-_MOST_PROCESSES = 12
+_MOST_PROCESSES = 8
+"""The driver makes their contexts one after the other, an eighth of a second each."""
+
 _SECONDS = 30.0
 """After so long nobody waits for them any more."""
 
@@ -49,17 +39,14 @@ _SECONDS_OF_A_CLAIM = 2 * _SECONDS
 _SECONDS_TO_GO = 5.0
 """A process that is ended may wait for its card."""
 
-_LONG_BYTES = 64 << 30
-"""Free memory from which long vectors are tried: all processes together take less than half of it."""
-
-_EXCLUSIVE = 1, 2, 3
-"""Compute modes in which a second process is not welcome."""
-
 _PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 _started: list[subprocess.Popen[bytes]] = []
 _gone: list[subprocess.Popen[bytes]] = []
 """Those that were ended and had not gone in time."""
+
+_queue: CompileQueue | None = None
+"""What those that are at work read."""
 
 _mark_of_started: Path | None = None
 """Where the mark of their work belongs."""
@@ -86,7 +73,7 @@ def begin_warm_up(work: Work) -> bool:
     Only worth calling where a device will be used. They end by themselves within seconds, and with this
     process at the latest; what they fail at is compiled later, where it is met.
     """
-    global _mark_of_started
+    global _mark_of_started, _queue
     mark = _mark(work)
     if mark is None or mark in _tried or mark.exists() or not _can_be_kept(mark):
         return False
@@ -94,17 +81,18 @@ def begin_warm_up(work: Work) -> bool:
     if not _claimed(mark):
         return False
     _tried.add(mark)
-    count = min(_MOST_PROCESSES, max(1, len(os.sched_getaffinity(0)) - 1))
-    for share in range(count):
-        command = [sys.executable, "-m", "gpu_kernels.warm_up", work, str(share), str(count)]
-        nothing = subprocess.DEVNULL
+    _queue = CompileQueue()
+    _queue.put(_items(work))
+    command, nothing = [sys.executable, "-m", "gpu_kernels.compile_queue"], subprocess.DEVNULL
+    for _ in range(min(_MOST_PROCESSES, max(1, len(os.sched_getaffinity(0)) - 1))):
         try:
-            _started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing))
+            _started.append(subprocess.Popen(command, stdin=_queue.reader, stdout=nothing, stderr=nothing))
         except OSError:
             break
+    _queue.start()
     _mark_of_started = mark
     if not _started:
-        _give_back(mark)
+        _stop()
         return False
     atexit.unregister(_stop)
     atexit.register(_stop)
@@ -121,15 +109,10 @@ def compile_as_well(modules: Sequence[Module]) -> None:
 
     Notes
     -----
-    Does nothing where no processes were started. Modules are dealt out, so that none is compiled twice.
+    Does nothing where no processes were started.
     """
-    for number, module in enumerate(modules if _started else ()):
-        pipe = _started[number % len(_started)].stdin
-        # One that has ended compiles nothing more; the module is compiled where it is met.
-        with contextlib.suppress(OSError, ValueError):
-            if pipe is not None:
-                pipe.write(json.dumps(module).encode() + b"\n")
-                pipe.flush()
+    if _queue is not None:
+        _queue.put(modules)
 
 
 def is_compiled(work: Work) -> bool:
@@ -152,8 +135,8 @@ def end_warm_up() -> None:
     """
     if not _started or _mark_of_started is None:
         return
-    for process in _started:
-        _close(process)
+    if _queue is not None:
+        _queue.close()
     deadline = time.monotonic() + _SECONDS
     done = [_has_ended(process, deadline) for process in _started]
     _stop()
@@ -161,13 +144,6 @@ def end_warm_up() -> None:
         # A cache that is full is asked again next time.
         with contextlib.suppress(OSError):
             _mark_of_started.touch()
-
-
-def _close(process: subprocess.Popen[bytes]) -> None:
-    """Tell a process that no more modules come."""
-    with contextlib.suppress(OSError):
-        if process.stdin is not None:
-            process.stdin.close()
 
 
 def _has_ended(process: subprocess.Popen[bytes], deadline: float) -> bool:
@@ -180,14 +156,16 @@ def _has_ended(process: subprocess.Popen[bytes], deadline: float) -> bool:
 
 def _stop() -> None:
     """End those that are not done, all at once, and give up the claim."""
+    global _queue
     running = [process for process in _started if process.poll() is None]
     for process in running:
         process.kill()
-    for process in _started:
-        _close(process)
+    if _queue is not None:
+        _queue.close()
+        _queue = None
     deadline = time.monotonic() + _SECONDS_TO_GO
     _gone.extend(process for process in running if not _has_ended(process, deadline))
-    if _started and _mark_of_started is not None:
+    if _mark_of_started is not None:
         _give_back(_mark_of_started)
     _started.clear()
 
@@ -220,8 +198,8 @@ def _mark(work: Work) -> Path | None:
     number = next((found for found in map(_version, _PACKAGES) if found is not None), None)
     if number is None:
         return None
-    listed = Path(__file__).with_name("array_operations.py").read_bytes()
-    known = zlib.crc32(listed + Path(__file__).read_bytes())
+    listed = Path(array_operations.__file__).read_bytes()
+    known = zlib.crc32(listed + Path(compile_queue.__file__).read_bytes())
     folder = os.environ.get("CUPY_CACHE_DIR") or Path.home() / ".cupy" / "kernel_cache"
     return Path(folder) / f"warm-{work}-{number}-{known:08x}"
 
@@ -239,38 +217,19 @@ def _version(package: str) -> str | None:
         return None
 
 
-def main(arguments: Sequence[str], more: Iterable[str] = ()) -> int:
-    """Make every n-th operation of some work: ``python -m gpu_kernels.warm_up WORK SHARE OF``.
-
-    Then the modules of `more`: lines of :func:`compile_as_well`.
-    """
-    work, share, shares = arguments[0], int(arguments[1]), int(arguments[2])
-    import cupy
-
-    mode = cupy.cuda.runtime.deviceGetAttribute(cupy.cuda.runtime.cudaDevAttrComputeMode, 0)
-    if mode in _EXCLUSIVE:
-        return 0
-    chosen = (LAYOUT,) if work == "layouts" else (VECTORS, CODING, NUMBERS)
-    for operations in chosen:
-        for length in LENGTHS:
-            arrays = samples(cupy, length)
-            for operation in operations[share::shares]:
-                operation(cupy, arrays)
+def _items(work: Work) -> Iterator[Item]:
+    """Yield what some work needs, what takes longest first."""
     if work == "solutions":
-        # From the other end: those who had an operation more have a module less.
-        for source, name, special in MODULES[::-1][share::shares]:
-            raw_kernel(0, source, name, tuple(sorted(special.items())))
-    elif cupy.cuda.runtime.memGetInfo()[0] > _LONG_BYTES:
+        yield from _operations("CODING", len(CODING))
+        yield from MODULES
+        yield from _operations("VECTORS", len(VECTORS))
+        yield from _operations("NUMBERS", len(NUMBERS))
+    else:
+        yield from _operations("LAYOUT", len(LAYOUT))
         # Where layouts are large vectors may be long.
-        arrays.f = cupy.ones(LONG)
-        for operation in (*VECTORS, *PARTS)[share::shares]:
-            operation(cupy, arrays)
-    cupy.cuda.get_current_stream().synchronize()
-    for line in more:
-        source, name, special = json.loads(line)
-        raw_kernel(0, source, name, tuple(sorted(special.items())))
-    return 0
+        yield from _operations(f"VECTORS{ON_LONG}", len(VECTORS))
+        yield from _operations(f"PARTS{ON_LONG}", len(PARTS))
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:], sys.stdin))
+def _operations(kind: str, count: int) -> Iterator[Item]:
+    return ((kind, number) for number in range(count))

@@ -12,9 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpu_kernels import begin_warm_up, compile_as_well, end_warm_up, warm_up
+from gpu_kernels import Tuning, begin_warm_up, compile_as_well, end_warm_up, likely_modules, warm_up
 from gpu_kernels._loader import SOURCES, kernel_names
 from gpu_kernels.array_operations import CODING, LAYOUT, LENGTHS, MODULES, NUMBERS, PARTS, VECTORS, samples
+from gpu_kernels.compile_queue import CompileQueue, Module, make, taken
+from tests.source_tree import ROOT
 
 
 @pytest.fixture
@@ -93,13 +95,20 @@ def test_processes_that_hang_are_ended(cache: Path, tmp_path: Path, monkeypatch:
     assert not begin_warm_up("layouts")  # they would hang again
 
 
-def test_processes_compile_what_is_asked_for_later(
+def test_processes_take_all_there_is_and_what_is_asked_for_later(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    modules: list[warm_up.Module] = [("tiles.cu", "step_tiles", {"UNIT": k}) for k in range(5)]
+    modules: list[Module] = [("tiles.cu", "step_tiles", {"UNIT": k}) for k in range(5)]
     compile_as_well(modules)  # by nobody
-    code = f"import os, sys; open({str(tmp_path)!r} + f'/{{os.getpid()}}.lines', 'w').write(sys.stdin.read())"
+    code = (
+        "import json, os\n"
+        "from gpu_kernels.compile_queue import taken\n"
+        f"with open({str(tmp_path)!r} + f'/{{os.getpid()}}.lines', 'w') as lines:\n"
+        "    for item in taken(0):\n"
+        "        lines.write(json.dumps(item) + '\\n')"
+    )
     _program(tmp_path, code, monkeypatch)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setattr(warm_up.os, "sched_getaffinity", lambda pid: {0, 1, 2})
     assert begin_warm_up("solutions")
     compile_as_well(modules[:1])
@@ -108,8 +117,33 @@ def test_processes_compile_what_is_asked_for_later(
     assert warm_up.is_compiled("solutions")
     texts = [path.read_text().splitlines() for path in tmp_path.glob("*.lines")]
     assert len(texts) == 2
-    assert sorted(json.loads(line)[2]["UNIT"] for text in texts for line in text) == [0, 1, 2, 3, 4]
+    found = sorted(line for text in texts for line in text)
+    assert found == sorted(json.dumps(item) for item in [*warm_up._items("solutions"), *modules])
     compile_as_well(modules)  # again by nobody
+
+
+def test_every_item_fits_a_pipe_at_once() -> None:
+    tuning = Tuning(threads=128, min_blocks=8, members=4)
+    modules = likely_modules(64, tuning, 4, 64, maximise=True)
+    for items in ([*warm_up._items("solutions"), *modules], [*warm_up._items("layouts")]):
+        queue = CompileQueue()
+        queue.put(items)
+        queue.close()
+        queue.close()
+        queue.put(items)  # into nothing
+        assert [json.dumps(item) for item in taken(queue.reader)] == [json.dumps(item) for item in items]
+        queue.start()
+
+
+def test_what_there_is_no_room_for_is_left_out() -> None:
+    queue = CompileQueue()
+    queue.put([("tiles.cu", "step_tiles", {"A" * 600: 1})])
+    queue.put([("NUMBERS", number) for number in range(100_000)])
+    queue.close()
+    found = list(taken(queue.reader))
+    assert found == [("NUMBERS", number) for number in range(len(found))]
+    assert 0 < len(found) < 100_000
+    queue.start()
 
 
 def test_one_that_has_ended_is_asked_in_vain(
@@ -155,7 +189,7 @@ def test_nobody_waits_for_ever_for_those_that_do_not_go(monkeypatch: pytest.Monk
     now = 100.0
 
     class Stuck:
-        killed, stdin = False, None
+        killed = False
 
         def wait(self, seconds: float) -> int:
             nonlocal now
@@ -184,8 +218,6 @@ def test_all_are_waited_for_together(cache: Path, monkeypatch: pytest.MonkeyPatc
     now = 100.0
 
     class Hanging:
-        stdin = None
-
         def wait(self, seconds: float) -> int:
             nonlocal now
             now += seconds
@@ -216,6 +248,5 @@ def test_nothing_is_compiled_for_a_cache_that_cannot_be_written_to(
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("work", ["solutions", "layouts"])
-def test_operations_can_be_made_on_a_device(work: str) -> None:
-    more = json.dumps(("blocks.cu", "copy_blocks", {"ELEMENT_BYTES": 1})) if work == "solutions" else ""
-    assert warm_up.main([work, "0", "1"], more.splitlines()) == 0
+def test_operations_can_be_made_on_a_device(work: warm_up.Work) -> None:
+    assert make(warm_up._items(work)) == 0
