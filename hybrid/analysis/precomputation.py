@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid.analysis import backward_search
 from hybrid.analysis.predecessor_lists import PredecessorLists, predecessor_lists
+from hybrid.core import backward_search
 from mtbdd.graph import prob01 as graph
 from mtbdd.graph.components import EndComponents, MaximalEndComponent, model_end_components
 from mtbdd.graph.predecessors import remove_choices

@@ -43,7 +43,7 @@ _SECONDS_STORED_BYTE = 0.5e-12
 _SECONDS_START = 15e-6
 
 _HOST_SECONDS_ITEM = 0.2e-6
-_CARD_SECONDS_ITEM = 0.01e-6
+_CARD_SECONDS_ITEM = 0.005e-6
 """Laying out an entry or a slot; a layout made on a card begins with what the largest on a host takes."""
 
 _BUILD_ENTRIES = 1 << 28
