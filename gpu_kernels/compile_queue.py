@@ -10,13 +10,26 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 from gpu_kernels import array_operations
 from gpu_kernels._loader import raw_kernel
-from gpu_kernels.array_operations import LENGTHS, LONG, samples
+from gpu_kernels.array_operations import (
+    CODING,
+    LAYOUT,
+    LENGTHS,
+    LONG,
+    MODULES,
+    NUMBERS,
+    PARTS,
+    VECTORS,
+    samples,
+)
+
+Work = Literal["solutions", "layouts"]
 
 Module = tuple[str, str, dict[str, int]]
 """A source of our own, a kernel of it, and the macros of a specialisation."""
@@ -30,11 +43,32 @@ ON_LONG = " on long vectors"
 _BYTES = 512
 """Of a record; POSIX keeps writes of up to so many bytes together."""
 
+_IDLE_SECONDS = 2.0
+"""A process that finds nothing to do for so long ends, and leaves the card's memory to others."""
+
 _LONG_BYTES = 64 << 30
 """Free memory from which long vectors are tried: all processes together take less than half of it."""
 
 _EXCLUSIVE = 1, 2, 3
 """Compute modes in which a second process is not welcome."""
+
+
+def items_of(work: Work) -> Iterator[Item]:
+    """Yield what some work needs, what takes longest first."""
+    if work == "solutions":
+        yield from _operations("CODING", len(CODING))
+        yield from MODULES
+        yield from _operations("VECTORS", len(VECTORS))
+        yield from _operations("NUMBERS", len(NUMBERS))
+    else:
+        yield from _operations("LAYOUT", len(LAYOUT))
+        # Where layouts are large vectors may be long.
+        yield from _operations(f"VECTORS{ON_LONG}", len(VECTORS))
+        yield from _operations(f"PARTS{ON_LONG}", len(PARTS))
+
+
+def _operations(kind: str, count: int) -> Iterator[Item]:
+    return ((kind, number) for number in range(count))
 
 
 class CompileQueue:
@@ -43,36 +77,52 @@ class CompileQueue:
     Attributes
     ----------
     reader : int
-        Descriptor for the standard input of the others; to be closed here by `start` once they have it.
+        Descriptor for the standard input of the others. It stays open here as well until `close`, so that
+        there is a reader, and no signal, where all of them have ended.
+
+    Raises
+    ------
+    OSError
+        There are no descriptors left.
     """
 
     def __init__(self) -> None:
         self.reader, self._writer = os.pipe()
-        # What does not fit is not compiled ahead; nobody waits for room.
+        # What does not fit is not compiled ahead; nobody waits for room, nor for a record another has taken.
         os.set_blocking(self._writer, False)
+        os.set_blocking(self.reader, False)
 
-    def put(self, items: Iterable[Item]) -> None:
-        """Put items at the end, those that there is room for."""
+    def put(self, items: Iterable[Item]) -> bool:
+        """Put items at the end, as far as there is room; return whether all are there."""
+        found = True
         for item in items:
             record = json.dumps(item, separators=(",", ":")).encode().ljust(_BYTES)
-            if len(record) == _BYTES:
-                with contextlib.suppress(OSError):
-                    os.write(self._writer, record)
-
-    def start(self) -> None:
-        """Leave reading to the others."""
-        os.close(self.reader)
+            try:
+                found &= len(record) == _BYTES and os.write(self._writer, record) == _BYTES
+            except OSError:
+                found = False
+        return found
 
     def close(self) -> None:
         """Tell the others that no more items come; they take those that are there."""
-        if self._writer >= 0:
-            os.close(self._writer)
-            self._writer = -1
+        ends, self.reader, self._writer = (self.reader, self._writer), -1, -1
+        for end in ends:
+            if end >= 0:
+                with contextlib.suppress(OSError):
+                    os.close(end)
 
 
 def taken(reader: int) -> Iterator[Any]:
-    """Yield items of a queue until none is left and no more come."""
-    while record := os.read(reader, _BYTES):
+    """Yield items of a queue until none is left and no more come, or none has come for a while."""
+    while True:
+        try:
+            record = os.read(reader, _BYTES)
+        except BlockingIOError:
+            if not select.select([reader], [], [], _IDLE_SECONDS)[0]:
+                return
+            continue
+        if not record:
+            return
         yield tuple(json.loads(record))
 
 

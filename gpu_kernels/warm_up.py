@@ -16,19 +16,18 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Literal
 
 from gpu_kernels import array_operations, compile_queue
-from gpu_kernels.array_operations import CODING, LAYOUT, MODULES, NUMBERS, PARTS, VECTORS
-from gpu_kernels.compile_queue import ON_LONG, CompileQueue, Item, Module
-
-Work = Literal["solutions", "layouts"]
+from gpu_kernels.compile_queue import CompileQueue, Module, Work, items_of
 
 _MOST_PROCESSES = 8
 """The driver makes their contexts one after the other, an eighth of a second each."""
+
+_LEAST_PROCESSES = 4
+"""Fewer are not asked for more: this process would wait for longer than it takes to compile what it needs."""
 
 _SECONDS = 30.0
 """After so long nobody waits for them any more."""
@@ -49,7 +48,10 @@ _queue: CompileQueue | None = None
 """What those that are at work read."""
 
 _mark_of_started: Path | None = None
-"""Where the mark of their work belongs."""
+"""Where the mark of their work belongs; None where nobody is at work."""
+
+_is_whole = True
+"""Whether the queue had room for all of the work."""
 
 _tried: set[Path] = set()
 """Marks of work that this process has begun: what fails once is not begun again."""
@@ -70,10 +72,10 @@ def begin_warm_up(work: Work) -> bool:
 
     Notes
     -----
-    Only worth calling where a device will be used. They end by themselves within seconds, and with this
-    process at the latest; what they fail at is compiled later, where it is met.
+    Only worth calling where a device will be used. They end by themselves, some seconds after all is done,
+    and with this process at the latest; what they fail at is compiled later, where it is met.
     """
-    global _mark_of_started, _queue
+    global _mark_of_started
     mark = _mark(work)
     if mark is None or mark in _tried or mark.exists() or not _can_be_kept(mark):
         return False
@@ -81,22 +83,29 @@ def begin_warm_up(work: Work) -> bool:
     if not _claimed(mark):
         return False
     _tried.add(mark)
-    _queue = CompileQueue()
-    _queue.put(_items(work))
-    command, nothing = [sys.executable, "-m", "gpu_kernels.compile_queue"], subprocess.DEVNULL
-    for _ in range(min(_MOST_PROCESSES, max(1, len(os.sched_getaffinity(0)) - 1))):
-        try:
-            _started.append(subprocess.Popen(command, stdin=_queue.reader, stdout=nothing, stderr=nothing))
-        except OSError:
-            break
-    _queue.start()
     _mark_of_started = mark
-    if not _started:
-        _stop()
-        return False
     atexit.unregister(_stop)
     atexit.register(_stop)
-    return True
+    try:
+        _start(work)
+    except OSError:
+        pass  # those that could be started have all there is
+    except BaseException:
+        _stop()
+        raise
+    if not _started:
+        _stop()
+    return bool(_started)
+
+
+def _start(work: Work) -> None:
+    """Start processes with a queue of what some work needs."""
+    global _queue, _is_whole
+    _queue = CompileQueue()
+    _is_whole = _queue.put(items_of(work))
+    command, nothing = [sys.executable, "-m", "gpu_kernels.compile_queue"], subprocess.DEVNULL
+    for _ in range(min(_MOST_PROCESSES, max(1, len(os.sched_getaffinity(0)) - 1))):
+        _started.append(subprocess.Popen(command, stdin=_queue.reader, stdout=nothing, stderr=nothing))
 
 
 def compile_as_well(modules: Sequence[Module]) -> None:
@@ -109,9 +118,10 @@ def compile_as_well(modules: Sequence[Module]) -> None:
 
     Notes
     -----
-    Does nothing where no processes were started.
+    Does nothing where no processes were started, or few; those that have found nothing to do for some
+    seconds have ended.
     """
-    if _queue is not None:
+    if _queue is not None and len(_started) >= _LEAST_PROCESSES:
         _queue.put(modules)
 
 
@@ -133,17 +143,18 @@ def end_warm_up() -> None:
     -----
     Called before that memory is asked for. Does nothing where none were started.
     """
-    if not _started or _mark_of_started is None:
+    mark = _mark_of_started
+    if not _started or mark is None:
         return
     if _queue is not None:
         _queue.close()
     deadline = time.monotonic() + _SECONDS
     done = [_has_ended(process, deadline) for process in _started]
     _stop()
-    if all(done):
+    if all(done) and _is_whole:
         # A cache that is full is asked again next time.
         with contextlib.suppress(OSError):
-            _mark_of_started.touch()
+            mark.touch()
 
 
 def _has_ended(process: subprocess.Popen[bytes], deadline: float) -> bool:
@@ -156,7 +167,7 @@ def _has_ended(process: subprocess.Popen[bytes], deadline: float) -> bool:
 
 def _stop() -> None:
     """End those that are not done, all at once, and give up the claim."""
-    global _queue
+    global _queue, _mark_of_started
     running = [process for process in _started if process.poll() is None]
     for process in running:
         process.kill()
@@ -167,6 +178,7 @@ def _stop() -> None:
     _gone.extend(process for process in running if not _has_ended(process, deadline))
     if _mark_of_started is not None:
         _give_back(_mark_of_started)
+        _mark_of_started = None
     _started.clear()
 
 
@@ -215,21 +227,3 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _items(work: Work) -> Iterator[Item]:
-    """Yield what some work needs, what takes longest first."""
-    if work == "solutions":
-        yield from _operations("CODING", len(CODING))
-        yield from MODULES
-        yield from _operations("VECTORS", len(VECTORS))
-        yield from _operations("NUMBERS", len(NUMBERS))
-    else:
-        yield from _operations("LAYOUT", len(LAYOUT))
-        # Where layouts are large vectors may be long.
-        yield from _operations(f"VECTORS{ON_LONG}", len(VECTORS))
-        yield from _operations(f"PARTS{ON_LONG}", len(PARTS))
-
-
-def _operations(kind: str, count: int) -> Iterator[Item]:
-    return ((kind, number) for number in range(count))

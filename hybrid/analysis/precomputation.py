@@ -29,8 +29,11 @@ from mtbdd.states import states_from
 Mask = NDArray[np.bool_]
 Words = NDArray[Any]
 
-_FEW_TRANSITIONS = 1 << 18
-"""Transitions up to which the interpreter is done, in 0.05 s or so, before Numba is imported."""
+_FEW_TRANSITIONS = 1 << 16
+"""Transitions and states up to which the interpreter is done, in 0.05 s or so, before Numba is imported."""
+
+_MOST_INTERPRETED = 1 << 18
+"""The same of all searches of a process: some sets are found by one search for every state."""
 
 
 def decided_states(model: SymbolicModel, safe: Node, target: Node, maximise: bool) -> tuple[Node, Node]:
@@ -186,9 +189,18 @@ def _withdraw(lists: PredecessorLists, kept: Words, lost: Mask) -> Mask:
     return _run("withdraw_states", lists, kept, lost)
 
 
+_interpreted = 0
+"""Transitions and states that the interpreter has searched."""
+
+
 def _is_little(lists: PredecessorLists) -> bool:
     """Tell whether the interpreter has searched lists before compiled code is ready."""
-    return lists.n_transitions <= _FEW_TRANSITIONS and "numba" not in sys.modules
+    global _interpreted
+    work = lists.n_transitions + lists.n_states
+    if work > _FEW_TRANSITIONS or work > _MOST_INTERPRETED - _interpreted or "numba" in sys.modules:
+        return False
+    _interpreted += work
+    return True
 
 
 def _run(search: str, lists: PredecessorLists, choices: Words, start: Mask) -> Mask:

@@ -86,7 +86,7 @@ class PredecessorLists:
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """What the compiled searches take first, in their order."""
+        """What the searches of `hybrid.core.backward_search` take first, in their order."""
         return (
             self.starts, self.shift, self.near, self.instance_ptr, self.row, self.choice, self.slot,
             self.column_ptr, self.entry_row,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hybrid.backends.base import Backend, MatrixTable, Product
 from hybrid.core.units import bytes_text, seconds_text
 from hybrid.errors import OptionError
-from hybrid.levels.policy import LevelChoice, choose_level
+from hybrid.levels.policy import LevelChoice, choose_level, rank_by_time
 from hybrid.levels.table import LevelTable
 from hybrid.levels.weighing import Weighed, weigh
 from mtbdd.offset import OffsetMTBDD
@@ -88,11 +88,11 @@ def select_level(
                 f"level: level {policy} needs {holding.nbytes} bytes, more than the budget of {memory_budget}"
             )
         return choice, holding
-    timed = ((table.seconds(k, backend.name), k) for k in least if least[k] <= memory_budget)
-    ranked = sorted((seconds, k) for seconds, k in timed if seconds is not None)
-    for seconds, level in ranked[:_MOST_BUILT]:
-        holding = _hold(parts, backend, level)
+    light = (k for k in least if least[k] <= memory_budget)
+    for level in rank_by_time(table, policy, backend.name, light)[:_MOST_BUILT]:
+        holding, seconds = _hold(parts, backend, level), table.seconds(level, backend.name)
         if holding.nbytes <= memory_budget:
+            assert seconds is not None
             reason = (
                 f"level {level} is predicted to be the fastest of those built within {memory_budget} bytes: "
                 f"{bytes_text(holding.nbytes)}, {seconds_text(seconds)} a product on the {backend.name} "

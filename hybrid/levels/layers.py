@@ -48,6 +48,10 @@ class LayerCurve(LevelTable):
         """See `LevelTable.least_seconds`."""
         return sum(curve.least_seconds(level, backend) for curve in self.curves)
 
+    def set_up_seconds(self, level: int, backend: str) -> float:
+        """See `LevelTable.set_up_seconds`."""
+        return sum(curve.set_up_seconds(level, backend) for curve in self.curves)
+
     def weights(self, backend: str) -> list[Weight]:
         """See `LevelTable.weights`; levels that all layers can use."""
         layers = [{weight.level: weight for weight in curve.weights(backend)} for curve in self.curves]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hybrid.core.units import bytes_text, counted, seconds_text
@@ -99,19 +100,38 @@ def choose_level(
     shortest = min(seconds for seconds, _ in timed)
     near = [(t, curve[k]) for t, k in timed if t <= _EQUAL_TIMES * shortest]
     seconds, best = min(near, key=lambda t: (_size(t[1], backend), t[1].level))
-    where = " on one thread" if backend == "cpu" else ""
+    where, what = " on one thread" if backend == "cpu" else "", "time"
     if policy == "auto":
         whole = {k: _whole_seconds(curve, t, k, backend) for t, k in timed if t <= most * shortest}
         soonest = min(whole, key=lambda k: (whole[k], k))
         if _EQUAL_TIMES * whole[soonest] < whole[best.level]:
             seconds, best = next((t, curve[k]) for t, k in timed if k == soonest)
-            where += ", and is set up sooner than those of shorter products"
+            what = f"time of set-up and {_PRODUCTS} products"
     parts = curve.describe(best, backend)
     return LevelChoice(
         best.level,
-        f"level {best.level} has the least predicted time on the {backend} backend: {parts}"
+        f"level {best.level} has the least predicted {what} on the {backend} backend: {parts}"
         f"{seconds_text(seconds)} a product{where}{within}",
     )
+
+
+def rank_by_time(curve: LevelTable, policy: str, backend: str, levels: Iterable[int]) -> list[int]:
+    """Return those of some levels that a backend can use, the best for a policy of time first.
+
+    Parameters
+    ----------
+    curve : LevelTable
+    policy : {"auto", "min-time"}
+    backend : str
+    levels : iterable of int
+    """
+    found = ((curve.seconds(k, backend), k) for k in levels)
+    timed = sorted((seconds, k) for seconds, k in found if seconds is not None)
+    if policy != "auto" or not timed:
+        return [k for _, k in timed]
+    most = _MOST_TIMES * timed[0][0]
+    ranked = sorted((t > most, _whole_seconds(curve, t, k, backend) if t <= most else t, k) for t, k in timed)
+    return [k for _, _, k in ranked]
 
 
 def _whole_seconds(curve: LevelTable, product: float, level: int, backend: str) -> float:

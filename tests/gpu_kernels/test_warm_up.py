@@ -7,15 +7,24 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gpu_kernels import Tuning, begin_warm_up, compile_as_well, end_warm_up, likely_modules, warm_up
+from gpu_kernels import (
+    Tuning,
+    begin_warm_up,
+    compile_as_well,
+    compile_queue,
+    end_warm_up,
+    likely_modules,
+    warm_up,
+)
 from gpu_kernels._loader import SOURCES, kernel_names
 from gpu_kernels.array_operations import CODING, LAYOUT, LENGTHS, MODULES, NUMBERS, PARTS, VECTORS, samples
-from gpu_kernels.compile_queue import CompileQueue, Module, make, taken
+from gpu_kernels.compile_queue import CompileQueue, Module, Work, items_of, make, taken
 from tests.source_tree import ROOT
 
 
@@ -27,8 +36,17 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("CUPY_CACHE_IN_MEMORY", raising=False)
     monkeypatch.setattr(warm_up, "_version", lambda package: "14.2" if package == "cupy" else None)
     monkeypatch.setattr(warm_up, "_MOST_PROCESSES", 2)
+    monkeypatch.setattr(warm_up, "_LEAST_PROCESSES", 2)
     monkeypatch.setattr(warm_up, "_tried", set())
     return folder
+
+
+@pytest.fixture
+def queue() -> Iterator[CompileQueue]:
+    """A queue that is closed at the end."""
+    own = CompileQueue()
+    yield own
+    own.close()
 
 
 def _program(folder: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,32 +136,90 @@ def test_processes_take_all_there_is_and_what_is_asked_for_later(
     texts = [path.read_text().splitlines() for path in tmp_path.glob("*.lines")]
     assert len(texts) == 2
     found = sorted(line for text in texts for line in text)
-    assert found == sorted(json.dumps(item) for item in [*warm_up._items("solutions"), *modules])
+    assert found == sorted(json.dumps(item) for item in [*items_of("solutions"), *modules])
     compile_as_well(modules)  # again by nobody
 
 
-def test_every_item_fits_a_pipe_at_once() -> None:
+def test_every_item_fits_a_pipe_at_once(queue: CompileQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_queue, "_IDLE_SECONDS", 0.0)
     tuning = Tuning(threads=128, min_blocks=8, members=4)
     modules = likely_modules(64, tuning, 4, 64, maximise=True)
-    for items in ([*warm_up._items("solutions"), *modules], [*warm_up._items("layouts")]):
-        queue = CompileQueue()
-        queue.put(items)
-        queue.close()
-        queue.close()
-        queue.put(items)  # into nothing
+    for items in ([*items_of("solutions"), *modules], [*items_of("layouts")]):
+        assert queue.put(items)
         assert [json.dumps(item) for item in taken(queue.reader)] == [json.dumps(item) for item in items]
-        queue.start()
-
-
-def test_what_there_is_no_room_for_is_left_out() -> None:
-    queue = CompileQueue()
-    queue.put([("tiles.cu", "step_tiles", {"A" * 600: 1})])
-    queue.put([("NUMBERS", number) for number in range(100_000)])
     queue.close()
+    queue.close()
+    assert not queue.put(items)  # into nothing
+
+
+def test_what_there_is_no_room_for_is_left_out(queue: CompileQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_queue, "_IDLE_SECONDS", 0.0)
+    assert not queue.put([("tiles.cu", "step_tiles", {"A" * 600: 1})])
+    assert not queue.put([("NUMBERS", number) for number in range(100_000)])
     found = list(taken(queue.reader))
     assert found == [("NUMBERS", number) for number in range(len(found))]
     assert 0 < len(found) < 100_000
-    queue.start()
+
+
+def test_those_that_find_nothing_to_do_end(queue: CompileQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_queue, "_IDLE_SECONDS", 0.05)
+    begin = time.monotonic()
+    assert list(taken(queue.reader)) == []
+    assert time.monotonic() - begin >= 0.05
+
+
+def test_work_that_there_is_no_room_for_leaves_no_mark(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _program(tmp_path, "", monkeypatch)
+    monkeypatch.setattr(CompileQueue, "put", lambda self, items: False)
+    assert begin_warm_up("layouts")
+    end_warm_up()
+    assert not list(cache.iterdir())
+
+
+def test_a_claim_of_others_is_left_alone(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _program(tmp_path, "import time; time.sleep(60)", monkeypatch)
+    monkeypatch.setattr(warm_up, "_SECONDS", 0.05)
+    assert begin_warm_up("layouts")
+    end_warm_up()
+    claim = cache / "of another process"
+    monkeypatch.setattr(warm_up, "_claim", lambda mark: claim)
+    claim.touch()
+    warm_up._stop()  # at the end of the process
+    assert claim.exists()
+
+
+def test_no_descriptors_left_is_no_fault(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(compile_queue.os, "pipe", none)
+    assert not begin_warm_up("layouts")
+    assert not list(cache.iterdir())
+
+
+def test_an_interrupt_leaves_nobody_at_work(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _program(tmp_path, "import time; time.sleep(60)", monkeypatch)
+    own, made = subprocess.Popen, []
+
+    def interrupted(*arguments: object, **options: object) -> subprocess.Popen[bytes]:
+        if made:
+            raise KeyboardInterrupt
+        made.append(own(*arguments, **options))  # type: ignore[call-overload]
+        return made[0]
+
+    monkeypatch.setattr(warm_up.os, "sched_getaffinity", lambda pid: {0, 1, 2})
+    monkeypatch.setattr(warm_up.subprocess, "Popen", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        begin_warm_up("solutions")
+    assert made[0].wait(5) != 0
+    assert not warm_up._started and warm_up._queue is None
+    assert not list(cache.iterdir())
 
 
 def test_one_that_has_ended_is_asked_in_vain(
@@ -167,6 +243,8 @@ def test_one_process_has_it_done(cache: Path, tmp_path: Path, monkeypatch: pytes
         # As another process would: it has tried nothing yet.
         other.setattr(warm_up, "_tried", set())
         other.setattr(warm_up, "_started", [])
+        other.setattr(warm_up, "_queue", None)
+        other.setattr(warm_up, "_mark_of_started", None)
         assert not begin_warm_up("layouts")
         # A claim that nobody has given back holds for a while.
         old = time.time() - warm_up._SECONDS_OF_A_CLAIM - 1
@@ -248,5 +326,5 @@ def test_nothing_is_compiled_for_a_cache_that_cannot_be_written_to(
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("work", ["solutions", "layouts"])
-def test_operations_can_be_made_on_a_device(work: warm_up.Work) -> None:
-    assert make(warm_up._items(work)) == 0
+def test_operations_can_be_made_on_a_device(work: Work) -> None:
+    assert make(items_of(work)) == 0

@@ -190,6 +190,23 @@ def test_lists_are_made_once_and_let_go() -> None:
     assert predecessors._smallest_lists in model._results
 
 
+def test_the_interpreter_searches_no_more_than_some_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    lists = predecessor_lists(build(CLOCKS))
+    assert lists is not None
+    work = lists.n_transitions + lists.n_states
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    monkeypatch.setattr(precomputation, "_interpreted", 0)
+    monkeypatch.setattr(precomputation, "_MOST_INTERPRETED", 3 * work)
+    assert [precomputation._is_little(lists) for _ in range(5)] == [True, True, True, False, False]
+    monkeypatch.setattr(precomputation, "_interpreted", 0)
+    monkeypatch.setattr(precomputation, "_FEW_TRANSITIONS", work - 1)
+    assert not precomputation._is_little(lists)
+    monkeypatch.setattr(precomputation, "_FEW_TRANSITIONS", work)
+    assert precomputation._is_little(lists)
+    monkeypatch.setitem(sys.modules, "numba", sys)
+    assert not precomputation._is_little(lists)
+
+
 def test_little_is_searched_without_numba() -> None:
     code = (
         "import sys; from mtbdd.build import build_model; from mtbdd.language import parse_model, resolve; "

@@ -15,9 +15,9 @@ from hybrid.core.near_least import near_least
 from hybrid.gpu.pair_cost import has_long_rows, longest_row
 from hybrid.injection import row_types
 from hybrid.levels.curve import LevelCurve, level_curve
-from hybrid.levels.kinds import RowTypeKinds
-from hybrid.levels.layers import layer_levels
-from hybrid.levels.policy import choose_level
+from hybrid.levels.kinds import RowTypeKinds, row_type_bytes
+from hybrid.levels.layers import layer_curve, layer_levels
+from hybrid.levels.policy import choose_level, rank_by_time
 from hybrid.levels.stacked_curve import StackedCurve
 from hybrid.levels.table import LevelTable
 from mtbdd.offset import OffsetMTBDD
@@ -110,8 +110,27 @@ def test_a_level_that_is_set_up_sooner_is_taken_unless_its_products_are_long(
             monkeypatch.setattr(f"{module}.layout_seconds", seconds)
         choice = choose_level(table, "auto", "gpu")
         assert choice.level == chosen
-        assert ("set up sooner" in choice.reason) == (chosen == soon)
+        assert ("least predicted time of set-up and 1000 products" in choice.reason) == (chosen == soon)
         assert choose_level(table, "min-time", "gpu").level == 7
+
+
+def test_levels_within_a_budget_are_ranked_by_the_same_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = level_curve(from_dense(banded(100)))
+    times = {3: 1e-4, 4: 1.1e-4, 5: 1.12e-4, 6: 1.2e-4, 7: 1.3e-4}
+    set_up = {3: 0.5, 4: 0.1, 5: 0.0, 6: 0.0, 7: 0.0}
+    monkeypatch.setattr(type(table), "seconds", lambda self, k, backend: times.get(k))
+    monkeypatch.setattr(type(table), "set_up_seconds", lambda self, k, backend: set_up[k])
+    assert rank_by_time(table, "min-time", "gpu", range(9)) == [3, 4, 5, 6, 7]
+    assert rank_by_time(table, "auto", "gpu", range(9)) == [5, 4, 3, 6, 7]
+    assert rank_by_time(table, "auto", "gpu", (1, 2)) == []
+
+
+def test_layers_held_one_by_one_are_set_up_one_by_one() -> None:
+    matrix = from_dense(banded(40))
+    table, own = layer_curve([matrix, matrix, matrix]), level_curve(matrix)
+    assert table.set_up_seconds(4, "gpu") == pytest.approx(3 * own.set_up_seconds(4, "gpu"))
+    assert own.set_up_seconds(4, "gpu") > 0.0
+    assert table.set_up_seconds(4, "cpu") == 0.0
 
 
 def found_levels(monkeypatch: pytest.MonkeyPatch) -> Sequence[int]:
@@ -165,6 +184,29 @@ def test_plain_row_types_are_left_out_from_where_they_are_many(monkeypatch: pyte
     again = RowTypeKinds(from_dense(many_rates(64)))
     assert again.at(len(slots) - 1) == (again.scaled,)
     assert again.at(first - 1) == (again.plain, again.scaled)
+
+
+def test_plain_row_types_are_left_out_from_where_they_are_some_times_as_many_and_larger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hybrid.levels.kinds._MANY_SLOTS", 4)
+    monkeypatch.setattr("hybrid.levels.kinds._VERY_MANY_SLOTS", 8)
+    monkeypatch.setattr("hybrid.levels.kinds._MOST_TIMES", 1e9)
+    monkeypatch.setattr("hybrid.levels.kinds._MOST_TIMES_LARGER", 20)
+    matrix = from_dense(many_rates(64))
+    kinds = RowTypeKinds(matrix)
+    many = []
+    for k in range(len(kinds.plain)):
+        own, scaled = len(kinds.plain[k].blocks), len(kinds.scaled[k].blocks)
+        larger = row_type_bytes(kinds.plain, k) > row_type_bytes(kinds.scaled, k)
+        many.append(own > 8 and own > 20 * scaled and larger)
+    assert True in many
+    for k in range(len(many)):
+        assert (kinds.plain in kinds.at(k)) == (True not in many[: k + 1])
+    # Without scales they may be the smaller ones.
+    monkeypatch.setattr("hybrid.levels.kinds.row_type_bytes", lambda types, k: int(types.classes.scaled))
+    small = RowTypeKinds(matrix)
+    assert all(small.plain in small.at(k) for k in range(len(many)))
 
 
 def test_neither_kind_is_offered_where_it_ends() -> None:
