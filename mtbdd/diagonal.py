@@ -44,3 +44,29 @@ def diagonal_of(symbolic: OffsetMTBDD) -> NDArray[np.float64]:
     result = np.zeros(symbolic.shape[0])
     result[row] = symbolic.terminals[node]
     return result
+
+
+def has_diagonal(symbolic: OffsetMTBDD) -> bool:
+    """Tell whether a square matrix has an entry on its diagonal.
+
+    Parameters
+    ----------
+    symbolic : OffsetMTBDD
+        Rows and columns stand for the same set of states.
+
+    Notes
+    -----
+    Time: O(nodes), array sweeps over the levels, down to the first one that no path to the diagonal reaches.
+    """
+    node = np.arange(symbolic.nodes[0])
+    for k in range(0, symbolic.n_levels, 2):
+        outer, inner = symbolic.levels[k], symbolic.levels[k + 1]
+        below = np.zeros(symbolic.nodes[k + 2], np.bool_)
+        for first, second in ((outer.low, inner.low), (outer.high, inner.high)):
+            middle = first[node]
+            child = second[middle[middle >= 0]]
+            below[child[child >= 0]] = True
+        node = np.flatnonzero(below)
+        if node.size == 0:
+            return False
+    return bool(node.size)

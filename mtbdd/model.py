@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mtbdd.build_statistics import BuildStatistics
 from mtbdd.choices import ChoiceLayer, choice_relations
 from mtbdd.convert import entry_units, offset_label
+from mtbdd.diagonal import has_diagonal
 from mtbdd.encoding import Encoding
 from mtbdd.events import Event
 from mtbdd.expressions import ExpressionTranslator
@@ -87,6 +88,7 @@ class SymbolicModel(ModelStates):
         self.events = tuple(events)
         self.divisors = divisors
         self._offsets: dict[int, OffsetMTBDD] = {}
+        self._whole_matrices: dict[int, OffsetMTBDD] = {}
         self._tables: dict[int, NodeTable] = {}
         self.build_seconds = 0.0
         translator.labels.update(init=initial, deadlock=deadlocks)
@@ -178,10 +180,17 @@ class SymbolicModel(ModelStates):
 
         Rows of states without a choice in the layer are empty.  `ValueError` if no layer has the number.
         """
-        matrix = self.layer(layer).matrix
+        self.layer(layer)
         if layer not in self._offsets:
-            self._offsets[layer] = offset_label(matrix, self.index, self.index, self._table(layer))
+            self._offsets[layer] = self._whole_matrix(layer)
         return self._offsets[layer]
+
+    def _whole_matrix(self, layer: int) -> OffsetMTBDD:
+        """Return what `layer_transitions` shows, as the analysis takes it."""
+        if layer not in self._whole_matrices:
+            matrix = self.layers[layer].matrix
+            self._whole_matrices[layer] = offset_label(matrix, self.index, self.index, self._table(layer))
+        return self._whole_matrices[layer]
 
     @cached_property
     def entry_units(self) -> float:
@@ -254,8 +263,13 @@ class SymbolicModel(ModelStates):
         ValueError
             No layer is given for an MDP.
         """
+        of_layer = self.layer(layer).matrix
+        if self.whole is self and rows.states == columns.states == self.reachable:
+            found = self._whole_matrix(layer or 0)
+            if diagonal or not has_diagonal(found):
+                return found.transpose() if transposed else found
         # Cut by one set after the other: the product of two scattered sets may be far larger than the matrix.
-        matrix = self.layer(layer).matrix.only(rows.states).only(self.manager.to_columns(columns.states))
+        matrix = of_layer.only(rows.states).only(self.manager.to_columns(columns.states))
         if not diagonal:
             matrix = matrix.only(~self.manager.equal_bits(range(self.encoding.n_bits)))
         return self.numbered(matrix, rows, columns, transposed)

@@ -66,6 +66,10 @@ class Relation:
         return dict(zip(self.columns, self.rows, strict=True))
 
     @cached_property
+    def _identity(self) -> Node:
+        return self.manager.equal_bits(self.bits)
+
+    @cached_property
     def turned(self) -> Node:
         """The diagram with row and column bits exchanged, of those bits that it may change."""
         turned = self.node
@@ -127,4 +131,11 @@ class Relation:
             node = longer
 
     def _renamed(self, found: Node) -> Node:
-        return found if found == self.manager.false else self.manager.rename(self._to_rows, found)
+        """Return the set `found` over column bits of those that it may change, over row bits."""
+        manager = self.manager
+        if found == manager.false:
+            return found
+        if manager.is_cudd:
+            # CUDD remembers relational products node by node, and forgets each swap of variables.
+            return manager.and_exists(found, self._identity, self.columns)
+        return manager.rename(self._to_rows, found)

@@ -87,8 +87,9 @@ def choose_level(
         )
     if policy not in LEVEL_POLICIES:
         raise OptionError(f"level: expected a number or one of {', '.join(LEVEL_POLICIES)}, got {policy!r}")
-    most = _MOST_TIMES if policy == "auto" else 1.0
-    timed = curve.fast_levels(backend, max(most, _EQUAL_TIMES), allowed)
+    # On other backends levels are not told apart by their set-up, and none has to be found for it.
+    counts_set_up = policy == "auto" and backend == "gpu"
+    timed = curve.fast_levels(backend, _MOST_TIMES if counts_set_up else _EQUAL_TIMES, allowed)
     if not timed:
         fallback = min(candidates, key=lambda k: (curve[k].bytes_worst_case, k))
         if backend != "reference":
@@ -101,8 +102,8 @@ def choose_level(
     near = [(t, curve[k]) for t, k in timed if t <= _EQUAL_TIMES * shortest]
     seconds, best = min(near, key=lambda t: (_size(t[1], backend), t[1].level))
     where, what = " on one thread" if backend == "cpu" else "", "time"
-    if policy == "auto":
-        whole = {k: _whole_seconds(curve, t, k, backend) for t, k in timed if t <= most * shortest}
+    if counts_set_up:
+        whole = {k: _whole_seconds(curve, t, k, backend) for t, k in timed if t <= _MOST_TIMES * shortest}
         soonest = min(whole, key=lambda k: (whole[k], k))
         if _EQUAL_TIMES * whole[soonest] < whole[best.level]:
             seconds, best = next((t, curve[k]) for t, k in timed if k == soonest)
