@@ -88,7 +88,6 @@ class SymbolicModel(ModelStates):
         self.events = tuple(events)
         self.divisors = divisors
         self._offsets: dict[int, OffsetMTBDD] = {}
-        self._whole_matrices: dict[int, OffsetMTBDD] = {}
         self._tables: dict[int, NodeTable] = {}
         self.build_seconds = 0.0
         translator.labels.update(init=initial, deadlock=deadlocks)
@@ -181,16 +180,14 @@ class SymbolicModel(ModelStates):
         Rows of states without a choice in the layer are empty.  `ValueError` if no layer has the number.
         """
         self.layer(layer)
-        if layer not in self._offsets:
-            self._offsets[layer] = self._whole_matrix(layer)
-        return self._offsets[layer]
+        return self._whole_matrix(layer)
 
     def _whole_matrix(self, layer: int) -> OffsetMTBDD:
         """Return what `layer_transitions` shows, as the analysis takes it."""
-        if layer not in self._whole_matrices:
+        if layer not in self._offsets:
             matrix = self.layers[layer].matrix
-            self._whole_matrices[layer] = offset_label(matrix, self.index, self.index, self._table(layer))
-        return self._whole_matrices[layer]
+            self._offsets[layer] = offset_label(matrix, self.index, self.index, self._table(layer))
+        return self._offsets[layer]
 
     @cached_property
     def entry_units(self) -> float:

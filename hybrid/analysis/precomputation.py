@@ -11,14 +11,14 @@ state is.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.analysis.predecessor_lists import PredecessorLists, predecessor_lists
-from hybrid.core import backward_search
+from hybrid.core.backward_search import search_states, withdraw_states
 from mtbdd.graph import prob01 as graph
 from mtbdd.graph.components import EndComponents, MaximalEndComponent, model_end_components
 from mtbdd.graph.predecessors import remove_choices
@@ -180,13 +180,13 @@ def _through(model: SymbolicModel, lists: PredecessorLists, safe: Node, target: 
 
 def _search(lists: PredecessorLists, allowed: Words, target: Mask) -> Mask:
     """Return the states with a path to the target by allowed choices."""
-    return _run("search_states", lists, allowed, target)
+    return _run(search_states, lists, allowed, target)
 
 
 def _withdraw(lists: PredecessorLists, kept: Words, lost: Mask) -> Mask:
     """Return the lost states and all that lose their last choice with them; those choices are dropped."""
     kept[lost] = 0
-    return _run("withdraw_states", lists, kept, lost)
+    return _run(withdraw_states, lists, kept, lost)
 
 
 _interpreted = 0
@@ -203,14 +203,14 @@ def _is_little(lists: PredecessorLists) -> bool:
     return True
 
 
-def _run(search: str, lists: PredecessorLists, choices: Words, start: Mask) -> Mask:
+def _run(search: Callable[..., None], lists: PredecessorLists, choices: Words, start: Mask) -> Mask:
     """Run a search of `backward_search`, compiled or, where that is sooner done, by the interpreter."""
     first = np.flatnonzero(start)
     if _is_little(lists):
         arrays = (part.tolist() if isinstance(part, np.ndarray) else part for part in lists.arrays)
         kept, marks = choices.tolist(), start.tolist()
         stack = first.tolist() + [0] * (lists.n_states - first.size)
-        getattr(backward_search, search)(*arrays, kept, stack, first.size, marks)
+        search(*arrays, kept, stack, first.size, marks)
         choices[:] = kept
         return np.array(marks, np.bool_)
     from hybrid.cpu import backward_kernels
@@ -218,5 +218,5 @@ def _run(search: str, lists: PredecessorLists, choices: Words, start: Mask) -> M
     places = np.empty(lists.n_states, np.int32)
     places[: first.size] = first
     marked = start.copy()
-    getattr(backward_kernels, search)(*lists.arrays, choices, places, first.size, marked)
+    getattr(backward_kernels, search.__name__)(*lists.arrays, choices, places, first.size, marked)
     return marked

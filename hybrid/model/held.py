@@ -6,7 +6,7 @@ The engine is imported where it is used: a model that is only built and looked a
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
@@ -52,8 +52,6 @@ class Model(SymbolicModel):
             return model
         made = cls.__new__(cls)
         made.__dict__.update(model.__dict__)
-        for layer, matrix in made._offsets.items():
-            made._offsets[layer] = made._numbered(matrix)
         return made
 
     # ------------------------------------------------------------------ states
@@ -157,10 +155,13 @@ class Model(SymbolicModel):
         ValueError
             No layer has the number.
         """
-        matrix = super().layer_transitions(layer)
-        if not isinstance(matrix, ModelTransitions):
-            matrix = self._offsets[layer] = self._numbered(matrix)
-        return matrix
+        if layer not in self._shown:
+            self._shown[layer] = self._numbered(super().layer_transitions(layer))
+        return self._shown[layer]
+
+    @cached_property
+    def _shown(self) -> dict[int, ModelTransitions]:
+        return {}
 
     @property
     def transitions(self) -> ModelTransitions:
