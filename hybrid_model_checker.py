@@ -27,7 +27,8 @@ def main() -> int:
     Returns
     -------
     int
-        That of `hybrid.__main__.main`; 2 if another package `hybrid` is in the way.
+        That of `hybrid.__main__.main`, unless the process has ended with it (`hybrid.cli.ending`); 2 if
+        another package `hybrid` is in the way.
     """
     try:
         import hybrid
@@ -48,7 +49,10 @@ def main() -> int:
             f"installed one works, and removing either damages it; {_ADVICE}",
             file=sys.stderr,
         )
-    return run()
+    status = run()
+    from hybrid.cli.ending import end
+
+    return end(status)
 
 
 def _own() -> Path:

@@ -21,7 +21,7 @@ HOST_ITEMS = 1 << 20
 """Items up to which the host makes a record, in a fifth of a second: as long as a device takes, in a process
 that has loaded none of the kernels of its many small operations."""
 
-_TIMES_UNCOMPILED = 2
+_TIMES_UNCOMPILED = 4
 """How many times as many while the device's operations are not compiled, which takes several seconds."""
 
 
@@ -52,7 +52,7 @@ def made_for(device: Device, items: int, make: Callable[[Place], Record]) -> Rec
 
     Notes
     -----
-    Up to 2**20 items a record is made on the host; up to 2**21 where the operations that make it on a device
+    Up to 2**20 items a record is made on the host; up to 2**22 where the operations that make it on a device
     have not been compiled on this machine. Time: that of `make`, and O(bytes). Synchronises: yes where the
     record is copied.
     """

@@ -125,4 +125,7 @@ def _begin_device(options: Namespace) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    from hybrid.cli.ending import end
+
+    sys.exit(end(status))

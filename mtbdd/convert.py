@@ -14,8 +14,9 @@ from mtbdd.level import Level
 from mtbdd.manager import Manager
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.nodes import FALSE, NodeTable
-from mtbdd.offset import SCALED_UNITS, OffsetMTBDD, distinct_rows
+from mtbdd.offset import SCALED_UNITS, OffsetMTBDD
 from mtbdd.states import StateIndex
+from mtbdd.tuples import distinct_rows
 
 _OUTSIDE = (
     "the matrix has an entry outside the given row and column states: expected all entries inside; "

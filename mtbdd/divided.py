@@ -18,8 +18,9 @@ from mtbdd.convert import offset_label
 from mtbdd.level import Level
 from mtbdd.manager import Manager, Node
 from mtbdd.matrix import SymbolicMatrix
-from mtbdd.offset import OffsetMTBDD, distinct_rows, zero_matrix
+from mtbdd.offset import OffsetMTBDD, zero_matrix
 from mtbdd.states import StateIndex, index_states
+from mtbdd.tuples import distinct_rows
 
 Int64Array = NDArray[np.int64]
 

@@ -19,9 +19,13 @@ from typing import Any
 
 from mtbdd.communicator import ALONE, Communicator
 from mtbdd.package import diagram_package
+from mtbdd.recent import Recent
 from mtbdd.shares import Share
 
 Node = Any  # a `dd` Function; dd ships no type that both of its back ends share
+
+_RECENT_NODES = 1 << 18
+"""Nodes of diagrams that are kept as tables, of 16 bytes a node, and alive."""
 
 
 # `dd` managers in use, and those whose `Manager` is gone.  When the garbage collector takes a cycle that
@@ -71,6 +75,11 @@ class Manager:
     PackageError
         There is no such back end, or it is not installed.
 
+    Attributes
+    ----------
+    tables : Recent of mtbdd.nodes.NodeTable
+        Diagrams read out of the package a short while ago; see `mtbdd.nodes.read_nodes`.
+
     Notes
     -----
     Counts of live nodes are the package's; reordering is switched off because the
@@ -94,6 +103,8 @@ class Manager:
             self.bdd.declare(*(f"b{level}" for level in range(self.index_level)))
         self.false = self.bdd.false
         self.true = self.bdd.true
+        self.tables: Recent[Any] = Recent(_RECENT_NODES)
+        self._columns: tuple[Node, Node] | None = None
         self._equal: Node | None = None
         self.share: Share | None = None
         self._whole: Manager | None = None
@@ -219,8 +230,14 @@ class Manager:
         return self._swap(u, dict(mapping)) if self._swap is not None else self.bdd.let(dict(mapping), u)
 
     def to_columns(self, u: Node) -> Node:
-        """Return the set `u` over row bits as a set over column bits."""
-        return self.rename(dict(zip(self.rows, self.columns, strict=True)), u)
+        """Return the set `u` over row bits as a set over column bits.
+
+        The last one is remembered: matrices are cut by the same columns, one after the other.
+        """
+        last = self._columns
+        if last is None or last[0] != u:
+            last = self._columns = u, self.rename(dict(zip(self.rows, self.columns, strict=True)), u)
+        return last[1]
 
     def to_rows(self, u: Node) -> Node:
         """Return the set `u` over column bits as a set over row bits."""

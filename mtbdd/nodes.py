@@ -65,7 +65,19 @@ _PART = 1 << 24  # bytes of a dump that are read at a time
 
 
 def read_nodes(manager: Manager, u: Node) -> NodeTable:
-    """Return the nodes of `u` as arrays.  Time: O(nodes)."""
+    """Return the nodes of `u` as arrays, not to be written to.
+
+    Time: O(nodes), unless the same diagram was read a short while ago: several functions of a set are read
+    out one after the other.
+    """
+    found = manager.tables.get(u)
+    if found is None:
+        found = _read(manager, u)
+        manager.tables.keep(u, found, found.level.size)
+    return found
+
+
+def _read(manager: Manager, u: Node) -> NodeTable:
     bottom = np.iinfo(np.int64).max
     if u in (manager.true, manager.false):
         level = np.full(2, bottom, dtype=np.int64)

@@ -12,7 +12,6 @@ algorithm on the diagram a sweep of NumPy operations over whole levels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from mtbdd.level import Level
 from mtbdd.path_counts import count_entries_below, count_paths_above
+from mtbdd.tuples import distinct_rows
 
 Int64Array = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
@@ -31,59 +31,6 @@ ENTRY_UNITS = 16.0
 
 SCALED_UNITS = 8.0
 """Part of it that is due to blocks shared up to a scale, see `hybrid.injection.submatrices`."""
-
-_FEW_TUPLES = 48
-"""Up to so many, Python's own sort and dictionary number tuples sooner than arrays are sorted."""
-
-
-def distinct_rows(columns: Sequence[NDArray[np.integer]]) -> tuple[Int64Array, Int64Array]:
-    """Give every distinct tuple, formed by equally long columns of integers, a number.
-
-    Parameters
-    ----------
-    columns : sequence of ndarray, shape (n,), any integer dtype
-        Column ``i`` holds the ``i``-th member of every tuple; at least one column.
-
-    Returns
-    -------
-    first : ndarray, shape (m,), int64
-        Position of the first of each distinct tuple, in lexicographic order of the tuples.
-    inverse : ndarray, shape (n,), int64
-        Number of every tuple, so that ``column[first][inverse]`` gives the columns back.
-
-    Notes
-    -----
-    Time: O(c n log n) for ``c`` columns. Columns are packed into one 63-bit key while they fit; when they
-    do not, the key collected so far is renumbered first.
-    """
-    size = len(columns[0])
-    if size == 0:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    if size <= _FEW_TUPLES:
-        tuples = list(zip(*(column.tolist() for column in columns), strict=True))
-        place = dict(zip(reversed(tuples), range(size - 1, -1, -1), strict=True))
-        order = sorted(place)
-        number = {found: k for k, found in enumerate(order)}
-        return np.array([place[t] for t in order], np.int64), np.array([number[t] for t in tuples], np.int64)
-    key = np.zeros(size, np.int64)
-    span = 1
-    for column in columns:
-        low, high = int(column.min()), int(column.max())
-        width = high - low + 1
-        if width == 1:
-            continue
-        values = column.astype(np.int64) - low
-        if span * width >= 2**62:
-            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
-            span = int(key.max()) + 1
-            if span * width >= 2**62:
-                values = np.unique(values, return_inverse=True)[1].astype(np.int64)
-                width = int(values.max()) + 1
-        key *= width
-        key += values
-        span *= width
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    return first.astype(np.int64), inverse.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,11 @@ prefix sums and scattered additions alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+from mtbdd.tuples import numbered
 
 Array = Any
 """A NumPy or CuPy array."""
@@ -35,70 +36,12 @@ def counts(xp: Any, numbers: Array, n: int) -> Array:
     return found.view(xp.int64)
 
 
-def distinct(xp: Any, columns: Sequence[Array]) -> tuple[Array, Array]:
-    """Give every distinct tuple, formed by equally long columns of integers, a number.
-
-    Returns
-    -------
-    first : ndarray, shape (m,), int64
-        Position of the first occurrence of each distinct tuple, in lexicographic order of the tuples.
-    inverse : ndarray, shape (n,), int64
-        Number of every tuple.
-
-    Notes
-    -----
-    Time: O(c n log n) for c columns. Synchronises: yes, once a column.
-    """
-    size = len(columns[0])
-    if size == 0:
-        return xp.zeros(0, xp.int64), xp.zeros(0, xp.int64)
-    return numbered(xp, _packed(xp, columns))
-
-
-def numbered(xp: Any, keys: Array) -> tuple[Array, Array]:
-    """Return what `distinct` does, of one column that has a number at least; numbers go by their order.
-
-    CuPy's `unique`, asked for places, loads sparse matrices.
-    """
-    order = xp.argsort(keys, kind="stable")
-    keys = keys[order]
-    new = xp.ones(len(keys), bool)
-    new[1:] = keys[1:] != keys[:-1]
-    inverse = xp.empty(len(keys), xp.int64)
-    inverse[order] = xp.subtract(xp.cumsum(new), 1)
-    return order[new].astype(xp.int64), inverse
-
-
-def stable_order(xp: Any, columns: Sequence[Array]) -> Array:
-    """Return the positions that sort the tuples formed by the columns, the first column leading."""
-    if len(columns[0]) == 0:
-        return xp.zeros(0, xp.int64)
-    return xp.argsort(_packed(xp, columns), kind="stable")
-
-
-def _packed(xp: Any, columns: Sequence[Array]) -> Array:
-    """Return one 62-bit key a tuple, in the order of the tuples."""
-    key = xp.zeros(len(columns[0]), xp.int64)
-    span = 1
-    for column in columns:
-        low, high = int(column.min()), int(column.max())
-        width = high - low + 1
-        if width == 1:
-            continue
-        values = xp.subtract(column.astype(xp.int64), low)
-        if span * width >= 2**62:
-            key, span = _ranks(xp, key)
-        if span * width >= 2**62:
-            values, width = _ranks(xp, values)
-        key *= width
-        key += values
-        span *= width
-    return key
-
-
-def _ranks(xp: Any, key: Array) -> tuple[Array, int]:
-    first, inverse = numbered(xp, key)
-    return inverse, len(first)
+def sums(xp: Any, numbers: Array, amounts: Array, n: int) -> Array:
+    """Return the sums of the non-negative integers that go with each of 0, ..., n - 1, shape (n,), int64."""
+    found = xp.zeros(n, xp.uint64)
+    if len(numbers):
+        xp.add.at(found, numbers, amounts.astype(xp.uint64))
+    return found.view(xp.int64)
 
 
 def to_host(array: Array) -> Any:
@@ -156,7 +99,11 @@ def distinct_values(xp: Any, values: Array) -> tuple[Array, Array]:
 
 def scramble(xp: Any, key: Array) -> Array:
     """Scramble 64-bit words (multiply-xorshift rounds) so that sums of them rarely agree by accident."""
-    shift, multiply = xp.right_shift, xp.multiply
-    key = multiply(key ^ shift(key, xp.uint64(30)), xp.uint64(0xBF58476D1CE4E5B9))
-    key = multiply(key ^ shift(key, xp.uint64(27)), xp.uint64(0x94D049BB133111EB))
-    return key ^ shift(key, xp.uint64(31))
+    # In place: a long array takes longer to be made than to be gone through.
+    part = xp.right_shift(key, xp.uint64(30))
+    key = key ^ part
+    for factor, places in ((0xBF58476D1CE4E5B9, 27), (0x94D049BB133111EB, 31)):
+        key *= xp.uint64(factor)
+        xp.right_shift(key, xp.uint64(places), out=part)
+        key ^= part
+    return key

@@ -9,10 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels import ChoiceGains, Place
-from hybrid.core.arrays import Array, counts, distinct, distinct_values, to_host
+from hybrid.core.arrays import Array, counts, distinct_values, to_host
 from mtbdd.masks import is_any
+from mtbdd.tuples import distinct
 
 Vector = NDArray[np.float64]
+
+_GAINS_AN_ITEM = 2
+"""Gains that the host codes in the time of an item of a layout."""
+
+
+def gain_items(gains: int) -> int:
+    """Return how many items of a layout take as long as coding some gains, for `gpu_kernels.made_for`."""
+    return gains // _GAINS_AN_ITEM
 
 
 def code_gains(

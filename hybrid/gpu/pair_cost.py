@@ -15,8 +15,8 @@ import numpy as np
 from hybrid.injection.block_classes import BlockClasses
 from hybrid.injection.row_types import RowTypes, TypedMatrix
 from hybrid.solvers.base import LEAST_VECTORS
-from mtbdd.offset import distinct_rows
 from mtbdd.row_entries import row_entries
+from mtbdd.tuples import distinct_rows
 
 LONG_ROW = 32
 """Entries of a row, on average, from which a lane a row leaves the device waiting for its longest rows."""

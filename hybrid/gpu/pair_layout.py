@@ -17,10 +17,11 @@ import numpy as np
 from gpu_kernels import CodedVector, PairMatrix, PairTuning, Place, compress, index_bits, index_type
 from gpu_kernels.pairs import PAIR_THREADS, pack_pair_items, pack_row_items
 from gpu_kernels.ragged import owners, pointers, ranges
-from hybrid.core.arrays import Array, counts, distinct, stable_order
+from hybrid.core.arrays import Array, counts
 from hybrid.injection.groups import RowGroups, enumerate_groups, find_gaps
 from hybrid.injection.row_types import RowTypes
 from hybrid.injection.submatrices import CooBlocks, class_submatrices
+from mtbdd.tuples import distinct, stable_order
 
 _TURNS = 2
 """Times that a thread block takes further rows: enough to hide its start, few enough to spread the work."""

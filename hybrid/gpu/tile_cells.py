@@ -15,10 +15,11 @@ import numpy as np
 
 from gpu_kernels.ragged import owners, pointers, ranges, shares
 from gpu_kernels.tiles import LANES, PAD
-from hybrid.core.arrays import Array, counts, numbered, scramble, stable_order
+from hybrid.core.arrays import Array, counts, scramble
 from hybrid.gpu.tile_rounds import LayerSegments, Rounds
 from hybrid.gpu.tile_terms import TileTerms
 from mtbdd.masks import is_all
+from mtbdd.tuples import numbered, stable_order
 
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
@@ -212,6 +213,7 @@ def share_cells(
 def _hash_units(xp: Any, words: Array, position: Array) -> Array:
     key = words.astype(xp.uint64)
     lane = xp.multiply(xp.arange(LANES, dtype=xp.uint64), xp.uint64(_SEEDS[0]))
-    key = scramble(xp, key ^ lane)
+    key ^= lane
+    key = scramble(xp, key)
     per_unit = key.sum(axis=1, dtype=xp.uint64)
     return scramble(xp, per_unit + xp.multiply(position.astype(xp.uint64), xp.uint64(_SEEDS[1])))

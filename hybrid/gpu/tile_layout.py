@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gpu_kernels import Place, TileMatrix, Tuning, index_bits, index_type
 from gpu_kernels.ragged import pointers, ranges, shares
 from gpu_kernels.tiles import LANES, pack_columns, pack_items, pack_terms
-from hybrid.core.arrays import Array, counts, stable_order, to_host
+from hybrid.core.arrays import Array, counts, to_host
 from hybrid.gpu.late_groups import late_groups
 from hybrid.gpu.tile_table import TileTable, build_tile_table
 from hybrid.gpu.tuning import LayoutOptions, choose_tuning
@@ -22,6 +22,7 @@ from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.groups import RowGroups, enumerate_groups, find_gaps
 from hybrid.injection.row_types import RowTypes
 from mtbdd.stacked_layers import StackedLayers
+from mtbdd.tuples import stable_order
 
 _LARGE_TABLE = 16 * 1024
 """Bytes of a block's tables from which two members are faster than four: tables take the cache's memory."""

@@ -13,8 +13,9 @@ from typing import Any
 
 from gpu_kernels.ragged import owners, pointers, shares
 from gpu_kernels.tiles import LANES
-from hybrid.core.arrays import Array, counts, distinct, stable_order
+from hybrid.core.arrays import Array, counts
 from hybrid.gpu.tile_terms import TileTerms
+from mtbdd.tuples import distinct, stable_order
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from gpu_kernels import Tuning
-from gpu_kernels.ragged import owners
+from gpu_kernels.ragged import owners, pointers
 from gpu_kernels.tiles import LANES
-from hybrid.core.arrays import Array, counts
+from hybrid.core.arrays import Array
 from hybrid.gpu.late_groups import groups_apart
 from hybrid.gpu.tile_cells import Cells, fill_cells, place_entries
 from hybrid.gpu.tile_rounds import LayerSegments, fill_rounds, form_segments
-from hybrid.gpu.tile_terms import TileCuts, TileTerms, cut_types, list_terms, split_tiles
+from hybrid.gpu.tile_terms import TileCuts, TileTerms, cut_types, list_terms, slice_entries, split_tiles
 from hybrid.gpu.tuning import FEW_TERMS, MANY_TERMS, LayoutOptions, TileShape, choose_shape, choose_slices
 from hybrid.injection.row_types import RowTypes
 from hybrid.injection.submatrices import CooBlocks, class_submatrices
@@ -113,24 +113,43 @@ def cut_tiles(
     -----
     Time: O(E log E) for E entries of all row types. Synchronises: yes.
     """
-    cuts: TileCuts | None = cut_types(xp, types, k, shape.slices)
+    begun = cut_types(xp, types, k, shape.slices)
+    if slot_layer is not None:
+        begun = _cut_full(xp, begun, slice_entries(xp, types, k, entries, begun), shape)
+    cuts: TileCuts | None = begun
     while cuts is not None:
         tiles, term = list_terms(xp, types, k, entries, cuts)
         segments = form_segments(xp, tiles, term, shape.terms, slot_layer)
         if slot_layer is None:
             return CutTiles(tiles, term, segments)
         crowded = owners(xp, segments.tile_ptr, len(segments))[xp.greater(segments.terms, shape.terms)]
-        large = xp.greater(counts(xp, tiles.tile, len(tiles.begin)), shape.entries)
-        large &= xp.greater(tiles.rows, _SPREAD)
+        if len(crowded) == 0:
+            return CutTiles(tiles, term, segments)
+        large = xp.zeros(len(tiles.begin), bool)
         large[crowded] = True
+        # Fewer rows have fewer terms; the other tiles stay as they are.
+        cuts = split_tiles(xp, cuts, xp.flatnonzero(large))
+        # Not beside those that are listed next.
+        del tiles, term, segments, crowded, large
+    return None
+
+
+def _cut_full(xp: Any, cuts: TileCuts, entries: Array, shape: TileShape) -> TileCuts:
+    """Cut tiles in halves until those of many rows have no more entries than a tile should.
+
+    ``entries``, shape (slices,): those of every slice.  Before terms are listed, because that takes long.
+    """
+    running = pointers(xp, entries)
+    while True:
+        first = xp.concatenate((xp.flatnonzero(cuts.begins), xp.full(1, len(cuts.begins), xp.int64)))
+        large = xp.greater(running[first[1:]] - running[first[:-1]], shape.entries)
+        large &= xp.greater(xp.multiply(first[1:] - first[:-1], LANES), _SPREAD)
         large = xp.flatnonzero(large)
         if len(large) == 0:
-            return CutTiles(tiles, term, segments)
-        # Fewer rows have fewer terms and entries; the other tiles stay as they are.
-        cuts = split_tiles(xp, cuts, large)
-        # Not beside those that are listed next.
-        del tiles, term, segments, crowded
-    return None
+            return cuts
+        split = split_tiles(xp, cuts, large)
+        assert split is not None  # of so many rows no tile is a single slice
+        cuts = split
 
 
 def fill_tiles(xp: Any, found: CutTiles, shape: TileShape) -> TileTable:

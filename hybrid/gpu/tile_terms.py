@@ -7,9 +7,10 @@ from typing import Any
 
 from gpu_kernels.ragged import owners, pointers, ranges, shares
 from gpu_kernels.tiles import LANES
-from hybrid.core.arrays import Array, distinct, distinct_values
+from hybrid.core.arrays import Array, counts, distinct_values, sums
 from hybrid.injection.row_types import RowTypes
 from hybrid.injection.submatrices import CooBlocks
+from mtbdd.tuples import distinct
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +69,30 @@ def cut_types(xp: Any, types: RowTypes, k: int, slices: int) -> TileCuts:
     total = int(type_slice[-1])
     own = xp.arange(total) - type_slice[owners(xp, type_slice, total)]
     return TileCuts(type_slice, xp.equal(xp.remainder(own, slices), 0))
+
+
+def slice_entries(xp: Any, types: RowTypes, k: int, entries: CooBlocks, cuts: TileCuts) -> Array:
+    """Return how many entries the slices of the row types of level k have, shape (slices,), int64.
+
+    Of every class its entries are counted slice by slice, and these numbers are added up over the slots of a
+    type, so that no entry is looked at once a slot.
+
+    Notes
+    -----
+    Time: O(entries of one submatrix a class + slices of all slots). Synchronises: yes.
+    """
+    level = types[k]
+    # All blocks of a type have its rows, and its slices.
+    class_ptr = pointers(xp, shares(xp, xp.asarray(entries.n_rows), LANES))
+    owner = owners(xp, entries.ptr, len(entries.row))
+    of_class = counts(xp, class_ptr[owner] + xp.floor_divide(entries.row, LANES), int(class_ptr[-1]))
+    block = xp.asarray(level.blocks).astype(xp.int64)
+    slot_type = owners(xp, xp.asarray(level.ptr), len(block))
+    slices = cuts.type_slice[1:] - cuts.type_slice[:-1]
+    slot_ptr = pointers(xp, slices[slot_type])
+    source, slot = ranges(xp, class_ptr[block], slot_ptr, int(slot_ptr[-1]))
+    place = source - class_ptr[block[slot]] + cuts.type_slice[slot_type[slot]]
+    return sums(xp, place, of_class[source], len(cuts.begins))
 
 
 def split_tiles(xp: Any, cuts: TileCuts, tiles: Array) -> TileCuts | None:

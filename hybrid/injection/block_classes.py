@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mtbdd.offset import OffsetMTBDD, distinct_rows
+from mtbdd.offset import OffsetMTBDD
+from mtbdd.tuples import distinct_rows
 
 Int64Array = NDArray[np.int64]
 Int32Array = NDArray[np.int32]

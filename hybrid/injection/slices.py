@@ -23,7 +23,7 @@ from hybrid.core.lists import concatenated_ranges, distinct_lists
 from hybrid.errors import OptionError
 from hybrid.injection.row_type_level import RowTypeLevel
 from hybrid.injection.submatrices import CooBlocks
-from mtbdd.offset import distinct_rows
+from mtbdd.tuples import distinct_rows
 
 WIDTH = 8
 """Rows of a slice: one 512-bit register of doubles, two of 256 bits, four of 128."""

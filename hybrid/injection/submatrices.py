@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.ragged import owners, pointers
-from hybrid.core.arrays import Array, counts, stable_order
+from hybrid.core.arrays import Array, counts
 from hybrid.injection.block_classes import BlockClasses
 from mtbdd.descent import descend
-from mtbdd.offset import OffsetMTBDD, distinct_rows
+from mtbdd.offset import OffsetMTBDD
+from mtbdd.tuples import distinct_rows, stable_order
 
 Int64Array = NDArray[np.int64]
 

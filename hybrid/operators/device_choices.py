@@ -16,7 +16,7 @@ from gpu_kernels import (
 )
 from hybrid.core.arrays import to_host
 from hybrid.gpu.admission import SMALL_ENTRIES
-from hybrid.gpu.choice_gains import code_gains
+from hybrid.gpu.choice_gains import code_gains, gain_items
 from hybrid.gpu.divided_workspace import DividedDeviceWorkspace
 from hybrid.gpu.halo import DeviceHalo
 from hybrid.gpu.workspace import DeviceWorkspace
@@ -104,7 +104,7 @@ def fused_choices(
                 there = marks if place is device else to_host(marks)
                 return code_gains(place, there, own, factors, layers, maximise)
 
-            known.append(made_for(device, len(own) * size, make))
+            known.append(made_for(device, gain_items(len(own) * size), make))
         return known[0]
 
     built, own = None, None

@@ -121,7 +121,7 @@ def layer_choices_of(
         rows = unknown if place is None else chosen
         found.append((rows, entries, LayerChoices(layer, place, None, own, factor)))
     found.sort(key=lambda triple: -triple[0].total)
-    entered = [k for k, (_, entries, _) in enumerate(found) if entries.support() != model.manager.false]
+    entered = [k for k, (_, entries, _) in enumerate(found) if entries.node != model.manager.false]
     matrices = model.numbered_together(
         [found[k][1] for k in entered], [found[k][0] for k in entered], unknown
     )

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from hybrid.parts.prefixes import PrefixGroups
 from mtbdd.descent import descend
-from mtbdd.offset import OffsetMTBDD, distinct_rows
+from mtbdd.offset import OffsetMTBDD
+from mtbdd.tuples import distinct_rows
 
 Int64Array = NDArray[np.int64]
 

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtbdd.level import Level
-from mtbdd.offset import OffsetMTBDD, distinct_rows, zero_matrix
+from mtbdd.offset import OffsetMTBDD, zero_matrix
+from mtbdd.tuples import distinct_rows
 
 __all__ = [
     "all_ones",

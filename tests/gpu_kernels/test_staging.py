@@ -59,7 +59,7 @@ def test_more_is_done_on_the_host_while_nothing_is_compiled(
     def make(place: Place) -> None:
         places.append(place)
 
-    for items in (200, 201):
+    for items in (400, 401):
         made_for(device, items, make)
     assert isinstance(places[0], Host)
     assert places[1] is device

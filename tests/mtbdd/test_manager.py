@@ -68,6 +68,9 @@ def test_manager_renames_rows_to_columns_and_back(manager: Manager) -> None:
     states = node_set(manager, manager.rows, [0, 3, 5, 6])
     columns = manager.to_columns(states)
     assert columns == node_set(manager, manager.columns, [0, 3, 5, 6])
+    assert manager.to_columns(states) == columns
+    assert manager.to_columns(~states) == ~columns
+    assert manager.to_columns(states) == columns
     assert manager.to_rows(columns) == states
     assert manager.rename({}, states) == states
 

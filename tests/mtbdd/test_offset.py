@@ -1,4 +1,4 @@
-"""The offset-labelled MTBDD: its rules, its transpose, and the numbering of tuples beneath both."""
+"""The offset-labelled MTBDD: its rules and its transpose."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtbdd import offset
-from mtbdd.offset import OffsetMTBDD, distinct_rows, zero_matrix
+from mtbdd.offset import OffsetMTBDD, zero_matrix
 from tests.builders.matrices import from_dense, random_codes, random_sparse, to_dense
 
 
@@ -100,57 +99,3 @@ def test_validation_finds_planted_faults() -> None:
     for fault, message in faults:
         with pytest.raises(ValueError, match=message):
             fault.validate()
-
-
-def test_few_tuples_are_numbered_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(54)
-    for size in range(1, 40):
-        columns = [rng.integers(-3, 3, size).astype(kind) for kind in (np.int8, np.int64, np.int32)]
-        few = distinct_rows(columns)
-        with monkeypatch.context() as patched:
-            patched.setattr(offset, "_FEW_TUPLES", 0)
-            many = distinct_rows(columns)
-        for found, expected in zip(few, many, strict=True):
-            assert found.dtype == expected.dtype == np.int64
-            np.testing.assert_array_equal(found, expected)
-
-
-def test_distinct_rows_numbers_tuples() -> None:
-    rng = np.random.default_rng(55)
-    columns = [rng.integers(-3, 3, 500), rng.integers(0, 2, 500), rng.integers(-1, 4, 500)]
-    first, inverse = distinct_rows(columns)
-    stacked = np.stack(columns, axis=1)
-    np.testing.assert_array_equal(stacked[first][inverse], stacked)
-    assert len(first) == len(np.unique(stacked, axis=0))
-
-
-def test_distinct_rows_of_wide_values() -> None:
-    rng = np.random.default_rng(56)
-    pool = rng.integers(-(2**60), 2**60, 20)
-    columns = [rng.choice(pool, 300) for _ in range(4)]
-    columns = [np.where(rng.random(300) < 0.5, c[0], c) for c in columns]
-    first, inverse = distinct_rows(columns)
-    stacked = np.stack(columns, axis=1)
-    np.testing.assert_array_equal(stacked[first][inverse], stacked)
-    assert len(first) == len(np.unique(stacked, axis=0))
-    assert len(distinct_rows([np.zeros(0, np.int64)])[0]) == 0
-
-
-def test_packed_keys_are_distinct_below_2_to_the_63(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys that wrapped around would make different tuples one."""
-    monkeypatch.setattr(offset, "_FEW_TUPLES", 0)
-    cases = [
-        # 2^38 times the width 2^26 is 2^64, and so is 2^24 times 2^40.
-        ([0, 2**38, 2**40 - 1], [0, 0, 2**26 - 1]),
-        ([0, 2**24, 2**40 - 1], [0, 0, 2**40 - 1]),
-        # The first column is renumbered to 0 .. 4, and 4 times the width 2^62 is 2^64.
-        ([0, 1, 2, 3, 2**40, 0], [0, 0, 0, 0, 0, 2**62 - 1]),
-        # Widths whose product is 2^62 or next to it.
-        ([0, 1, 2**31 - 1], [0, 2**31 - 1, 0]),
-        ([0, 1, 2**31], [0, 2**31 - 1, 0]),
-    ]
-    for columns in cases:
-        first, inverse = distinct_rows([np.array(c, np.int64) for c in columns])
-        assert len(first) == len(columns[0])
-        for column in columns:
-            np.testing.assert_array_equal(np.array(column)[first][inverse], column)

@@ -12,20 +12,20 @@ import pytest
 import hybrid.gpu
 from gpu_kernels import Device, Host, copied_to
 from gpu_kernels.ragged import owners, pointers, ranges
-from hybrid.core.arrays import distinct, stable_order
 from hybrid.core.lists import concatenated_ranges
 from hybrid.gpu.cost import rank_levels
 from hybrid.gpu.pair_layout import build_pairs
 from hybrid.gpu.tile_cells import gather_units, share_cells
 from hybrid.gpu.tile_layout import build_tile_matrix
 from hybrid.gpu.tile_table import cut_tiles, fill_tiles
+from hybrid.gpu.tile_terms import cut_types, list_terms, slice_entries
 from hybrid.gpu.tuning import TileShape
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.groups import enumerate_groups
 from hybrid.injection.row_types import RowTypes
 from hybrid.injection.submatrices import class_submatrices
 from hybrid.levels.curve import level_curve
-from mtbdd.offset import distinct_rows
+from mtbdd.tuples import distinct, distinct_rows, stable_order
 from tests.builders.matrices import banded, from_dense, random_sparse
 from tests.gpu_kernels.devices import to_numpy
 
@@ -96,6 +96,21 @@ def test_array_sweeps(device: Device, rng: np.random.Generator) -> None:
         np.testing.assert_array_equal(order, np.lexsort(columns[::-1]))
     empty = xp.zeros(0, np.int64)
     assert len(distinct(xp, [empty])[0]) == len(stable_order(xp, [empty])) == 0
+
+
+@pytest.mark.parametrize("level", [0, 5, 9, 14])
+def test_entries_of_slices_are_those_of_the_tiles(
+    device: Device, rng: np.random.Generator, level: int
+) -> None:
+    types = RowTypes(find_block_classes(from_dense(random_sparse(rng, 100, 100, 0.1)), False))
+    blocks = class_submatrices(device.xp, types.classes, level, np.int64)
+    assert blocks is not None
+    cuts = cut_types(device.xp, types, level, 1)  # every slice is a tile
+    tiles, _ = list_terms(device.xp, types, level, blocks, cuts)
+    expected = np.bincount(to_numpy(tiles.tile), minlength=len(tiles.begin))
+    found = to_numpy(slice_entries(device.xp, types, level, blocks, cuts))
+    assert found.dtype == np.int64 and expected.sum() > 0
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("level", [0, 5, 14])
