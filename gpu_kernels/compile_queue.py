@@ -103,13 +103,29 @@ class CompileQueue:
                 found = False
         return found
 
-    def close(self) -> None:
+    def end(self) -> None:
         """Tell the others that no more items come; they take those that are there."""
-        ends, self.reader, self._writer = (self.reader, self._writer), -1, -1
-        for end in ends:
-            if end >= 0:
-                with contextlib.suppress(OSError):
-                    os.close(end)
+        end, self._writer = self._writer, -1
+        _close(end)
+
+    def is_empty(self) -> bool:
+        """Tell whether the others have taken all items; one that they have not is lost."""
+        try:
+            return not os.read(self.reader, _BYTES)
+        except OSError:
+            return True
+
+    def close(self) -> None:
+        """Give the descriptors back; items that were not taken are lost, unless others have the queue."""
+        self.end()
+        end, self.reader = self.reader, -1
+        _close(end)
+
+
+def _close(descriptor: int) -> None:
+    if descriptor >= 0:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
 
 
 def taken(reader: int) -> Iterator[Any]:

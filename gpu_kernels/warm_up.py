@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import json
 import os
 import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from gpu_kernels import array_operations, compile_queue
-from gpu_kernels.compile_queue import CompileQueue, Module, Work, items_of
+from gpu_kernels._loader import source_text
+from gpu_kernels.compile_queue import CompileQueue, Item, Module, Work, items_of
 
 _MOST_PROCESSES = 8
 """The driver makes their contexts one after the other, an eighth of a second each."""
@@ -50,8 +52,14 @@ _queue: CompileQueue | None = None
 _mark_of_started: Path | None = None
 """Where the mark of their work belongs; None where nobody is at work."""
 
+_marks_as_well: list[Path] = []
+"""Of modules that those at work were asked for later."""
+
 _is_whole = True
 """Whether the queue had room for all of the work."""
+
+_asked: set[Work] = set()
+"""Work that somebody in this process has asked for."""
 
 _tried: set[Path] = set()
 """Marks of work that this process has begun: what fails once is not begun again."""
@@ -75,8 +83,13 @@ def begin_warm_up(work: Work) -> bool:
     Only worth calling where a device will be used. They end by themselves, some seconds after all is done,
     and with this process at the latest; what they fail at is compiled later, where it is met.
     """
+    _asked.add(work)
+    return _begin(_mark(work), items_of(work))
+
+
+def _begin(mark: Path | None, items: Iterable[Item]) -> bool:
+    """Start processes for items, unless their mark is there; see `begin_warm_up`."""
     global _mark_of_started
-    mark = _mark(work)
     if mark is None or mark in _tried or mark.exists() or not _can_be_kept(mark):
         return False
     end_warm_up()
@@ -87,7 +100,7 @@ def begin_warm_up(work: Work) -> bool:
     atexit.unregister(_stop)
     atexit.register(_stop)
     try:
-        _start(work)
+        _start(items)
     except OSError:
         pass  # those that could be started have all there is
     except BaseException:
@@ -98,18 +111,23 @@ def begin_warm_up(work: Work) -> bool:
     return bool(_started)
 
 
-def _start(work: Work) -> None:
-    """Start processes with a queue of what some work needs."""
+def _start(items: Iterable[Item]) -> None:
+    """Start processes with a queue of items."""
     global _queue, _is_whole
     _queue = CompileQueue()
-    _is_whole = _queue.put(items_of(work))
+    _is_whole = _queue.put(items)
     command, nothing = [sys.executable, "-m", "gpu_kernels.compile_queue"], subprocess.DEVNULL
-    for _ in range(min(_MOST_PROCESSES, max(1, len(os.sched_getaffinity(0)) - 1))):
+    for _ in range(_processes()):
         _started.append(subprocess.Popen(command, stdin=_queue.reader, stdout=nothing, stderr=nothing))
 
 
+def _processes() -> int:
+    """Return how many processes there are cores for, and use."""
+    return min(_MOST_PROCESSES, max(1, len(os.sched_getaffinity(0)) - 1))
+
+
 def compile_as_well(modules: Sequence[Module]) -> None:
-    """Have processes that are at work compile modules too, after what they began with; wait for nothing.
+    """Have processes compile modules, too, unless the cache on disk has them all; wait for nothing.
 
     Parameters
     ----------
@@ -118,11 +136,16 @@ def compile_as_well(modules: Sequence[Module]) -> None:
 
     Notes
     -----
-    Does nothing where no processes were started, or few; those that have found nothing to do for some
-    seconds have ended.
+    Those that are at work do it after what they began with. Where none is, some are started if those of
+    solutions have been asked for in this process, as commands do. Does nothing where there are few.
     """
-    if _queue is not None and len(_started) >= _LEAST_PROCESSES:
-        _queue.put(modules)
+    mark = _mark_of_modules(modules)
+    if _processes() < _LEAST_PROCESSES or mark is None or mark.exists():
+        return
+    if _queue is None and "solutions" in _asked:
+        _begin(mark, modules)
+    elif _queue is not None and len(_started) >= _LEAST_PROCESSES and _queue.put(modules):
+        _marks_as_well.append(mark)
 
 
 def is_compiled(work: Work) -> bool:
@@ -147,14 +170,17 @@ def end_warm_up() -> None:
     if not _started or mark is None:
         return
     if _queue is not None:
-        _queue.close()
+        _queue.end()
     deadline = time.monotonic() + _SECONDS
     done = [_has_ended(process, deadline) for process in _started]
+    # They may have ended, with nothing to do, before they were asked for more.
+    as_well = [*_marks_as_well] if _queue is not None and _queue.is_empty() else []
     _stop()
     if all(done) and _is_whole:
-        # A cache that is full is asked again next time.
-        with contextlib.suppress(OSError):
-            mark.touch()
+        for found in (mark, *as_well):
+            # A cache that is full is asked again next time.
+            with contextlib.suppress(OSError):
+                found.touch()
 
 
 def _has_ended(process: subprocess.Popen[bytes], deadline: float) -> bool:
@@ -180,6 +206,7 @@ def _stop() -> None:
         _give_back(_mark_of_started)
         _mark_of_started = None
     _started.clear()
+    _marks_as_well.clear()
 
 
 def _claimed(mark: Path) -> bool:
@@ -205,15 +232,25 @@ def _claim(mark: Path) -> Path:
 
 def _mark(work: Work) -> Path | None:
     """Return the file that says that this version's operations have been compiled; None without a cache."""
+    listed = Path(array_operations.__file__).read_bytes()
+    return _mark_named(work, listed + Path(compile_queue.__file__).read_bytes())
+
+
+def _mark_of_modules(modules: Sequence[Module]) -> Path | None:
+    """Return the file that says that all of some modules have been compiled; None without a cache."""
+    texts = [source_text(source, ()) for source in sorted({source for source, _, _ in modules})]
+    return _mark_named("modules", json.dumps([texts, modules], sort_keys=True).encode())
+
+
+def _mark_named(name: str, known: bytes) -> Path | None:
+    """Return the file for something, of which all is told that makes it another one."""
     if os.environ.get("CUPY_CACHE_IN_MEMORY", "0") not in ("", "0"):
         return None
     number = next((found for found in map(_version, _PACKAGES) if found is not None), None)
     if number is None:
         return None
-    listed = Path(array_operations.__file__).read_bytes()
-    known = zlib.crc32(listed + Path(compile_queue.__file__).read_bytes())
     folder = os.environ.get("CUPY_CACHE_DIR") or Path.home() / ".cupy" / "kernel_cache"
-    return Path(folder) / f"warm-{work}-{number}-{known:08x}"
+    return Path(folder) / f"warm-{name}-{number}-{zlib.crc32(known):08x}"
 
 
 def _can_be_kept(mark: Path) -> bool:

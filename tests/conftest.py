@@ -15,6 +15,7 @@ import pytest
 from hypothesis.database import DirectoryBasedExampleDatabase
 
 import gpu_kernels
+from gpu_kernels import warm_up
 from mtbdd.package import VARIABLE
 from tests.builders.diagram_packages import HAS_CUDD
 from tests.exploring import halve_examples, multiply_examples
@@ -196,3 +197,9 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
 @pytest.fixture(scope="session")
 def examples_folder() -> Path:
     return Path(__file__).resolve().parent.parent / "examples"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_asked_for() -> None:
+    """Let no test start processes that compile because a command has run before it in the same process."""
+    warm_up._asked.clear()

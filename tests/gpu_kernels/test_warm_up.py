@@ -38,6 +38,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(warm_up, "_MOST_PROCESSES", 2)
     monkeypatch.setattr(warm_up, "_LEAST_PROCESSES", 2)
     monkeypatch.setattr(warm_up, "_tried", set())
+    monkeypatch.setattr(warm_up, "_asked", set())
     return folder
 
 
@@ -55,6 +56,30 @@ def _program(folder: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program.write_text(f"#!{sys.executable}\n{code}\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
+
+
+_MODULES: list[Module] = [("tiles.cu", "step_tiles", {"UNIT": k}) for k in range(5)]
+
+
+def _writing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let two processes write down what they take."""
+    code = (
+        "import json, os\n"
+        "from gpu_kernels.compile_queue import taken\n"
+        f"with open({str(folder)!r} + f'/{{os.getpid()}}.lines', 'w') as lines:\n"
+        "    for item in taken(0):\n"
+        "        lines.write(json.dumps(item) + '\\n')"
+    )
+    _program(folder, code, monkeypatch)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setattr(warm_up.os, "sched_getaffinity", lambda pid: {0, 1, 2})
+
+
+def _written(folder: Path, processes: int = 2) -> list[str]:
+    """Return what so many processes have taken."""
+    texts = [path.read_text().splitlines() for path in folder.glob("*.lines")]
+    assert len(texts) == processes
+    return sorted(line for text in texts for line in text)
 
 
 @pytest.mark.parametrize("length", LENGTHS)
@@ -116,28 +141,61 @@ def test_processes_that_hang_are_ended(cache: Path, tmp_path: Path, monkeypatch:
 def test_processes_take_all_there_is_and_what_is_asked_for_later(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    modules: list[Module] = [("tiles.cu", "step_tiles", {"UNIT": k}) for k in range(5)]
-    compile_as_well(modules)  # by nobody
-    code = (
-        "import json, os\n"
-        "from gpu_kernels.compile_queue import taken\n"
-        f"with open({str(tmp_path)!r} + f'/{{os.getpid()}}.lines', 'w') as lines:\n"
-        "    for item in taken(0):\n"
-        "        lines.write(json.dumps(item) + '\\n')"
-    )
-    _program(tmp_path, code, monkeypatch)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.setattr(warm_up.os, "sched_getaffinity", lambda pid: {0, 1, 2})
+    _writing(tmp_path, monkeypatch)
     assert begin_warm_up("solutions")
-    compile_as_well(modules[:1])
-    compile_as_well(modules[1:])
+    compile_as_well(_MODULES[:1])
+    compile_as_well(_MODULES[1:])
     end_warm_up()
     assert warm_up.is_compiled("solutions")
-    texts = [path.read_text().splitlines() for path in tmp_path.glob("*.lines")]
-    assert len(texts) == 2
-    found = sorted(line for text in texts for line in text)
-    assert found == sorted(json.dumps(item) for item in [*items_of("solutions"), *modules])
-    compile_as_well(modules)  # again by nobody
+    found = _written(tmp_path)
+    assert found == sorted(json.dumps(item) for item in [*items_of("solutions"), *_MODULES])
+    compile_as_well(_MODULES[1:])  # they are there
+    assert not warm_up._started
+
+
+def test_modules_have_processes_started_once(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _writing(tmp_path, monkeypatch)
+    with monkeypatch.context() as few:
+        few.setattr(warm_up, "_asked", {"solutions"})
+        few.setattr(warm_up.os, "sched_getaffinity", lambda pid: {0, 1})
+        compile_as_well(_MODULES)  # by one process it would take as long as here
+        assert not warm_up._started
+    compile_as_well(_MODULES)
+    assert not warm_up._started  # nobody has asked for processes
+    monkeypatch.setattr(warm_up, "_asked", {"solutions"})
+    compile_as_well(_MODULES)
+    end_warm_up()
+    assert _written(tmp_path) == sorted(json.dumps(item) for item in _MODULES)
+    (mark,) = cache.iterdir()
+    assert mark.name.startswith("warm-modules-14.2-")
+    for modules, more in ((_MODULES, 0), (_MODULES[:3], 3)):
+        for path in tmp_path.glob("*.lines"):
+            path.unlink()
+        compile_as_well(modules)
+        end_warm_up()
+        assert len(_written(tmp_path, 2 if more else 0)) == more
+
+
+def test_modules_of_another_source_are_others(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = warm_up._mark_of_modules(_MODULES)
+    monkeypatch.setattr(warm_up, "source_text", lambda source, macros: "changed")
+    assert warm_up._mark_of_modules(_MODULES) != before
+
+
+def test_modules_that_nobody_has_taken_are_not_marked(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _program(tmp_path, "", monkeypatch)
+    monkeypatch.setattr(warm_up.os, "sched_getaffinity", lambda pid: {0, 1, 2})
+    assert begin_warm_up("solutions")
+    for process in warm_up._started:
+        process.wait()
+    compile_as_well(_MODULES)
+    end_warm_up()
+    (mark,) = cache.iterdir()
+    assert mark.name.startswith("warm-solutions-")
 
 
 def test_every_item_fits_a_pipe_at_once(queue: CompileQueue, monkeypatch: pytest.MonkeyPatch) -> None:
