@@ -18,7 +18,7 @@ _ADVICE = (
     "python -m venv ENV && ENV/bin/pip install hybrid-model-checker"
 )
 
-__all__ = ["main"]
+__all__ = ["command", "main"]
 
 
 def main() -> int:
@@ -27,8 +27,7 @@ def main() -> int:
     Returns
     -------
     int
-        That of `hybrid.__main__.main`, unless the process has ended with it (`hybrid.cli.ending`); 2 if
-        another package `hybrid` is in the way.
+        That of `hybrid.__main__.main`; 2 if another package `hybrid` is in the way.
     """
     try:
         import hybrid
@@ -49,9 +48,16 @@ def main() -> int:
             f"installed one works, and removing either damages it; {_ADVICE}",
             file=sys.stderr,
         )
-    status = run()
-    from hybrid.cli.ending import end
+    return run()
 
+
+def command() -> int:
+    """Begin and end the process of the console script: `main`, and then `hybrid.cli.ending.end`."""
+    status = main()
+    try:
+        from hybrid.cli.ending import end
+    except ImportError:
+        return status  # the package is another one
     return end(status)
 
 

@@ -96,7 +96,7 @@ class CompileQueue:
         """Put items at the end, as far as there is room; return whether all are there."""
         found = True
         for item in items:
-            record = json.dumps(item, separators=(",", ":")).encode().ljust(_BYTES)
+            record = json.dumps(item, separators=(",", ":"), default=int).encode().ljust(_BYTES)
             try:
                 found &= len(record) == _BYTES and os.write(self._writer, record) == _BYTES
             except OSError:
@@ -109,14 +109,14 @@ class CompileQueue:
         _close(end)
 
     def is_empty(self) -> bool:
-        """Tell whether the others have taken all items; one that they have not is lost."""
+        """Tell whether the others have taken all items; reads one, which is lost, where they have not."""
         try:
             return not os.read(self.reader, _BYTES)
         except OSError:
             return True
 
     def close(self) -> None:
-        """Give the descriptors back; items that were not taken are lost, unless others have the queue."""
+        """Give the descriptors back; items that were not taken are lost, unless a reader is still at work."""
         self.end()
         end, self.reader = self.reader, -1
         _close(end)

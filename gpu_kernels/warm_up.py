@@ -3,8 +3,9 @@
 CuPy writes a kernel for every operation and kind of array, and compiles it when it is first met: on a fresh
 machine some hundred, one after the other.  Threads do not help, for the compiler works for one of them at a
 time; processes do.  They leave their kernels in CuPy's cache on disk, where this process finds them, and it
-leaves a mark beside them: all of this happens once a machine and version.  Where many processes begin on an
-empty cache, one of them has it done: several processes for each would take all cores and much of the card.
+leaves a mark beside them, which says that it was tried: all of this happens once a machine and version.
+Where many processes begin on an empty cache, one of them has it done: several processes for each would take
+all cores and much of the card.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ _SECONDS_OF_A_CLAIM = 2 * _SECONDS
 _SECONDS_TO_GO = 5.0
 """A process that is ended may wait for its card."""
 
+_MODULES = "warm-modules"
+"""How marks of modules begin."""
+
 _PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 _started: list[subprocess.Popen[bytes]] = []
@@ -58,8 +62,8 @@ _marks_as_well: list[Path] = []
 _is_whole = True
 """Whether the queue had room for all of the work."""
 
-_asked: set[Work] = set()
-"""Work that somebody in this process has asked for."""
+_cared_for: set[Work] = set()
+"""Work that `begin_warm_up` was called for in this process, and that no other process is at."""
 
 _tried: set[Path] = set()
 """Marks of work that this process has begun: what fails once is not begun again."""
@@ -83,8 +87,11 @@ def begin_warm_up(work: Work) -> bool:
     Only worth calling where a device will be used. They end by themselves, some seconds after all is done,
     and with this process at the latest; what they fail at is compiled later, where it is met.
     """
-    _asked.add(work)
-    return _begin(_mark(work), items_of(work))
+    mark = _mark(work)
+    found = _begin(mark, items_of(work))
+    if found or (mark is not None and mark.exists()):
+        _cared_for.add(work)
+    return found
 
 
 def _begin(mark: Path | None, items: Iterable[Item]) -> bool:
@@ -114,20 +121,20 @@ def _begin(mark: Path | None, items: Iterable[Item]) -> bool:
 def _start(items: Iterable[Item]) -> None:
     """Start processes with a queue of items."""
     global _queue, _is_whole
-    _queue = CompileQueue()
-    _is_whole = _queue.put(items)
+    _queue, listed = CompileQueue(), list(items)
+    _is_whole = _queue.put(listed)
     command, nothing = [sys.executable, "-m", "gpu_kernels.compile_queue"], subprocess.DEVNULL
-    for _ in range(_processes()):
+    for _ in range(min(_processes(), len(listed))):
         _started.append(subprocess.Popen(command, stdin=_queue.reader, stdout=nothing, stderr=nothing))
 
 
 def _processes() -> int:
-    """Return how many processes there are cores for, and use."""
+    """Return how many processes there are cores for."""
     return min(_MOST_PROCESSES, max(1, len(os.sched_getaffinity(0)) - 1))
 
 
 def compile_as_well(modules: Sequence[Module]) -> None:
-    """Have processes compile modules, too, unless the cache on disk has them all; wait for nothing.
+    """Have processes compile modules, too, unless there is a mark of just these; wait for nothing.
 
     Parameters
     ----------
@@ -136,15 +143,21 @@ def compile_as_well(modules: Sequence[Module]) -> None:
 
     Notes
     -----
-    Those that are at work do it after what they began with. Where none is, some are started if those of
-    solutions have been asked for in this process, as commands do. Does nothing where there are few.
+    Processes that are at work take them after what they began with. If none is at work, some are started, in
+    a process that has called `begin_warm_up` for solutions, as commands do. Does nothing where there are few
+    cores.
     """
-    mark = _mark_of_modules(modules)
-    if _processes() < _LEAST_PROCESSES or mark is None or mark.exists():
+    if _processes() < _LEAST_PROCESSES:
         return
-    if _queue is None and "solutions" in _asked:
-        _begin(mark, modules)
-    elif _queue is not None and len(_started) >= _LEAST_PROCESSES and _queue.put(modules):
+    mark = _mark_of_modules(modules)
+    if mark is None or mark.exists():
+        return
+    if _started and all(process.poll() is not None for process in _started):
+        end_warm_up()  # they have found nothing to do for a while
+    if not _started:
+        if "solutions" in _cared_for:
+            _begin(mark, modules)
+    elif len(_started) >= _LEAST_PROCESSES and _queue is not None and _queue.put(modules):
         _marks_as_well.append(mark)
 
 
@@ -227,30 +240,32 @@ def _give_back(mark: Path) -> None:
 
 
 def _claim(mark: Path) -> Path:
-    return mark.with_name(f"{mark.name}.begun")
+    """Return the file that says that a process has some work done; one for modules of all kinds."""
+    name = _MODULES if mark.name.startswith(_MODULES) else mark.name
+    return mark.with_name(f"{name}.begun")
 
 
 def _mark(work: Work) -> Path | None:
     """Return the file that says that this version's operations have been compiled; None without a cache."""
     listed = Path(array_operations.__file__).read_bytes()
-    return _mark_named(work, listed + Path(compile_queue.__file__).read_bytes())
+    return _mark_named(f"warm-{work}", listed + Path(compile_queue.__file__).read_bytes())
 
 
 def _mark_of_modules(modules: Sequence[Module]) -> Path | None:
     """Return the file that says that all of some modules have been compiled; None without a cache."""
     texts = [source_text(source, ()) for source in sorted({source for source, _, _ in modules})]
-    return _mark_named("modules", json.dumps([texts, modules], sort_keys=True).encode())
+    return _mark_named(_MODULES, json.dumps([texts, modules], sort_keys=True, default=int).encode())
 
 
 def _mark_named(name: str, known: bytes) -> Path | None:
-    """Return the file for something, of which all is told that makes it another one."""
+    """Return the file for some work; `known` are bytes that change whenever the work does."""
     if os.environ.get("CUPY_CACHE_IN_MEMORY", "0") not in ("", "0"):
         return None
     number = next((found for found in map(_version, _PACKAGES) if found is not None), None)
     if number is None:
         return None
     folder = os.environ.get("CUPY_CACHE_DIR") or Path.home() / ".cupy" / "kernel_cache"
-    return Path(folder) / f"warm-{name}-{number}-{zlib.crc32(known):08x}"
+    return Path(folder) / f"{name}-{number}-{zlib.crc32(known):08x}"
 
 
 def _can_be_kept(mark: Path) -> bool:

@@ -124,8 +124,16 @@ def _begin_device(options: Namespace) -> None:
     begin_start(card=0)
 
 
+def _is_alone() -> bool:
+    """Tell whether the process is ``python -m hybrid``, and not a program that runs this module."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    return spec is not None and spec.name == "hybrid.__main__"
+
+
 if __name__ == "__main__":
     status = main()
-    from hybrid.cli.ending import end
+    if _is_alone():
+        from hybrid.cli.ending import end
 
-    sys.exit(end(status))
+        status = end(status)
+    sys.exit(status)

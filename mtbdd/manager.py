@@ -25,7 +25,7 @@ from mtbdd.shares import Share
 Node = Any  # a `dd` Function; dd ships no type that both of its back ends share
 
 _RECENT_NODES = 1 << 18
-"""Nodes of diagrams that are kept as tables, of 16 bytes a node, and alive."""
+"""Nodes of diagrams that are kept as tables, of 16 to 24 bytes a node, and in the package."""
 
 
 # `dd` managers in use, and those whose `Manager` is gone.  When the garbage collector takes a cycle that

@@ -60,20 +60,27 @@ class NodeTable:
         return low, high
 
 
+_OVERHEAD = 64
+"""Nodes that take as much memory as a table without any."""
+
 _LETTERS = bytes.maketrans(b"bT", b"  ")
 _PART = 1 << 24  # bytes of a dump that are read at a time
 
 
 def read_nodes(manager: Manager, u: Node) -> NodeTable:
-    """Return the nodes of `u` as arrays, not to be written to.
+    """Return the nodes of `u` as arrays that cannot be written to.
 
     Time: O(nodes), unless the same diagram was read a short while ago: several functions of a set are read
     out one after the other.
     """
+    if u in (manager.true, manager.false):
+        return _read(manager, u)
     found = manager.tables.get(u)
     if found is None:
         found = _read(manager, u)
-        manager.tables.keep(u, found, found.level.size)
+        for column in (found.level, found.low, found.high):
+            column.flags.writeable = False
+        manager.tables.keep(u, found, found.level.size + _OVERHEAD)
     return found
 
 

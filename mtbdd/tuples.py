@@ -1,7 +1,7 @@
 """Tuples of integers, given column by column, put in order and numbered; NumPy and CuPy arrays alike.
 
-Columns are packed into one key a tuple.  Keys come in runs, as levels and lists are made in order, and a
-stable sort merges runs.
+Columns are packed into one key a tuple.  Keys are sorted stably: they come in runs, as levels and lists are
+made in order, and a stable sort merges runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FEW_TUPLES = 48
 """Up to so many, Python's own sort and dictionary number tuples sooner than arrays are sorted."""
 
 _MOST = 2**62
-"""Keys are less than this, so that sums and differences of two of them can be told."""
+"""Keys are less than this, so that sums and differences of two of them fit into 64 bits."""
 
 
 def distinct_rows(columns: Sequence[NDArray[np.integer]]) -> tuple[Int64Array, Int64Array]:
@@ -56,11 +56,15 @@ def distinct_rows(columns: Sequence[NDArray[np.integer]]) -> tuple[Int64Array, I
 def distinct(xp: Any, columns: Sequence[Array]) -> tuple[Array, Array]:
     """Give every distinct tuple, formed by equally long columns of integers, a number.
 
-    What `distinct_rows` returns, in the place of the columns.
+    Returns
+    -------
+    first, inverse
+        As of `distinct_rows`, arrays of `xp`.
 
     Notes
     -----
-    Time: O(c n log n) for c columns. Synchronises: yes, once a column.
+    Time: O(c n log n) for c columns; O(c n) on the host where at most n different tuples are possible.
+    Synchronises: yes, once a column.
     """
     if len(columns[0]) == 0:
         return xp.zeros(0, xp.int64), xp.zeros(0, xp.int64)
@@ -71,11 +75,10 @@ def distinct(xp: Any, columns: Sequence[Array]) -> tuple[Array, Array]:
 
 
 def _counted(keys: Int64Array, span: int) -> tuple[Int64Array, Int64Array]:
-    """Return what `distinct` does, of keys less than a small number, without an order of theirs."""
-    first = np.full(span, -1, np.int64)
-    # Of several writes to a place the last one stays.
-    first[keys[::-1]] = np.arange(len(keys) - 1, -1, -1)
-    there = first >= 0
+    """Return what `distinct` does, of keys less than `span`, without sorting. Time: O(n + span)."""
+    first = np.full(span, len(keys), np.int64)
+    np.minimum.at(first, keys, np.arange(len(keys)))
+    there = first < len(keys)
     number = np.cumsum(there) - 1
     return first[there], number[keys]
 

@@ -202,4 +202,4 @@ def examples_folder() -> Path:
 @pytest.fixture(autouse=True)
 def _nothing_asked_for() -> None:
     """Let no test start processes that compile because a command has run before it in the same process."""
-    warm_up._asked.clear()
+    warm_up._cared_for.clear()

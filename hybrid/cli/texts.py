@@ -22,4 +22,7 @@ def print_text(options: argparse.Namespace) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         return 1
+    except OSError as error:
+        print(f"error: cannot write to standard output: {error.strerror or error}", file=sys.stderr)
+        return 2
     return 0

@@ -20,7 +20,7 @@ _GAINS_AN_ITEM = 2
 
 
 def gain_items(gains: int) -> int:
-    """Return how many items of a layout take as long as coding some gains, for `gpu_kernels.made_for`."""
+    """Return how many items of a layout take as long as coding so many gains, for `gpu_kernels.made_for`."""
     return gains // _GAINS_AN_ITEM
 
 

@@ -137,7 +137,8 @@ def cut_tiles(
 def _cut_full(xp: Any, cuts: TileCuts, entries: Array, shape: TileShape) -> TileCuts:
     """Cut tiles in halves until those of many rows have no more entries than a tile should.
 
-    ``entries``, shape (slices,): those of every slice.  Before terms are listed, because that takes long.
+    ``entries``, shape (slices,): how many every slice has.  This is done before terms are listed, because
+    listing takes long.
     """
     running = pointers(xp, entries)
     while True:
@@ -148,7 +149,7 @@ def _cut_full(xp: Any, cuts: TileCuts, entries: Array, shape: TileShape) -> Tile
         if len(large) == 0:
             return cuts
         split = split_tiles(xp, cuts, large)
-        assert split is not None  # of so many rows no tile is a single slice
+        assert split is not None  # a tile of more than _SPREAD rows has several slices
         cuts = split
 
 

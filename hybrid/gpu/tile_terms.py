@@ -74,8 +74,8 @@ def cut_types(xp: Any, types: RowTypes, k: int, slices: int) -> TileCuts:
 def slice_entries(xp: Any, types: RowTypes, k: int, entries: CooBlocks, cuts: TileCuts) -> Array:
     """Return how many entries the slices of the row types of level k have, shape (slices,), int64.
 
-    Of every class its entries are counted slice by slice, and these numbers are added up over the slots of a
-    type, so that no entry is looked at once a slot.
+    The entries of every class are counted slice by slice, and these numbers are added up over the slots of a
+    type: an entry is looked at once a class, and not once a slot.
 
     Notes
     -----

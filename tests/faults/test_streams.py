@@ -49,6 +49,12 @@ def test_full_standard_output_is_told(small: str, options: list[str]) -> None:
     assert done.stderr == "error: cannot write to standard output: No space left on device\n"
 
 
+def test_a_manual_that_finds_standard_output_full_says_so() -> None:
+    done = run("man", before="exec >/dev/full")
+    assert done.returncode == 2
+    assert done.stderr == "error: cannot write to standard output: No space left on device\n"
+
+
 def test_full_standard_error_is_nobodys_business(small: str) -> None:
     done = run("check", small, "P=? [ F nothing ]", before="exec 2>/dev/full")
     assert done.returncode == 1

@@ -38,7 +38,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(warm_up, "_MOST_PROCESSES", 2)
     monkeypatch.setattr(warm_up, "_LEAST_PROCESSES", 2)
     monkeypatch.setattr(warm_up, "_tried", set())
-    monkeypatch.setattr(warm_up, "_asked", set())
+    monkeypatch.setattr(warm_up, "_cared_for", set())
     return folder
 
 
@@ -138,7 +138,7 @@ def test_processes_that_hang_are_ended(cache: Path, tmp_path: Path, monkeypatch:
     assert not begin_warm_up("layouts")  # they would hang again
 
 
-def test_processes_take_all_there_is_and_what_is_asked_for_later(
+def test_processes_take_all_there_is_and_what_is_cared_for_for_later(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _writing(tmp_path, monkeypatch)
@@ -158,13 +158,13 @@ def test_modules_have_processes_started_once(
 ) -> None:
     _writing(tmp_path, monkeypatch)
     with monkeypatch.context() as few:
-        few.setattr(warm_up, "_asked", {"solutions"})
+        few.setattr(warm_up, "_cared_for", {"solutions"})
         few.setattr(warm_up.os, "sched_getaffinity", lambda pid: {0, 1})
         compile_as_well(_MODULES)  # by one process it would take as long as here
         assert not warm_up._started
     compile_as_well(_MODULES)
     assert not warm_up._started  # nobody has asked for processes
-    monkeypatch.setattr(warm_up, "_asked", {"solutions"})
+    monkeypatch.setattr(warm_up, "_cared_for", {"solutions"})
     compile_as_well(_MODULES)
     end_warm_up()
     assert _written(tmp_path) == sorted(json.dumps(item) for item in _MODULES)
@@ -187,15 +187,70 @@ def test_modules_of_another_source_are_others(cache: Path, monkeypatch: pytest.M
 def test_modules_that_nobody_has_taken_are_not_marked(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _program(tmp_path, "", monkeypatch)
+    _program(tmp_path, "import time; time.sleep(1)", monkeypatch)
     monkeypatch.setattr(warm_up.os, "sched_getaffinity", lambda pid: {0, 1, 2})
     assert begin_warm_up("solutions")
-    for process in warm_up._started:
-        process.wait()
     compile_as_well(_MODULES)
     end_warm_up()
     (mark,) = cache.iterdir()
     assert mark.name.startswith("warm-solutions-")
+
+
+def test_others_are_started_where_all_have_ended(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _writing(tmp_path, monkeypatch)
+    monkeypatch.setattr(compile_queue, "_IDLE_SECONDS", 0.0)
+    assert begin_warm_up("solutions")
+    assert warm_up._queue is not None
+    warm_up._queue.end()
+    for process in warm_up._started:
+        process.wait()
+    compile_as_well(_MODULES)
+    assert warm_up.is_compiled("solutions")
+    end_warm_up()
+    lines = sorted(line for path in tmp_path.glob("*.lines") for line in path.read_text().splitlines())
+    assert lines == sorted(json.dumps(item) for item in [*items_of("solutions"), *_MODULES])
+
+
+def test_who_leaves_solutions_to_another_process_leaves_modules_as_well(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _writing(tmp_path, monkeypatch)
+    mark = warm_up._mark("solutions")
+    assert mark is not None
+    cache.mkdir()
+    warm_up._claim(mark).touch()
+    assert not begin_warm_up("solutions")
+    compile_as_well(_MODULES)
+    assert not warm_up._started
+
+
+def test_one_process_has_modules_compiled_of_whatever_kind(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _writing(tmp_path, monkeypatch)
+    monkeypatch.setattr(warm_up, "_cared_for", {"solutions"})
+    other = warm_up._mark_of_modules(_MODULES[:1])
+    assert other is not None
+    cache.mkdir()
+    warm_up._claim(other).touch()
+    compile_as_well(_MODULES)
+    assert not warm_up._started
+    warm_up._claim(other).unlink()
+    compile_as_well(_MODULES)
+    assert len(warm_up._started) == 2
+    end_warm_up()
+
+
+def test_no_more_processes_are_started_than_there_are_modules(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _writing(tmp_path, monkeypatch)
+    monkeypatch.setattr(warm_up, "_cared_for", {"solutions"})
+    compile_as_well(_MODULES[:1])
+    assert len(warm_up._started) == 1
+    end_warm_up()
 
 
 def test_every_item_fits_a_pipe_at_once(queue: CompileQueue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,7 +335,7 @@ def test_an_interrupt_leaves_nobody_at_work(
     assert not list(cache.iterdir())
 
 
-def test_one_that_has_ended_is_asked_in_vain(
+def test_one_that_has_ended_is_cared_for_in_vain(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _program(tmp_path, "", monkeypatch)

@@ -33,6 +33,7 @@ def ended(code: str, *options: str, out: str | None = None) -> subprocess.Comple
             program,
             cwd=ROOT,
             env={**os.environ, "PYTHONUNBUFFERED": ""},
+            stdin=subprocess.DEVNULL,
             stdout=stream,
             stderr=subprocess.PIPE,
             text=True,
@@ -53,8 +54,10 @@ def test_output_is_written_and_what_was_registered_is_called() -> None:
         "sys.settrace(lambda *_: None)",
         "sys.modules['mpi4py'] = sys",
         "threading.Thread(target=time.sleep, args=(0.2,)).start()",
+        "os.environ['CUDA_INJECTION64_PATH'] = 'a profiler'",
+        "del atexit._run_exitfuncs",
     ],
-    ids=["profiler", "debugger", "MPI", "thread"],
+    ids=["profiler", "debugger", "MPI", "thread", "injected", "another interpreter"],
 )
 def test_the_interpreter_ends_it_where_others_have_to_hear_of_it(code: str) -> None:
     done = ended(code)
@@ -80,24 +83,60 @@ def test_output_that_cannot_be_written_is_told_by_the_interpreter() -> None:
     assert "No space left" in done.stderr
 
 
-def test_both_ways_to_the_command_line_end_so(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(
-        "import sys\n"
+def test_what_libraries_have_written_is_not_lost() -> None:
+    done = ended("import ctypes; ctypes.CDLL(None).printf(b'by a library')")
+    assert (done.returncode, done.stderr) == (3, "registered ")
+    assert "by a library" in done.stdout
+
+
+def test_a_user_who_stays_at_the_prompt_does_so() -> None:
+    assert "returned " in ended("", "-i").stderr
+
+
+def _run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run Python with an object that tells when it is taken apart."""
+    (folder / "sitecustomize.py").write_text(
+        "import os, sys\n"
         "class Held:\n"
-        "    def __del__(self):\n"
-        "        print('taken apart', file=sys.__stderr__)\n"
+        "    def __del__(self, write=os.write):\n"
+        "        write(2, b'taken apart')\n"
         "sys.held = Held()\n"
     )
-    begins = (["-m", "hybrid"], ["-c", "import sys; from hybrid_model_checker import main; sys.exit(main())"])
-    for begin in begins:
-        done = subprocess.run(
-            [sys.executable, *begin, "--version"],
-            cwd=ROOT,
-            env={"PYTHONPATH": f"{tmp_path}:{ROOT}", "PATH": "/usr/bin:/bin"},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-        )
-        assert done.stdout.startswith("hybrid")
-        assert done.stderr == ""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env={"PYTHONPATH": f"{folder}:{ROOT}", "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [["-m", "hybrid"], ["-c", "import sys; from hybrid_model_checker import command; sys.exit(command())"]],
+    ids=["module", "console script"],
+)
+def test_both_ways_to_the_command_line_end_so(begin: list[str], tmp_path: Path) -> None:
+    done = _run([*begin, "--version"], tmp_path)
+    assert done.stdout.startswith("hybrid")
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "import hybrid_model_checker; hybrid_model_checker.main()",
+        "import hybrid.__main__; hybrid.__main__.main()",
+        "import runpy\ntry: runpy.run_module('hybrid', run_name='__main__')\nexcept SystemExit: pass",
+        "import runpy\ntry: runpy.run_module('hybrid', run_name='__main__', alter_sys=False)\n"
+        "except SystemExit: pass",
+    ],
+    ids=["console script", "module", "runpy", "runpy, own modules"],
+)
+def test_a_program_that_calls_the_command_line_goes_on(call: str, tmp_path: Path) -> None:
+    code = f"import sys\nsys.argv = ['hybrid', '--version']\n{call}\nprint('goes on')"
+    done = _run(["-c", code], tmp_path)
+    assert done.stdout.endswith("goes on\n")
+    assert done.stderr == "taken apart"
