@@ -104,7 +104,7 @@ class Manager:
         self.false = self.bdd.false
         self.true = self.bdd.true
         self.tables: Recent[Any] = Recent(_RECENT_NODES)
-        self._columns: tuple[Node, Node] | None = None
+        self._over_columns: tuple[Node, Node] | None = None
         self._equal: Node | None = None
         self.share: Share | None = None
         self._whole: Manager | None = None
@@ -234,9 +234,9 @@ class Manager:
 
         The last one is remembered: matrices are cut by the same columns, one after the other.
         """
-        last = self._columns
+        last = self._over_columns
         if last is None or last[0] != u:
-            last = self._columns = u, self.rename(dict(zip(self.rows, self.columns, strict=True)), u)
+            last = self._over_columns = u, self.rename(dict(zip(self.rows, self.columns, strict=True)), u)
         return last[1]
 
     def to_rows(self, u: Node) -> Node:

@@ -28,7 +28,7 @@ Ref = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class NodeTable:
-    """The nodes of a BDD with negated edges.
+    """The nodes of a BDD with negated edges; its arrays cannot be written to.
 
     A reference is ``2 * row + negated``; row 1 is the constant TRUE, so `TRUE` is 2 and
     `FALSE` is 3.  A node and its negation are different references, and different MTBDD nodes.
@@ -47,6 +47,11 @@ class NodeTable:
     low: NDArray[np.signedinteger]
     high: NDArray[np.signedinteger]
     root: int
+
+    def __post_init__(self) -> None:
+        """Protect the arrays: several callers may hold one table."""
+        for column in (self.level, self.low, self.high):
+            column.flags.writeable = False
 
     def cofactors(self, refs: Ref, level: int) -> tuple[Ref, Ref]:
         """Return the else and then cofactors of references at one level; skipped levels yield the same twice.
@@ -68,28 +73,29 @@ _PART = 1 << 24  # bytes of a dump that are read at a time
 
 
 def read_nodes(manager: Manager, u: Node) -> NodeTable:
-    """Return the nodes of `u` as arrays that cannot be written to.
+    """Return the nodes of `u` as arrays.
 
     Time: O(nodes), unless the same diagram was read a short while ago: several functions of a set are read
     out one after the other.
     """
     if u in (manager.true, manager.false):
-        return _read(manager, u)
+        return constant_nodes(u == manager.true)
     found = manager.tables.get(u)
     if found is None:
         found = _read(manager, u)
-        for column in (found.level, found.low, found.high):
-            column.flags.writeable = False
         manager.tables.keep(u, found, found.level.size + _OVERHEAD)
     return found
 
 
+def constant_nodes(is_true: bool) -> NodeTable:
+    """Return the table of a constant."""
+    level = np.full(2, np.iinfo(np.int64).max, dtype=np.int64)
+    self_loop = np.array([TRUE, TRUE], dtype=np.int64)
+    return NodeTable(level, self_loop, self_loop, TRUE if is_true else FALSE)
+
+
 def _read(manager: Manager, u: Node) -> NodeTable:
-    bottom = np.iinfo(np.int64).max
-    if u in (manager.true, manager.false):
-        level = np.full(2, bottom, dtype=np.int64)
-        self_loop = np.array([TRUE, TRUE], dtype=np.int64)
-        return NodeTable(level, self_loop, self_loop, TRUE if u == manager.true else FALSE)
+    """Read a diagram that is no constant."""
     if manager.is_cudd:
         with dumped_nodes(manager.bdd, u) as file:
             found = _read_dump(file)

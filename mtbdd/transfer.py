@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mtbdd.budget import check_budget
 from mtbdd.manager import Manager, Node
 from mtbdd.matrix import SymbolicMatrix
-from mtbdd.nodes import FALSE, TRUE, NodeTable, dump_nodes, read_nodes, walk_nodes
+from mtbdd.nodes import TRUE, NodeTable, constant_nodes, dump_nodes, read_nodes, walk_nodes
 
 BACK_ENDS = ("dd.autoref", "dd.cudd")
 """Modules whose managers are understood: BDDs with negated edges behind the common interface."""
@@ -138,9 +138,7 @@ def read_diagram(bdd: Any, node: Node) -> NodeTable:
     Time: O(nodes), in C where the manager is CUDD's.
     """
     if node in (bdd.true, bdd.false):
-        level = np.full(2, _BOTTOM, dtype=np.int64)
-        loop = np.array([TRUE, TRUE], dtype=np.int64)
-        return NodeTable(level, loop, loop, TRUE if node == bdd.true else FALSE)
+        return constant_nodes(node == bdd.true)
     # Names are written into the dump as they are: those with line breaks would tear it.
     plain = all(name.isprintable() for name in bdd.vars)
     if type(bdd).__module__ == "dd.cudd" and plain:

@@ -14,7 +14,15 @@ from hybrid.core.arrays import Array
 from hybrid.gpu.late_groups import groups_apart
 from hybrid.gpu.tile_cells import Cells, fill_cells, place_entries
 from hybrid.gpu.tile_rounds import LayerSegments, fill_rounds, form_segments
-from hybrid.gpu.tile_terms import TileCuts, TileTerms, cut_types, list_terms, slice_entries, split_tiles
+from hybrid.gpu.tile_terms import (
+    TileCuts,
+    TileTerms,
+    cut_types,
+    first_slices,
+    list_terms,
+    slice_entries,
+    split_tiles,
+)
 from hybrid.gpu.tuning import FEW_TERMS, MANY_TERMS, LayoutOptions, TileShape, choose_shape, choose_slices
 from hybrid.injection.row_types import RowTypes
 from hybrid.injection.submatrices import CooBlocks, class_submatrices
@@ -142,7 +150,7 @@ def _cut_full(xp: Any, cuts: TileCuts, entries: Array, shape: TileShape) -> Tile
     """
     running = pointers(xp, entries)
     while True:
-        first = xp.concatenate((xp.flatnonzero(cuts.begins), xp.full(1, len(cuts.begins), xp.int64)))
+        first = first_slices(xp, cuts)
         large = xp.greater(running[first[1:]] - running[first[:-1]], shape.entries)
         large &= xp.greater(xp.multiply(first[1:] - first[:-1], LANES), _SPREAD)
         large = xp.flatnonzero(large)

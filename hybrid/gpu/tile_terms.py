@@ -95,6 +95,11 @@ def slice_entries(xp: Any, types: RowTypes, k: int, entries: CooBlocks, cuts: Ti
     return sums(xp, place, of_class[source], len(cuts.begins))
 
 
+def first_slices(xp: Any, cuts: TileCuts) -> Array:
+    """Return the first slice of every tile, and behind them the number of slices, shape (tiles + 1,)."""
+    return xp.concatenate((xp.flatnonzero(cuts.begins), xp.full(1, len(cuts.begins), xp.int64)))
+
+
 def split_tiles(xp: Any, cuts: TileCuts, tiles: Array) -> TileCuts | None:
     """Cut some tiles in halves; None if one of them has a single slice.
 
@@ -102,7 +107,7 @@ def split_tiles(xp: Any, cuts: TileCuts, tiles: Array) -> TileCuts | None:
     -----
     Synchronises: yes.
     """
-    first = xp.concatenate((xp.flatnonzero(cuts.begins), xp.full(1, len(cuts.begins), xp.int64)))
+    first = first_slices(xp, cuts)
     slices = first[1:][tiles] - first[tiles]
     if int(slices.min()) == 1:
         return None

@@ -51,6 +51,10 @@ def test_a_diagram_is_read_once(package: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(nodes, "_read", read)
     u = manager.bdd.var("b0") & manager.bdd.var("b3")
     first = read_nodes(manager, u)
+    for table in (first, read_nodes(manager, manager.true)):
+        for column in (table.level, table.low, table.high):
+            with pytest.raises(ValueError, match="read-only"):
+                column[0] = 0
     # Made again, and the name of a diagram that is gone used for another: the package numbers nodes anew.
     assert read_nodes(manager, manager.bdd.var("b3") & manager.bdd.var("b0")) is first
     assert len(made) == 1
