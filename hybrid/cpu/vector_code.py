@@ -9,6 +9,7 @@ they are read and rounded when they are written.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -16,12 +17,20 @@ from numba.core import cgutils as _untyped_cgutils
 from numba.core import types
 from numba.extending import intrinsic
 
+from hybrid.cpu.vector_values import (
+    EIGHT,
+    I64,
+    VECTOR,
+    constant,
+    inside,
+    load_some,
+    load_vector,
+    prefetch,
+    splat,
+    store_vector,
+)
+
 cgutils: Any = _untyped_cgutils
-_I1, _I32, _I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
-_DOUBLE = ir.DoubleType()
-_VECTOR = ir.VectorType(_DOUBLE, 8)
-_SINGLES = ir.VectorType(ir.FloatType(), 8)
-_EIGHT = ir.Constant(_I64, 8)
 _AHEAD = 16
 """Elements by which x is fetched ahead. A product reads some dozens of short streams of x at once, all by the
 same instruction, and hardware does not see the streams behind it."""
@@ -66,6 +75,76 @@ def _multiply(members: int, checked: bool) -> Any:
     return multiply
 
 
+class Terms:
+    """Emits the sums of a slice's terms.
+
+    Parameters
+    ----------
+    builder : IRBuilder
+    base, scale, pattern, pattern_ptr, slot, shift, vector, coefficients
+        Addresses of the first elements of the arrays.
+    first_slice : value
+        Number of the row type's first slice.
+    elements : callable
+        Emits what reads eight elements of the vector that is multiplied, from an index on.
+    """
+
+    def __init__(
+        self,
+        builder: Any,
+        base: Any,
+        scale: Any,
+        pattern: Any,
+        pattern_ptr: Any,
+        slot: Any,
+        shift: Any,
+        vector: Any,
+        coefficients: Any,
+        first_slice: Any,
+        elements: Callable[[Any], Any],
+    ) -> None:
+        self._builder, self._base, self._scale = builder, base, scale
+        self._pattern, self._pattern_ptr, self._slot, self._shift = pattern, pattern_ptr, slot, shift
+        self._vector, self._coefficients = vector, coefficients
+        self._first_slice, self._elements = first_slice, elements
+        # fmuladd fuses where the machine can and never falls back to a library call.
+        self._fmuladd = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(VECTOR, [VECTOR] * 3), "llvm.fmuladd.v8f64"
+        )
+
+    def members(self, begins: list[Any], scaled: bool) -> tuple[list[Any], list[Any], list[Any]]:
+        """Return addresses of the bases and factors of groups, given their first slots, and of the sums."""
+        b = self._builder
+        bases = [b.gep(self._base, [begin]) for begin in begins]
+        scales = [b.gep(self._scale, [begin]) for begin in begins] if scaled else []
+        return bases, scales, [cgutils.alloca_once(b, VECTOR) for _ in begins]
+
+    def add_up(self, q: Any, bases: list[Any], scales: list[Any], totals: list[Any]) -> None:
+        """Leave the sums of slice q."""
+        b, one = self._builder, ir.Constant(I64, 1)
+        local = b.mul(q, EIGHT)
+        which = b.sext(b.load(b.gep(self._pattern, [b.add(self._first_slice, q)])), I64)
+        begin = b.load(b.gep(self._pattern_ptr, [which]))
+        end = b.load(b.gep(self._pattern_ptr, [b.add(which, one)]))
+        for total in totals:
+            b.store(ir.Constant(VECTOR, [0.0] * 8), total)
+        with cgutils.for_range_slice(b, begin, end, one, inc=True) as (t, _):
+            self._term(t, local, bases, scales, totals)
+
+    def _term(self, t: Any, local: Any, bases: list[Any], scales: list[Any], totals: list[Any]) -> None:
+        b = self._builder
+        number = b.sext(b.load(b.gep(self._slot, [t])), I64)
+        distance = b.add(b.sext(b.load(b.gep(self._shift, [t])), I64), local)
+        which = b.mul(b.sext(b.load(b.gep(self._vector, [t])), I64), EIGHT)
+        weights = load_vector(b, b.gep(self._coefficients, [which]))
+        for m, total in enumerate(totals):
+            elements = self._elements(b.add(b.load(b.gep(bases[m], [number])), distance))
+            factors = weights
+            if scales:
+                factors = b.fmul(weights, splat(b, b.load(b.gep(scales[m], [number])), VECTOR))
+            b.store(b.call(self._fmuladd, [factors, elements, b.load(total)]), total)
+
+
 class _Product:
     """Emits the loops over slices and terms of one product."""
 
@@ -77,76 +156,32 @@ class _Product:
         self.out, self.place = array(0).data, array(1).data
         x = array(3)
         self.x, self.x_size = x.data, x.nitems
-        self.base, self.scale, self.pattern = array(4).data, array(5).data, array(9).data
-        self.pattern_ptr, self.slot, self.shift = array(13).data, array(14).data, array(15).data
-        self.vector, self.coefficients = array(16).data, array(17).data
-        self.finite_at = builder.gep(array(18).data, [ir.Constant(_I64, 16)])
+        self.finite_at = builder.gep(array(18).data, [ir.Constant(I64, 16)])
         self.first, self.own, self.slots = args[2], args[6], args[7]
-        self.first_slice, self.q0, self.q1 = args[10], args[11], args[12]
-        # fmuladd fuses where the machine can and never falls back to a library call.
-        self.fmuladd = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(_VECTOR, [_VECTOR] * 3), "llvm.fmuladd.v8f64"
-        )
+        self.q0, self.q1 = args[11], args[12]
+        matrix = [array(i).data for i in (4, 5, 9, 13, 14, 15, 16, 17)]
+        self.terms = Terms(builder, *matrix, args[10], self._elements)
 
     def emit(self, scaled: bool) -> None:
         b = self.builder
-        begins = [b.add(self.own, b.mul(self.slots, ir.Constant(_I64, m))) for m in range(self.members)]
-        bases = [b.gep(self.base, [begin]) for begin in begins]
-        scales = [b.gep(self.scale, [begin]) for begin in begins] if scaled else []
-        totals = [cgutils.alloca_once(b, _VECTOR) for _ in range(self.members)]
-        finite = cgutils.alloca_once_value(b, _load(b, self.finite_at))
-        one = ir.Constant(_I64, 1)
-        with cgutils.for_range_slice(b, self.q0, self.q1, one, inc=True) as (q, _):
-            local = b.mul(q, _EIGHT)
-            which = b.sext(b.load(b.gep(self.pattern, [b.add(self.first_slice, q)])), _I64)
-            begin = b.load(b.gep(self.pattern_ptr, [which]))
-            end = b.load(b.gep(self.pattern_ptr, [b.add(which, one)]))
-            for total in totals:
-                b.store(ir.Constant(_VECTOR, [0.0] * 8), total)
-            with cgutils.for_range_slice(b, begin, end, one, inc=True) as (t, _):
-                self._term(t, local, bases, scales, totals)
+        begins = [b.add(self.own, b.mul(self.slots, ir.Constant(I64, m))) for m in range(self.members)]
+        bases, scales, totals = self.terms.members(begins, scaled)
+        finite = cgutils.alloca_once_value(b, load_vector(b, self.finite_at))
+        with cgutils.for_range_slice(b, self.q0, self.q1, ir.Constant(I64, 1), inc=True) as (q, _):
+            self.terms.add_up(q, bases, scales, totals)
             for m, total in enumerate(totals):
-                row = b.load(b.gep(self.place, [b.add(self.first, ir.Constant(_I64, m))]))
-                address = b.gep(self.out, [b.add(row, local)])
+                row = b.load(b.gep(self.place, [b.add(self.first, ir.Constant(I64, m))]))
                 value = b.load(total)
-                _store(b, value, address)
+                store_vector(b, value, b.gep(self.out, [b.add(row, b.mul(q, EIGHT))]))
                 b.store(b.fadd(b.load(finite), b.fsub(value, value)), finite)
-        _store(b, b.load(finite), self.finite_at)
+        store_vector(b, b.load(finite), self.finite_at)
 
-    def _term(self, t: Any, local: Any, bases: list[Any], scales: list[Any], totals: list[Any]) -> None:
-        b = self.builder
-        number = b.sext(b.load(b.gep(self.slot, [t])), _I64)
-        distance = b.add(b.sext(b.load(b.gep(self.shift, [t])), _I64), local)
-        which = b.mul(b.sext(b.load(b.gep(self.vector, [t])), _I64), _EIGHT)
-        weights = _load(b, b.gep(self.coefficients, [which]))
-        for m, total in enumerate(totals):
-            start = b.add(b.load(b.gep(bases[m], [number])), distance)
-            if not self.checked:
-                _emit_prefetch(b, b.gep(self.x, [b.add(start, ir.Constant(_I64, _AHEAD))]))
-            elements = self._checked_load(start) if self.checked else _load(b, b.gep(self.x, [start]))
-            factors = weights
-            if scales:
-                factors = b.fmul(weights, _splat(b, b.load(b.gep(scales[m], [number])), _VECTOR))
-            b.store(b.call(self.fmuladd, [factors, elements, b.load(total)]), total)
-
-    def _checked_load(self, start: Any) -> Any:
-        b = self.builder
-        lanes = ir.VectorType(_I64, 8)
-        index = b.add(_splat(b, start, lanes), ir.Constant(lanes, list(range(8))))
-        # One unsigned comparison finds indices below zero and beyond the end alike.
-        inside = b.icmp_unsigned("<", index, _splat(b, self.x_size, lanes))
-        place = b.gep(self.x, [start])
-        kind, name, bytes_ = (_SINGLES, "f32", 4) if _has_singles(place) else (_VECTOR, "f64", 8)
-        masked_load = cgutils.get_or_insert_function(
-            b.module,
-            ir.FunctionType(kind, [kind.as_pointer(), _I32, ir.VectorType(_I1, 8), kind]),
-            f"llvm.masked.load.v8{name}.p0v8{name}",
-        )
-        nothing = ir.Constant(kind, [0.0] * 8)
-        found = b.call(
-            masked_load, [b.bitcast(place, kind.as_pointer()), ir.Constant(_I32, bytes_), inside, nothing]
-        )
-        return found if kind is _VECTOR else b.fpext(found, _VECTOR)
+    def _elements(self, start: Any) -> Any:
+        b, place = self.builder, self.builder.gep(self.x, [start])
+        if self.checked:
+            return load_some(b, place, inside(b, start, self.x_size))
+        prefetch(b, b.gep(self.x, [b.add(start, ir.Constant(I64, _AHEAD))]))
+        return load_vector(b, place)
 
 
 multiply_1 = _multiply(1, checked=False)
@@ -171,42 +206,42 @@ def relax(typingctx, out, begin, count, x, b, has_b, diagonal, omega, largest): 
             return context.make_array(sig.args[i])(context, builder, args[i]).data
 
         targets, old_values, rights, diagonals = (pointer(i) for i in (0, 3, 4, 6))
-        places = [builder.gep(pointer(8), [ir.Constant(_I64, slot)]) for slot in (0, 8, 16)]
+        places = [builder.gep(pointer(8), [ir.Constant(I64, slot)]) for slot in (0, 8, 16)]
         # In registers while the loop lasts: in memory they might be what is written to.
-        kept = [cgutils.alloca_once_value(builder, _load(builder, place)) for place in places]
-        weight = _splat(builder, args[7], _VECTOR)
-        rest = builder.fsub(_constant(1.0), weight)
+        kept = [cgutils.alloca_once_value(builder, load_vector(builder, place)) for place in places]
+        weight = splat(builder, args[7], VECTOR)
+        rest = builder.fsub(constant(1.0), weight)
         is_there = builder.icmp_signed("!=", args[5], ir.Constant(args[5].type, 0))
         absolute = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(_VECTOR, [_VECTOR]), "llvm.fabs.v8f64"
+            builder.module, ir.FunctionType(VECTOR, [VECTOR]), "llvm.fabs.v8f64"
         )
-        with cgutils.for_range(builder, args[2], intp=_I64) as loop:
-            at = builder.add(args[1], builder.mul(loop.index, _EIGHT))
+        with cgutils.for_range(builder, args[2], intp=I64) as loop:
+            at = builder.add(args[1], builder.mul(loop.index, EIGHT))
             place = builder.gep(targets, [at])
-            product = _load(builder, place)
-            old = _load(builder, builder.gep(old_values, [at]))
-            total = cgutils.alloca_once(builder, _VECTOR)
+            product = load_vector(builder, place)
+            old = load_vector(builder, builder.gep(old_values, [at]))
+            total = cgutils.alloca_once(builder, VECTOR)
             builder.store(product, total)
             with builder.if_then(is_there):
-                builder.store(builder.fadd(product, _load(builder, builder.gep(rights, [at]))), total)
-            solved = builder.fdiv(builder.load(total), _load(builder, builder.gep(diagonals, [at])))
+                builder.store(builder.fadd(product, load_vector(builder, builder.gep(rights, [at]))), total)
+            solved = builder.fdiv(builder.load(total), load_vector(builder, builder.gep(diagonals, [at])))
             new = builder.fadd(builder.fmul(rest, old), builder.fmul(weight, solved))
-            _store(builder, new, place)
+            store_vector(builder, new, place)
             change = builder.call(absolute, [builder.fsub(new, old)])
             size = builder.call(absolute, [new])
             _keep_larger(builder, change, kept[0])
             # A division takes long, and few rows change by more than those before. Where change / size rounds
             # to more than what is kept, kept * size is less than the change, but for rounding and underflow.
-            bound = builder.fadd(builder.fmul(change, _constant(1.0 + 2.0**-40)), _constant(1e-300))
+            bound = builder.fadd(builder.fmul(change, constant(1.0 + 2.0**-40)), constant(1e-300))
             near = builder.fcmp_ordered("<=", builder.fmul(builder.load(kept[1]), size), bound)
-            moved = builder.fcmp_ordered(">", change, _constant(0.0))
+            moved = builder.fcmp_ordered(">", change, constant(0.0))
             lanes = builder.bitcast(builder.and_(near, moved), ir.IntType(8))
             some = builder.icmp_unsigned("!=", lanes, ir.Constant(ir.IntType(8), 0))
             with builder.if_then(some, likely=False):
                 _keep_larger(builder, builder.fdiv(change, size), kept[1])
             builder.store(builder.fadd(builder.load(kept[2]), builder.fsub(new, new)), kept[2])
         for value, place in zip(kept, places, strict=True):
-            _store(builder, builder.load(value), place)
+            store_vector(builder, builder.load(value), place)
         return context.get_dummy_value()
 
     return signature, generate
@@ -229,41 +264,3 @@ def fetch_add(typingctx, counter, amount):  # type: ignore[no-untyped-def]
         return builder.atomic_rmw("add", data, args[1], "monotonic")
 
     return signature, generate
-
-
-def _emit_prefetch(builder: Any, address: Any) -> None:
-    byte = ir.IntType(8).as_pointer()
-    code = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32]), "llvm.prefetch.p0i8"
-    )
-    for_reading, keep, data = ir.Constant(_I32, 0), ir.Constant(_I32, 3), ir.Constant(_I32, 1)
-    builder.call(code, [builder.bitcast(address, byte), for_reading, keep, data])
-
-
-def _has_singles(address: Any) -> bool:
-    """Tell whether an address is one of an element of single precision."""
-    return isinstance(address.type.pointee, ir.FloatType)
-
-
-def _load(builder: Any, address: Any) -> Any:
-    if _has_singles(address):
-        return builder.fpext(builder.load(builder.bitcast(address, _SINGLES.as_pointer()), align=4), _VECTOR)
-    return builder.load(builder.bitcast(address, _VECTOR.as_pointer()), align=8)
-
-
-def _store(builder: Any, value: Any, address: Any) -> None:
-    if _has_singles(address):
-        value, kind, bytes_ = builder.fptrunc(value, _SINGLES), _SINGLES, 4
-    else:
-        kind, bytes_ = _VECTOR, 8
-    builder.store(value, builder.bitcast(address, kind.as_pointer()), align=bytes_)
-
-
-def _constant(value: float) -> Any:
-    return ir.Constant(_VECTOR, [value] * 8)
-
-
-def _splat(builder: Any, scalar: Any, kind: Any) -> Any:
-    undefined = ir.Constant(kind, ir.Undefined)
-    one = builder.insert_element(undefined, scalar, ir.Constant(_I32, 0))
-    return builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(_I32, 8), [0] * 8))

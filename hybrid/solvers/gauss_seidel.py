@@ -1,9 +1,9 @@
 """Gauss-Seidel and its relaxation (SOR): every row is solved with the newest values of the rows before it.
 
-On compressed sparse rows it goes row by row.  On the hybrid matrix it goes block by block and relaxes the
-rows of a block at once, which Parker calls pseudo-Gauss-Seidel (D. Parker, Implementation of symbolic model
-checking for probabilistic systems, PhD thesis, University of Birmingham 2002): one vector, about the
-cost of a Jacobi step, and fewer iterations.  The reference backend takes the tasks of 256 rows for blocks.
+On compressed sparse rows it goes row by row.  On the hybrid matrix it relaxes eight rows at once, which Parker,
+with larger blocks, calls pseudo-Gauss-Seidel (D. Parker, Implementation of symbolic model checking for
+probabilistic systems, PhD thesis, University of Birmingham 2002): about the cost of a Jacobi step, and fewer
+iterations.  The reference backend takes the tasks of 256 rows for blocks.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class GaussSeidel:
     criterion: Criterion = Criterion()
     omega: float = 1.0
     name = "gauss-seidel"
-    # The iterate, its residual, products of a block's rows, diagonal and right-hand side.
+    # The iterate, its residual, new values, diagonal and right-hand side.
     vectors: ClassVar[int] = 5
 
     def __post_init__(self) -> None:
@@ -73,7 +73,7 @@ class GaussSeidel:
 
         Notes
         -----
-        The iterate and, on the hybrid matrix, one block's new values: two vectors.
+        The iterate and, on the hybrid matrix, its new values: two vectors.
         """
         sweep = _sweep_of(matrix)
         HostWorkspace(matrix).reserve(self.vectors, diagonal.size)
@@ -139,6 +139,23 @@ def relax_by_tasks(
     return greatest[0], greatest[1]
 
 
+def _in_slices(matrix: Any) -> Sweep:
+    """Return the sweep of a matrix that is laid out for the CPU."""
+    from hybrid.cpu.passes import CpuPasses
+    from hybrid.cpu.sweep import RowSweep
+
+    n = matrix.shape[0]
+    swept, passes, new = RowSweep(matrix.product.layout, n), CpuPasses(), np.empty(n)
+
+    def relax(x: Vector, b: Vector | None, diagonal: Vector, omega: float) -> tuple[float, float]:
+        swept.sweep(x, b, diagonal, new, omega=omega)
+        absolute, relative = (float(change) for change in passes.greatest_changes(new, x))
+        x[...] = new
+        return (absolute, relative) if math.isfinite(absolute) else (math.inf, math.inf)
+
+    return relax
+
+
 def _sweep_of(matrix: Any) -> Sweep:
     """Return the sweep that fits how a matrix is held."""
     rows = csr_of(matrix)
@@ -148,12 +165,11 @@ def _sweep_of(matrix: Any) -> Sweep:
         _ = CsrMatrix(rows.csr[:0, :0]).gauss_seidel_step(none, none, none, 1.0)
         return rows.gauss_seidel_step
     if matrix.backend == "cpu":
-        from hybrid.cpu.sweep import BlockSweep
         from hybrid.cpu.task_product import CpuTaskProduct
 
         if isinstance(matrix.product, CpuTaskProduct):
             return matrix.product.sweep().gauss_seidel_step
-        return BlockSweep(matrix.product.layout, matrix.shape[0]).gauss_seidel_step
+        return _in_slices(matrix)
     if matrix.backend == "reference":
         return lambda x, b, diagonal, omega: relax_by_tasks(matrix.tasks, x, b, diagonal, omega)
     raise ValueError(

@@ -1,0 +1,149 @@
+"""Vector code for sweeps: eight rows are relaxed at once, from the newest values that they may see.
+
+The terms are those of products (:mod:`hybrid.cpu.vector_code`).  Each one decides from which of two vectors
+it reads its eight elements: from the one that is being written, where that is known to hold what this slice
+is to see, or else from the one that the sweep began with.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils as _untyped_cgutils
+from numba.core import types
+from numba.extending import intrinsic
+
+from hybrid.cpu.vector_code import Terms
+from hybrid.cpu.vector_values import (
+    EIGHT,
+    I64,
+    VECTOR,
+    constant,
+    inside,
+    load_some,
+    load_vector,
+    splat,
+    store_some,
+    store_vector,
+)
+
+cgutils: Any = _untyped_cgutils
+
+
+def _sweep(checked: bool) -> Any:
+    """Make the intrinsic that relaxes slices of one group, one after the other.
+
+    It relaxes the slices q0 .. q1 of the row type, the last one first if ``descending``, and writes rows
+    ``row + 8 q``, ``n_rows`` of the group in all: ``out = (1 - omega) out + omega (sum + b - less) /
+    diagonal``, where the sum is that of the terms, see :func:`hybrid.cpu.vector_code._multiply`, b is left
+    out unless ``has_b``, and a term reads out if its eight elements lie in the rows ``near_begin ..
+    near_end`` or ``done_begin .. done_end``, x otherwise.
+
+    Unless ``checked``, all eight elements must exist for every term, dead lanes included.
+    """
+
+    @intrinsic
+    def sweep(  # type: ignore[no-untyped-def]
+        typingctx, out, row, n_rows, x, base, scale, own, scaled, pattern, first_slice, q0, q1, descending,
+        pattern_ptr, slot, shift, vector, coefficients, b, has_b, less, diagonal, omega,
+        near_begin, near_end, done_begin, done_end,
+    ):  # fmt: skip
+        signature = types.void(
+            out, row, n_rows, x, base, scale, own, scaled, pattern, first_slice, q0, q1, descending,
+            pattern_ptr, slot, shift, vector, coefficients, b, has_b, less, diagonal, omega,
+            near_begin, near_end, done_begin, done_end,
+        )  # fmt: skip
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            code = _SweptSlices(context, builder, sig, args, checked)
+            is_scaled = builder.icmp_signed("!=", args[7], ir.Constant(args[7].type, 0))
+            with builder.if_else(is_scaled) as (then, otherwise):
+                with then:
+                    code.emit(scaled=True)
+                with otherwise:
+                    code.emit(scaled=False)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return sweep
+
+
+class _SweptSlices:
+    """Emits the loop over the slices of a group."""
+
+    def __init__(self, context: Any, builder: Any, sig: Any, args: Any, checked: bool) -> None:
+        def array(i: int) -> Any:
+            return context.make_array(sig.args[i])(context, builder, args[i])
+
+        self._builder, self._checked = builder, checked
+        x = array(3)
+        self._out, self._x, self._size = array(0).data, x.data, x.nitems
+        self._row, self._n_rows, self._own = args[1], args[2], args[6]
+        self._q0, self._q1, self._descending = args[10], args[11], _truth(builder, args[12])
+        self._b, self._has_b, self._diagonal = array(18).data, _truth(builder, args[19]), array(21).data
+        self._less, self._omega = splat(builder, args[20], VECTOR), splat(builder, args[22], VECTOR)
+        self._rest = builder.fsub(constant(1.0), self._omega)
+        self._near, self._done = args[23:25], args[25:27]
+        matrix = [array(i).data for i in (4, 5, 8, 13, 14, 15, 16, 17)]
+        self._terms = Terms(builder, *matrix, args[9], self._elements)
+
+    def emit(self, scaled: bool) -> None:
+        b, one = self._builder, ir.Constant(I64, 1)
+        bases, scales, totals = self._terms.members([self._own], scaled)
+        count = b.sub(self._q1, self._q0)
+        last = b.sub(self._q1, one)
+        with cgutils.for_range(b, count, intp=I64) as loop:
+            up, down = b.add(self._q0, loop.index), b.sub(last, loop.index)
+            q = b.select(self._descending, down, up)
+            self._terms.add_up(q, bases, scales, totals)
+            local = b.mul(q, EIGHT)
+            left = b.sub(self._n_rows, local)
+            at, total = b.add(self._row, local), b.load(totals[0])
+            is_full = b.icmp_signed(">=", left, EIGHT)
+            with b.if_else(is_full, likely=True) as (then, otherwise):
+                with then:
+                    self._relax(at, total, None)
+                with otherwise:
+                    # The dead lanes of the last slice belong to other groups and must not be written.
+                    self._relax(at, total, inside(b, ir.Constant(I64, 0), left))
+
+    def _relax(self, at: Any, total: Any, mask: Any) -> None:
+        b = self._builder
+
+        def load(address: Any) -> Any:
+            return load_vector(b, address) if mask is None else load_some(b, address, mask)
+
+        right = cgutils.alloca_once_value(b, b.fsub(total, self._less))
+        with b.if_then(self._has_b):
+            b.store(b.fadd(b.load(right), load(b.gep(self._b, [at]))), right)
+        solved = b.fdiv(b.load(right), load(b.gep(self._diagonal, [at])))
+        place = b.gep(self._out, [at])
+        new = b.fadd(b.fmul(self._rest, load(place)), b.fmul(self._omega, solved))
+        if mask is None:
+            store_vector(b, new, place)
+        else:
+            store_some(b, new, place, mask)
+
+    def _elements(self, start: Any) -> Any:
+        b = self._builder
+        end = b.add(start, EIGHT)
+        is_new = b.or_(self._lies_in(start, end, self._near), self._lies_in(start, end, self._done))
+        place = b.gep(b.select(is_new, self._out, self._x), [start])
+        if self._checked:
+            return load_some(b, place, inside(b, start, self._size))
+        return load_vector(b, place)
+
+    def _lies_in(self, start: Any, end: Any, rows: Any) -> Any:
+        b = self._builder
+        return b.and_(b.icmp_signed(">=", start, rows[0]), b.icmp_signed("<=", end, rows[1]))
+
+
+def _truth(builder: Any, value: Any) -> Any:
+    """Return a boolean as one bit."""
+    return builder.icmp_signed("!=", value, ir.Constant(value.type, 0))
+
+
+sweep_slices = _sweep(checked=False)
+sweep_slices_checked = _sweep(checked=True)
