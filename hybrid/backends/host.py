@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hybrid.backends.base import Backend, MatrixTable, Product
 from hybrid.injection.injected import inject_level
 from hybrid.injection.tasks import TaskList
@@ -9,8 +11,13 @@ from hybrid.levels.curve import LevelCurve
 from hybrid.reference import ReferenceProduct, ReferenceTaskProduct
 from hybrid.solvers.base import MatrixOperator
 from hybrid.solvers.host import HostWorkspace
+from hybrid.solvers.swept import RowSweeps
 from mtbdd.divided import DividedMTBDD
 from mtbdd.offset import OffsetMTBDD
+
+if TYPE_CHECKING:
+    # Compiled code is loaded on first use.
+    from hybrid.cpu.layout import CpuLayout
 
 
 class CpuBackend(Backend):
@@ -26,7 +33,16 @@ class CpuBackend(Backend):
         """See `Backend.workspace`."""
         from hybrid.cpu.passes import CpuPasses
 
-        return HostWorkspace(operator, CpuPasses(), getattr(product, "multiply_single", None))
+        layout: CpuLayout | None = getattr(product, "layout", None)
+
+        def sweeps() -> RowSweeps:
+            from hybrid.cpu.sweep import RowSweep
+
+            assert layout is not None
+            return RowSweep(layout, operator.shape[0])
+
+        single = getattr(product, "multiply_single", None)
+        return HostWorkspace(operator, CpuPasses(), single, None if layout is None else sweeps)
 
     def _in_row_types(self, matrix: OffsetMTBDD, curve: LevelCurve, level: int) -> Product:
         from hybrid.cpu.layout import build_cpu_layout

@@ -6,12 +6,16 @@ the rows themselves find them by `csr_of`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid.reference import relax_in_place
+
+if TYPE_CHECKING:
+    # Compiled where it is used.
+    from hybrid.cpu.csr_sweep import CsrSweep
 
 Vector = NDArray[np.float64]
 
@@ -68,20 +72,11 @@ class CsrMatrix:
         self.multiply(x, out)
         return relax_in_place(x, b, diagonal, omega, out)
 
-    def gauss_seidel_step(
-        self, x: Vector, b: Vector | None, diagonal: Vector, omega: float
-    ) -> tuple[float, float]:
-        """Relax x row by row, in place and with the newest values; return greatest differences.
+    def sweeps(self) -> CsrSweep:
+        """Return sweeps over the rows; see `hybrid.solvers.swept.RowSweeps`."""
+        from hybrid.cpu.csr_sweep import CsrSweep
 
-        Time: O(non-zeros), one thread, compiled.
-        """
-        from hybrid.cpu.csr_kernels import gauss_seidel_csr
-
-        right = np.zeros(0) if b is None else b
-        changes = np.zeros(2)
-        csr = self.csr
-        gauss_seidel_csr(csr.indptr, csr.indices, csr.data, right, b is not None, diagonal, omega, x, changes)
-        return float(changes[0]), float(changes[1])
+        return CsrSweep(self.csr)
 
     def row_sums(self) -> Vector:
         """Return the sums of the rows, shape (n_rows,)."""

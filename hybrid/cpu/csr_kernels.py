@@ -1,46 +1,10 @@
-"""Compiled sweeps over compressed sparse rows, in which later rows use the newest values of earlier ones."""
+"""Compiled substitution over compressed sparse rows, and the order of their components."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from mtbdd.compiled import njit
-
-
-@njit(cache=True, nogil=True)
-def gauss_seidel_csr(  # type: ignore[no-untyped-def]
-    indptr, indices, data, b, has_b, diagonal, omega, x, out_changes
-):
-    """Relax x in place, row by row: ``x_i = (1 - omega) x_i + omega (b_i + sum_j M_ij x_j) / diagonal_i``.
-
-    Parameters
-    ----------
-    indptr, indices, data : ndarray
-        M in CSR, shape (n, n), without diagonal.
-    b : ndarray, float64
-        Read if `has_b`; shape (n,).
-    diagonal, x : ndarray, shape (n,), float64
-    omega : float64
-    out_changes : ndarray, shape (2,), float64
-        Greatest absolute change, infinite if some new value is no finite number, and greatest change
-        relative to the new value.
-    """
-    greatest, relative = 0.0, 0.0
-    for i in range(len(indptr) - 1):
-        total = b[i] if has_b else 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            total += data[e] * x[indices[e]]
-        old = x[i]
-        new = (1.0 - omega) * old + omega * (total / diagonal[i])
-        x[i] = new
-        change = abs(new - old)
-        if not np.isfinite(new):
-            greatest = np.inf
-        elif change > 0.0:
-            greatest = max(greatest, change)
-            relative = max(relative, change / abs(new) if new != 0.0 else np.inf)
-    out_changes[0] = greatest
-    out_changes[1] = relative
 
 
 @njit(cache=True, nogil=True)

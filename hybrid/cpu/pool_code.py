@@ -10,6 +10,8 @@ addition, whose result tells whether there was one.
 
 from __future__ import annotations
 
+import os
+import platform
 from typing import Any
 
 from llvmlite import ir
@@ -17,7 +19,6 @@ from numba.core import cgutils as _untyped_cgutils
 from numba.core import types
 from numba.extending import intrinsic
 
-from hybrid.cpu.atomics import TURNS, atomic_add, atomic_load, atomic_store, atomic_swap, give_way, pause
 from mtbdd.compiled import njit
 
 cgutils: Any = _untyped_cgutils
@@ -32,6 +33,94 @@ MOST_PARTS = _PARTS - 1024
 _CALLS = (1 << (62 - 2 * PARTS_BITS)) - 1
 
 _CONTROL = types.int64[::1]
+_PAUSE = {
+    "x86_64": ("llvm.x86.sse2.pause", []),
+    "AMD64": ("llvm.x86.sse2.pause", []),
+    "aarch64": ("llvm.aarch64.hint", [1]),
+    "arm64": ("llvm.aarch64.hint", [1]),
+}.get(platform.machine())
+"""Of the processor: the instruction that lets time pass, and its operands."""
+
+_TURNS = 64
+"""Looks, of a tenth of a microsecond or so, after which a thread that waits gives way to others."""
+
+_PAUSES = 4
+"""Between two looks: a thread that waits takes little from the one that shares its core."""
+
+
+def _place(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.gep(context.make_array(sig.args[0])(context, builder, args[0]).data, [args[1]])
+
+
+@intrinsic
+def _load(typingctx, control, place):  # type: ignore[no-untyped-def]
+    """Return an element as other threads have left it, with all that they wrote before."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.load_atomic(_place(context, builder, sig, args), "acquire", 8)
+
+    return types.int64(control, types.int64), generate
+
+
+@intrinsic
+def _store(typingctx, control, place, value):  # type: ignore[no-untyped-def]
+    """Write an element after all that was written before."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        builder.store_atomic(args[2], _place(context, builder, sig, args), "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(control, types.int64, types.int64), generate
+
+
+@intrinsic
+def _swap(typingctx, control, place, old, new):  # type: ignore[no-untyped-def]
+    """Write `new` where `old` stands; return whether it stood there."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        place = _place(context, builder, sig, args)
+        return builder.extract_value(builder.cmpxchg(place, args[2], args[3], "acq_rel", "acquire"), 1)
+
+    return types.boolean(control, types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def _add(typingctx, control, place, amount):  # type: ignore[no-untyped-def]
+    """Add to an element, after all that was written before; return what it was."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.atomic_rmw("add", _place(context, builder, sig, args), args[2], "acq_rel")
+
+    return types.int64(control, types.int64, types.int64), generate
+
+
+@intrinsic
+def _pause(typingctx):  # type: ignore[no-untyped-def]
+    """Wait for a tenth of a microsecond or so in a way that leaves the core to its other thread."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        if _PAUSE:
+            name, operands = _PAUSE
+            kind = ir.FunctionType(ir.VoidType(), [ir.IntType(32)] * len(operands))
+            instruction = cgutils.get_or_insert_function(builder.module, kind, name)
+            for _ in range(_PAUSES):
+                builder.call(instruction, [ir.Constant(ir.IntType(32), value) for value in operands])
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic
+def _give_way(typingctx):  # type: ignore[no-untyped-def]
+    """Let another thread run that waits for this core: it may be the one that this one waits for."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        if hasattr(os, "sched_yield"):
+            kind = ir.FunctionType(ir.IntType(32), [])
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
+        return context.get_dummy_value()
+
+    return types.void(), generate
 
 
 @intrinsic
@@ -51,20 +140,20 @@ def _take_parts(control):  # type: ignore[no-untyped-def]
     """Run parts of the present call until all are taken; return how many this thread ran."""
     count = 0
     while True:
-        ticket = atomic_load(control, TICKET)
+        ticket = _load(control, TICKET)
         part = ticket & _PARTS
         if part >= (ticket >> PARTS_BITS) & _PARTS:
             return count
         # Another call may have begun meanwhile: what counts is the ticket that the part was taken from.
-        ticket = atomic_add(control, TICKET, 1)
+        ticket = _add(control, TICKET, 1)
         part = ticket & _PARTS
         if part >= (ticket >> PARTS_BITS) & _PARTS:
             return count
         # That call cannot end before this part has, so that what follows is its own.
-        words = atomic_load(control, WORDS) + part * atomic_load(control, WIDTH)
-        if _call(atomic_load(control, ENTRY), words) != 0:
-            atomic_store(control, FAILED, 1)
-        atomic_add(control, FINISHED, 1)
+        words = _load(control, WORDS) + part * _load(control, WIDTH)
+        if _call(_load(control, ENTRY), words) != 0:
+            _store(control, FAILED, 1)
+        _add(control, FINISHED, 1)
         count += 1
 
 
@@ -72,34 +161,34 @@ def _take_parts(control):  # type: ignore[no-untyped-def]
 def serve(control, patience):  # type: ignore[no-untyped-def]
     """Run parts of calls, until none has come for so many turns or the pool wants its threads back."""
     idle = 0
-    while idle < patience and atomic_load(control, LEAVE) == 0:
+    while idle < patience and _load(control, LEAVE) == 0:
         idle = 0 if _take_parts(control) > 0 else idle + 1
-        pause()
-        if idle % TURNS == 0:
-            give_way()
+        _pause()
+        if idle % _TURNS == 0:
+            _give_way()
 
 
 @njit(types.boolean(_CONTROL, types.int64), cache=True, nogil=True)
 def finish(control, patience):  # type: ignore[no-untyped-def]
     """Wait so many turns for the parts that other threads have taken; return whether all are done."""
-    parts = (atomic_load(control, TICKET) >> PARTS_BITS) & _PARTS
+    parts = (_load(control, TICKET) >> PARTS_BITS) & _PARTS
     for turn in range(patience):
-        if atomic_load(control, FINISHED) == parts:
+        if _load(control, FINISHED) == parts:
             return True
-        pause()
-        if turn >= TURNS:
-            give_way()
-    return atomic_load(control, FINISHED) == parts
+        _pause()
+        if turn >= _TURNS:
+            _give_way()
+    return _load(control, FINISHED) == parts
 
 
 @njit(types.void(_CONTROL), cache=True, nogil=True)
 def cut_short(control):  # type: ignore[no-untyped-def]
     """Leave out the parts of the present call that no thread has taken."""
     while True:
-        ticket = atomic_load(control, TICKET)
+        ticket = _load(control, TICKET)
         part = min(ticket & _PARTS, (ticket >> PARTS_BITS) & _PARTS)
         call = ticket >> (2 * PARTS_BITS)
-        if atomic_swap(control, TICKET, ticket, (call << (2 * PARTS_BITS)) | (part << PARTS_BITS) | part):
+        if _swap(control, TICKET, ticket, (call << (2 * PARTS_BITS)) | (part << PARTS_BITS) | part):
             return
 
 
@@ -120,14 +209,14 @@ def run_parts(entry, words, width, parts, patience, control):  # type: ignore[no
     control : ndarray, shape (SIZE,), int64
         Of a pool in which no call is under way.
     """
-    atomic_store(control, ENTRY, entry)
-    atomic_store(control, WORDS, words)
-    atomic_store(control, WIDTH, width)
-    atomic_store(control, FINISHED, 0)
-    atomic_store(control, FAILED, 0)
-    atomic_store(control, LEAVE, 0)
-    call = ((atomic_load(control, TICKET) >> (2 * PARTS_BITS)) + 1) & _CALLS
-    atomic_store(control, TICKET, (call << (2 * PARTS_BITS)) | (parts << PARTS_BITS))
+    _store(control, ENTRY, entry)
+    _store(control, WORDS, words)
+    _store(control, WIDTH, width)
+    _store(control, FINISHED, 0)
+    _store(control, FAILED, 0)
+    _store(control, LEAVE, 0)
+    call = ((_load(control, TICKET) >> (2 * PARTS_BITS)) + 1) & _CALLS
+    _store(control, TICKET, (call << (2 * PARTS_BITS)) | (parts << PARTS_BITS))
     _take_parts(control)
     return finish(control, patience)
 
@@ -135,4 +224,4 @@ def run_parts(entry, words, width, parts, patience, control):  # type: ignore[no
 @njit(types.void(_CONTROL), cache=True, nogil=True)
 def call_back(control):  # type: ignore[no-untyped-def]
     """Make threads leave `serve`."""
-    atomic_store(control, LEAVE, 1)
+    _store(control, LEAVE, 1)

@@ -1,9 +1,9 @@
 """Gauss-Seidel on the hybrid matrix: eight rows after the other, from the newest values, in either direction.
 
-The rows of a slice, eight at most, are relaxed at once; all others see what was written before them, but for
-chunks of rows that are at work at the same time (:mod:`hybrid.cpu.sweep_kernels`).  Parker calls such sweeps,
-by blocks, pseudo-Gauss-Seidel (D. Parker, Implementation of symbolic model checking for probabilistic
-systems, PhD thesis, University of Birmingham 2002).
+The rows of a slice, eight at most, are relaxed at once; all others of the same part see what was written
+before them (:mod:`hybrid.cpu.sweep_kernels`).  Parker calls such sweeps, by blocks, pseudo-Gauss-Seidel
+(D. Parker, Implementation of symbolic model checking for probabilistic systems, PhD thesis, University of
+Birmingham 2002).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from hybrid.cpu.arguments import Fixed
 from hybrid.cpu.layout import CpuLayout
 from hybrid.cpu.pool import run_kernel
-from hybrid.cpu.sweep_kernels import sweep_chunks
+from hybrid.cpu.sweep_kernels import sweep_parts
 from hybrid.cpu.sweep_schedule import SweepSchedule, schedule_sweep
-from hybrid.cpu.threads import threads_for
+from hybrid.cpu.threads import thread_count
 
 Float64Array = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ class RowSweep:
     n_rows : int
         Its rows.
     schedule : SweepSchedule, optional
-        By default that of `schedule_sweep`.
+        By default that of `schedule_sweep` for as many threads as products have.
 
     Notes
     -----
@@ -41,19 +41,22 @@ class RowSweep:
     """
 
     def __init__(self, layout: CpuLayout, n_rows: int, schedule: SweepSchedule | None = None) -> None:
-        found = schedule_sweep(layout, n_rows) if schedule is None else schedule
+        found = schedule_sweep(layout, n_rows, thread_count()) if schedule is None else schedule
         self.schedule = found
-        self._pieces = Fixed(
-            (found.chunk_ptr, found.chunk_row, found.piece_group, found.piece_begin, found.piece_end)
+        parts, *pieces = (
+            found.part_ptr,
+            found.piece_row,
+            found.piece_group,
+            found.piece_begin,
+            found.piece_end,
         )
-        self._matrix = Fixed(layout.arguments)
-        self._counter, self._done = np.zeros(1, np.int64), np.zeros(len(found), np.int64)
-        self._number = 0
+        self._pieces, self._matrix = Fixed((parts, *pieces)), Fixed(layout.arguments)
+        self._counter = np.zeros(1, np.int64)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the schedule, beside those of the layout."""
-        return self.schedule.nbytes + self._done.nbytes
+        return self.schedule.nbytes
 
     def sweep(
         self,
@@ -83,15 +86,12 @@ class RowSweep:
 
         Notes
         -----
-        Time: O(terms), on as many threads as chunks may be at work at once, at most.  The result does not
-        depend on their number.  Zero coefficients meet elements that are no numbers.
+        Time: O(terms).  The result depends on the parts, and so on the number of threads that they were made
+        for, though not on the threads that run them.  Zero coefficients meet elements that are no numbers.
         """
         self._counter[0] = 0
-        self._number += 1
-        window = self.schedule.window
-        threads = min(threads_for(self.schedule.terms), window)
         right = _NOTHING if b is None else b
         run_kernel(
-            sweep_chunks, threads, self._counter, self._done, self._number, window, descending,
-            self._pieces, self._matrix, x, right, b is not None, less, diagonal, omega, out,
+            sweep_parts, len(self.schedule), self._counter, self._pieces, descending, self._matrix, x, right,
+            b is not None, less, diagonal, omega, out,
         )  # fmt: skip

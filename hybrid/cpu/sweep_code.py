@@ -35,10 +35,10 @@ def _sweep(checked: bool) -> Any:
     """Make the intrinsic that relaxes slices of one group, one after the other.
 
     It relaxes the slices q0 .. q1 of the row type, the last one first if ``descending``, and writes rows
-    ``row + 8 q``, ``n_rows`` of the group in all: ``out = (1 - omega) out + omega (sum + b - less) /
+    ``row + 8 q``, ``n_rows`` of the group in all: ``out = (1 - omega) x + omega (sum + b - less) /
     diagonal``, where the sum is that of the terms, see :func:`hybrid.cpu.vector_code._multiply`, b is left
-    out unless ``has_b``, and a term reads out if its eight elements lie in the rows ``near_begin ..
-    near_end`` or ``done_begin .. done_end``, x otherwise.
+    out unless ``has_b``, and a term reads out if its eight elements lie in the rows ``new_begin .. new_end``,
+    x otherwise.
 
     Unless ``checked``, all eight elements must exist for every term, dead lanes included.
     """
@@ -47,12 +47,12 @@ def _sweep(checked: bool) -> Any:
     def sweep(  # type: ignore[no-untyped-def]
         typingctx, out, row, n_rows, x, base, scale, own, scaled, pattern, first_slice, q0, q1, descending,
         pattern_ptr, slot, shift, vector, coefficients, b, has_b, less, diagonal, omega,
-        near_begin, near_end, done_begin, done_end,
+        new_begin, new_end,
     ):  # fmt: skip
         signature = types.void(
             out, row, n_rows, x, base, scale, own, scaled, pattern, first_slice, q0, q1, descending,
             pattern_ptr, slot, shift, vector, coefficients, b, has_b, less, diagonal, omega,
-            near_begin, near_end, done_begin, done_end,
+            new_begin, new_end,
         )  # fmt: skip
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -85,9 +85,9 @@ class _SweptSlices:
         self._b, self._has_b, self._diagonal = array(18).data, _truth(builder, args[19]), array(21).data
         self._less, self._omega = splat(builder, args[20], VECTOR), splat(builder, args[22], VECTOR)
         self._rest = builder.fsub(constant(1.0), self._omega)
-        self._near, self._done = args[23:25], args[25:27]
+        self._new_begin, self._new_end = args[23:25]
         matrix = [array(i).data for i in (4, 5, 8, 13, 14, 15, 16, 17)]
-        self._terms = Terms(builder, *matrix, args[9], self._elements)
+        self._terms = Terms(builder, matrix, args[9], self._elements)
 
     def emit(self, scaled: bool) -> None:
         b, one = self._builder, ir.Constant(I64, 1)
@@ -120,7 +120,8 @@ class _SweptSlices:
             b.store(b.fadd(b.load(right), load(b.gep(self._b, [at]))), right)
         solved = b.fdiv(b.load(right), load(b.gep(self._diagonal, [at])))
         place = b.gep(self._out, [at])
-        new = b.fadd(b.fmul(self._rest, load(place)), b.fmul(self._omega, solved))
+        old = load(b.gep(self._x, [at]))
+        new = b.fadd(b.fmul(self._rest, old), b.fmul(self._omega, solved))
         if mask is None:
             store_vector(b, new, place)
         else:
@@ -128,16 +129,12 @@ class _SweptSlices:
 
     def _elements(self, start: Any) -> Any:
         b = self._builder
-        end = b.add(start, EIGHT)
-        is_new = b.or_(self._lies_in(start, end, self._near), self._lies_in(start, end, self._done))
+        begins = b.icmp_signed(">=", start, self._new_begin)
+        is_new = b.and_(begins, b.icmp_signed("<=", b.add(start, EIGHT), self._new_end))
         place = b.gep(b.select(is_new, self._out, self._x), [start])
         if self._checked:
             return load_some(b, place, inside(b, start, self._size))
         return load_vector(b, place)
-
-    def _lies_in(self, start: Any, end: Any, rows: Any) -> Any:
-        b = self._builder
-        return b.and_(b.icmp_signed(">=", start, rows[0]), b.icmp_signed("<=", end, rows[1]))
 
 
 def _truth(builder: Any, value: Any) -> Any:

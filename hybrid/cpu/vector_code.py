@@ -9,7 +9,7 @@ they are read and rounded when they are written.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -81,8 +81,9 @@ class Terms:
     Parameters
     ----------
     builder : IRBuilder
-    base, scale, pattern, pattern_ptr, slot, shift, vector, coefficients
-        Addresses of the first elements of the arrays.
+    matrix : sequence
+        Addresses of the first elements of base, scale, pattern, pattern_ptr, slot, shift, vector and
+        coefficients.
     first_slice : value
         Number of the row type's first slice.
     elements : callable
@@ -92,21 +93,13 @@ class Terms:
     def __init__(
         self,
         builder: Any,
-        base: Any,
-        scale: Any,
-        pattern: Any,
-        pattern_ptr: Any,
-        slot: Any,
-        shift: Any,
-        vector: Any,
-        coefficients: Any,
+        matrix: Sequence[Any],
         first_slice: Any,
         elements: Callable[[Any], Any],
     ) -> None:
-        self._builder, self._base, self._scale = builder, base, scale
-        self._pattern, self._pattern_ptr, self._slot, self._shift = pattern, pattern_ptr, slot, shift
-        self._vector, self._coefficients = vector, coefficients
-        self._first_slice, self._elements = first_slice, elements
+        self._builder, self._first_slice, self._elements = builder, first_slice, elements
+        self._base, self._scale, self._pattern, self._pattern_ptr, *rest = matrix
+        self._slot, self._shift, self._vector, self._coefficients = rest
         # fmuladd fuses where the machine can and never falls back to a library call.
         self._fmuladd = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(VECTOR, [VECTOR] * 3), "llvm.fmuladd.v8f64"
@@ -160,7 +153,7 @@ class _Product:
         self.first, self.own, self.slots = args[2], args[6], args[7]
         self.q0, self.q1 = args[11], args[12]
         matrix = [array(i).data for i in (4, 5, 9, 13, 14, 15, 16, 17)]
-        self.terms = Terms(builder, *matrix, args[10], self._elements)
+        self.terms = Terms(builder, matrix, args[10], self._elements)
 
     def emit(self, scaled: bool) -> None:
         b = self.builder

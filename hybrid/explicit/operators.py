@@ -16,7 +16,7 @@ from hybrid.core.arrays import Array, to_host
 from hybrid.core.foreign import lies_on_device, on_host, through_host
 from hybrid.core.linear_protocol import LinearProtocol, TransposedProtocol
 from hybrid.core.operands import as_columns
-from hybrid.cpu.csr import CsrMatrix
+from hybrid.cpu.csr import CsrMatrix, csr_of
 from hybrid.reference import relax_in_place
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.workspace import Workspace
@@ -90,7 +90,8 @@ class Relaxing(LinearProtocol):
     def workspace(self) -> Workspace:
         """Return where the solvers keep their vectors: beside the matrix."""
         if self.device is None:
-            return HostWorkspace(self)
+            held = csr_of(self)
+            return HostWorkspace(self, sweeps=None if held is None else held.sweeps)
         from hybrid.gpu.unfused import Unfused
         from hybrid.gpu.workspace import DeviceWorkspace
 

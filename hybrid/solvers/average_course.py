@@ -10,7 +10,8 @@ from hybrid.solvers.base import Vector
 from hybrid.solvers.idr import IDR_VECTORS, SINGLE_VECTORS
 from hybrid.solvers.record import Kept, Numbers
 from hybrid.solvers.recurrence import Recurrence
-from hybrid.solvers.workspace import Array, Workspace
+from hybrid.solvers.swept import SweptSystem
+from hybrid.solvers.workspace import Array, Steps, Workspace
 
 _OPERANDS = 2
 _LET_GO = 5  # vectors that the steps need and IDR(s) does not
@@ -22,6 +23,12 @@ class AverageCourse:
     """The two iterations; all vectors and numbers stay in the workspace."""
 
     nbytes = None
+    _spare: Array
+    _moved: Array
+    _right: Array
+    _before: Array | None
+    _pacing: Steps | None
+    _moving: Steps | None
 
     def __init__(self, space: Workspace, diagonal: Vector, rewards: Vector, omega: float) -> None:
         self.space, self._omega = space, omega
@@ -31,7 +38,9 @@ class AverageCourse:
         self._offset = space.xp.zeros(())
         self.products = self.more_vectors = 0
         self._w: Array | None = None
-        self.begin()
+        self._paces: tuple[Array, Array] | None = None
+        self.settled = False
+        self._let_go()
 
     def state(self) -> tuple[Mapping[str, Array], Numbers]:
         """Return the bias and the average so far, for records."""
@@ -42,34 +51,35 @@ class AverageCourse:
         """Go on from what an earlier run has left."""
         self._h, self.products = kept.vectors["h"], int(kept.numbers["products"])
         self._offset = self._offset + kept.numbers["offset"]
-        self.space.xp.subtract(self._rewards, self._offset, out=self._right)
 
     def begin(self) -> None:
         """Make what the iterations need besides h and the average so far; a w that was let go begins anew."""
         xp, size, omega = self.space.xp, self._h.size, self._omega
         if self._w is None:
             self._w, self._paced = xp.zeros(size), xp.ones(size)
-            self._paces: tuple[Array, Array] | None = None
-            self.settled = False
+            self._paces, self.settled = None, False
         self._spare, self._moved = xp.empty(size), xp.empty(size)
         self._right = self.space.vector(self._rewards)
         self._right -= self._offset
         self._pacing = self._system.relaxation(omega)
         self._moving = self._system.sharing(self._right).relaxation(omega)
-        self._before: Array | None = None
         self._noted = self.products
 
-    def anchored(self, anchor: int, by_bicgstab: bool = False, is_single: bool = False) -> Recurrence:
+    def anchored(
+        self,
+        anchor: int,
+        by_bicgstab: bool = False,
+        is_single: bool = False,
+        swept: SweptSystem | None = None,
+    ) -> Recurrence:
         """Return the recurrence for h with h[anchor] the average, from where h is.
 
         All but h is let go; w is kept where there is room for it, as it would have to settle again.
 
-        It is IDR(s)'s, of single precision if that is asked for, unless there is no room for its vectors, or
-        BiCGStab's is asked for.
+        It is IDR(s)'s, of single precision if that is asked for, or with sweeps if there are some, unless
+        there is no room for its vectors, or BiCGStab's is asked for.
         """
-        del self._spare, self._moved, self._right, self._pacing, self._moving, self._before
-        if self._paces is None or not self.keeps_visits:
-            self._w = self._paced = None
+        self._let_go()
         (element,) = self.space.read(self.space.element(self._h, anchor))
         self._h += self.space.xp.subtract(self._offset, element)
         system = self._system.sharing(self._rewards)
@@ -79,7 +89,16 @@ class AverageCourse:
             return system.bicgstab(self._h, 0.0, ORTHOGONAL, anchor)
         more = vectors - _LET_GO + (0 if self._w is None else _KEPT)
         self.more_vectors = max(self.more_vectors, more)
+        if swept is not None:
+            return swept.idr(self._rewards, self._h, 0.0, anchor)
         return system.idr(self._h, 0.0, anchor, is_single=is_single)
+
+    def _let_go(self) -> None:
+        """Let go of what the steps need, but for h, and for w where there is room for it."""
+        self._spare = self._moved = self._right = self._before = None
+        self._pacing = self._moving = None
+        if self._paces is None or not self.keeps_visits:
+            self._w = self._paced = None
 
     @property
     def keeps_visits(self) -> bool:
@@ -97,6 +116,7 @@ class AverageCourse:
 
     def advance(self, count: int) -> None:
         """Make an even number of steps of h, and of w unless it has settled; note the last increments."""
+        assert self._moving is not None and self._pacing is not None  # it has begun
         space, subtract = self.space, self.space.xp.subtract
 
         def increment(new: Array, old: Array, out: Array) -> None:
@@ -190,5 +210,7 @@ class AverageCourse:
 
     def bounds(self, slack: float) -> tuple[Array, Array]:
         """Return the least and greatest rho, widened by the rounding errors of computing them."""
+        if self._spare is None:
+            self.begin()
         operands = self._rewards, self.diagonal
         return average_bounds(self.space, self._h, *operands, self._moved, self._spare, slack)

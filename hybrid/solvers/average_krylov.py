@@ -19,9 +19,11 @@ import numpy as np
 from hybrid.solvers.base import Clock, Criterion, Status
 from hybrid.solvers.record import Numbers
 from hybrid.solvers.recurrence import Recurrence
+from hybrid.solvers.swept import SweptIDR, plain_residual
 from hybrid.solvers.workspace import Array, Workspace
 
 _LOOK = 10  # products between measurements of the bounds, where the host need not wait for a device
+_FRESH = 0.9  # of the width that is wanted, where it is that of a fresh product: the bounds' own rounding
 _RESTARTS = 20
 _HELPED = 0.9  # of the width may be left for a start to have helped
 _IN_VAIN = 2  # starts that do not help, one after the other, after which the method gives up
@@ -82,8 +84,8 @@ class AnchoredSolution:
     ) -> None:
         self._space, self.recurrence, self._diagonal = space, recurrence, diagonal
         self._anchor, self._criterion, self._floor = anchor, criterion, floor
-        self._width = math.inf
-        self._exhausted = False
+        self._is_fresh = isinstance(recurrence, SweptIDR)
+        self._difference, self._exhausted = math.inf, False
 
     @property
     def products(self) -> int:
@@ -105,6 +107,8 @@ class AnchoredSolution:
         for _ in range(_RESTARTS + 1):
             # The recurrence drifts away from the residual it stands for: only a fresh one counts.
             if ended is Status.CONVERGED:
+                if self._is_fresh:
+                    return Reached(ended, self._difference, self.products)
                 self.recurrence.refresh()
             else:
                 self.recurrence.restart()
@@ -141,7 +145,8 @@ class AnchoredSolution:
             if standing.ended:
                 return Status.BREAKDOWN if standing.broken else Status.STAGNATED
             # Half of it: what the recurrence tells is not what a fresh product will.
-            if difference <= 0.5 * self._criterion.epsilon or self._exhausted:
+            share = _FRESH if self._is_fresh else 0.5
+            if difference <= share * self._criterion.epsilon or self._exhausted:
                 return Status.CONVERGED
             if not math.isfinite(difference):
                 break
@@ -153,6 +158,7 @@ class AnchoredSolution:
                     "products": before + self.products,
                     "most": most - self.products,
                     "single": float(recurrence.r.dtype != np.float64),
+                    "swept": float(self._is_fresh),
                 }
                 return {"h": recurrence.x}, numbers
 
@@ -170,12 +176,12 @@ class AnchoredSolution:
         """Return the distance of the bounds that the residual tells; a look."""
         space, recurrence, x = self._space, self.recurrence, self.recurrence.x
         with np.errstate(over="ignore", invalid="ignore"):
-            space.weigh(self._diagonal, recurrence.r, recurrence.spare)
+            space.weigh(self._diagonal, plain_residual(recurrence), recurrence.spare)
             extremes = (*space.extremes(recurrence.spare), *space.extremes(x))
             anchored, low, high, least, most = space.read(space.element(x, self._anchor), *extremes)
             width, middle = high - low, anchored + 0.5 * (low + high)
             self._exhausted = width <= self._floor(middle, most - least)
-        self._width = width
-        if self._criterion.absolute:
-            return width
-        return width / abs(middle) if middle else (0.0 if width == 0.0 else math.inf)
+        self._difference = width
+        if not self._criterion.absolute:
+            self._difference = width / abs(middle) if middle else (0.0 if width == 0.0 else math.inf)
+        return self._difference

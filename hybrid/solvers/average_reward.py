@@ -38,6 +38,7 @@ from hybrid.solvers.host import workspace_of
 from hybrid.solvers.lean_average import LeanCourse
 from hybrid.solvers.price import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, price
 from hybrid.solvers.record import Kept
+from hybrid.solvers.swept import SweptSystem
 from hybrid.solvers.together import place_of_greatest
 
 Floor = Callable[[float, float], float]
@@ -197,12 +198,17 @@ class AverageReward:
         # A try may let w go; after one in vain w would have to settle again.
         begun, again = course.products, 0
         most = math.inf if self.krylov == "always" else None if kept is None else kept.numbers.get("most")
-        if most is not None:
+        swept = None
+        if kept is None or kept.numbers.get("swept", 0.0) > 0.0:
+            swept = self._swept(course)
+        if most is not None or swept is not None:
             is_single = kept is not None and kept.numbers.get("single", 0.0) > 0.0
-            status = self._solve_by_krylov(course, anchor, floor, math.inf, most, is_single, clock)
+            most = math.inf if most is None else most
+            status = self._solve_by_krylov(course, anchor, floor, math.inf, most, is_single, clock, swept)
             if status is not None:
                 return status
-            hopes = False
+            hopes = swept is not None and self.krylov == "auto"
+        course.begin()
         while course.products < criterion.max_iterations:
             course.advance(_steps_to_check(course.products, criterion.max_iterations))
             slowest, quickest, offset, low, high, least, most = course.space.read(*course.correct())
@@ -239,11 +245,18 @@ class AverageReward:
                 status = self._solve_by_krylov(course, anchor, floor, difference, most, is_single, clock)
                 if status is not None:
                     return status
+                course.begin()
                 # The durations of visits may have to be found anew: that is risked for a late try alone.
                 hopes, not_before, again = most < left, AGAIN * begun, 0
                 begun = course.products
                 bounds, visits = (Forecast(*limits, course.products) for _ in range(2))
         return Status.MAX_ITERATIONS
+
+    def _swept(self, course: AverageCourse) -> SweptSystem | None:
+        """Return what solves the system by sweeps, where IDR(s) has room and they are worth it."""
+        if self.krylov == "never" or self.recurrence != "idr" or not course.keeps_visits:
+            return None
+        return course.space.swept(course.diagonal)
 
     def _solve_by_krylov(
         self,
@@ -254,6 +267,7 @@ class AverageReward:
         most: float,
         is_single: bool,
         clock: Clock,
+        swept: SweptSystem | None = None,
     ) -> Status | None:
         """Go on with a Krylov method; None if it fails, and then h is as it was, or closer.
 
@@ -265,10 +279,12 @@ class AverageReward:
             Products after which it gives up.
         is_single : bool
             Whether to begin with single precision, where the workspace takes it.
+        swept : SweptSystem, optional
+            What has sweeps for products.
         """
-        is_single = is_single and course.space.takes_single(len(course.diagonal))
+        is_single = swept is None and is_single and course.space.takes_single(len(course.diagonal))
         while most > 0.0:
-            recurrence = course.anchored(anchor, self.recurrence == "bicgstab", is_single)
+            recurrence = course.anchored(anchor, self.recurrence == "bicgstab", is_single, swept)
             was_single = recurrence.r.dtype != np.float64
             solution = AnchoredSolution(
                 course.space, recurrence, course.diagonal, anchor, self.criterion, floor
@@ -282,7 +298,6 @@ class AverageReward:
             del solution, recurrence
             if reached.status in (Status.CONVERGED, Status.MAX_ITERATIONS, Status.INTERRUPTED):
                 return reached.status
-            course.begin()
             if not was_single:
                 break
             is_single = False

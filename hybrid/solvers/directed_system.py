@@ -58,6 +58,11 @@ class DirectedSystem(BellmanOperator):
         return self._diagonal
 
     @property
+    def b(self) -> Vector:
+        """Its right-hand side, where it was given."""
+        return self._b
+
+    @property
     def down(self) -> Steps:
         """See `BellmanOperator.down`."""
         return self._down

@@ -1,9 +1,10 @@
 """Gauss-Seidel and its relaxation (SOR): every row is solved with the newest values of the rows before it.
 
-On compressed sparse rows it goes row by row.  On the hybrid matrix it relaxes eight rows at once, which Parker,
-with larger blocks, calls pseudo-Gauss-Seidel (D. Parker, Implementation of symbolic model checking for
-probabilistic systems, PhD thesis, University of Birmingham 2002): about the cost of a Jacobi step, and fewer
-iterations.  The reference backend takes the tasks of 256 rows for blocks.
+On compressed sparse rows it goes row by row.  On the hybrid matrix it relaxes eight rows at once, which
+Parker, with larger blocks, calls pseudo-Gauss-Seidel (D. Parker, Implementation of symbolic model checking
+for probabilistic systems, PhD thesis, University of Birmingham 2002): about twice the cost of a Jacobi step,
+and fewer iterations.  Threads have parts of the rows, which see the old values of one another.  The reference
+backend takes the tasks of 256 rows for blocks.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hybrid.cpu.csr import CsrMatrix, csr_of
 from hybrid.injection.tasks import TaskList
 from hybrid.reference import relax_in_place
 from hybrid.solvers.base import (
@@ -28,7 +28,7 @@ from hybrid.solvers.base import (
     Vector,
     true_residual,
 )
-from hybrid.solvers.host import HostWorkspace
+from hybrid.solvers.host import HostWorkspace, workspace_of
 from hybrid.solvers.record import Numbers
 
 Sweep = Callable[[Vector, "Vector | None", Vector, float], tuple[float, float]]
@@ -139,40 +139,25 @@ def relax_by_tasks(
     return greatest[0], greatest[1]
 
 
-def _in_slices(matrix: Any) -> Sweep:
-    """Return the sweep of a matrix that is laid out for the CPU."""
-    from hybrid.cpu.passes import CpuPasses
-    from hybrid.cpu.sweep import RowSweep
-
-    n = matrix.shape[0]
-    swept, passes, new = RowSweep(matrix.product.layout, n), CpuPasses(), np.empty(n)
+def _sweep_of(matrix: Any) -> Sweep:
+    """Return the sweep that fits how a matrix is held."""
+    if matrix.backend == "reference":
+        return lambda x, b, diagonal, omega: relax_by_tasks(matrix.tasks, x, b, diagonal, omega)
+    if matrix.backend == "cpu" and getattr(matrix, "representation", None) == "tasks":
+        return matrix.product.sweep().gauss_seidel_step  # type: ignore[no-any-return]
+    space = workspace_of(matrix)
+    sweeps = space.sweeps() if isinstance(space, HostWorkspace) else None
+    if sweeps is None:
+        raise ValueError(
+            f"Gauss-Seidel takes rows one after the other and does not run on the backend {matrix.backend}: "
+            "choose the backend cpu, or another method"
+        )
+    new = np.empty(matrix.shape[0])
 
     def relax(x: Vector, b: Vector | None, diagonal: Vector, omega: float) -> tuple[float, float]:
-        swept.sweep(x, b, diagonal, new, omega=omega)
-        absolute, relative = (float(change) for change in passes.greatest_changes(new, x))
+        sweeps.sweep(x, b, diagonal, new, omega=omega)
+        absolute, relative = (float(change) for change in space.distance(new, x))
         x[...] = new
         return (absolute, relative) if math.isfinite(absolute) else (math.inf, math.inf)
 
     return relax
-
-
-def _sweep_of(matrix: Any) -> Sweep:
-    """Return the sweep that fits how a matrix is held."""
-    rows = csr_of(matrix)
-    if rows is not None:
-        # An empty sweep, so that no compilation hides in the iterations' time.
-        none = np.zeros(0)
-        _ = CsrMatrix(rows.csr[:0, :0]).gauss_seidel_step(none, none, none, 1.0)
-        return rows.gauss_seidel_step
-    if matrix.backend == "cpu":
-        from hybrid.cpu.task_product import CpuTaskProduct
-
-        if isinstance(matrix.product, CpuTaskProduct):
-            return matrix.product.sweep().gauss_seidel_step
-        return _in_slices(matrix)
-    if matrix.backend == "reference":
-        return lambda x, b, diagonal, omega: relax_by_tasks(matrix.tasks, x, b, diagonal, omega)
-    raise ValueError(
-        f"Gauss-Seidel takes rows one after the other and does not run on the backend {matrix.backend}: "
-        "choose the backend cpu, or another method"
-    )

@@ -12,6 +12,7 @@ from hybrid.solvers.base import Criterion, MatrixOperator, Vector, true_residual
 from hybrid.solvers.host_recurrence import HostBiCGStab, HostImages
 from hybrid.solvers.idr import IDR
 from hybrid.solvers.passes import NumPyPasses, Passes
+from hybrid.solvers.swept import RowSweeps, SweptSystem, swept_system
 from hybrid.solvers.workspace import Pair, Steps, Workspace
 from mtbdd.memory import require_memory
 from mtbdd.wording import option
@@ -36,6 +37,8 @@ class HostWorkspace(Workspace):
         How vectors are worked on; by default in plain NumPy.
     single : callable, optional
         Multiplies vectors of single precision.
+    sweeps : callable, optional
+        Returns sweeps over the rows of the matrix in their order.
     """
 
     xp: Any = np
@@ -43,9 +46,13 @@ class HostWorkspace(Workspace):
     synchronisations = 0
 
     def __init__(
-        self, matrix: MatrixOperator, passes: Passes | None = None, single: Multiply | None = None
+        self,
+        matrix: MatrixOperator,
+        passes: Passes | None = None,
+        single: Multiply | None = None,
+        sweeps: Callable[[], RowSweeps] | None = None,
     ) -> None:
-        self._matrix, self._single = matrix, single
+        self._matrix, self._single, self._sweeps = matrix, single, sweeps
         self._passes: Passes = NumPyPasses() if passes is None else passes
 
     @property
@@ -86,6 +93,20 @@ class HostWorkspace(Workspace):
     def system(self, diagonal: Vector, b: Vector | None) -> HostSystem:
         """Return a system of equations."""
         return HostSystem(self._matrix, self._passes, diagonal, b, self._single)
+
+    def sweeps(self) -> RowSweeps | None:
+        """Return sweeps over the rows of the matrix; None where it has none."""
+        return None if self._sweeps is None else self._sweeps()
+
+    def swept(self, diagonal: Vector) -> SweptSystem | None:
+        """See `Workspace.swept`."""
+        if self._sweeps is None or not diagonal.size:
+            return None
+
+        def plain(b: Vector, anchor: int | None) -> HostImages:
+            return self.system(diagonal, b).images(anchor)
+
+        return swept_system(self._sweeps(), self._passes, diagonal, plain)
 
     def add_scaled(self, weight: float, x: Vector, total: Vector, factor: Any | None = None) -> None:
         """Add ``weight * factor * x`` to `total`."""
@@ -157,7 +178,7 @@ class HostSystem:
         self, start: Vector, limit: float, orthogonal: float, anchor: int | None = None
     ) -> HostBiCGStab:
         """Return BiCGStab's recurrence."""
-        return HostBiCGStab(self._passes, self._images(anchor), _copy(start), limit, orthogonal)
+        return HostBiCGStab(self._passes, self.images(anchor), _copy(start), limit, orthogonal)
 
     def idr(
         self,
@@ -168,11 +189,12 @@ class HostSystem:
         is_single: bool = False,
     ) -> IDR:
         """Return IDR(s)'s recurrence."""
-        images = self._images(anchor, self._single if is_single else None)
+        images = self.images(anchor, self._single if is_single else None)
         real = np.float32 if is_single else np.float64
         return IDR(self._passes.shadows(), images, _copy(start), limit, weights, real)
 
-    def _images(self, anchor: int | None, multiply: Multiply | None = None) -> HostImages:
+    def images(self, anchor: int | None, multiply: Multiply | None = None) -> HostImages:
+        """Return what recurrences multiply with."""
         product = multiply or self._matrix.multiply
         return HostImages(self._passes, product, self._diagonal, self.relaxation(), anchor)
 
@@ -264,4 +286,4 @@ def workspace_of(matrix: MatrixOperator) -> Workspace:
     if own is not None:
         offered: Workspace = own()
         return offered
-    return HostWorkspace(matrix)
+    return HostWorkspace(matrix, sweeps=getattr(matrix, "sweeps", None))

@@ -29,6 +29,7 @@ from hybrid.solvers.krylov_try import APPROACH, SPREAD, Try
 from hybrid.solvers.record import Kept
 from hybrid.solvers.recurrence import Recurrence
 from hybrid.solvers.steady import is_steady
+from hybrid.solvers.swept import SweptSystem, plain_residual
 from hybrid.solvers.workspace import Array, System
 
 MORE_VECTORS = IDR_VECTORS + 2
@@ -57,6 +58,10 @@ class Affine(Protocol):
     @property
     def diagonal(self) -> Vector:
         """Its diagonal, on the host or in the workspace."""
+
+    @property
+    def b(self) -> Vector:
+        """Its right-hand side, likewise."""
 
 
 class KrylovBounds:
@@ -93,6 +98,8 @@ class KrylovBounds:
         self._reach = self._stretch = math.inf
         self._change = math.inf  # of the last step before
         self.width, self.more_vectors = math.inf, 0
+        self._swept: SweptSystem | None = None
+        self._has_begun = False
 
     def begin(self, made: int) -> None:
         """See `Leap.begin`."""
@@ -153,6 +160,8 @@ class KrylovBounds:
         self._not_before = AGAIN * made
         if not operator.space.has_room(MORE_VECTORS + _OPERANDS, operator.size):
             return 0
+        if not self._has_begun:
+            self._swept, self._has_begun = operator.space.swept(self._equation.diagonal), True
         self.more_vectors = MORE_VECTORS
         before = operator.products
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -191,7 +200,7 @@ class KrylovBounds:
                 )
             if loose is None:
                 return
-            recurrence = self._equation.system.idr(start, 0.0, None, y)
+            recurrence = self._recurrence(None, start, y)
             eta = self._approach(recurrence, y, w, loose, course, clock)
             if eta is None:
                 return
@@ -201,6 +210,13 @@ class KrylovBounds:
                 return
             shape = xp.maximum(recurrence.x, x)
             del recurrence
+
+    def _recurrence(self, b: Array | None, start: Array, weights: Array) -> Recurrence:
+        """Return the recurrence for a right-hand side, that of the equation by default."""
+        if self._swept is not None:
+            return self._swept.idr(self._equation.b if b is None else b, start, 0.0, None, weights)
+        system = self._equation.system if b is None else self._equation.system.sharing(b)
+        return system.idr(start, 0.0, None, weights)
 
     def _spread(
         self, shape: Array, y: Array, w: Array, course: Try, most: float, clock: Clock
@@ -213,12 +229,12 @@ class KrylovBounds:
             None if that cannot be done.
         """
         space, xp = self._operator.space, self._operator.space.xp
-        recurrence = self._equation.system.sharing(w).idr(w, 0.0, None, y)
+        recurrence = self._recurrence(w, w, y)
         # The start has been copied, and its vector is that of the right-hand side.
         xp.multiply(space.operand(self._equation.diagonal), shape, out=w)
 
         def share() -> float:
-            xp.multiply(recurrence.r, y, out=recurrence.spare)
+            xp.multiply(plain_residual(recurrence), y, out=recurrence.spare)
             return space.read(space.extremes(recurrence.spare)[1])[0]
 
         def close(now: float) -> bool:
@@ -259,7 +275,7 @@ class KrylovBounds:
             if least < 0.0:
                 # Relative to what is negative nothing is near, however small its residual is.
                 self._reach = math.inf
-            xp.multiply(recurrence.r, y, out=spare)
+            xp.multiply(plain_residual(recurrence), y, out=spare)
             return max(map(abs, space.read(*space.extremes(spare))))
 
         def close(eta: float) -> bool:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hybrid.solvers.base import Criterion, Vector
 from hybrid.solvers.recurrence import Recurrence
+from hybrid.solvers.swept import SweptSystem
 from mtbdd.communicator import ALONE, Communicator
 
 Array = Any
@@ -193,6 +194,13 @@ class Workspace(Protocol):
 
     def system(self, diagonal: Vector, b: Vector | None) -> System:
         """Return a system of equations; b None is zero."""
+
+    def swept(self, diagonal: Vector) -> SweptSystem | None:
+        """Return what solves systems with this diagonal by sweeps; None where they are not worth it, or none.
+
+        Time: that of two sweeps, and of finding their order.
+        """
+        return None
 
     def add_scaled(self, weight: float, x: Array, total: Array, factor: Array | None = None) -> None:
         """Queue ``total += weight * factor * x``; the factor, shape (), lies in the workspace, or is 1."""

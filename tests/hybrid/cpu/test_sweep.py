@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,14 +10,14 @@ from scipy.sparse import csr_matrix
 
 from hybrid.cpu import sweep
 from hybrid.cpu.csr import CsrMatrix
+from hybrid.cpu.csr_sweep import CsrSweep
 from hybrid.cpu.layout import build_cpu_layout
 from hybrid.cpu.sweep_schedule import schedule_sweep
-from hybrid.cpu.threads import set_thread_count
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.row_types import RowTypes
 from hybrid.operators.inject import inject
-from hybrid.solvers.gauss_seidel import relax_by_tasks
 from hybrid.solvers.gauss_seidel import _sweep_of as solver_sweep
+from hybrid.solvers.gauss_seidel import relax_by_tasks
 from tests.builders.matrices import from_dense, random_codes, random_sparse
 
 N = 300
@@ -52,51 +51,46 @@ def relaxed(dense, x, b, diagonal, omega, starts):
 
 
 def swept(dense, layout, schedule, x, b, diagonal, less, omega, descending):
-    """Return a sweep by slices, each from the newest values but those of the chunks at work at once."""
-    out, n = x.copy(), len(x)
-    right = (np.zeros(n) if b is None else b) - less
-    starts, window, chunks = schedule.chunk_row, schedule.window, len(schedule)
-    for c in range(chunks)[:: -1 if descending else 1]:
-        new = [(starts[c], starts[c + 1])]
-        new += [(starts[min(c + window, chunks)], n) if descending else (0, starts[max(c - window + 1, 0)])]
-        if window == 1:
-            new = [(min(new)[0], max(new)[1])]
-        for rows in slices_of(layout, schedule, c, descending):
-            total = right[rows].copy()
-            for lane, row in enumerate(range(rows.start, rows.stop)):
-                for column in np.flatnonzero(dense[row]):
-                    # A term reads eight elements at once, and all of them from one vector.
-                    begin = column - lane
-                    is_new = any(lower <= begin and begin + 8 <= upper for lower, upper in new)
-                    total[lane] += dense[row, column] * (out if is_new else x)[column]
-            out[rows] = (1 - omega) * out[rows] + omega * total / diagonal[rows]
+    """Return a sweep by slices, each from the newest values of its part."""
+    out = x.copy()
+    right = (0.0 if b is None else b) - less + np.zeros(len(x))
+    row, ptr = schedule.piece_row, schedule.part_ptr
+    for first, last in zip(ptr[:-1], ptr[1:], strict=True):
+        for p in range(first, last)[:: -1 if descending else 1]:
+            new = (row[p], row[last]) if descending else (row[first], row[p + 1])
+            for rows in slices_of(layout, schedule, p)[:: -1 if descending else 1]:
+                total = right[rows].copy()
+                for lane, r in enumerate(range(rows.start, rows.stop)):
+                    for column in np.flatnonzero(dense[r]):
+                        # A term reads eight elements at once, and all of them from one vector.
+                        is_new = new[0] <= column - lane and column - lane + 8 <= new[1]
+                        total[lane] += dense[r, column] * (out if is_new else x)[column]
+                out[rows] = (1 - omega) * x[rows] + omega * total / diagonal[rows]
     return out
 
 
-def slices_of(layout, schedule, c, descending):
-    """Return the ranges of rows that chunk c relaxes, in its order."""
-    found = []
-    for p in range(schedule.chunk_ptr[c], schedule.chunk_ptr[c + 1]):
-        group, begin, end = schedule.piece_group[p], schedule.piece_begin[p], schedule.piece_end[p]
-        if group < 0:
-            found += [slice(row, row + 1) for row in range(begin, end)]
-            continue
-        group %= len(layout.row)
-        first, size = layout.row[group], layout.table.rows[layout.row_type[group]]
-        found += [slice(first + 8 * q, first + min(8 * q + 8, size)) for q in range(begin, end)]
-    return found[::-1] if descending else found
+def slices_of(layout, schedule, p):
+    """Return the ranges of rows of a piece that are relaxed at once."""
+    group, begin, end = schedule.piece_group[p], schedule.piece_begin[p], schedule.piece_end[p]
+    if group < 0:
+        return [slice(row, row + 1) for row in range(schedule.piece_row[p], schedule.piece_row[p + 1])]
+    group %= len(layout.row)
+    first, size = layout.row[group], layout.table.rows[layout.row_type[group]]
+    return [slice(first + 8 * q, first + min(8 * q + 8, size)) for q in range(begin, end)]
 
 
 @pytest.mark.in_turn(2)
 @pytest.mark.parametrize("level", [0, 3, 6, 9, 12, 18])
 @pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.parametrize(("omega", "with_b", "less"), [(1.0, True, 0.0), (0.8, True, 0.25), (1.0, False, 0.5)])
+@pytest.mark.parametrize(
+    ("omega", "with_b", "less"), [(1.0, True, 0.0), (0.8, True, 0.25), (1.0, False, 0.5)]
+)
 def test_sweep_takes_slices_from_the_newest_values(level, descending, omega, with_b, less, rng):
     dense, diagonal, b, x = system(rng)
     codes = random_codes(rng, 9, N)
     layout = inject(from_dense(dense, codes, codes, 9), level, "cpu").product.layout
-    schedule = schedule_sweep(layout, N)
-    assert (len(schedule), schedule.window) == (1, 1)
+    schedule = schedule_sweep(layout, N, 2)
+    assert len(schedule) == 1
     out = np.full(N, np.nan)
     right = b if with_b else None
     sweep.RowSweep(layout, N).sweep(x, right, diagonal, out, less, omega, descending)
@@ -104,19 +98,17 @@ def test_sweep_takes_slices_from_the_newest_values(level, descending, omega, wit
     np.testing.assert_allclose(out, expected, rtol=1e-13, atol=1e-15)
 
 
-@pytest.mark.parametrize("level", [6, 9, 18])
+@pytest.mark.parametrize("level", [3, 9, 18])
 @pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.parametrize("window", [1, 2, 5])
-@pytest.mark.parametrize("threads", [1, 3])
-def test_chunks_see_those_that_are_done_for_sure(level, descending, window, threads, rng, monkeypatch):
+@pytest.mark.parametrize("parts", [1, 2, 5])
+def test_parts_see_the_old_values_of_others(level, descending, parts, rng):
     dense, diagonal, b, x = system(rng)
     codes = random_codes(rng, 9, N)
     layout = inject(from_dense(dense, codes, codes, 9), level, "cpu").product.layout
-    schedule = replace(schedule_sweep(layout, N, 20), window=window)
-    assert len(schedule) > 5
-    assert (schedule.chunk_row[0], schedule.chunk_row[-1]) == (0, N)
-    assert (np.diff(schedule.chunk_row) > 0).all()
-    monkeypatch.setattr(sweep, "threads_for", lambda _: threads)
+    schedule = schedule_sweep(layout, N, parts, 10)
+    assert len(schedule) == parts
+    assert (schedule.piece_row[0], schedule.piece_row[-1]) == (0, N)
+    assert (np.diff(schedule.piece_row) > 0).all()
     found = sweep.RowSweep(layout, N, schedule)
     expected = swept(dense, layout, schedule, x, b, diagonal, 0.0, 1.0, descending)
     for _ in range(20):
@@ -125,16 +117,11 @@ def test_chunks_see_those_that_are_done_for_sure(level, descending, window, thre
         np.testing.assert_allclose(out, expected, rtol=1e-13)
 
 
-def test_a_sweep_is_cut_the_same_whatever_the_threads(rng):
+def test_little_work_is_one_part(rng):
     dense, *_ = system(rng)
     layout = inject(from_dense(dense, n_bits=9), 6, "cpu").product.layout
-    set_thread_count(7)
-    try:
-        many = schedule_sweep(layout, N, 20)
-    finally:
-        set_thread_count(None)
-    np.testing.assert_array_equal(many.chunk_ptr, schedule_sweep(layout, N, 20).chunk_ptr)
-    assert many.window == schedule_sweep(layout, N, 20).window
+    assert len(schedule_sweep(layout, N, 8)) == 1
+    assert len(schedule_sweep(layout, N, 64, 1)) == 16
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 600])
@@ -156,8 +143,9 @@ def test_large_groups_are_cut(rng):
     np.fill_diagonal(dense, 0.0)
     layout = inject(from_dense(dense, n_bits=10), 0, "cpu").product.layout
     assert len(layout.row) == 1
-    schedule, diagonal = replace(schedule_sweep(layout, n, 500), window=2), 1.0 + dense.sum(axis=1)
-    assert len(schedule) == 4
+    schedule, diagonal = schedule_sweep(layout, n, 3, 500), 1.0 + dense.sum(axis=1)
+    assert len(schedule) == 3
+    assert len(schedule.piece_group) == 4
     x, b, out = rng.random(n), rng.random(n), np.full(n, np.nan)
     sweep.RowSweep(layout, n, schedule).sweep(x, b, diagonal, out, descending=True)
     expected = swept(dense, layout, schedule, x, b, diagonal, 0.0, 1.0, True)
@@ -171,9 +159,11 @@ def test_scaled_slots_and_terms_beyond_the_border(rng):
     dense = np.kron(rng.random((n // size, n // size)), block)
     np.fill_diagonal(dense, 0.0)
     codes = np.concatenate([16 * k + np.arange(size) for k in range(n // size)])
-    layout = build_cpu_layout(RowTypes(find_block_classes(from_dense(dense, codes, codes, 7), scaled=True)), 6)
+    layout = build_cpu_layout(
+        RowTypes(find_block_classes(from_dense(dense, codes, codes, 7), scaled=True)), 6
+    )
     assert layout is not None and layout.scaled
-    schedule, diagonal = schedule_sweep(layout, n, 10), 1.0 + dense.sum(axis=1)
+    schedule, diagonal = schedule_sweep(layout, n, 2, 10), 1.0 + dense.sum(axis=1)
     assert (schedule.piece_group >= len(layout.row)).any()
     x, b = rng.random(n), rng.random(n)
     for descending in (False, True):
@@ -183,15 +173,42 @@ def test_scaled_slots_and_terms_beyond_the_border(rng):
         np.testing.assert_allclose(out, expected, rtol=1e-12)
 
 
-def test_rows_of_csr_use_the_newest_values(rng):
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize(
+    ("omega", "with_b", "less"), [(1.0, True, 0.0), (1.3, True, 0.25), (0.9, False, 0.5)]
+)
+def test_rows_of_csr_use_the_newest_values(parts, descending, omega, with_b, less, rng):
     dense, diagonal, b, x = system(rng)
-    matrix = CsrMatrix(csr_matrix(dense))
-    for omega, right in ((1.0, b), (1.3, b), (0.9, None)):
-        y = x.copy()
-        changes = matrix.gauss_seidel_step(y, right, diagonal, omega)
-        expected, wanted = relaxed(dense, x, right, diagonal, omega, np.arange(N + 1))
-        np.testing.assert_allclose(y, expected, rtol=1e-13)
-        np.testing.assert_allclose(changes, wanted, rtol=1e-9)
+    right = b if with_b else None
+    expected = x.copy()
+    found = CsrSweep(csr_matrix(dense), parts)
+    for begin, end in zip(found.cuts[:-1], found.cuts[1:], strict=True):
+        seen = x.copy()
+        for row in range(begin, end)[:: -1 if descending else 1]:
+            total = dense[row] @ seen + (right[row] if with_b else 0.0) - less
+            seen[row] = expected[row] = (1 - omega) * x[row] + omega * total / diagonal[row]
+    assert (found.cuts[0], found.cuts[-1], len(found.cuts)) == (0, N, parts + 1)
+    out = np.full(N, np.nan)
+    found.sweep(x, right, diagonal, out, less, omega, descending)
+    np.testing.assert_allclose(out, expected, rtol=1e-13, atol=1e-15)
+
+
+def test_steps_of_the_method_are_sweeps(rng):
+    dense, diagonal, b, x = system(rng)
+    codes = random_codes(rng, 9, N)
+    matrix = inject(from_dense(dense, codes, codes, 9), 9, "cpu")
+    layout = matrix.product.layout
+    for held, sweeps in (
+        (matrix, sweep.RowSweep(layout, N)),
+        (CsrMatrix(csr_matrix(dense)), CsrSweep(csr_matrix(dense))),
+    ):
+        y, out = x.copy(), np.empty(N)
+        changes = solver_sweep(held)(y, b, diagonal, 0.8)
+        sweeps.sweep(x, b, diagonal, out, omega=0.8)
+        np.testing.assert_array_equal(y, out)
+        wanted = np.abs(out - x).max(), (np.abs(out - x) / np.abs(out)).max()
+        np.testing.assert_allclose(changes, wanted, rtol=1e-12)
 
 
 def test_reference_relaxes_task_by_task(rng):
@@ -212,5 +229,5 @@ def test_values_that_are_no_numbers_are_reported(rng, bad):
     symbolic = from_dense(dense, codes, codes, 9)
     b[17] = bad
     assert solver_sweep(inject(symbolic, 6, "cpu"))(x.copy(), b, diagonal, 1.0) == (math.inf, math.inf)
-    assert CsrMatrix(csr_matrix(dense)).gauss_seidel_step(x.copy(), b, diagonal, 1.0)[0] == math.inf
+    assert solver_sweep(CsrMatrix(csr_matrix(dense)))(x.copy(), b, diagonal, 1.0)[0] == math.inf
     assert relax_by_tasks(inject(symbolic, 6, "reference").tasks, x, b, diagonal, 1.0)[0] == math.inf

@@ -1,0 +1,206 @@
+"""Krylov methods whose products are sweeps of Gauss-Seidel: ``P x = N x + b`` for ``diagonal - M = P - N``.
+
+P is what a sweep solves: the diagonal less what rows refer to before them in its order.  A sweep from x
+leaves ``P^-1 (N x + b)``.  What it changes in x is the residual ``P^-1 (b - (diagonal - M) x)`` of a system
+with the same solution, and what one without b changes is the product with its matrix, ``I - P^-1 N``, but for
+the sign.  A sweep costs about twice a product with M.
+
+What an order is worth is told by the mean number of jumps of the chain that one sweep follows: those until
+the first one against the order, from a state taken at random.  A sweep from 0 with the diagonal on its
+right-hand side has that number in every state.
+
+With an anchor s (:mod:`hybrid.solvers.average_krylov`) x[s] is taken from the right-hand side: it is one of
+the values that a sweep begins with, in every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from hybrid.solvers.base import Vector
+from hybrid.solvers.idr import IDR, Images
+from hybrid.solvers.passes import Passes
+from hybrid.solvers.recurrence import Recurrence
+
+_WORTH = 1.25
+"""Jumps that the better order has to follow, in the mean, for sweeps to be worth it: no sweep follows less
+than one."""
+
+
+PlainImages = Callable[[Vector, "int | None"], Images]
+
+
+class RowSweeps(Protocol):
+    """Sweeps of a matrix M without diagonal, in either direction."""
+
+    def sweep(
+        self,
+        x: Vector,
+        b: Vector | None,
+        diagonal: Vector,
+        out: Vector,
+        less: float = 0.0,
+        omega: float = 1.0,
+        descending: bool = False,
+    ) -> None:
+        """Write ``(1 - omega) x + omega (b - less + M z) / diagonal``, with the newest values z, to `out`.
+
+        A linear map of x, b and `less`, the same one every time; which values are new enough is the matrix's
+        own affair.
+        """
+
+
+class SweptImages:
+    """See :class:`hybrid.solvers.idr.Images`; residuals and products of the system that sweeps solve.
+
+    Parameters
+    ----------
+    passes : Passes
+    sweeps : RowSweeps
+    diagonal, b : ndarray of float64, shape (n,)
+        b None is zero.
+    descending : bool
+    anchor : int, optional
+
+    Attributes
+    ----------
+    made : int
+        Sweeps so far.
+    """
+
+    def __init__(
+        self,
+        passes: Passes,
+        sweeps: RowSweeps,
+        diagonal: Vector,
+        b: Vector | None,
+        descending: bool,
+        anchor: int | None = None,
+    ) -> None:
+        self._passes, self._sweeps, self._descending = passes, sweeps, descending
+        self._diagonal, self._b, self._anchor = diagonal, b, anchor
+        self.made = 0
+
+    def residual(self, x: Vector, out: Vector) -> None:
+        """Write what a sweep changes in x."""
+        self._sweep(x, self._b, out)
+
+        def finish(x: Vector, out: Vector) -> None:
+            out -= x
+
+        self._passes.each(finish, x, out)
+
+    def apply(self, x: Vector, out: Vector) -> None:
+        """Write x less a sweep of it without right-hand side."""
+        self._sweep(x, None, out)
+
+        def finish(x: Vector, out: Vector) -> None:
+            np.subtract(x, out, out=out)
+
+        self._passes.each(finish, x, out)
+
+    def _sweep(self, x: Vector, b: Vector | None, out: Vector) -> None:
+        less = 0.0 if self._anchor is None else self._passes.element(x, self._anchor)
+        self._sweeps.sweep(x, b, self._diagonal, out, less, descending=self._descending)
+        self.made += 1
+
+
+class SweptIDR(IDR):
+    """IDR(s) with sweeps for products.
+
+    Parameters
+    ----------
+    passes, start, limit, weights
+        As for `IDR`.
+    images : SweptImages
+    plain : Images
+        Whose residual is that of x divided by the diagonal, with a product of M.
+    """
+
+    def __init__(
+        self,
+        passes: Passes,
+        images: SweptImages,
+        plain: Images,
+        start: Vector,
+        limit: float,
+        weights: Vector | None = None,
+    ) -> None:
+        super().__init__(passes.shadows(), images, start, limit, weights)
+        self._plain = plain
+
+    @property
+    def products(self) -> int:
+        """Sweeps, and products that measured."""
+        return super().products + self._plain.made
+
+    def plain_residual(self) -> Any:
+        """Return the residual of x divided by the diagonal, fresh, in `spare`."""
+        self._plain.residual(self.x, self.spare)
+        return self.spare
+
+
+class SweptSystem:
+    """``diagonal * x = M x + b`` for any b, by sweeps in the better order.
+
+    Parameters
+    ----------
+    sweeps : RowSweeps
+    passes : Passes
+    diagonal : ndarray of float64, shape (n,)
+    plain : callable
+        Returns the images of the system as it is: ``plain(b, anchor)``.
+    descending : bool
+    """
+
+    def __init__(
+        self, sweeps: RowSweeps, passes: Passes, diagonal: Vector, plain: PlainImages, descending: bool
+    ) -> None:
+        self._sweeps, self._passes, self._diagonal, self._plain = sweeps, passes, diagonal, plain
+        self.descending = descending
+
+    def idr(
+        self,
+        b: Vector,
+        start: Vector,
+        limit: float,
+        anchor: int | None = None,
+        weights: Vector | None = None,
+    ) -> SweptIDR:
+        """Return the recurrence of IDR(s) from a copy of `start`, as `System.idr` of a workspace does."""
+        images = SweptImages(self._passes, self._sweeps, self._diagonal, b, self.descending, anchor)
+        copy = np.array(start, dtype=np.float64, order="C")
+        return SweptIDR(self._passes, images, self._plain(b, anchor), copy, limit, weights)
+
+
+def swept_system(
+    sweeps: RowSweeps, passes: Passes, diagonal: Vector, plain: PlainImages
+) -> SweptSystem | None:
+    """Return a system solved in the order that follows more jumps; None if neither follows many.
+
+    Parameters are those of `SweptSystem`.
+
+    Notes
+    -----
+    Time: two sweeps. Two vectors meanwhile.
+    """
+    nothing, followed = np.zeros(diagonal.size), np.empty(diagonal.size)
+    jumps = []
+    for descending in (False, True):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            sweeps.sweep(nothing, diagonal, diagonal, followed, descending=descending)
+            jumps.append(float(followed.sum()) / max(diagonal.size, 1))
+    if not _WORTH <= max(jumps) < np.inf:
+        return None
+    return SweptSystem(sweeps, passes, diagonal, plain, jumps[1] > jumps[0])
+
+
+def plain_residual(recurrence: Recurrence) -> Any:
+    """Return the residual of a system divided by its diagonal, as a recurrence has it.
+
+    What it keeps, or where its products are sweeps a fresh one in its `spare`.
+    """
+    return recurrence.plain_residual() if isinstance(recurrence, SweptIDR) else recurrence.r
