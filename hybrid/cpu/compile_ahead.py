@@ -15,7 +15,7 @@ from pathlib import Path
 from hybrid.cpu.threads import available_cores
 from mtbdd.kernel_store import kernel_folder, store_of
 
-_MODULES = "pool_code", "vector_kernels", "shadow_kernels", "single_kernels"
+_MODULES = "pool_code", "vector_kernels", "shadow_kernels", "sweep_kernels", "single_kernels"
 """In the order in which an answer gets to them.  What products need is compiled by this process, which gets
 to it at once."""
 

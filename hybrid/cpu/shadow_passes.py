@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hybrid.core.operands import PIECE
 from hybrid.core.shadow_signs import DIRECTIONS
 from hybrid.cpu.arguments import Each
-from hybrid.cpu.pool import run_kernel, run_rows
+from hybrid.cpu.pool import run_in_parts, run_kernel, run_rows
 from hybrid.cpu.threads import threads_for
 
 Vector = NDArray[np.float64]
@@ -27,6 +27,15 @@ class CpuShadows:
         kernel = _kernels_for(x).shadow_sums_rows
         scale, weighed = (_NOTHING, False) if weights is None else (weights, True)
         return _sums(kernel, x.size, DIRECTIONS + 1, x, scale, weighed)
+
+    def clear(self, u: Vector, g: Vector) -> None:
+        """Write zeros."""
+
+        def fill(begin: int, end: int, _: int) -> None:
+            u[:, begin:end] = 0.0
+            g[:, begin:end] = 0.0
+
+        run_in_parts(u.shape[1], fill, 2 * DIRECTIONS)
 
     def aim(self, first: int, shares: Vector, omega: float, r: Vector, u: Vector, g: Vector) -> None:
         """Write the next direction."""

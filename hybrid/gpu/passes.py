@@ -108,6 +108,11 @@ class DeviceShadows:
         found: Numbers = to_host(self._of(x).shadow_sums(x, weights))
         return found
 
+    def clear(self, u: Array, g: Array) -> None:
+        """See `ShadowPasses.clear`."""
+        u[...] = 0.0
+        g[...] = 0.0
+
     def aim(self, first: int, shares: Numbers, omega: float, r: Array, u: Array, g: Array) -> None:
         """See `ShadowPasses.aim`."""
         self._of(r).aim(first, shares, omega, r, u, g)

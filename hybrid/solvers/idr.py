@@ -190,8 +190,7 @@ class IDR:
     def restart(self) -> float:
         """Begin with the residual of x, and return its norm, weighed."""
         self._make_residual()
-        self._u[...] = 0.0
-        self._g[...] = 0.0
+        self._passes.clear(self._u, self._g)
         self._space.begin(self._look())
         self._first = self._greatest = self._norm
         self._broken = not math.isfinite(self._norm)

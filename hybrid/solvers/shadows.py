@@ -22,6 +22,9 @@ class ShadowPasses(Protocol):
     def shadow_sums(self, x: Vector, weights: Vector | None) -> Vector:
         """Return the scalar products with the shadow vectors, and of x with itself, shape (s + 1,)."""
 
+    def clear(self, u: Vector, g: Vector) -> None:
+        """Write zeros; memory that nobody has written to yet is had by the threads that will."""
+
     def aim(self, first: int, shares: Vector, omega: float, r: Vector, u: Vector, g: Vector) -> None:
         """Write ``omega r + sum over j >= first of shares[j] (u[j] - omega g[j])`` to ``u[first]``."""
 
@@ -62,6 +65,11 @@ class NumPyShadows:
             found[:DIRECTIONS] += signs(begin, begin + part.size) @ part
             found[DIRECTIONS] += part @ part
         return found
+
+    def clear(self, u: Vector, g: Vector) -> None:
+        """Write zeros."""
+        u[...] = 0.0
+        g[...] = 0.0
 
     def aim(self, first: int, shares: Vector, omega: float, r: Vector, u: Vector, g: Vector) -> None:
         """Write the direction."""
