@@ -146,7 +146,7 @@ def _sweep_of(matrix: Any) -> Sweep:
     if matrix.backend == "cpu" and getattr(matrix, "representation", None) == "tasks":
         return matrix.product.sweep().gauss_seidel_step  # type: ignore[no-any-return]
     space = workspace_of(matrix)
-    sweeps = space.sweeps() if isinstance(space, HostWorkspace) else None
+    sweeps = space.sweeps if isinstance(space, HostWorkspace) else None
     if sweeps is None:
         raise ValueError(
             f"Gauss-Seidel takes rows one after the other and does not run on the backend {matrix.backend}: "

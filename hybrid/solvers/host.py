@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -94,19 +95,20 @@ class HostWorkspace(Workspace):
         """Return a system of equations."""
         return HostSystem(self._matrix, self._passes, diagonal, b, self._single)
 
+    @cached_property
     def sweeps(self) -> RowSweeps | None:
-        """Return sweeps over the rows of the matrix; None where it has none."""
+        """Sweeps over the rows of the matrix; None where it has none."""
         return None if self._sweeps is None else self._sweeps()
 
-    def swept(self, diagonal: Vector) -> SweptSystem | None:
+    def swept(self, diagonal: Vector, shape: Vector | None = None) -> SweptSystem | None:
         """See `Workspace.swept`."""
-        if self._sweeps is None or not diagonal.size:
+        if self.sweeps is None or not diagonal.size:
             return None
 
         def plain(b: Vector, anchor: int | None) -> HostImages:
             return self.system(diagonal, b).images(anchor)
 
-        return swept_system(self._sweeps(), self._passes, diagonal, plain)
+        return swept_system(self.sweeps, self._passes, diagonal, plain, shape)
 
     def add_scaled(self, weight: float, x: Vector, total: Vector, factor: Any | None = None) -> None:
         """Add ``weight * factor * x`` to `total`."""

@@ -14,23 +14,24 @@ far apart have the same digits.  Where z has left the shape of x, z takes the pl
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
 from hybrid.solvers.around import verified_around
-from hybrid.solvers.base import Clock, Criterion, Vector
+from hybrid.solvers.base import Clock, Criterion
 from hybrid.solvers.bellman import STAGE, BellmanOperator, Held
 from hybrid.solvers.bounded_solution import WIDEST, width_of
 from hybrid.solvers.forecast import AGAIN, Forecast
 from hybrid.solvers.idr import IDR_VECTORS
 from hybrid.solvers.krylov_run import follow
-from hybrid.solvers.krylov_try import APPROACH, SPREAD, Try
+from hybrid.solvers.krylov_spread import LOOSE, Affine, Spread, begin_spread, recurrence_of
+from hybrid.solvers.krylov_try import APPROACH, SWEPT, Try
 from hybrid.solvers.record import Kept
 from hybrid.solvers.recurrence import Recurrence
 from hybrid.solvers.steady import is_steady
-from hybrid.solvers.swept import SweptSystem, plain_residual
-from hybrid.solvers.workspace import Array, System
+from hybrid.solvers.swept import plain_residual
+from hybrid.solvers.workspace import Array
 
 MORE_VECTORS = IDR_VECTORS + 2
 """Vectors held besides those of the iteration: the recurrence's, the diagonal in the workspace, a shape."""
@@ -40,28 +41,11 @@ _LOOK = 10  # steps between two looks at the pace
 _LEAST = 40  # products that the first w may take at least
 _FIRST = 60.0  # products that a w takes where the iterates do not tell one, and more of z that is further off
 _SETTLED = 0.5  # relative change of a step beyond which the iterate has not the solution's shape
-_LOOSE = 0.5  # share of its right-hand side by which w may be off
 _SHAPES = 3  # the iterate's, and those that z has where the iterate's are far from it
 _OUTGROWN = 2.0  # times the shape that z may be
 _SHARE = 0.125  # of the steps made that the first w may take
 _GUESSES = 5  # tries with a doubled c
 _ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the residual is off by
-
-
-class Affine(Protocol):
-    """The equation as a Krylov method sees it; see :class:`hybrid.solvers.directed_system.DirectedSystem`."""
-
-    @property
-    def system(self) -> System:
-        """``diagonal * x = M x + b``, not rounded in any direction."""
-
-    @property
-    def diagonal(self) -> Vector:
-        """Its diagonal, on the host or in the workspace."""
-
-    @property
-    def b(self) -> Vector:
-        """Its right-hand side, likewise."""
 
 
 class KrylovBounds:
@@ -98,8 +82,6 @@ class KrylovBounds:
         self._reach = self._stretch = math.inf
         self._change = math.inf  # of the last step before
         self.width, self.more_vectors = math.inf, 0
-        self._swept: SweptSystem | None = None
-        self._has_begun = False
 
     def begin(self, made: int) -> None:
         """See `Leap.begin`."""
@@ -129,7 +111,7 @@ class KrylovBounds:
         if self._always:
             return math.inf
         # Where it is that small the sum of the iterates is a w.
-        more = 0.0 if made * difference <= _LOOSE else _FIRST
+        more = 0.0 if made * difference <= LOOSE else _FIRST
         budget = self._forecast.budget(left, more)
         if budget > 0.0 or not self._forecast.is_long(left, more) or made < 2 * self._examined:
             return budget
@@ -160,18 +142,11 @@ class KrylovBounds:
         self._not_before = AGAIN * made
         if not operator.space.has_room(MORE_VECTORS + _OPERANDS, operator.size):
             return 0
-        if not self._has_begun:
-            self._swept, self._has_begun = operator.space.swept(self._equation.diagonal), True
         self.more_vectors = MORE_VECTORS
         before = operator.products
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if kept is None:
-                # Where w begins: the sum of ``x - x_j`` over all iterates before; its image is x but for a
-                # change.
-                assert held.total is not None
-                operator.space.xp.multiply(held.total, -1.0, out=w)
-                operator.space.add_scaled(float(made), held.x, w)
-                operator.space.xp.maximum(w, 0.0, out=w)
+                begin_spread(operator.space, held)
             else:
                 w[...] = kept.vectors["w"]
             # Products that the first w may take: how long it takes tells what z will.
@@ -184,23 +159,26 @@ class KrylovBounds:
         """Find w and z, and verify bounds around it; `width` is finite if they are."""
         x, y, w = held.x, held.y, held.spare
         xp, shape = self._operator.space.xp, x
+        spread = Spread(self._operator, self._equation, self._change)
         if kept is not None:
             course.turn, shape = int(kept.numbers["turn"]), kept.vectors.get("shape", x)
         for turn in range(course.turn, _SHAPES):
             course.turn, course.shape = turn, shape
+            if course.swept is not None or (kept is not None and SWEPT in kept.numbers):
+                course.swept = self._operator.space.swept(self._equation.diagonal, shape)
             xp.divide(1.0, shape, out=y)
             xp.copyto(y, 0.0, where=xp.equal(shape, 0.0))
             start, loose = shape, None
             if kept is not None and kept.numbers[STAGE] == APPROACH:
                 start, loose = kept.vectors["z"], kept.numbers["loose"]
+            if loose is None and turn == 0 and kept is None:
+                loose = spread.at_first(held, y, course, min(course.left, soon), clock)
+            elif loose is None:
+                loose = spread.found(shape, y, w, course, course.left, clock)
             kept = None
             if loose is None:
-                loose = self._spread(
-                    shape, y, w, course, course.left if turn else min(course.left, soon), clock
-                )
-            if loose is None:
                 return
-            recurrence = self._recurrence(None, start, y)
+            recurrence = recurrence_of(self._equation, course, None, start, y)
             eta = self._approach(recurrence, y, w, loose, course, clock)
             if eta is None:
                 return
@@ -210,54 +188,6 @@ class KrylovBounds:
                 return
             shape = xp.maximum(recurrence.x, x)
             del recurrence
-
-    def _recurrence(self, b: Array | None, start: Array, weights: Array) -> Recurrence:
-        """Return the recurrence for a right-hand side, that of the equation by default."""
-        if self._swept is not None:
-            return self._swept.idr(self._equation.b if b is None else b, start, 0.0, None, weights)
-        system = self._equation.system if b is None else self._equation.system.sharing(b)
-        return system.idr(start, 0.0, None, weights)
-
-    def _spread(
-        self, shape: Array, y: Array, w: Array, course: Try, most: float, clock: Clock
-    ) -> float | None:
-        """Leave w with about the image `shape` in its place; return by which share of it that is off at most.
-
-        Returns
-        -------
-        float or None
-            None if that cannot be done.
-        """
-        space, xp = self._operator.space, self._operator.space.xp
-        recurrence = self._recurrence(w, w, y)
-        # The start has been copied, and its vector is that of the right-hand side.
-        xp.multiply(space.operand(self._equation.diagonal), shape, out=w)
-
-        def share() -> float:
-            xp.multiply(plain_residual(recurrence), y, out=recurrence.spare)
-            return space.read(space.extremes(recurrence.spare)[1])[0]
-
-        def close(now: float) -> bool:
-            return now <= _LOOSE
-
-        def tell(now: float) -> float:
-            return self._change
-
-        found = follow(
-            self._operator,
-            recurrence,
-            share,
-            close,
-            tell,
-            most,
-            clock,
-            course.state({"w": recurrence}, SPREAD),
-        )
-        if found is None:
-            return None
-        w[...] = recurrence.x
-        (least,) = space.read(space.extremes(w)[0])
-        return max(found, 0.0) if least >= 0.0 else None
 
     def _approach(
         self, recurrence: Recurrence, y: Array, w: Array, loose: float, course: Try, clock: Clock

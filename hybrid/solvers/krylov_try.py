@@ -7,10 +7,15 @@ from collections.abc import Mapping
 from hybrid.solvers.bellman import STAGE, BellmanOperator, Held
 from hybrid.solvers.record import Numbers, State
 from hybrid.solvers.recurrence import Recurrence
+from hybrid.solvers.swept import SweptSystem
 from hybrid.solvers.workspace import Array
 
 SPREAD, APPROACH = 1, 2
 """What a try was looking for: w, or z; see `hybrid.solvers.krylov_bounds`."""
+
+
+SWEPT = "swept"
+"""Number of a record that tells that products were sweeps."""
 
 
 class Try:
@@ -29,11 +34,14 @@ class Try:
     turn : int
         How often the shape has been changed.
     shape : array, shape (n,)
+    swept : SweptSystem, or None
+        What has sweeps for products, where they have proved better.
     """
 
     def __init__(self, operator: BellmanOperator, held: Held, most: float) -> None:
         self._operator, self._held, self._most = operator, held, most
         self._begun, self.turn, self.shape = operator.products, 0, held.x
+        self.swept: SweptSystem | None = None
 
     @property
     def left(self) -> float:
@@ -50,6 +58,7 @@ class Try:
             shape = {"shape": self.shape} if self.turn else {}
             made = numbers["iterations"] + self._operator.products - self._begun
             told = {STAGE: stage, "turn": self.turn, "loose": loose, "most": self.left, "iterations": made}
-            return {**vectors, **own, **shape}, {**numbers, **told}
+            swept = {} if self.swept is None else {SWEPT: 1.0}
+            return {**vectors, **own, **shape}, {**numbers, **told, **swept}
 
         return now

@@ -7,7 +7,9 @@ the sign.  A sweep costs about twice a product with M.
 
 What an order is worth is told by the mean number of jumps of the chain that one sweep follows: those until
 the first one against the order, from a state taken at random.  A sweep from 0 with the diagonal on its
-right-hand side has that number in every state.
+right-hand side has that number in every state.  Where a solution is to be found relative to a shape, as one
+of probabilities that are far apart is, what counts are the jumps of the chain that has ``M[i, j] shape[j] /
+shape[i]`` for rates: it goes where the values come from (Doob's transform).
 
 With an anchor s (:mod:`hybrid.solvers.average_krylov`) x[s] is taken from the right-hand side: it is one of
 the values that a sweep begins with, in every row.
@@ -177,21 +179,31 @@ class SweptSystem:
 
 
 def swept_system(
-    sweeps: RowSweeps, passes: Passes, diagonal: Vector, plain: PlainImages
+    sweeps: RowSweeps, passes: Passes, diagonal: Vector, plain: PlainImages, shape: Vector | None = None
 ) -> SweptSystem | None:
     """Return a system solved in the order that follows more jumps; None if neither follows many.
 
-    Parameters are those of `SweptSystem`.
+    Parameters
+    ----------
+    sweeps, passes, diagonal, plain
+        As for `SweptSystem`.
+    shape : ndarray of float64, shape (n,), optional
+        What the solution is measured by; not negative.
 
     Notes
     -----
-    Time: two sweeps. Two vectors meanwhile.
+    Time: two sweeps.  Three vectors meanwhile.
     """
     nothing, followed = np.zeros(diagonal.size), np.empty(diagonal.size)
-    jumps = []
+    right, jumps = diagonal, []
+    if shape is not None:
+        right = diagonal * shape
     for descending in (False, True):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            sweeps.sweep(nothing, diagonal, diagonal, followed, descending=descending)
+            sweeps.sweep(nothing, right, diagonal, followed, descending=descending)
+            if shape is not None:
+                followed /= shape
+                followed[shape == 0.0] = 1.0
             jumps.append(float(followed.sum()) / max(diagonal.size, 1))
     if not _WORTH <= max(jumps) < np.inf:
         return None

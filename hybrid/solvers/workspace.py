@@ -195,10 +195,17 @@ class Workspace(Protocol):
     def system(self, diagonal: Vector, b: Vector | None) -> System:
         """Return a system of equations; b None is zero."""
 
-    def swept(self, diagonal: Vector) -> SweptSystem | None:
+    def swept(self, diagonal: Vector, shape: Array | None = None) -> SweptSystem | None:
         """Return what solves systems with this diagonal by sweeps; None where they are not worth it, or none.
 
-        Time: that of two sweeps, and of finding their order.
+        Parameters
+        ----------
+        shape : array, shape (n,), optional
+            What the solution is measured by, see :mod:`hybrid.solvers.swept`.
+
+        Notes
+        -----
+        Time: that of two sweeps; the first time also that of putting the work in their order.
         """
         return None
 
