@@ -26,11 +26,11 @@ class CsrSweep:
     csr : scipy.sparse.csr_matrix
         Square, of float64, without diagonal.
     parts : int, optional
-        Parts of the rows, one a thread; by default as many as it is worth.
+        Parts of the rows; by default as many as the work is worth.
     """
 
     def __init__(self, csr: Any, parts: int | None = None) -> None:
-        count = parts_for(csr.nnz, thread_count()) if parts is None else parts
+        count = parts_for(csr.nnz) if parts is None else parts
         cost = csr.indptr.astype(np.int64) + np.arange(len(csr.indptr))
         inner = np.searchsorted(cost, np.linspace(0, cost[-1], count + 1)[1:-1])
         self.cuts = np.concatenate(([0], inner, [len(cost) - 1])).astype(np.int64)
@@ -52,7 +52,8 @@ class CsrSweep:
     ) -> None:
         """See `hybrid.cpu.sweep.RowSweep.sweep`; here every row sees the newest values of its part."""
         right = _NOTHING if b is None else b
+        parts = len(self.cuts) - 1
         run_kernel(
-            sweep_rows, len(self.cuts) - 1, *self._rows, self._matrix, descending, x, right, b is not None,
-            less, diagonal, omega, out,
+            sweep_rows, min(thread_count(), parts), *self._rows, self._matrix, descending, x, right,
+            b is not None, less, diagonal, omega, out, parts=parts,
         )  # fmt: skip

@@ -33,7 +33,7 @@ class RowSweep:
     n_rows : int
         Its rows.
     schedule : SweepSchedule, optional
-        By default that of `schedule_sweep` for as many threads as products have.
+        By default that of `schedule_sweep`.
 
     Notes
     -----
@@ -41,7 +41,7 @@ class RowSweep:
     """
 
     def __init__(self, layout: CpuLayout, n_rows: int, schedule: SweepSchedule | None = None) -> None:
-        found = schedule_sweep(layout, n_rows, thread_count()) if schedule is None else schedule
+        found = schedule_sweep(layout, n_rows) if schedule is None else schedule
         self.schedule = found
         parts, *pieces = (
             found.part_ptr,
@@ -86,12 +86,12 @@ class RowSweep:
 
         Notes
         -----
-        Time: O(terms).  The result depends on the parts, and so on the number of threads that they were made
-        for, though not on the threads that run them.  Zero coefficients meet elements that are no numbers.
+        Time: O(terms), on as many threads as there are parts, at most.  The result does not depend on their
+        number.  Zero coefficients meet elements that are no numbers.
         """
         self._counter[0] = 0
         right = _NOTHING if b is None else b
         run_kernel(
-            sweep_parts, len(self.schedule), self._counter, self._pieces, descending, self._matrix, x, right,
-            b is not None, less, diagonal, omega, out,
+            sweep_parts, min(thread_count(), len(self.schedule)), self._counter, self._pieces, descending,
+            self._matrix, x, right, b is not None, less, diagonal, omega, out,
         )  # fmt: skip

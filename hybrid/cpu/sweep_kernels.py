@@ -1,7 +1,7 @@
 """Compiled sweeps of Gauss-Seidel over the groups of a layout, in either direction, in parts.
 
-Rows are cut into parts of about equal cost, one a thread.  A part sees the new values of its own rows before,
-and of other parts the values that the sweep began with.  So a sweep is a linear map of what it began with,
+Rows are cut into parts of about equal cost, which threads take.  A part sees the new values of its own rows
+before, and of other parts the values that the sweep began with.  So a sweep is a linear map of what it began with,
 whichever thread is faster: neighbouring rows mostly refer to one another, and of those few are cut apart.
 """
 
@@ -9,8 +9,6 @@ whichever thread is faster: neighbouring rows mostly refer to one another, and o
 # An intrinsic takes one argument less than its definition and returns what its signature says.
 
 from __future__ import annotations
-
-from typing import Any
 
 from numba import types
 
@@ -22,18 +20,16 @@ _INTS, _INT32S, _DOUBLES = types.int64[::1], types.int32[::1], types.float64[::1
 _INPUT = types.Array(types.float64, 1, "C", readonly=True)
 
 
-def signature(x: types.Type, out: types.Type) -> Any:
-    """Return the signature of `sweep_parts` for vectors of these types."""
-    return types.void(
-        *[_INTS] * 6, types.boolean,
-        _INTS, _INTS, _INTS, _INTS, _DOUBLES, types.boolean,
-        _INTS, _INTS, _INT32S, _INTS, _INT32S, _INT32S, _INT32S, types.float64[:, ::1],
-        x, _INPUT, types.boolean, types.float64, _INPUT, types.float64, out,
-    )  # fmt: skip
+_SIGNATURE = types.void(
+    *[_INTS] * 6, types.boolean,
+    _INTS, _INTS, _INTS, _INTS, _DOUBLES, types.boolean,
+    _INTS, _INTS, _INT32S, _INTS, _INT32S, _INT32S, _INT32S, types.float64[:, ::1],
+    _INPUT, _INPUT, types.boolean, types.float64, _INPUT, types.float64, _DOUBLES,
+)  # fmt: skip
 
 
 # A division by zero is infinite, as in vector code.
-@njit(signature(_INPUT, _DOUBLES), cache=True, nogil=True, boundscheck=False, error_model="numpy")
+@njit(_SIGNATURE, cache=True, nogil=True, boundscheck=False, error_model="numpy")
 def sweep_parts(  # type: ignore[no-untyped-def]
     counter, part_ptr, piece_row, piece_group, piece_begin, piece_end, descending,
     row, row_type, slot_ptr, base, scale, scaled,

@@ -18,8 +18,9 @@ _PIECE_SLICES = 32
 _PART_TERMS = 20_000
 """Terms that are worth a part, and a thread."""
 
-_PARTS = 16
-"""At most: the more parts, the more rows see old values, and the more sweeps it takes."""
+_PARTS = 4
+"""At most, whatever the number of threads, on which no result shall depend: the more parts, the more rows see
+old values, and the more sweeps it takes."""
 
 _GAP_TERMS = 1 / 4
 """Terms that a row without entries costs."""
@@ -54,19 +55,16 @@ class SweepSchedule:
         return self.part_ptr.nbytes + self.piece_row.nbytes + 3 * self.piece_group.nbytes
 
 
-def schedule_sweep(
-    layout: CpuLayout, n_rows: int, threads: int, part_terms: int = _PART_TERMS
-) -> SweepSchedule:
-    """Cut a layout into parts of consecutive rows, one a thread, unless there is little to do.
+def schedule_sweep(layout: CpuLayout, n_rows: int, parts: int | None = None) -> SweepSchedule:
+    """Cut a layout into parts of consecutive rows.
 
     Parameters
     ----------
     layout : CpuLayout
     n_rows : int
         Rows of the matrix.
-    threads : int
-    part_terms : int
-        Terms that are worth a part.
+    parts : int, optional
+        By default as many as the work is worth.
 
     Notes
     -----
@@ -97,16 +95,16 @@ def schedule_sweep(
         at, group, begin, end, cost = at[by_row], group[by_row], begin[by_row], end[by_row], cost[by_row]
     done = np.cumsum(cost)
     total = float(done[-1]) if len(done) else 0.0
-    parts = parts_for(total, threads, part_terms)
-    inner = np.searchsorted(done, np.linspace(0.0, total, parts + 1)[1:-1])
+    count = parts_for(total) if parts is None else parts
+    inner = np.searchsorted(done, np.linspace(0.0, total, count + 1)[1:-1])
     ptr = np.concatenate(([0], inner, [len(at)])).astype(np.int64)
     piece_row = np.append(at, n_rows).astype(np.int64)
     return SweepSchedule(ptr, piece_row, group.astype(np.int64), begin, end)
 
 
-def parts_for(terms: float, threads: int, part_terms: int = _PART_TERMS) -> int:
-    """Return the parts that so many terms, or entries, are worth with so many threads."""
-    return int(min(max(terms // part_terms, 1), threads, _PARTS))
+def parts_for(terms: float) -> int:
+    """Return the parts that so many terms, or entries, are worth."""
+    return int(min(max(terms // _PART_TERMS, 1), _PARTS))
 
 
 def _cut_gaps(layout: CpuLayout) -> tuple[Int64Array, Int64Array]:

@@ -110,12 +110,8 @@ class TogetherShadows:
 
     def __init__(self, shadows: ShadowPasses, communicator: Communicator) -> None:
         self._own, self._all = shadows, communicator
-        self.clear, self.aim, self.settle, self.step = (
-            shadows.clear,
-            shadows.aim,
-            shadows.settle,
-            shadows.step,
-        )
+        self.clear, self.aim = shadows.clear, shadows.aim
+        self.settle, self.step = shadows.settle, shadows.step
 
     def shadow_sums(self, x: Vector, weights: Vector | None) -> Vector:
         """See `ShadowPasses.shadow_sums`."""

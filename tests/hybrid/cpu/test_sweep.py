@@ -12,7 +12,8 @@ from hybrid.cpu import sweep
 from hybrid.cpu.csr import CsrMatrix
 from hybrid.cpu.csr_sweep import CsrSweep
 from hybrid.cpu.layout import build_cpu_layout
-from hybrid.cpu.sweep_schedule import schedule_sweep
+from hybrid.cpu.sweep_schedule import parts_for, schedule_sweep
+from hybrid.cpu.threads import set_thread_count
 from hybrid.injection.block_classes import find_block_classes
 from hybrid.injection.row_types import RowTypes
 from hybrid.operators.inject import inject
@@ -89,7 +90,7 @@ def test_sweep_takes_slices_from_the_newest_values(level, descending, omega, wit
     dense, diagonal, b, x = system(rng)
     codes = random_codes(rng, 9, N)
     layout = inject(from_dense(dense, codes, codes, 9), level, "cpu").product.layout
-    schedule = schedule_sweep(layout, N, 2)
+    schedule = schedule_sweep(layout, N)
     assert len(schedule) == 1
     out = np.full(N, np.nan)
     right = b if with_b else None
@@ -105,7 +106,7 @@ def test_parts_see_the_old_values_of_others(level, descending, parts, rng):
     dense, diagonal, b, x = system(rng)
     codes = random_codes(rng, 9, N)
     layout = inject(from_dense(dense, codes, codes, 9), level, "cpu").product.layout
-    schedule = schedule_sweep(layout, N, parts, 10)
+    schedule = schedule_sweep(layout, N, parts)
     assert len(schedule) == parts
     assert (schedule.piece_row[0], schedule.piece_row[-1]) == (0, N)
     assert (np.diff(schedule.piece_row) > 0).all()
@@ -120,8 +121,24 @@ def test_parts_see_the_old_values_of_others(level, descending, parts, rng):
 def test_little_work_is_one_part(rng):
     dense, *_ = system(rng)
     layout = inject(from_dense(dense, n_bits=9), 6, "cpu").product.layout
-    assert len(schedule_sweep(layout, N, 8)) == 1
-    assert len(schedule_sweep(layout, N, 64, 1)) == 16
+    assert len(schedule_sweep(layout, N)) == 1
+    assert [parts_for(terms) for terms in (0, 39_000, 61_000, 1e9)] == [1, 1, 3, 4]
+
+
+def test_threads_change_nothing(rng):
+    dense, diagonal, b, x = system(rng)
+    layout = inject(from_dense(dense, n_bits=9), 6, "cpu").product.layout
+    swept = sweep.RowSweep(layout, N, schedule_sweep(layout, N, 4)), CsrSweep(csr_matrix(dense), 4)
+    for found in swept:
+        results = []
+        for threads in (1, 2, 3, 9):
+            set_thread_count(threads)
+            try:
+                results.append(np.full(N, np.nan))
+                found.sweep(x, b, diagonal, results[-1])
+            finally:
+                set_thread_count(None)
+        assert all((one == results[0]).all() for one in results)
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 600])
@@ -143,7 +160,7 @@ def test_large_groups_are_cut(rng):
     np.fill_diagonal(dense, 0.0)
     layout = inject(from_dense(dense, n_bits=10), 0, "cpu").product.layout
     assert len(layout.row) == 1
-    schedule, diagonal = schedule_sweep(layout, n, 3, 500), 1.0 + dense.sum(axis=1)
+    schedule, diagonal = schedule_sweep(layout, n, 3), 1.0 + dense.sum(axis=1)
     assert len(schedule) == 3
     assert len(schedule.piece_group) == 4
     x, b, out = rng.random(n), rng.random(n), np.full(n, np.nan)
@@ -163,7 +180,7 @@ def test_scaled_slots_and_terms_beyond_the_border(rng):
         RowTypes(find_block_classes(from_dense(dense, codes, codes, 7), scaled=True)), 6
     )
     assert layout is not None and layout.scaled
-    schedule, diagonal = schedule_sweep(layout, n, 2, 10), 1.0 + dense.sum(axis=1)
+    schedule, diagonal = schedule_sweep(layout, n, 2), 1.0 + dense.sum(axis=1)
     assert (schedule.piece_group >= len(layout.row)).any()
     x, b = rng.random(n), rng.random(n)
     for descending in (False, True):
