@@ -178,7 +178,10 @@ class ThreadPool:
                 task(part)
             except BaseException as error:
                 outcome = error
+            # Nothing that the call has used is kept while this thread waits for the next one.
+            del order, task
             done.put(outcome)
+            del done, outcome
 
 
 _pool = ThreadPool()

@@ -1,8 +1,9 @@
 """Compiled sweeps of Gauss-Seidel over the groups of a layout, in either direction, in parts.
 
 Rows are cut into parts of about equal cost, which threads take.  A part sees the new values of its own rows
-before, and of other parts the values that the sweep began with.  So a sweep is a linear map of what it began with,
-whichever thread is faster: neighbouring rows mostly refer to one another, and of those few are cut apart.
+before, and of other parts the values that the sweep began with.  So a sweep is a linear map of what it began
+with, whichever thread is faster: neighbouring rows mostly refer to one another, and of those few are cut
+apart.
 """
 
 # mypy: disable-error-code="call-arg, unreachable, var-annotated"

@@ -38,7 +38,7 @@ from hybrid.solvers.host import workspace_of
 from hybrid.solvers.lean_average import LeanCourse
 from hybrid.solvers.price import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, price
 from hybrid.solvers.record import Kept
-from hybrid.solvers.swept import SweptSystem
+from hybrid.solvers.swept import PROBES, SweptSystem
 from hybrid.solvers.together import place_of_greatest
 
 Floor = Callable[[float, float], float]
@@ -256,7 +256,11 @@ class AverageReward:
         """Return what solves the system by sweeps, where IDR(s) has room and they are worth it."""
         if self.krylov == "never" or self.recurrence != "idr" or not course.keeps_visits:
             return None
-        return course.space.swept(course.diagonal)
+        swept = course.space.swept(course.diagonal)
+        if swept is None:
+            return None
+        course.products += PROBES
+        return swept if swept.is_worth_it else None
 
     def _solve_by_krylov(
         self,

@@ -13,7 +13,7 @@ from hybrid.solvers.base import Criterion, MatrixOperator, Vector, true_residual
 from hybrid.solvers.host_recurrence import HostBiCGStab, HostImages
 from hybrid.solvers.idr import IDR
 from hybrid.solvers.passes import NumPyPasses, Passes
-from hybrid.solvers.swept import RowSweeps, SweptSystem, swept_system
+from hybrid.solvers.swept import RowSweeps, SweptSystem
 from hybrid.solvers.workspace import Pair, Steps, Workspace
 from mtbdd.memory import require_memory
 from mtbdd.wording import option
@@ -108,7 +108,7 @@ class HostWorkspace(Workspace):
         def plain(b: Vector, anchor: int | None) -> HostImages:
             return self.system(diagonal, b).images(anchor)
 
-        return swept_system(self.sweeps, self._passes, diagonal, plain, shape)
+        return SweptSystem(self.sweeps, self._passes, diagonal, plain, shape)
 
     def add_scaled(self, weight: float, x: Vector, total: Vector, factor: Any | None = None) -> None:
         """Add ``weight * factor * x`` to `total`."""

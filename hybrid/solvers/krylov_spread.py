@@ -12,7 +12,7 @@ from hybrid.solvers.bellman import BellmanOperator, Held
 from hybrid.solvers.krylov_run import follow
 from hybrid.solvers.krylov_try import SPREAD, Try
 from hybrid.solvers.recurrence import Recurrence
-from hybrid.solvers.swept import plain_residual
+from hybrid.solvers.swept import PROBES, SweptSystem, plain_residual
 from hybrid.solvers.workspace import Array, System, Workspace
 
 LOOSE = 0.5
@@ -51,6 +51,14 @@ class Spread:
     def __init__(self, operator: BellmanOperator, equation: Affine, change: float) -> None:
         self._operator, self._equation, self._change = operator, equation, change
 
+    def swept(self, shape: Array) -> SweptSystem | None:
+        """Return what has sweeps for products, for solutions of a shape; None where they are not worth it."""
+        swept = self._operator.space.swept(self._equation.diagonal, shape)
+        if swept is None:
+            return None
+        self._operator.products += PROBES
+        return swept if swept.is_worth_it else None
+
     def at_first(self, held: Held, y: Array, course: Try, most: float, clock: Clock) -> float | None:
         """Do as `found` does for x: by products at first, and by sweeps if some of these lead nowhere.
 
@@ -58,7 +66,7 @@ class Spread:
         spread); where that is so a few products tell.
         """
         x, w, space = held.x, held.spare, self._operator.space
-        swept = space.swept(self._equation.diagonal, x)
+        swept = self.swept(x)
         if swept is None:
             return self.found(x, y, w, course, most, clock)
         loose = self.found(x, y, w, course, min(most, _BRIEF), clock)

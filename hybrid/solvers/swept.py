@@ -27,6 +27,9 @@ from hybrid.solvers.idr import IDR, Images
 from hybrid.solvers.passes import Passes
 from hybrid.solvers.recurrence import Recurrence
 
+PROBES = 2
+"""Sweeps that tell which order is better."""
+
 _WORTH = 1.25
 """Jumps that the better order has to follow, in the mean, for sweeps to be worth it: no sweep follows less
 than one."""
@@ -155,14 +158,50 @@ class SweptSystem:
     diagonal : ndarray of float64, shape (n,)
     plain : callable
         Returns the images of the system as it is: ``plain(b, anchor)``.
+    shape : ndarray of float64, shape (n,), optional
+        What the solution is measured by; not negative.
+
+    Attributes
+    ----------
     descending : bool
+        Whether the last rows come first.
+    jumps : float
+        What a sweep follows of the chain in this order, in the mean.
+
+    Notes
+    -----
+    To be made takes `PROBES` sweeps, and three vectors meanwhile.
     """
 
     def __init__(
-        self, sweeps: RowSweeps, passes: Passes, diagonal: Vector, plain: PlainImages, descending: bool
+        self,
+        sweeps: RowSweeps,
+        passes: Passes,
+        diagonal: Vector,
+        plain: PlainImages,
+        shape: Vector | None = None,
     ) -> None:
         self._sweeps, self._passes, self._diagonal, self._plain = sweeps, passes, diagonal, plain
-        self.descending = descending
+        self.jumps, self.descending = max((self._followed(order, shape), order) for order in (False, True))
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether sweeps follow so much that they lead further than products."""
+        return _WORTH <= self.jumps < np.inf
+
+    def _followed(self, descending: bool, shape: Vector | None) -> float:
+        """Return the mean number of jumps that a sweep follows in an order."""
+        followed = np.empty(self._diagonal.size)
+        right = self._diagonal if shape is None else self._diagonal * shape
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            self._sweeps.sweep(
+                np.zeros(followed.size), right, self._diagonal, followed, descending=descending
+            )
+            if shape is not None:
+                followed /= shape
+                followed[shape == 0.0] = 1.0
+            mean = float(followed.sum()) / followed.size
+        return mean if np.isfinite(mean) else 0.0
 
     def idr(
         self,
@@ -176,38 +215,6 @@ class SweptSystem:
         images = SweptImages(self._passes, self._sweeps, self._diagonal, b, self.descending, anchor)
         copy = np.array(start, dtype=np.float64, order="C")
         return SweptIDR(self._passes, images, self._plain(b, anchor), copy, limit, weights)
-
-
-def swept_system(
-    sweeps: RowSweeps, passes: Passes, diagonal: Vector, plain: PlainImages, shape: Vector | None = None
-) -> SweptSystem | None:
-    """Return a system solved in the order that follows more jumps; None if neither follows many.
-
-    Parameters
-    ----------
-    sweeps, passes, diagonal, plain
-        As for `SweptSystem`.
-    shape : ndarray of float64, shape (n,), optional
-        What the solution is measured by; not negative.
-
-    Notes
-    -----
-    Time: two sweeps.  Three vectors meanwhile.
-    """
-    nothing, followed = np.zeros(diagonal.size), np.empty(diagonal.size)
-    right, jumps = diagonal, []
-    if shape is not None:
-        right = diagonal * shape
-    for descending in (False, True):
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            sweeps.sweep(nothing, right, diagonal, followed, descending=descending)
-            if shape is not None:
-                followed /= shape
-                followed[shape == 0.0] = 1.0
-            jumps.append(float(followed.sum()) / max(diagonal.size, 1))
-    if not _WORTH <= max(jumps) < np.inf:
-        return None
-    return SweptSystem(sweeps, passes, diagonal, plain, jumps[1] > jumps[0])
 
 
 def plain_residual(recurrence: Recurrence) -> Any:

@@ -196,7 +196,7 @@ class Workspace(Protocol):
         """Return a system of equations; b None is zero."""
 
     def swept(self, diagonal: Vector, shape: Array | None = None) -> SweptSystem | None:
-        """Return what solves systems with this diagonal by sweeps; None where they are not worth it, or none.
+        """Return what solves systems with this diagonal by sweeps; None where there are none.
 
         Parameters
         ----------
@@ -205,7 +205,8 @@ class Workspace(Protocol):
 
         Notes
         -----
-        Time: that of two sweeps; the first time also that of putting the work in their order.
+        Time: that of `hybrid.solvers.swept.PROBES` sweeps; the first time also that of putting the work in
+        order.
         """
         return None
 
