@@ -20,7 +20,13 @@ _UNLIKE = 0.125  # of the distance of the bounds: where a front is on its way so
 
 
 class AverageCourse:
-    """The two iterations; all vectors and numbers stay in the workspace."""
+    """The two iterations; all vectors and numbers stay in the workspace.
+
+    Attributes
+    ----------
+    products, probes : int
+        Made by the iterations and what takes over from them, and besides.
+    """
 
     nbytes = None
     _spare: Array
@@ -36,7 +42,7 @@ class AverageCourse:
         self._system = space.system(diagonal, space.ones(len(rewards)))
         self._h = space.xp.zeros(len(rewards))
         self._offset = space.xp.zeros(())
-        self.products = self.more_vectors = 0
+        self.products = self.more_vectors = self.probes = 0
         self._w: Array | None = None
         self._paces: tuple[Array, Array] | None = None
         self.settled = False

@@ -172,7 +172,8 @@ class AverageReward:
         width, middle = upper - lower, 0.5 * (lower + upper)
         difference, made = self._distance(width, middle), course.products
         return GainResult(
-            middle, lower, upper, status, made, seconds, difference, looks, made + 2, course.more_vectors,
+            middle, lower, upper, status, made, seconds, difference, looks, made + course.probes + 2,
+            course.more_vectors,
             course.nbytes,
         )  # fmt: skip
 
@@ -193,10 +194,7 @@ class AverageReward:
         """
         criterion = self.criterion
         limits = criterion.epsilon, cost, criterion.max_iterations
-        bounds, visits = (Forecast(*limits, course.products) for _ in range(2))
         best, stale, hopes, not_before = math.inf, 0, self.krylov != "never", 0
-        # A try may let w go; after one in vain w would have to settle again.
-        begun, again = course.products, 0
         most = math.inf if self.krylov == "always" else None if kept is None else kept.numbers.get("most")
         swept = None
         if kept is None or kept.numbers.get("swept", 0.0) > 0.0:
@@ -209,6 +207,9 @@ class AverageReward:
                 return status
             hopes = swept is not None and self.krylov == "auto"
         course.begin()
+        bounds, visits = (Forecast(*limits, course.products) for _ in range(2))
+        # A try may let w go; after one in vain w would have to settle again.
+        begun, again = course.products, 0
         while course.products < criterion.max_iterations:
             course.advance(_steps_to_check(course.products, criterion.max_iterations))
             slowest, quickest, offset, low, high, least, most = course.space.read(*course.correct())
@@ -259,7 +260,7 @@ class AverageReward:
         swept = course.space.swept(course.diagonal)
         if swept is None:
             return None
-        course.products += PROBES
+        course.probes = PROBES
         return swept if swept.is_worth_it else None
 
     def _solve_by_krylov(

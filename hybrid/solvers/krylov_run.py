@@ -48,9 +48,10 @@ def follow(
     recurrence.restart()
     best, found_at, fresh = math.inf, 0, True
     while True:
+        now = measure()
+        # What has been measured may have taken a product as well.
         operator.products += recurrence.products - counted
         counted = recurrence.products
-        now = measure()
         if not math.isfinite(now):
             return None
         if close(now):

@@ -39,7 +39,7 @@ class LeanCourse:
     diagonal: Vector
     rewards: Vector
     products: int = 0
-    more_vectors = 0
+    more_vectors = probes = 0
 
     def __post_init__(self) -> None:
         """Ask for room; the operands may have theirs already."""
