@@ -9,6 +9,7 @@ import pytest
 
 import hybrid
 import hybrid.checkpoints.solution_record as solution_record
+from hybrid.solvers.swept import SweptSystem
 from tests.builders.killing import Killed, Killer
 from tests.exploring import taken_in_turn
 from tests.source_tree import ROOT
@@ -123,6 +124,32 @@ def test_goes_on_in_the_midst_of_a_krylov_method(at: int, tmp_path: Path) -> Non
     found = hybrid.check(model, 'P=? [ F "up" ]', progress=rest, **kept)
     agree(found, expected)
     assert found.lower is not None and found.upper is not None and found.lower <= 0.05 <= found.upper
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("share", [0.3, 0.8])
+def test_goes_on_in_the_midst_of_sweeps(
+    share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long-run averages begin with sweeps on the CPU, and so does the run that goes on."""
+    began = []
+    own = SweptSystem.idr
+
+    def noted(self: SweptSystem, b: Any, start: Any, *arguments: Any) -> Any:
+        began.append(bool(start.any()))
+        return own(self, b, start, *arguments)
+
+    monkeypatch.setattr(SweptSystem, "idr", noted)
+    model = hybrid.load(ROOT / "examples/tandem.prism", constants={"c": 31})
+    text = 'R{"customers"}=? [ S ]'
+    given: dict[str, Any] = {"backend": "cpu", "checkpoint": tmp_path, "checkpoint_minutes": 1e6}
+    whole, rest = Killer(), Killer()
+    expected = hybrid.check(model, text, backend="cpu", progress=whole)
+    with pytest.raises(Killed):
+        hybrid.check(model, text, progress=Killer(int(share * whole.looks)), **given)
+    agree(hybrid.check(model, text, progress=rest, **given), expected)
+    assert began == [False, False, True]
+    assert rest.looks < whole.looks
 
 
 @pytest.mark.usefixtures("quick")
