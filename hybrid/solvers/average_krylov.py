@@ -18,12 +18,14 @@ import numpy as np
 
 from hybrid.solvers.base import Clock, Criterion, Status
 from hybrid.solvers.record import Numbers
-from hybrid.solvers.recurrence import Recurrence
+from hybrid.solvers.recurrence import Recurrence, Standing
 from hybrid.solvers.swept import SweptIDR, plain_residual
 from hybrid.solvers.workspace import Array, Workspace
 
 _LOOK = 10  # products between measurements of the bounds, where the host need not wait for a device
 _FRESH = 0.9  # of the width that is wanted, where it is that of a fresh product: the bounds' own rounding
+_FAR = 30.0  # times the width that is wanted, up to which every look is taken
+_LEFT_OUT = 4  # looks, one after the other, that are left out where one takes a product
 _RESTARTS = 20
 _HELPED = 0.9  # of the width may be left for a start to have helped
 _IN_VAIN = 2  # starts that do not help, one after the other, after which the method gives up
@@ -86,6 +88,7 @@ class AnchoredSolution:
         self._anchor, self._criterion, self._floor = anchor, criterion, floor
         self._is_fresh = isinstance(recurrence, SweptIDR)
         self._difference, self._exhausted = math.inf, False
+        self._norm, self._left_out = math.inf, 0
 
     @property
     def products(self) -> int:
@@ -111,7 +114,7 @@ class AnchoredSolution:
                     return Reached(ended, self._difference, self.products)
                 self.recurrence.refresh()
             else:
-                self.recurrence.restart()
+                self._norm = self.recurrence.restart()
             difference = self._measure()
             if difference <= self._criterion.epsilon or self._exhausted:
                 return Reached(Status.CONVERGED, difference, self.products)
@@ -141,7 +144,10 @@ class AnchoredSolution:
                 left -= -(-(self.products - made) // recurrence.cost)
                 if standing.ended:
                     break
+            if self._is_far(standing) and not clock.tick(before + self.products, self._difference):
+                continue
             difference = self._measure()
+            self._norm, self._left_out = standing.norm, 0
             if standing.ended:
                 return Status.BREAKDOWN if standing.broken else Status.STAGNATED
             # Half of it: what the recurrence tells is not what a fresh product will.
@@ -171,6 +177,14 @@ class AnchoredSolution:
             elif self.products - found_at >= recurrence.patience:
                 break
         return Status.STAGNATED
+
+    def _is_far(self, standing: Standing) -> bool:
+        """Whether a look that takes a product can be left out: by the recurrence bounds are far apart still."""
+        if not self._is_fresh or standing.ended or self._left_out == _LEFT_OUT:
+            return False
+        self._left_out += 1
+        expected = self._difference * standing.norm / self._norm if self._norm > 0.0 else math.nan
+        return expected > _FAR * self._criterion.epsilon
 
     def _measure(self) -> float:
         """Return the distance of the bounds that the residual tells; a look."""
