@@ -102,6 +102,12 @@ class CpuPasses:
         kernel: Any = kernels.image_rows
         run_rows(kernel, x.size, x, diagonal, at_anchor, out)
 
+    def subtract_from(self, x: Vector, out: Vector) -> None:
+        """Turn `out` into ``x - out``."""
+        from hybrid.cpu.vector_kernels import difference_rows
+
+        run_rows(difference_rows, x.size, x, out)
+
     def shadows(self) -> CpuShadows:
         """Return the passes of IDR(s)."""
         return CpuShadows()

@@ -19,8 +19,11 @@ _PART_TERMS = 20_000
 """Terms that are worth a part, and a thread."""
 
 _PARTS = 4
-"""At most, whatever the number of threads, on which no result shall depend: the more parts, the more rows see
-old values, and the more sweeps it takes."""
+"""Parts at most, whatever the number of threads, on which no result shall depend: the more parts, the more rows
+see old values, and the more sweeps it takes."""
+
+_MANY_TERMS = 4_000_000
+"""Terms from which there are twice as many parts: a sweep takes so long then that many cores shall share it."""
 
 _GAP_TERMS = 1 / 4
 """Terms that a row without entries costs."""
@@ -104,7 +107,8 @@ def schedule_sweep(layout: CpuLayout, n_rows: int, parts: int | None = None) -> 
 
 def parts_for(terms: float) -> int:
     """Return the parts that so many terms, or entries, are worth."""
-    return int(min(max(terms // _PART_TERMS, 1), _PARTS))
+    most = 2 * _PARTS if terms >= _MANY_TERMS else _PARTS
+    return int(min(max(terms // _PART_TERMS, 1), most))
 
 
 def _cut_gaps(layout: CpuLayout) -> tuple[Int64Array, Int64Array]:

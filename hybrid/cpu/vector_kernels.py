@@ -50,6 +50,14 @@ def image_rows(begin, end, x, diagonal, at_anchor, out):  # type: ignore[no-unty
         own[i] = old[i] - (own[i] - at_anchor) / rates[i]
 
 
+@njit(types.void(*_ROWS, _INPUT, _OUTPUT), cache=True, nogil=True)
+def difference_rows(begin, end, x, out):  # type: ignore[no-untyped-def]
+    """``out = x - out``."""
+    own, other = out[begin:end], x[begin:end]
+    for i in range(len(own)):
+        own[i] = other[i] - own[i]
+
+
 @njit(types.void(*_ROWS, _INPUT, _INPUT, _OUTPUT), cache=True, nogil=True, error_model="numpy")
 def change_rows(begin, end, new, old, found):  # type: ignore[no-untyped-def]
     """Write the greatest ``|new - old|`` and ``|new - old| / |new|`` to `found`, shape (2,).

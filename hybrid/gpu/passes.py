@@ -91,6 +91,10 @@ class DevicePasses:
         """See `Passes.image`."""
         ShadowKernels(self._device, x.size, compress(self._device, diagonal)).write_image(at_anchor, x, out)
 
+    def subtract_from(self, x: Array, out: Array) -> None:
+        """See `Passes.subtract_from`."""
+        self._device.xp.subtract(x, out, out=out)
+
     def shadows(self) -> DeviceShadows:
         """See `Passes.shadows`."""
         return self._shadows

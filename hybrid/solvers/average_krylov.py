@@ -179,7 +179,7 @@ class AnchoredSolution:
         return Status.STAGNATED
 
     def _is_far(self, standing: Standing) -> bool:
-        """Whether a look that takes a product can be left out: by the recurrence bounds are far apart still."""
+        """Whether a look that takes a product can be left out: by the recurrence bounds are far apart."""
         if not self._is_fresh or standing.ended or self._left_out == _LEFT_OUT:
             return False
         self._left_out += 1

@@ -3,7 +3,7 @@
 On compressed sparse rows it goes row by row.  On the hybrid matrix it relaxes eight rows at once, which
 Parker, with larger blocks, calls pseudo-Gauss-Seidel (D. Parker, Implementation of symbolic model checking
 for probabilistic systems, PhD thesis, University of Birmingham 2002): about twice the cost of a Jacobi step,
-and fewer iterations.  Threads take up to four parts of the rows, which see the old values of one another.
+and fewer iterations.  Threads take up to eight parts of the rows, which see the old values of one another.
 The reference backend takes the tasks of 256 rows for blocks.
 """
 

@@ -165,7 +165,7 @@ class KrylovBounds:
         for turn in range(course.turn, _SHAPES):
             course.turn, course.shape = turn, shape
             if course.swept is not None or (kept is not None and SWEPT in kept.numbers):
-                course.swept = spread.swept(shape)
+                course.swept = spread.swept(shape, course)
             xp.divide(1.0, shape, out=y)
             xp.copyto(y, 0.0, where=xp.equal(shape, 0.0))
             start, loose = shape, None

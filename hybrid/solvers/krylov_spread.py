@@ -51,12 +51,13 @@ class Spread:
     def __init__(self, operator: BellmanOperator, equation: Affine, change: float) -> None:
         self._operator, self._equation, self._change = operator, equation, change
 
-    def swept(self, shape: Array) -> SweptSystem | None:
+    def swept(self, shape: Array, course: Try) -> SweptSystem | None:
         """Return what has sweeps for products, for solutions of a shape; None where they are not worth it."""
         swept = self._operator.space.swept(self._equation.diagonal, shape)
         if swept is None:
             return None
         self._operator.products += PROBES
+        course.leave_out(PROBES)
         return swept if swept.is_worth_it else None
 
     def at_first(self, held: Held, y: Array, course: Try, most: float, clock: Clock) -> float | None:
@@ -66,7 +67,7 @@ class Spread:
         spread); where that is so a few products tell.
         """
         x, w, space = held.x, held.spare, self._operator.space
-        swept = self.swept(x)
+        swept = self.swept(x, course)
         if swept is None:
             return self.found(x, y, w, course, most, clock)
         loose = self.found(x, y, w, course, min(most, _BRIEF), clock)

@@ -43,6 +43,10 @@ class Try:
         self._begun, self.turn, self.shape = operator.products, 0, held.x
         self.swept: SweptSystem | None = None
 
+    def leave_out(self, products: int) -> None:
+        """Take note of products made that are none of its budget."""
+        self._most += products
+
     @property
     def left(self) -> float:
         """Products that may still be made."""

@@ -49,6 +49,9 @@ class Passes(Protocol):
     def image(self, x: Vector, diagonal: Vector, at_anchor: float, out: Vector) -> None:
         """Turn ``out = M x`` into ``x - (M x - at_anchor) / diagonal``; see `hybrid.solvers.recurrence`."""
 
+    def subtract_from(self, x: Vector, out: Vector) -> None:
+        """Turn `out` into ``x - out``."""
+
     def shadows(self) -> ShadowPasses:
         """Return the passes of IDR(s)."""
 
@@ -121,6 +124,10 @@ class NumPyPasses:
             own -= at_anchor
             own /= diagonal[part]
             np.subtract(x[part], own, out=own)
+
+    def subtract_from(self, x: Vector, out: Vector) -> None:
+        """Turn `out` into ``x - out``."""
+        np.subtract(x, out, out=out)
 
     def shadows(self) -> NumPyShadows:
         """Return the passes of IDR(s)."""

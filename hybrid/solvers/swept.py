@@ -92,20 +92,12 @@ class SweptImages:
     def residual(self, x: Vector, out: Vector) -> None:
         """Write what a sweep changes in x."""
         self._sweep(x, self._b, out)
-
-        def finish(x: Vector, out: Vector) -> None:
-            out -= x
-
-        self._passes.each(finish, x, out)
+        self._passes.add_scaled(-1.0, x, out)
 
     def apply(self, x: Vector, out: Vector) -> None:
         """Write x less a sweep of it without right-hand side."""
         self._sweep(x, None, out)
-
-        def finish(x: Vector, out: Vector) -> None:
-            np.subtract(x, out, out=out)
-
-        self._passes.each(finish, x, out)
+        self._passes.subtract_from(x, out)
 
     def _sweep(self, x: Vector, b: Vector | None, out: Vector) -> None:
         less = 0.0 if self._anchor is None else self._passes.element(x, self._anchor)

@@ -73,7 +73,7 @@ class TogetherPasses:
     def __init__(self, passes: Passes, communicator: Communicator) -> None:
         self._own, self._all = passes, communicator
         self.add_scaled, self.uniformise, self.each = passes.add_scaled, passes.uniformise, passes.each
-        self.image = passes.image
+        self.image, self.subtract_from = passes.image, passes.subtract_from
 
     def greatest_changes(self, new: Vector, old: Vector) -> Vector:
         """See `Passes.greatest_changes`."""

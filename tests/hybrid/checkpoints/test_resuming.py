@@ -127,7 +127,7 @@ def test_goes_on_in_the_midst_of_a_krylov_method(at: int, tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("share", [0.3, 0.8])
+@pytest.mark.parametrize("share", [0.7, 0.9])
 def test_goes_on_in_the_midst_of_sweeps(
     share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,15 @@ def test_images_are_made_of_products(rng: np.random.Generator, size: int) -> Non
     np.testing.assert_array_equal(product, expected)
 
 
+def test_vectors_are_subtracted(rng: np.random.Generator, size: int) -> None:
+    x, out = vectors(rng, size, 2)
+    expected = x - out
+    NumPyPasses().subtract_from(x, plain := out.copy())
+    CpuPasses().subtract_from(x, out)
+    np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(plain, expected)
+
+
 def test_scaled_vectors_are_added(rng: np.random.Generator, size: int) -> None:
     x, total = vectors(rng, size, 2)
     expected = total.copy()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -76,6 +77,18 @@ def test_other_threads_take_parts() -> None:
         while not any(found) and time.monotonic() < deadline:
             marks(64, 1_000_000)
     assert any(found)
+
+
+def test_threads_that_wait_keep_nothing() -> None:
+    vector = np.zeros(1000)
+    there = weakref.ref(vector)
+    pool.run_together(lambda part: vector.__setitem__(part, 1.0), 4)
+    assert vector.sum() == 4.0
+    del vector
+    deadline = time.monotonic() + 10.0
+    while there() is not None and time.monotonic() < deadline:
+        time.sleep(0.001)  # the threads have told the end, and are on their way to wait
+    assert there() is None
 
 
 def test_callers_at_the_same_time() -> None:

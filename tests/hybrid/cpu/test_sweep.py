@@ -122,7 +122,7 @@ def test_little_work_is_one_part(rng):
     dense, *_ = system(rng)
     layout = inject(from_dense(dense, n_bits=9), 6, "cpu").product.layout
     assert len(schedule_sweep(layout, N)) == 1
-    assert [parts_for(terms) for terms in (0, 39_000, 61_000, 1e9)] == [1, 1, 3, 4]
+    assert [parts_for(terms) for terms in (0, 39_000, 61_000, 1e6, 1e9)] == [1, 1, 3, 4, 8]
 
 
 def test_threads_change_nothing(rng):
