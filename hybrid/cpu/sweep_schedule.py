@@ -19,11 +19,11 @@ _PART_TERMS = 20_000
 """Terms that are worth a part, and a thread."""
 
 _PARTS = 4
-"""Parts at most, whatever the number of threads, on which no result shall depend: the more parts, the more rows
-see old values, and the more sweeps it takes."""
+"""At most, whatever the number of threads, on which no result shall depend: the more parts, the more rows see
+old values, and the more sweeps it takes."""
 
 _MANY_TERMS = 4_000_000
-"""Terms from which there are twice as many parts: a sweep takes so long then that many cores shall share it."""
+"""Terms from which there are twice as many: a sweep takes so long then that many cores shall share it."""
 
 _GAP_TERMS = 1 / 4
 """Terms that a row without entries costs."""

@@ -136,6 +136,18 @@ class AnchoredSolution:
         recurrence, smallest, found_at = self.recurrence, math.inf, self.products
         stride = max(_LOOK, 2 * self._space.stride) // recurrence.cost
         limit = min(most, self._criterion.max_iterations - before)
+
+        def state() -> tuple[Mapping[str, Array], Numbers]:
+            (offset,) = self._space.read(self._space.element(recurrence.x, self._anchor))
+            numbers = {
+                "offset": offset,
+                "products": before + self.products,
+                "most": most - self.products,
+                "single": float(recurrence.r.dtype != np.float64),
+                "swept": float(self._is_fresh),
+            }
+            return {"h": recurrence.x}, numbers
+
         while self.products < limit:
             left = int(max(1, min(stride, (limit - self.products) // recurrence.cost)))
             while left > 0:
@@ -144,8 +156,10 @@ class AnchoredSolution:
                 left -= -(-(self.products - made) // recurrence.cost)
                 if standing.ended:
                     break
-            if self._is_far(standing) and not clock.tick(before + self.products, self._difference):
-                continue
+            if self._is_far(standing):
+                clock.offer(state)
+                if not clock.tick(before + self.products, self._difference):
+                    continue
             difference = self._measure()
             self._norm, self._left_out = standing.norm, 0
             if standing.ended:
@@ -156,17 +170,6 @@ class AnchoredSolution:
                 return Status.CONVERGED
             if not math.isfinite(difference):
                 break
-
-            def state() -> tuple[Mapping[str, Array], Numbers]:
-                (offset,) = self._space.read(self._space.element(recurrence.x, self._anchor))
-                numbers = {
-                    "offset": offset,
-                    "products": before + self.products,
-                    "most": most - self.products,
-                    "single": float(recurrence.r.dtype != np.float64),
-                    "swept": float(self._is_fresh),
-                }
-                return {"h": recurrence.x}, numbers
 
             clock.offer(state)
             if clock.tick(before + self.products, difference):

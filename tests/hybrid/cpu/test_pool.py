@@ -80,11 +80,13 @@ def test_other_threads_take_parts() -> None:
 
 
 def test_threads_that_wait_keep_nothing() -> None:
-    vector = np.zeros(1000)
-    there = weakref.ref(vector)
-    pool.run_together(lambda part: vector.__setitem__(part, 1.0), 4)
-    assert vector.sum() == 4.0
-    del vector
+    def written() -> weakref.ref[np.ndarray]:
+        vector = np.zeros(1000)
+        pool.run_together(lambda part: vector.__setitem__(part, 1.0), 4)
+        assert vector.sum() == 4.0
+        return weakref.ref(vector)
+
+    there = written()
     deadline = time.monotonic() + 10.0
     while there() is not None and time.monotonic() < deadline:
         time.sleep(0.001)  # the threads have told the end, and are on their way to wait
