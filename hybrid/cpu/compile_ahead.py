@@ -15,9 +15,13 @@ from pathlib import Path
 from hybrid.cpu.threads import available_cores
 from mtbdd.kernel_store import kernel_folder, store_of
 
-_MODULES = "pool_code", "vector_kernels", "shadow_kernels", "sweep_kernels", "single_kernels"
-"""In the order in which an answer gets to them.  What products need is compiled by this process, which gets
-to it at once."""
+_SHARES = ("pool_code", "vector_kernels"), ("shadow_kernels", "single_kernels"), ("sweep_kernels",)
+"""Modules, a process each; the last ones are left out where there are fewer cores to spare.  What products
+need is compiled by this process, which gets to it at once."""
+
+_ALONE = "pool_code", "vector_kernels", "shadow_kernels"
+"""The modules of one process, in the order in which an answer gets to them; what long vectors alone need is
+left to machines with cores for it."""
 
 _started: list[subprocess.Popen[bytes]] = []
 
@@ -46,8 +50,7 @@ def compile_ahead() -> bool:
         return False
     if not os.access(there, os.W_OK) or not store_of(chosen, str(Path(__file__).parent)).is_first:
         return False
-    # What long vectors alone need is left to machines with cores for it.
-    for share in (_MODULES[:2], _MODULES[2:]) if spare > 1 else (_MODULES[:3],):
+    for share in _SHARES[:spare] if spare > 1 else (_ALONE,):
         command = [sys.executable, "-c", f"from hybrid.cpu import {', '.join(share)}"]
         nothing = subprocess.DEVNULL
         try:

@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_what_solutions_need_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch, cores: int) -> None:
     monkeypatch.setattr(ahead, "available_cores", lambda: cores)
     assert ahead.compile_ahead()
-    assert len(ahead._started) == min(cores - 1, 2)
+    assert len(ahead._started) == min(cores - 1, 3)
     assert [process.wait(60) for process in ahead._started] == [0] * len(ahead._started)
     names = " ".join(path.name for path in folder.glob("*/*.nbc"))
     assert all(name in names for name in ("run_parts", "add_scaled_rows", "turn_rows"))
