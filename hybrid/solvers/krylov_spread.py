@@ -19,6 +19,7 @@ LOOSE = 0.5
 """Share of its right-hand side by which w may be off."""
 
 _BRIEF = 20  # products after which sweeps are tried instead
+_LONGER = 2.0  # times as many sweeps as products
 
 
 class Affine(Protocol):
@@ -74,7 +75,8 @@ class Spread:
         if loose is None and most > _BRIEF:
             begin_spread(space, held)
             course.swept = swept
-            loose = self.found(x, y, w, course, most, clock)
+            # They take longer than products where these are quick, and lead to z the sooner where not.
+            loose = self.found(x, y, w, course, min(_LONGER * most, course.left), clock)
         return loose
 
     def found(self, shape: Array, y: Array, w: Array, course: Try, most: float, clock: Clock) -> float | None:

@@ -37,6 +37,7 @@ def test_what_solutions_need_is_kept(folder: Path, monkeypatch: pytest.MonkeyPat
     assert [process.wait(60) for process in ahead._started] == [0] * len(ahead._started)
     names = " ".join(path.name for path in folder.glob("*/*.nbc"))
     assert all(name in names for name in ("run_parts", "add_scaled_rows", "turn_rows"))
+    assert ("sweep_parts" in names) == (cores > 2)
     assert not ahead.compile_ahead()
 
 
@@ -76,7 +77,7 @@ def test_no_process_outlives_this_one(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert ahead.compile_ahead()
     started = list(ahead._started)
     ahead._stop()
-    assert len(started) == 2 and all(process.poll() is not None for process in started)
+    assert len(started) == 3 and all(process.poll() is not None for process in started)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "missing"))
     assert not ahead.compile_ahead()
 
