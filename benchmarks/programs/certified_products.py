@@ -22,6 +22,7 @@ from benchmarks.library.records import Records, Row
 from hybrid.core.option_types import BackendName
 from hybrid.operators.row_strips import RowStrips
 from hybrid.solvers.forecast import Forecast
+from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.policy_bounds import PolicyBounds
 
 CASES = {
@@ -52,6 +53,7 @@ def _untried() -> ExitStack:
     context = ExitStack()
     context.enter_context(patch.object(Forecast, "is_long", return_value=False))
     context.enter_context(patch.object(PolicyBounds, "budget", return_value=0.0))
+    context.enter_context(patch.object(HostWorkspace, "swept", return_value=None))
     context.enter_context(patch.object(RowStrips, "where_they_pay", return_value=None))
     return context
 
