@@ -17,7 +17,8 @@ def certified_products(record: Row) -> str:
     text = (
         f"Answers between bounds under default options, backend {record['backend']}, of built models, the "
         "second time asked.  `without` are optimistic iteration, and value iteration of averages, as they "
-        "are; `default` lets IDR(4) look for the bounds, of decision processes by policy iteration, where "
+        "are; `default` lets IDR(4) look for the bounds, of chains on the CPU with sweeps for products, each "
+        "of which counts as one, of decision processes by policy iteration, where "
         "their pace tells that this is worth it, and on the CPU solves chains whose components are small one "
         "component after another.  Products are those of the matrix; seconds are whole answers, set-up "
         "included.  "
