@@ -70,6 +70,11 @@ class AnchoredSolution:
         ``floor(average, spread)`` is a distance of the bounds that rounding alone may make, where `spread` is
         the difference of the greatest and the least element of the bias.
 
+    Attributes
+    ----------
+    first : float, or None
+        Distance of the bounds where it began; None before.
+
     Notes
     -----
     The vectors of the recurrence. A look in ten products or more.
@@ -89,6 +94,7 @@ class AnchoredSolution:
         self._is_fresh = isinstance(recurrence, SweptIDR)
         self._difference, self._exhausted = math.inf, False
         self._norm, self._left_out = math.inf, 0
+        self.first: float | None = None
 
     @property
     def products(self) -> int:
@@ -116,6 +122,7 @@ class AnchoredSolution:
             else:
                 self._norm = self.recurrence.restart()
             difference = self._measure()
+            self.first = difference if self.first is None else self.first
             if difference <= self._criterion.epsilon or self._exhausted:
                 return Reached(Status.CONVERGED, difference, self.products)
             if before + self.products >= self._criterion.max_iterations:

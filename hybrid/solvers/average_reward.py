@@ -297,6 +297,9 @@ class AverageReward:
             reached = solution.run(course.products, most, clock)
             course.products += reached.products
             most -= reached.products
+            # Where it began is known to be no worse than where it has failed.
+            assert solution.first is not None
+            difference = min(difference, solution.first)
             course.take_bias(recurrence, closer=reached.difference < difference)
             difference = min(difference, reached.difference)
             # Its vectors are let go before others are made.

@@ -16,9 +16,9 @@ from hybrid.solvers.base import Status
 from hybrid.solvers.bounded_solution import UNIT
 from hybrid.solvers.host import HostWorkspace, workspace_of
 from hybrid.solvers.idr import IDR
-from hybrid.solvers.recurrence import Standing
 from hybrid.solvers.swept import PROBES, SweptIDR, SweptImages, SweptSystem, plain_residual
 from tests.builders.closed_classes import exact_average, queue, random_class
+from tests.builders.failing_recurrences import breaks, stagnates
 from tests.builders.linear_systems import exact_solution, linear_system
 from tests.builders.matrices import from_dense
 
@@ -171,19 +171,21 @@ def test_sweeps_count_as_products(rng: np.random.Generator) -> None:
     assert bounded.products == other.made > bounded.iterations
 
 
-def test_where_sweeps_fail_the_steps_go_on(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("fails", [breaks, stagnates])
+def test_where_sweeps_fail_the_steps_go_on(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, fails: Any
+) -> None:
     rates, rewards = queue(30, 1.0, 1.5), rng.random(31)
-    made = []
-
-    def broken(self: SweptIDR, most: int) -> Standing:
-        made.append(most)
-        return Standing(1, 1.0, True, True)
-
-    monkeypatch.setattr(SweptIDR, "advance", broken)
+    monkeypatch.setattr(SweptIDR, "patience", 50)
+    monkeypatch.setattr(SweptIDR, "advance", fails)
     found = AverageReward().solve(held(rates, "explicit"), rates.sum(axis=1), rewards, 1e-14)
-    assert made and found.status is Status.CONVERGED
+    assert found.status is Status.CONVERGED
     value = exact_average(rates, rewards)
     assert found.lower - 1e-9 <= value <= found.upper + 1e-9
+    # Nothing is left of what has failed.
+    plain = AverageReward().solve(Plain(csr_matrix(rates)), rates.sum(axis=1), rewards, 1e-14)
+    assert (found.lower, found.upper) == (plain.lower, plain.upper)
+    assert found.iterations <= plain.iterations + 200
 
 
 def test_there_are_none_where_they_are_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
