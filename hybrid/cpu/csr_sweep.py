@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hybrid.cpu.arguments import Each, Fixed
 from hybrid.cpu.csr_sweep_kernels import sweep_rows
+from hybrid.cpu.layout import cuts_of_equal_cost
 from hybrid.cpu.pool import run_kernel
 from hybrid.cpu.sweep_schedule import parts_for
 from hybrid.cpu.threads import thread_count
@@ -32,7 +33,7 @@ class CsrSweep:
     def __init__(self, csr: Any, parts: int | None = None) -> None:
         count = parts_for(csr.nnz) if parts is None else parts
         cost = csr.indptr.astype(np.int64) + np.arange(len(csr.indptr))
-        inner = np.searchsorted(cost, np.linspace(0, cost[-1], count + 1)[1:-1])
+        inner = cuts_of_equal_cost(cost, count)
         self.cuts = np.concatenate(([0], inner, [len(cost) - 1])).astype(np.int64)
         self._rows = Each(self.cuts[:-1]), Each(self.cuts[1:])
         self._matrix = Fixed((csr.indptr, csr.indices, csr.data))

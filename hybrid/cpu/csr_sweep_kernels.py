@@ -17,18 +17,8 @@ def sweep_rows(  # type: ignore[no-untyped-def]
         Rows of the part.
     indptr, indices, data : ndarray
         M in CSR, shape (n, n), without diagonal.
-    descending : bool
-        Whether the last rows come first.
-    x : ndarray, shape (n,), float64
-        What the sweep begins with; not changed.
-    b, diagonal : ndarray, shape (n,), float64
-        b is read if `has_b`.
-    less : float64
-        Taken from every element of b.
-    omega : float64
-        Relaxation weight.
-    out : ndarray, shape (n,), float64
-        Its rows are written: ``(1 - omega) x + omega (M z + b - less) / diagonal`` with the newest values z.
+    descending, x, b, has_b, less, diagonal, omega, out
+        As for :func:`hybrid.cpu.sweep_kernels.sweep_parts`; of `out` the rows of the part are written.
     """
     for k in range(end - begin):
         i = end - 1 - k if descending else begin + k

@@ -241,6 +241,18 @@ def _chunks(work: Float64Array) -> Int64Array:
     """Cut pieces into chunks of about equal cost; a chunk more where there is nothing but gaps."""
     if len(work) == 0:
         return np.zeros(2, np.int64)
-    cost = np.cumsum(work)
-    cuts = np.searchsorted(cost, np.linspace(0, cost[-1], _CHUNKS + 1)[1:-1])
-    return np.unique(np.concatenate(([0], cuts, [len(cost)])).astype(np.int64))
+    cuts = cuts_of_equal_cost(np.cumsum(work), _CHUNKS)
+    return np.unique(np.concatenate(([0], cuts, [len(work)])).astype(np.int64))
+
+
+def cuts_of_equal_cost(cost: NDArray[Any], parts: int) -> Int64Array:
+    """Return where to cut work into parts of about equal cost, of which `cost` has the sums.
+
+    Returns
+    -------
+    ndarray, shape (parts - 1,), int64
+        Ascending; equal ones are parts without work.
+    """
+    if len(cost) == 0:
+        return np.zeros(parts - 1, np.int64)
+    return np.searchsorted(cost, np.linspace(0, cost[-1], parts + 1)[1:-1])

@@ -15,6 +15,8 @@ from numba.core import cgutils as _untyped_cgutils
 from numba.core import types
 from numba.extending import intrinsic
 
+from hybrid.cpu.vector_values import emit_either
+
 cgutils: Any = _untyped_cgutils
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _DOUBLE = ir.DoubleType()
@@ -49,12 +51,7 @@ def _multiply(width: int, members: int, checked: bool = False, streamed: bool = 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             code = _Product(context, builder, sig, args, width, members)
             code.checked, code.streamed = checked, streamed
-            is_scaled = builder.icmp_signed("!=", args[13], ir.Constant(args[13].type, 0))
-            with builder.if_else(is_scaled) as (then, otherwise):
-                with then:
-                    code.emit(scaled=True)
-                with otherwise:
-                    code.emit(scaled=False)
+            emit_either(builder, args[13], code.emit)
             return context.get_dummy_value()
 
         return signature, generate

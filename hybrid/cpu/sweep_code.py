@@ -20,12 +20,14 @@ from hybrid.cpu.vector_values import (
     I64,
     VECTOR,
     constant,
+    emit_either,
     inside,
     load_some,
     load_vector,
     splat,
     store_some,
     store_vector,
+    truth,
 )
 
 cgutils: Any = _untyped_cgutils
@@ -57,12 +59,7 @@ def _sweep(checked: bool) -> Any:
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             code = _SweptSlices(context, builder, sig, args, checked)
-            is_scaled = builder.icmp_signed("!=", args[7], ir.Constant(args[7].type, 0))
-            with builder.if_else(is_scaled) as (then, otherwise):
-                with then:
-                    code.emit(scaled=True)
-                with otherwise:
-                    code.emit(scaled=False)
+            emit_either(builder, args[7], code.emit)
             return context.get_dummy_value()
 
         return signature, generate
@@ -81,8 +78,8 @@ class _SweptSlices:
         x = array(3)
         self._out, self._x, self._size = array(0).data, x.data, x.nitems
         self._row, self._n_rows, self._own = args[1], args[2], args[6]
-        self._q0, self._q1, self._descending = args[10], args[11], _truth(builder, args[12])
-        self._b, self._has_b, self._diagonal = array(18).data, _truth(builder, args[19]), array(21).data
+        self._q0, self._q1, self._descending = args[10], args[11], truth(builder, args[12])
+        self._b, self._has_b, self._diagonal = array(18).data, truth(builder, args[19]), array(21).data
         self._less, self._omega = splat(builder, args[20], VECTOR), splat(builder, args[22], VECTOR)
         self._rest = builder.fsub(constant(1.0), self._omega)
         self._new_begin, self._new_end = args[23:25]
@@ -135,11 +132,6 @@ class _SweptSlices:
         if self._checked:
             return load_some(b, place, inside(b, start, self._size))
         return load_vector(b, place)
-
-
-def _truth(builder: Any, value: Any) -> Any:
-    """Return a boolean as one bit."""
-    return builder.icmp_signed("!=", value, ir.Constant(value.type, 0))
 
 
 sweep_slices = _sweep(checked=False)

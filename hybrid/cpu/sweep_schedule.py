@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_kernels.ragged import pointers
-from hybrid.cpu.layout import CpuLayout
+from hybrid.cpu.layout import CpuLayout, cuts_of_equal_cost
 
 Int64Array = NDArray[np.int64]
 
@@ -98,8 +98,7 @@ def schedule_sweep(layout: CpuLayout, n_rows: int, parts: int | None = None) -> 
         at, group, begin, end, cost = at[by_row], group[by_row], begin[by_row], end[by_row], cost[by_row]
     done = np.cumsum(cost)
     total = float(done[-1]) if len(done) else 0.0
-    count = parts_for(total) if parts is None else parts
-    inner = np.searchsorted(done, np.linspace(0.0, total, count + 1)[1:-1])
+    inner = cuts_of_equal_cost(done, parts_for(total) if parts is None else parts)
     ptr = np.concatenate(([0], inner, [len(at)])).astype(np.int64)
     piece_row = np.append(at, n_rows).astype(np.int64)
     return SweepSchedule(ptr, piece_row, group.astype(np.int64), begin, end)

@@ -22,12 +22,14 @@ from hybrid.cpu.vector_values import (
     I64,
     VECTOR,
     constant,
+    emit_either,
     inside,
     load_some,
     load_vector,
     prefetch,
     splat,
     store_vector,
+    truth,
 )
 
 cgutils: Any = _untyped_cgutils
@@ -62,12 +64,7 @@ def _multiply(members: int, checked: bool) -> Any:
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             code = _Product(context, builder, sig, args, members, checked)
-            is_scaled = builder.icmp_signed("!=", args[8], ir.Constant(args[8].type, 0))
-            with builder.if_else(is_scaled) as (then, otherwise):
-                with then:
-                    code.emit(scaled=True)
-                with otherwise:
-                    code.emit(scaled=False)
+            emit_either(builder, args[8], code.emit)
             return context.get_dummy_value()
 
         return signature, generate
@@ -204,7 +201,7 @@ def relax(typingctx, out, begin, count, x, b, has_b, diagonal, omega, largest): 
         kept = [cgutils.alloca_once_value(builder, load_vector(builder, place)) for place in places]
         weight = splat(builder, args[7], VECTOR)
         rest = builder.fsub(constant(1.0), weight)
-        is_there = builder.icmp_signed("!=", args[5], ir.Constant(args[5].type, 0))
+        is_there = truth(builder, args[5])
         absolute = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(VECTOR, [VECTOR]), "llvm.fabs.v8f64"
         )

@@ -6,6 +6,7 @@ they are written.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -17,6 +18,20 @@ VECTOR = ir.VectorType(ir.DoubleType(), 8)
 EIGHT = ir.Constant(I64, 8)
 _SINGLES = ir.VectorType(ir.FloatType(), 8)
 _MASK = ir.VectorType(ir.IntType(1), 8)
+
+
+def truth(builder: Any, value: Any) -> Any:
+    """Return a boolean as one bit."""
+    return builder.icmp_signed("!=", value, ir.Constant(value.type, 0))
+
+
+def emit_either(builder: Any, value: Any, emit: Callable[[bool], None]) -> None:
+    """Emit code twice, for a boolean that is true and for one that is not: neither asks again."""
+    with builder.if_else(truth(builder, value)) as (then, otherwise):
+        with then:
+            emit(True)
+        with otherwise:
+            emit(False)
 
 
 def prefetch(builder: Any, address: Any) -> None:

@@ -2,7 +2,7 @@
 
 On compressed sparse rows it goes row by row.  On the hybrid matrix it relaxes eight rows at once, which
 Parker, with larger blocks, calls pseudo-Gauss-Seidel (D. Parker, Implementation of symbolic model checking
-for probabilistic systems, PhD thesis, University of Birmingham 2002): about twice the cost of a Jacobi step,
+for probabilistic systems, PhD thesis, University of Birmingham 2002): more than the cost of a Jacobi step,
 and fewer iterations.  Threads take up to eight parts of the rows, which see the old values of one another.
 The reference backend takes the tasks of 256 rows for blocks.
 """
@@ -147,6 +147,11 @@ def _sweep_of(matrix: Any) -> Sweep:
         return matrix.product.sweep().gauss_seidel_step  # type: ignore[no-any-return]
     space = workspace_of(matrix)
     sweeps = space.sweeps if isinstance(space, HostWorkspace) else None
+    if sweeps is None and matrix.backend == "cpu":
+        raise ValueError(
+            "Gauss-Seidel takes rows one after the other, and those of this matrix have another order than "
+            "its diagram, or are shared by processes: choose another method"
+        )
     if sweeps is None:
         raise ValueError(
             f"Gauss-Seidel takes rows one after the other and does not run on the backend {matrix.backend}: "

@@ -3,7 +3,7 @@
 P is what a sweep solves: the diagonal less what rows refer to before them in its order.  A sweep from x
 leaves ``P^-1 (N x + b)``.  What it changes in x is the residual ``P^-1 (b - (diagonal - M) x)`` of a system
 with the same solution, and what one without b changes is the product with its matrix, ``I - P^-1 N``, but for
-the sign.  A sweep costs about twice a product with M.
+the sign.  A sweep costs more than a product with M, which reads terms for several groups at once.
 
 What an order is worth is told by the mean number of jumps of the chain that one sweep follows: those until
 the first one against the order, from a state taken at random.  A sweep from 0 with the diagonal on its

@@ -19,6 +19,7 @@ from hybrid.injection.row_types import RowTypes
 from hybrid.operators.inject import inject
 from hybrid.solvers.gauss_seidel import _sweep_of as solver_sweep
 from hybrid.solvers.gauss_seidel import relax_by_tasks
+from hybrid.solvers.host import HostWorkspace
 from tests.builders.matrices import from_dense, random_codes, random_sparse
 
 N = 300
@@ -248,3 +249,12 @@ def test_values_that_are_no_numbers_are_reported(rng, bad):
     assert solver_sweep(inject(symbolic, 6, "cpu"))(x.copy(), b, diagonal, 1.0) == (math.inf, math.inf)
     assert solver_sweep(CsrMatrix(csr_matrix(dense)))(x.copy(), b, diagonal, 1.0)[0] == math.inf
     assert relax_by_tasks(inject(symbolic, 6, "reference").tasks, x, b, diagonal, 1.0)[0] == math.inf
+
+
+def test_rows_in_another_order_are_refused(rng):
+    dense, *_ = system(rng, 20, 0.3)
+    matrix = inject(from_dense(dense, n_bits=5), 3, "cpu")
+    # As of a model whose states are numbered by a file: products alone are its own.
+    matrix.workspace = lambda: HostWorkspace(matrix)
+    with pytest.raises(ValueError, match="another order than its diagram"):
+        solver_sweep(matrix)
