@@ -79,7 +79,7 @@ def test_the_wheel_has_the_packages_whole_and_the_examples(wheel: Path) -> None:
         str(path.relative_to(ROOT))
         for package in PACKAGES
         for path in (ROOT / package).rglob("*")
-        if path.is_file() and path.suffix not in (".pyc", ".so")
+        if "__pycache__" not in path.parts and path.suffix != ".so" and path.is_file()
     }
     assert named == sources | EXAMPLES | {"hybrid_model_checker.py"}
     assert {Path(name).suffix for name in named} >= {".py", ".cu", ".cuh", ".typed", ".prism", ".props"}
