@@ -203,19 +203,22 @@ _TILES = {
 _ROWS = {"DIAGONAL_BITS": 64, "INDEX_BITS": 32, "MODE": 1, "RIGHT_BITS": 0}
 
 
-def _tiles(mode: int, diagonal: int, right: int, unit: int) -> tuple[str, str, dict[str, int]]:
+def _tiles(
+    mode: int, diagonal: int, right: int, unit: int, is_anchored: bool = False
+) -> tuple[str, str, dict[str, int]]:
     special = {"MODE": mode, "DIAGONAL_BITS": diagonal, "RIGHT_BITS": right, "UNIT": unit}
-    return "tiles.cu", "step_tiles", _TILES | special
+    return "tiles.cu", "step_tiles", _TILES | special | ({"ANCHORED": 1} if is_anchored else {})
 
 
 MODULES: tuple[tuple[str, str, dict[str, int]], ...] = (
-    ("idr.cu", "aim", {"ANCHORED": 1, "DIAGONAL_BITS": 64, "INDEX_BITS": 32}),
     ("idr.cu", "aim", {"ANCHORED": 0, "DIAGONAL_BITS": 0, "INDEX_BITS": 32}),
+    _tiles(1, 64, 0, 4, is_anchored=True),
+    _tiles(1, 64, 64, 4, is_anchored=True),
     _tiles(1, 64, 64, 4),
-    _tiles(1, 64, 8, 4),
     _tiles(0, 0, 0, 4),
+    _tiles(1, 64, 0, 2, is_anchored=True),
+    _tiles(1, 64, 64, 2, is_anchored=True),
     _tiles(1, 64, 64, 2),
-    _tiles(1, 64, 8, 2),
     _tiles(1, 64, 0, 2),
     _tiles(0, 0, 0, 2),
     _tiles(3, 64, 64, 2),

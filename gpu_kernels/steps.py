@@ -71,6 +71,8 @@ class Step:
         Omega, or 1 / q in mode POWER.
     state : IterationState or None
         Where changes go; None in mode PRODUCT.
+    anchor : int or None
+        Number of an element of x that the right-hand side loses in every row: b stands for ``b - x[anchor]``.
     """
 
     mode: Mode
@@ -78,16 +80,20 @@ class Step:
     right: CodedVector
     weight: float = 1.0
     state: IterationState | None = None
+    anchor: int | None = None
 
     def macros(self) -> dict[str, int]:
         """Return the macros that the step needs."""
-        return {"MODE": int(self.mode), "DIAGONAL_BITS": self.diagonal.bits, "RIGHT_BITS": self.right.bits}
+        anchored = {} if self.anchor is None else {"ANCHORED": 1}
+        bits = {"DIAGONAL_BITS": self.diagonal.bits, "RIGHT_BITS": self.right.bits}
+        return {"MODE": int(self.mode), **bits, **anchored}
 
     def arguments(self) -> tuple[Any, ...]:
         """Return the kernel arguments, in the order of STEP_PARAMETERS."""
         vectors = (self.diagonal.elements, self.diagonal.table, self.right.elements, self.right.table)
         state = (NULL, NULL) if self.state is None else (self.state.changes, self.state.status)
-        return (*(NULL if v is None else v for v in vectors), np.float64(self.weight), *state)
+        anchor = () if self.anchor is None else (np.int64(self.anchor),)
+        return (*(NULL if v is None else v for v in vectors), np.float64(self.weight), *state, *anchor)
 
     def check(self, device: Device, n_rows: int, x: Any, out: Any) -> None:
         """Refuse operands that do not belong together; products alone may have vectors of single precision.
@@ -96,12 +102,16 @@ class Step:
         ------
         TypeError, ValueError
             See :func:`gpu_kernels._launch.check_vector`; a step besides products needs equally long x and
-            out, a diagonal and a state.
+            out, a diagonal and a state, and an anchor has to be one of the rows.
         """
         check_vector(device, out, n_rows, "out", element_type(x) if self.mode == Mode.PRODUCT else np.float64)
         if device.xp.may_share_memory(x, out):
             raise ValueError(
                 "out: shares memory with x, which is read while out is written; pass another array"
+            )
+        if self.anchor is not None and not (self.mode != Mode.PRODUCT and 0 <= self.anchor < n_rows):
+            raise ValueError(
+                f"anchor: expected a row below {n_rows} of a step that relaxes, got {self.anchor}"
             )
         if self.mode == Mode.PRODUCT:
             return

@@ -20,9 +20,10 @@ from benchmarks.library.device import require_device
 from benchmarks.library.models import example_of
 from benchmarks.library.records import Records, Row
 from hybrid.core.option_types import BackendName
+from hybrid.gpu.workspace import DeviceSystem
 from hybrid.operators.row_strips import RowStrips
 from hybrid.solvers.forecast import Forecast
-from hybrid.solvers.host import HostWorkspace
+from hybrid.solvers.host import HostSystem
 from hybrid.solvers.policy_bounds import PolicyBounds
 
 CASES = {
@@ -53,7 +54,8 @@ def _untried() -> ExitStack:
     context = ExitStack()
     context.enter_context(patch.object(Forecast, "is_long", return_value=False))
     context.enter_context(patch.object(PolicyBounds, "budget", return_value=0.0))
-    context.enter_context(patch.object(HostWorkspace, "swept", return_value=None))
+    for system in (HostSystem, DeviceSystem):
+        context.enter_context(patch.object(system, "preconditioner", return_value=None))
     context.enter_context(patch.object(RowStrips, "where_they_pay", return_value=None))
     return context
 

@@ -4,15 +4,26 @@
 //   MODE            0 product, 1 Jacobi or JOR step, 2 power step, 3 residual
 //   DIAGONAL_BITS   8, 16 or 64: how the diagonal is held (modes 1 to 3)
 //   RIGHT_BITS      0, 8, 16 or 64: how the right-hand side is held
+//   ANCHORED        0, or 1: the right-hand side loses x[anchor] in every row (modes 1 to 3); 0 if not defined
 #pragma once
+
+#ifndef ANCHORED
+#define ANCHORED 0
+#endif
 
 constexpr int CHANGE_SLOTS = 256;  // partial maxima: absolute changes, then as many relative ones
 
 // The vectors of a step, as kernel parameters and as a structure. `weight` is omega in mode 1 and 1 / q in mode 2.
-#define STEP_PARAMETERS                                                                                      \
+#define PLAIN_STEP_PARAMETERS                                                                                \
     const void *diagonal, const double *diagonal_table, const void *right, const double *right_table,        \
         const double weight, BITS *changes, const long long *done
-#define STEP Step{diagonal, diagonal_table, right, right_table, weight, changes, done}
+#if ANCHORED
+#define STEP_PARAMETERS PLAIN_STEP_PARAMETERS, const long long anchor
+#define STEP Step{diagonal, diagonal_table, right, right_table, weight, changes, done, anchor}
+#else
+#define STEP_PARAMETERS PLAIN_STEP_PARAMETERS
+#define STEP Step{diagonal, diagonal_table, right, right_table, weight, changes, done, 0}
+#endif
 
 struct Step {
     const void *diagonal;
@@ -22,6 +33,7 @@ struct Step {
     double weight;
     BITS *changes;           // 2 * CHANGE_SLOTS maxima, zero at the start of an iteration
     const long long *done;   // not zero once the iteration has ended: steps then do nothing
+    long long anchor;
 };
 
 // Greatest changes seen by one thread.
@@ -69,6 +81,9 @@ struct Operands {
 #if MODE != 0
         diagonal = Coded<DIAGONAL_BITS>::at(step.diagonal, step.diagonal_table, i);
         right = Coded<RIGHT_BITS>::at(step.right, step.right_table, i);
+#if ANCHORED
+        right -= __ldg(x + step.anchor);
+#endif
         old = __ldg(x + i);
 #endif
     }

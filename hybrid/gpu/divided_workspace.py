@@ -190,6 +190,10 @@ class DividedSystem(DeviceSystem):
         images = self._images(len(start), anchor)
         return IDR(self._space.passes.shadows(), images, self._space.vector(start), limit, weights)
 
+    def preconditioner(self, shape: Array | None = None) -> None:
+        """See `System.preconditioner`: there is none."""
+        return
+
     def sharing(self, b: Array) -> DividedSystem:
         """See `System.sharing`."""
         return DividedSystem(self._space, self._run, self._diagonal, CodedVector(len(b), 64, b, None))

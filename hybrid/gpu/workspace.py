@@ -29,6 +29,7 @@ from gpu_kernels import (
 from hybrid.core.arrays import Array, to_host
 from hybrid.gpu.idr import DeviceIDR
 from hybrid.gpu.krylov import DeviceBiCGStab
+from hybrid.gpu.polynomial import PolynomialSystem
 from hybrid.gpu.sweeps import RECORDED, DeviceSteps, Run
 from hybrid.solvers.base import Criterion, Vector
 from hybrid.solvers.recurrence import Recurrence
@@ -266,6 +267,11 @@ class DeviceSystem:
         """Return IDR(s)'s recurrence, whose cycles are recorded."""
         space, operands = self._space, (self._diagonal, self._right)
         return DeviceIDR(space.device, space, self._run, *operands, start, limit, anchor, weights, is_single)
+
+    def preconditioner(self, shape: Array | None = None) -> PolynomialSystem | None:
+        """See `System.preconditioner`: polynomials, whatever the shape."""
+        space = self._space
+        return PolynomialSystem(space.device, space, self._run, self._diagonal, self._right)
 
     def sharing(self, b: Array) -> DeviceSystem:
         """Return the system with another right-hand side, a vector on the device that is not copied."""

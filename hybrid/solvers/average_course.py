@@ -8,9 +8,9 @@ from hybrid.solvers.average_bounds import average_bounds
 from hybrid.solvers.average_krylov import ORTHOGONAL
 from hybrid.solvers.base import Vector
 from hybrid.solvers.idr import IDR_VECTORS, SINGLE_VECTORS
+from hybrid.solvers.preconditioner import Preconditioner
 from hybrid.solvers.record import Kept, Numbers
 from hybrid.solvers.recurrence import Recurrence
-from hybrid.solvers.swept import SweptSystem
 from hybrid.solvers.workspace import Array, Steps, Workspace
 
 _OPERANDS = 2
@@ -76,14 +76,14 @@ class AverageCourse:
         anchor: int,
         by_bicgstab: bool = False,
         is_single: bool = False,
-        swept: SweptSystem | None = None,
+        preconditioner: Preconditioner | None = None,
     ) -> Recurrence:
         """Return the recurrence for h with h[anchor] the average, from where h is.
 
         All but h is let go; w is kept where there is room for it, as it would have to settle again.
 
-        It is IDR(s)'s, of single precision if that is asked for, or with sweeps if there are some, unless
-        there is no room for its vectors, or BiCGStab's is asked for.
+        It is IDR(s)'s, of single precision if that is asked for, or by a preconditioner where there is room
+        for that, unless there is no room for its vectors, or BiCGStab's is asked for.
         """
         self._let_go()
         (element,) = self.space.read(self.space.element(self._h, anchor))
@@ -91,13 +91,22 @@ class AverageCourse:
         system = self._system.sharing(self._rewards)
         # It ends by its bounds, and not by a norm.
         vectors = SINGLE_VECTORS if is_single else IDR_VECTORS
+        if preconditioner is not None:
+            if self.space.has_room(vectors + preconditioner.more_vectors + _OPERANDS, self._h.size):
+                vectors += preconditioner.more_vectors
+            else:
+                preconditioner = None
         if by_bicgstab or not self.space.has_room(vectors + _OPERANDS, self._h.size):
             return system.bicgstab(self._h, 0.0, ORTHOGONAL, anchor)
         more = vectors - _LET_GO + (0 if self._w is None else _KEPT)
         self.more_vectors = max(self.more_vectors, more)
-        if swept is not None:
-            return swept.idr(self._rewards, self._h, 0.0, anchor)
+        if preconditioner is not None:
+            return preconditioner.idr(self._rewards, self._h, 0.0, anchor)
         return system.idr(self._h, 0.0, anchor, is_single=is_single)
+
+    def preconditioner(self) -> Preconditioner | None:
+        """Return the matrix's own."""
+        return self._system.preconditioner()
 
     def _let_go(self) -> None:
         """Let go of what the steps need, but for h, and for w where there is room for it."""

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybrid.solvers.base import Clock, Criterion, Status
+from hybrid.solvers.preconditioner import Preconditioned, plain_residual
 from hybrid.solvers.record import Numbers
 from hybrid.solvers.recurrence import Recurrence, Standing
-from hybrid.solvers.swept import SweptIDR, plain_residual
 from hybrid.solvers.workspace import Array, Workspace
 
 _LOOK = 10  # products between measurements of the bounds, where the host need not wait for a device
@@ -91,7 +91,7 @@ class AnchoredSolution:
     ) -> None:
         self._space, self.recurrence, self._diagonal = space, recurrence, diagonal
         self._anchor, self._criterion, self._floor = anchor, criterion, floor
-        self._is_fresh = isinstance(recurrence, SweptIDR)
+        self._is_fresh = isinstance(recurrence, Preconditioned)
         self._difference, self._exhausted = math.inf, False
         self._norm, self._left_out = math.inf, 0
         self.first: float | None = None

@@ -36,9 +36,9 @@ from hybrid.solvers.forecast import AGAIN, Forecast
 from hybrid.solvers.gain_result import GainResult
 from hybrid.solvers.host import workspace_of
 from hybrid.solvers.lean_average import LeanCourse
+from hybrid.solvers.preconditioner import Preconditioner
 from hybrid.solvers.price import AVERAGE_STEPS, BICGSTAB_PRODUCT, IDR_PRODUCT, price
 from hybrid.solvers.record import Kept
-from hybrid.solvers.swept import PROBES, SweptSystem
 from hybrid.solvers.together import place_of_greatest
 
 Floor = Callable[[float, float], float]
@@ -196,16 +196,18 @@ class AverageReward:
         limits = criterion.epsilon, cost, criterion.max_iterations
         best, stale, hopes, not_before = math.inf, 0, self.krylov != "never", 0
         most = math.inf if self.krylov == "always" else None if kept is None else kept.numbers.get("most")
-        swept = None
+        preconditioner = None
         if kept is None or kept.numbers.get("swept", 0.0) > 0.0:
-            swept = self._swept(course)
-        if most is not None or swept is not None:
+            preconditioner = self._preconditioner(course)
+        if most is not None or preconditioner is not None:
             is_single = kept is not None and kept.numbers.get("single", 0.0) > 0.0
             most = math.inf if most is None else most
-            status = self._solve_by_krylov(course, anchor, floor, math.inf, most, is_single, clock, swept)
+            status = self._solve_by_krylov(
+                course, anchor, floor, math.inf, most, is_single, clock, preconditioner
+            )
             if status is not None:
                 return status
-            hopes = swept is not None and self.krylov == "auto"
+            hopes = preconditioner is not None and self.krylov == "auto"
         course.begin()
         bounds, visits = (Forecast(*limits, course.products) for _ in range(2))
         # A try may let w go; after one in vain w would have to settle again.
@@ -253,15 +255,15 @@ class AverageReward:
                 bounds, visits = (Forecast(*limits, course.products) for _ in range(2))
         return Status.MAX_ITERATIONS
 
-    def _swept(self, course: AverageCourse) -> SweptSystem | None:
-        """Return what solves the system by sweeps, where IDR(s) has room and they are worth it."""
+    def _preconditioner(self, course: AverageCourse) -> Preconditioner | None:
+        """Return the matrix's own, where IDR(s) has room and it is worth it."""
         if self.krylov == "never" or self.recurrence != "idr" or not course.keeps_visits:
             return None
-        swept = course.space.swept(course.diagonal)
-        if swept is None:
+        found = course.preconditioner()
+        if found is None:
             return None
-        course.probes = PROBES
-        return swept if swept.is_worth_it else None
+        course.probes = found.probes
+        return found if found.is_worth_it else None
 
     def _solve_by_krylov(
         self,
@@ -272,7 +274,7 @@ class AverageReward:
         most: float,
         is_single: bool,
         clock: Clock,
-        swept: SweptSystem | None = None,
+        preconditioner: Preconditioner | None = None,
     ) -> Status | None:
         """Go on with a Krylov method; None if it fails, and then h is as it was, or closer.
 
@@ -284,12 +286,11 @@ class AverageReward:
             Products after which it gives up.
         is_single : bool
             Whether to begin with single precision, where the workspace takes it.
-        swept : SweptSystem, optional
-            What has sweeps for products.
+        preconditioner : Preconditioner, optional
         """
-        is_single = swept is None and is_single and course.space.takes_single(len(course.diagonal))
+        is_single = preconditioner is None and is_single and course.space.takes_single(len(course.diagonal))
         while most > 0.0:
-            recurrence = course.anchored(anchor, self.recurrence == "bicgstab", is_single, swept)
+            recurrence = course.anchored(anchor, self.recurrence == "bicgstab", is_single, preconditioner)
             was_single = recurrence.r.dtype != np.float64
             solution = AnchoredSolution(
                 course.space, recurrence, course.diagonal, anchor, self.criterion, floor

@@ -93,22 +93,12 @@ class HostWorkspace(Workspace):
 
     def system(self, diagonal: Vector, b: Vector | None) -> HostSystem:
         """Return a system of equations."""
-        return HostSystem(self._matrix, self._passes, diagonal, b, self._single)
+        return HostSystem(self._matrix, self._passes, diagonal, b, self._single, lambda: self.sweeps)
 
     @cached_property
     def sweeps(self) -> RowSweeps | None:
         """Sweeps over the rows of the matrix; None where it has none."""
         return None if self._sweeps is None else self._sweeps()
-
-    def swept(self, diagonal: Vector, shape: Vector | None = None) -> SweptSystem | None:
-        """See `Workspace.swept`."""
-        if self.sweeps is None or not diagonal.size:
-            return None
-
-        def plain(b: Vector, anchor: int | None) -> HostImages:
-            return self.system(diagonal, b).images(anchor)
-
-        return SweptSystem(self.sweeps, self._passes, diagonal, plain, shape)
 
     def add_scaled(self, weight: float, x: Vector, total: Vector, factor: Any | None = None) -> None:
         """Add ``weight * factor * x`` to `total`."""
@@ -161,9 +151,10 @@ class HostSystem:
         diagonal: Vector,
         b: Vector | None,
         single: Multiply | None = None,
+        sweeps: Callable[[], RowSweeps | None] = lambda: None,
     ) -> None:
         self._matrix, self._passes, self._diagonal, self._b = matrix, passes, diagonal, b
-        self._single = single
+        self._single, self._sweeps = single, sweeps
 
     def relaxation(
         self, omega: float = 1.0, factor: float = 1.0, criterion: Criterion | None = None
@@ -200,9 +191,20 @@ class HostSystem:
         product = multiply or self._matrix.multiply
         return HostImages(self._passes, product, self._diagonal, self.relaxation(), anchor)
 
-    def sharing(self, b: Vector) -> HostSystem:
+    def preconditioner(self, shape: Vector | None = None) -> SweptSystem | None:
+        """See `System.preconditioner`: sweeps."""
+        sweeps = self._sweeps() if self._diagonal.size else None
+        if sweeps is None:
+            return None
+
+        def plain(b: Vector | None, anchor: int | None) -> HostImages:
+            return self.sharing(b).images(anchor)
+
+        return SweptSystem(sweeps, self._passes, self._diagonal, self._b, plain, shape)
+
+    def sharing(self, b: Vector | None) -> HostSystem:
         """Return the system with another right-hand side."""
-        return HostSystem(self._matrix, self._passes, self._diagonal, b, self._single)
+        return HostSystem(self._matrix, self._passes, self._diagonal, b, self._single, self._sweeps)
 
     def residual(self, x: Vector, scratch: Vector) -> Vector:
         """Return the residual, shape (1,)."""

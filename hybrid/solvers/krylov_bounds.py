@@ -27,10 +27,10 @@ from hybrid.solvers.idr import IDR_VECTORS
 from hybrid.solvers.krylov_run import follow
 from hybrid.solvers.krylov_spread import LOOSE, Affine, Spread, begin_spread, recurrence_of
 from hybrid.solvers.krylov_try import APPROACH, SWEPT, Try
+from hybrid.solvers.preconditioner import plain_residual
 from hybrid.solvers.record import Kept
 from hybrid.solvers.recurrence import Recurrence
 from hybrid.solvers.steady import is_steady
-from hybrid.solvers.swept import plain_residual
 from hybrid.solvers.workspace import Array
 
 MORE_VECTORS = IDR_VECTORS + 2
@@ -149,10 +149,11 @@ class KrylovBounds:
                 begin_spread(operator.space, held)
             else:
                 w[...] = kept.vectors["w"]
+            course = Try(operator, held, min(most, limit))
             # Products that the first w may take: how long it takes tells what z will.
-            self._enclose(
-                held, Try(operator, held, min(most, limit)), max(_SHARE * made, _LEAST), clock, kept
-            )
+            self._enclose(held, course, max(_SHARE * made, _LEAST), clock, kept)
+        if course.preconditioner is not None:
+            self.more_vectors += course.preconditioner.more_vectors
         return operator.products - before
 
     def _enclose(self, held: Held, course: Try, soon: float, clock: Clock, kept: Kept | None) -> None:
@@ -164,8 +165,8 @@ class KrylovBounds:
             course.turn, shape = int(kept.numbers["turn"]), kept.vectors.get("shape", x)
         for turn in range(course.turn, _SHAPES):
             course.turn, course.shape = turn, shape
-            if course.swept is not None or (kept is not None and SWEPT in kept.numbers):
-                course.swept = spread.swept(shape, course)
+            if course.preconditioner is not None or (kept is not None and SWEPT in kept.numbers):
+                course.preconditioner = spread.preconditioner(shape, course)
             xp.divide(1.0, shape, out=y)
             xp.copyto(y, 0.0, where=xp.equal(shape, 0.0))
             start, loose = shape, None

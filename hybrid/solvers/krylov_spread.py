@@ -9,17 +9,18 @@ from typing import Protocol
 
 from hybrid.solvers.base import Clock, Vector
 from hybrid.solvers.bellman import BellmanOperator, Held
+from hybrid.solvers.idr import IDR_VECTORS
 from hybrid.solvers.krylov_run import follow
 from hybrid.solvers.krylov_try import SPREAD, Try
+from hybrid.solvers.preconditioner import Preconditioner, plain_residual
 from hybrid.solvers.recurrence import Recurrence
-from hybrid.solvers.swept import PROBES, SweptSystem, plain_residual
-from hybrid.solvers.workspace import Array, System, Workspace
+from hybrid.solvers.workspace import OPERANDS, Array, System, Workspace
 
 LOOSE = 0.5
 """Share of its right-hand side by which w may be off."""
 
-_BRIEF = 20  # products after which sweeps are tried instead
-_LONGER = 2.0  # times as many sweeps as products
+_BRIEF = 20  # products after which a preconditioner is tried
+_LONGER = 2.0  # times as many products with it
 
 
 class Affine(Protocol):
@@ -52,30 +53,31 @@ class Spread:
     def __init__(self, operator: BellmanOperator, equation: Affine, change: float) -> None:
         self._operator, self._equation, self._change = operator, equation, change
 
-    def swept(self, shape: Array, course: Try) -> SweptSystem | None:
-        """Return what has sweeps for products, for solutions of a shape; None where they are not worth it."""
-        swept = self._operator.space.swept(self._equation.diagonal, shape)
-        if swept is None:
+    def preconditioner(self, shape: Array, course: Try) -> Preconditioner | None:
+        """Return the matrix's own for solutions of a shape; None where there is none that is worth it."""
+        found = self._equation.system.preconditioner(shape)
+        room = IDR_VECTORS + OPERANDS
+        if found is None or not self._operator.space.has_room(found.more_vectors + room, self._operator.size):
             return None
-        self._operator.products += PROBES
-        course.leave_out(PROBES)
-        return swept if swept.is_worth_it else None
+        self._operator.products += found.probes
+        course.leave_out(found.probes)
+        return found if found.is_worth_it else None
 
     def at_first(self, held: Held, y: Array, course: Try, most: float, clock: Clock) -> float | None:
-        """Do as `found` does for x: by products at first, and by sweeps if some of these lead nowhere.
+        """Do as `found` does for x: by products at first, and preconditioned if some of these lead nowhere.
 
         Of some matrices Krylov methods need far fewer products than sweeps (few eigenvalues, which sweeps
         spread); where that is so a few products tell.
         """
         x, w, space = held.x, held.spare, self._operator.space
-        swept = self.swept(x, course)
-        if swept is None:
+        preconditioner = self.preconditioner(x, course)
+        if preconditioner is None:
             return self.found(x, y, w, course, most, clock)
         loose = self.found(x, y, w, course, min(most, _BRIEF), clock)
         if loose is None and most > _BRIEF:
             begin_spread(space, held)
-            course.swept = swept
-            # They take longer than products where these are quick, and lead to z the sooner where not.
+            course.preconditioner = preconditioner
+            # Sweeps take longer than products where these are quick, and lead to z the sooner where not.
             loose = self.found(x, y, w, course, min(_LONGER * most, course.left), clock)
         return loose
 
@@ -121,8 +123,8 @@ class Spread:
 
 def recurrence_of(equation: Affine, course: Try, b: Array | None, start: Array, weights: Array) -> Recurrence:
     """Return the recurrence for a right-hand side, that of the equation by default."""
-    if course.swept is not None:
-        return course.swept.idr(equation.b if b is None else b, start, 0.0, None, weights)
+    if course.preconditioner is not None:
+        return course.preconditioner.idr(b, start, 0.0, None, weights)
     system = equation.system if b is None else equation.system.sharing(b)
     return system.idr(start, 0.0, None, weights)
 

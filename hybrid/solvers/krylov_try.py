@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hybrid.solvers.bellman import STAGE, BellmanOperator, Held
+from hybrid.solvers.preconditioner import Preconditioner
 from hybrid.solvers.record import Numbers, State
 from hybrid.solvers.recurrence import Recurrence
-from hybrid.solvers.swept import SweptSystem
 from hybrid.solvers.workspace import Array
 
 SPREAD, APPROACH = 1, 2
@@ -15,7 +15,7 @@ SPREAD, APPROACH = 1, 2
 
 
 SWEPT = "swept"
-"""Number of a record that tells that products were sweeps."""
+"""Number of a record that tells that recurrences were those of a preconditioner."""
 
 
 class Try:
@@ -34,14 +34,14 @@ class Try:
     turn : int
         How often the shape has been changed.
     shape : array, shape (n,)
-    swept : SweptSystem, or None
-        What has sweeps for products, where they have proved better.
+    preconditioner : Preconditioner, or None
+        None while products do.
     """
 
     def __init__(self, operator: BellmanOperator, held: Held, most: float) -> None:
         self._operator, self._held, self._most = operator, held, most
         self._begun, self.turn, self.shape = operator.products, 0, held.x
-        self.swept: SweptSystem | None = None
+        self.preconditioner: Preconditioner | None = None
 
     def leave_out(self, products: int) -> None:
         """Take note of products made that are none of its budget."""
@@ -62,7 +62,7 @@ class Try:
             shape = {"shape": self.shape} if self.turn else {}
             made = numbers["iterations"] + self._operator.products - self._begun
             told = {STAGE: stage, "turn": self.turn, "loose": loose, "most": self.left, "iterations": made}
-            swept = {} if self.swept is None else {SWEPT: 1.0}
+            swept = {} if self.preconditioner is None else {SWEPT: 1.0}
             return {**vectors, **own, **shape}, {**numbers, **told, **swept}
 
         return now

@@ -25,7 +25,7 @@ import numpy as np
 from hybrid.solvers.base import Vector
 from hybrid.solvers.idr import IDR, Images
 from hybrid.solvers.passes import Passes
-from hybrid.solvers.recurrence import Recurrence
+from hybrid.solvers.preconditioner import Preconditioned
 
 PROBES = 2
 """Sweeps that tell which order is better."""
@@ -35,7 +35,7 @@ _WORTH = 1.25
 than one."""
 
 
-PlainImages = Callable[[Vector, "int | None"], Images]
+PlainImages = Callable[["Vector | None", "int | None"], Images]
 
 
 class RowSweeps(Protocol):
@@ -105,7 +105,7 @@ class SweptImages:
         self.made += 1
 
 
-class SweptIDR(IDR):
+class SweptIDR(IDR, Preconditioned):
     """IDR(s) with sweeps for products.
 
     Parameters
@@ -135,19 +135,21 @@ class SweptIDR(IDR):
         return super().products + self._plain.made
 
     def plain_residual(self) -> Any:
-        """Return the residual of x divided by the diagonal, fresh, in `spare`."""
+        """See `Preconditioned.plain_residual`."""
         self._plain.residual(self.x, self.spare)
         return self.spare
 
 
 class SweptSystem:
-    """``diagonal * x = M x + b`` for any b, by sweeps in the better order.
+    """``diagonal * x = M x + b`` by sweeps in the better order; a `Preconditioner`.
 
     Parameters
     ----------
     sweeps : RowSweeps
     passes : Passes
     diagonal : ndarray of float64, shape (n,)
+    b : ndarray of float64, shape (n,), or None
+        Zero if it is None.
     plain : callable
         Returns the images of the system as it is: ``plain(b, anchor)``.
     shape : ndarray of float64, shape (n,), optional
@@ -165,15 +167,19 @@ class SweptSystem:
     To be made takes `PROBES` sweeps, and three vectors meanwhile.
     """
 
+    probes, more_vectors = PROBES, 0
+
     def __init__(
         self,
         sweeps: RowSweeps,
         passes: Passes,
         diagonal: Vector,
+        b: Vector | None,
         plain: PlainImages,
         shape: Vector | None = None,
     ) -> None:
         self._sweeps, self._passes, self._diagonal, self._plain = sweeps, passes, diagonal, plain
+        self._b = b
         self.jumps, self.descending = max((self._followed(order, shape), order) for order in (False, True))
 
     @property
@@ -197,21 +203,14 @@ class SweptSystem:
 
     def idr(
         self,
-        b: Vector,
+        b: Vector | None,
         start: Vector,
         limit: float,
         anchor: int | None = None,
         weights: Vector | None = None,
     ) -> SweptIDR:
-        """Return the recurrence of IDR(s) from a copy of `start`, as `System.idr` of a workspace does."""
+        """See `Preconditioner.idr`."""
+        b = self._b if b is None else b
         images = SweptImages(self._passes, self._sweeps, self._diagonal, b, self.descending, anchor)
         copy = np.array(start, dtype=np.float64, order="C")
         return SweptIDR(self._passes, images, self._plain(b, anchor), copy, limit, weights)
-
-
-def plain_residual(recurrence: Recurrence) -> Any:
-    """Return the residual of a system divided by its diagonal, as a recurrence has it.
-
-    What it keeps, or where its products are sweeps a fresh one in its `spare`.
-    """
-    return recurrence.plain_residual() if isinstance(recurrence, SweptIDR) else recurrence.r

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hybrid.solvers.base import Criterion, Vector
+from hybrid.solvers.preconditioner import Preconditioner
 from hybrid.solvers.recurrence import Recurrence
-from hybrid.solvers.swept import SweptSystem
 from mtbdd.communicator import ALONE, Communicator
 
 Array = Any
@@ -108,6 +108,19 @@ class System(Protocol):
             Whether its vectors besides the iterate shall have single precision; see `Workspace.takes_single`.
         """
 
+    def preconditioner(self, shape: Array | None = None) -> Preconditioner | None:
+        """Return what solves the system sooner than products do; None where there is none.
+
+        Parameters
+        ----------
+        shape : array, shape (n,), optional
+            What the solution is measured by, see :mod:`hybrid.solvers.swept`.
+
+        Notes
+        -----
+        Time: that of its probes; the first time also that of putting the work in order.
+        """
+
     def sharing(self, b: Array) -> System:
         """Return the system with another right-hand side, a vector of the workspace.
 
@@ -194,21 +207,6 @@ class Workspace(Protocol):
 
     def system(self, diagonal: Vector, b: Vector | None) -> System:
         """Return a system of equations; b None is zero."""
-
-    def swept(self, diagonal: Vector, shape: Array | None = None) -> SweptSystem | None:
-        """Return what solves systems with this diagonal by sweeps; None where there are none.
-
-        Parameters
-        ----------
-        shape : array, shape (n,), optional
-            What the solution is measured by, see :mod:`hybrid.solvers.swept`.
-
-        Notes
-        -----
-        Time: that of `hybrid.solvers.swept.PROBES` sweeps; the first time also that of putting the work in
-        order.
-        """
-        return None
 
     def add_scaled(self, weight: float, x: Array, total: Array, factor: Array | None = None) -> None:
         """Queue ``total += weight * factor * x``; the factor, shape (), lies in the workspace, or is 1."""

@@ -32,6 +32,7 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
         {"MODE": 0, "DIAGONAL_BITS": 0, "RIGHT_BITS": 0},
         STEP | {"MODE": 2},
         STEP | {"MODE": 3},
+        STEP | {"ANCHORED": 1},
     ),
     "blocks.cu": ({"ELEMENT_BYTES": 1}, {"ELEMENT_BYTES": 8}),
     "choice_rows.cu": (
@@ -74,6 +75,7 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
         STEP | PAIRS | {"VALUE_BITS": 16, "SCALE_BITS": 16, "ENTRY_LANES": 32, "MODE": 0, "DIAGONAL_BITS": 0},
         STEP | PAIRS | {"VALUE_BITS": 8, "SCALE_BITS": 64, "MEMBERS": 2, "ROWS": 1, "PARTS": 32, "MODE": 3},
         STEP | PAIRS | {"VALUE_BITS": 8, "SCALE_BITS": 8, "MODE": 2, "ROWS": 8, "PARTS": 32},
+        STEP | PAIRS | {"VALUE_BITS": 8, "SCALE_BITS": 8, "ANCHORED": 1},
     ),
     "scan.cu": ({"VALUE_BITS": 16, "SCAN_THREADS": 256}, {"VALUE_BITS": 64, "SCAN_THREADS": 256}),
     "segments.cu": ({"VALUE_BITS": 8, "WARP": 32}, {"VALUE_BITS": 32, "WARP": 4}),
@@ -87,13 +89,14 @@ VARIANTS: dict[str, tuple[dict[str, int], ...]] = {
         RECORDS | LAUNCH | STEP | {"MODE": 3, "MEMBERS": 1, "DIAGONAL_BITS": 64, "RIGHT_BITS": 8},
         {"CODE_BITS": 16, "TERM_BITS": 32, "UNIT": 2} | LAUNCH | STEP,
         RECORDS | LAUNCH | STEP | {"HALO": 1},
+        RECORDS | LAUNCH | STEP | {"ANCHORED": 1, "RIGHT_BITS": 0},
     ),
     "tiles_many.cu": (
         RECORDS | LAUNCH | {"SHARE": 4, "MIN_BLOCKS": 2, "MEMBERS": 2},
         RECORDS | LAUNCH | {"SHARE": 2, "MEMBERS": 2, "SCALED": 0},
         {"CODE_BITS": 16, "TERM_BITS": 32, "UNIT": 2} | LAUNCH | {"SHARE": 1, "MEMBERS": 1},
     ),
-    "vector.cu": (STEP, STEP | {"MODE": 3, "RIGHT_BITS": 16}),
+    "vector.cu": (STEP, STEP | {"MODE": 3, "RIGHT_BITS": 16}, STEP | {"ANCHORED": 1}),
     "windows.cu": ({},),
 }
 

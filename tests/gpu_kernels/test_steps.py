@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -65,6 +67,33 @@ def test_power_step_and_residual_match_numpy(device: Device, rng: np.random.Gene
     finish_iteration(device, state, 0.0, True)
     found = to_numpy(state.differences)[0]
     assert found == pytest.approx(np.abs(product + b - diagonal * x).max(), rel=1e-12)
+
+
+@pytest.mark.parametrize("mode", [Mode.JACOBI, Mode.POWER, Mode.RESIDUAL])
+def test_an_anchor_is_taken_from_every_row(device: Device, rng: np.random.Generator, mode: Mode) -> None:
+    xp, anchor = device.xp, 100
+    x, product, diagonal, b = vectors(rng, 300)
+    found = []
+    for right, place in ((b, anchor), (b - x[anchor], None)):
+        state, out = IterationState.create(device), xp.array(product)
+        step = replace(coded_step(device, mode, diagonal, right, 0.75, state), anchor=place)
+        relax_rows(device, step, xp.asarray(x), out)
+        finish_iteration(device, state, 0.0, True)
+        found.append((to_numpy(out).tolist(), to_numpy(state.differences).tolist()))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("anchor", [-1, 3])
+def test_an_anchor_is_a_row(device: Device, anchor: int) -> None:
+    xp, state = device.xp, IterationState.create(device)
+    step = replace(coded_step(device, Mode.JACOBI, np.ones(3), None, 1.0, state), anchor=anchor)
+    with pytest.raises(ValueError, match=f"expected a row below 3 .* got {anchor}"):
+        relax_rows(device, step, xp.ones(3), xp.ones(3))
+
+
+def test_a_product_has_no_anchor(device: Device) -> None:
+    with pytest.raises(ValueError, match="a step that relaxes, got 0"):
+        relax_rows(device, replace(product_step(), anchor=0), device.xp.ones(3), device.xp.ones(3))
 
 
 @pytest.mark.parametrize(

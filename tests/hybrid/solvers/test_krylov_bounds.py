@@ -302,6 +302,8 @@ def test_a_device_finds_the_same(device: Device) -> None:
     for representation, krylov in (("row-types", "always"), ("tasks", "auto")):
         matrix = inject(from_dense(dense), backend="gpu", representation=representation)
         found = Optimistic(krylov=krylov).solve(matrix, diagonal, b, SLACK, None)  # type: ignore[arg-type]
-        assert found.status is Status.CONVERGED and found.more_vectors == MORE_VECTORS
+        # One more where 20 products have not led to w.
+        assert found.status is Status.CONVERGED
+        assert found.more_vectors in (MORE_VECTORS, MORE_VECTORS + 1)
         holds((dense, diagonal, b), found)
         assert (found.upper - found.lower <= 1e-8 * found.upper).all()

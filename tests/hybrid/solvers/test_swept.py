@@ -16,7 +16,8 @@ from hybrid.solvers.base import Status
 from hybrid.solvers.bounded_solution import UNIT
 from hybrid.solvers.host import HostWorkspace, workspace_of
 from hybrid.solvers.idr import IDR
-from hybrid.solvers.swept import PROBES, SweptIDR, SweptImages, SweptSystem, plain_residual
+from hybrid.solvers.preconditioner import plain_residual
+from hybrid.solvers.swept import PROBES, SweptIDR, SweptImages, SweptSystem
 from tests.builders.closed_classes import exact_average, queue, random_class
 from tests.builders.failing_recurrences import breaks, stagnates
 from tests.builders.linear_systems import exact_solution, linear_system
@@ -33,8 +34,8 @@ def held(dense: np.ndarray, name: str) -> Any:
 
 
 def swept(matrix: Any, diagonal: np.ndarray, shape: np.ndarray | None = None) -> SweptSystem:
-    found = workspace_of(matrix).swept(diagonal, shape)
-    assert found is not None
+    found = workspace_of(matrix).system(diagonal, None).preconditioner(shape)
+    assert isinstance(found, SweptSystem)
     return found
 
 

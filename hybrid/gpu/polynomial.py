@@ -1,0 +1,128 @@
+"""IDR(s) whose products are several damped steps of Jacobi's method: a polynomial preconditioner.
+
+The step ``T x = (1 - w) x + w (M x + b) / diagonal`` leaves the solution as it is, and so do k of them.  What
+they change in x is the residual of a system with the same solution, whose matrix is ``I - T^k`` without b: a
+polynomial of ``A = I - M / diagonal``.  The recurrence works on its vectors once in k products, where these
+passes take longer than a product; it needs hardly more products than with A itself, as T^k makes small what
+steps make small.  Damped, it knows no period: -1 is an eigenvalue of many a chain, and 1 would be one of its
+square.
+
+With an anchor s (:mod:`hybrid.solvers.average_krylov`) every step takes x[s] from the right-hand side.
+Source of the idea: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 2003, §12.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpu_kernels import CodedVector, Device, IterationState, Mode, Step
+from hybrid.core.arrays import Array
+from hybrid.gpu.idr import DeviceIDR
+from hybrid.gpu.sweeps import Run
+from hybrid.solvers.preconditioner import Preconditioned
+from hybrid.solvers.workspace import Workspace
+
+STEPS = 8
+"""Steps of a product."""
+
+OMEGA = 0.9
+"""Relaxation of a step."""
+
+
+class RepeatedSteps:
+    """Runs a step several times, damped, as if it were one.
+
+    Parameters
+    ----------
+    run : callable
+        Queues a step over all rows.
+    between : array, shape (n,), float64
+        For iterates between the first and the last, which differs from every vector that steps are given.
+    anchor : int, optional
+        Number of an element that every step takes from the right-hand side.
+    """
+
+    def __init__(self, run: Run, between: Array, anchor: int | None = None) -> None:
+        self._run, self._between, self._anchor = run, between, anchor
+
+    def __call__(self, step: Step, x: Array, out: Array) -> None:
+        """Queue the steps."""
+        damped = replace(step, weight=OMEGA, anchor=self._anchor)
+        for left in reversed(range(STEPS)):
+            target = self._between if left % 2 else out
+            self._run(damped, x, target)
+            x = target
+
+
+class PolynomialIDR(DeviceIDR, Preconditioned):
+    """The recurrence of IDR(s) for I - T^k.
+
+    Parameters
+    ----------
+    device, space, run, diagonal, right, start, limit, anchor, weights
+        As for `DeviceIDR`.
+
+    Notes
+    -----
+    A cycle is 5 `STEPS` products.  Memory: a vector more than `DeviceIDR`.
+    """
+
+    cost, patience = STEPS * DeviceIDR.cost, STEPS * DeviceIDR.patience
+
+    def __init__(
+        self,
+        device: Device,
+        space: Workspace,
+        run: Run,
+        diagonal: CodedVector,
+        right: CodedVector,
+        start: Array,
+        limit: float,
+        anchor: int | None = None,
+        weights: Array | None = None,
+    ) -> None:
+        self._run_once, self._looks = run, 0
+        self._plain = Step(Mode.JACOBI, diagonal, right, 1.0, IterationState.create(device), anchor)
+        repeated = RepeatedSteps(run, device.xp.empty(len(start)), anchor)
+        super().__init__(device, space, repeated, diagonal, right, start, limit, None, weights)
+
+    @property
+    def products(self) -> int:
+        """Products that moved something, or measured."""
+        return STEPS * self._begun + self.cost * self._made + self._looks
+
+    def plain_residual(self) -> Array:
+        """See `Preconditioned.plain_residual`. Synchronises: no."""
+        self._run_once(self._plain, self.x, self.spare)
+        self._looks += 1
+        self.spare[...] -= self.x
+        return self.spare
+
+
+class PolynomialSystem:
+    """``diagonal * x = M x + b`` by polynomials; a `hybrid.solvers.preconditioner.Preconditioner`.
+
+    Parameters
+    ----------
+    device, space, run, diagonal, right
+        As for `PolynomialIDR`.
+    """
+
+    probes, more_vectors, is_worth_it = 0, 1, True
+
+    def __init__(
+        self, device: Device, space: Workspace, run: Run, diagonal: CodedVector, right: CodedVector
+    ) -> None:
+        self._place, self._diagonal, self._right = (device, space, run), diagonal, right
+
+    def idr(
+        self,
+        b: Array | None,
+        start: Array,
+        limit: float,
+        anchor: int | None = None,
+        weights: Array | None = None,
+    ) -> PolynomialIDR:
+        """See `Preconditioner.idr`."""
+        right = self._right if b is None else CodedVector(len(b), 64, b, None)
+        return PolynomialIDR(*self._place, self._diagonal, right, start, limit, anchor, weights)
