@@ -85,18 +85,17 @@ class CodedVector:
         return self.elements if self.bits == 64 else self.table[self.elements]
 
     def times(self, x: Any, out: Any) -> None:
-        """Queue ``out = self * x`` for vectors on the device; temporary memory for 16 million elements."""
+        """Queue ``out = self * x`` for vectors on the device, the same or two; memory for 16 million elements."""
+        xp = array_module(x)
         if self.bits == 64:
-            out[...] = self.elements
-            out *= x
+            xp.multiply(self.elements, x, out=out)
             return
         if self.bits == 0:
             out[...] = 0.0
             return
         for begin in range(0, self.size, _CHUNK):
             part = slice(begin, begin + _CHUNK)
-            out[part] = self.table[self.elements[part]]
-            out[part] *= x[part]
+            xp.multiply(self.table[self.elements[part]], x[part], out=out[part])
 
 
 def _extreme(elements: Any, name: Literal["min", "max"]) -> Any:

@@ -182,11 +182,11 @@ class Backend(ABC):
             From `halo`.
         communicator : Communicator
         """
-        space: Workspace = HostWorkspace(operator)
-        if product is not None:
-            space = self.workspace(product, operator)
+        if product is None:
+            return TogetherWorkspace(operator, HostWorkspace(operator).passes, communicator, halo)
+        space = self.workspace(product, operator)
         assert isinstance(space, HostWorkspace)
-        return TogetherWorkspace(operator, space.passes, communicator)
+        return TogetherWorkspace(operator, space.passes, communicator, halo, lambda: space.sweeps)
 
     def is_scaled(self, table: MatrixTable, level: int) -> bool:
         """Return whether blocks are shared up to a scale at a level."""

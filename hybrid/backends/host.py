@@ -12,6 +12,7 @@ from hybrid.reference import ReferenceProduct, ReferenceTaskProduct
 from hybrid.solvers.base import MatrixOperator
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.swept import RowSweeps
+from mtbdd.communicator import ALONE
 from mtbdd.divided import DividedMTBDD
 from mtbdd.offset import OffsetMTBDD
 
@@ -37,9 +38,11 @@ class CpuBackend(Backend):
 
         def sweeps() -> RowSweeps:
             from hybrid.cpu.sweep import RowSweep
+            from hybrid.cpu.sweep_schedule import schedule_sweep
 
             assert layout is not None
-            return RowSweep(layout, operator.shape[0])
+            n_rows, sharing = operator.shape[0], getattr(operator, "communicator", ALONE).size
+            return RowSweep(layout, n_rows, schedule_sweep(layout, n_rows, sharing=sharing))
 
         single = getattr(product, "multiply_single", None)
         return HostWorkspace(operator, CpuPasses(), single, None if layout is None else sweeps)

@@ -29,7 +29,8 @@ class RowSweep:
     Parameters
     ----------
     layout : CpuLayout
-        A square matrix without diagonal.
+        A matrix without diagonal.
+        It may have columns behind those of its rows, whose elements are never new.
     n_rows : int
         Its rows.
     schedule : SweepSchedule, optional
@@ -72,7 +73,8 @@ class RowSweep:
 
         Parameters
         ----------
-        x, diagonal : ndarray, shape (n,), float64
+        x : ndarray, shape (columns,), float64
+        diagonal : ndarray, shape (n,), float64
         b : ndarray, shape (n,), float64, or None
             None is zero.
         out : ndarray, shape (n,), float64

@@ -58,7 +58,9 @@ class SweepSchedule:
         return self.part_ptr.nbytes + self.piece_row.nbytes + 3 * self.piece_group.nbytes
 
 
-def schedule_sweep(layout: CpuLayout, n_rows: int, parts: int | None = None) -> SweepSchedule:
+def schedule_sweep(
+    layout: CpuLayout, n_rows: int, parts: int | None = None, sharing: int = 1
+) -> SweepSchedule:
     """Cut a layout into parts of consecutive rows.
 
     Parameters
@@ -68,6 +70,8 @@ def schedule_sweep(layout: CpuLayout, n_rows: int, parts: int | None = None) -> 
         Rows of the matrix.
     parts : int, optional
         By default as many as the work is worth.
+    sharing : int
+        Processes that have parts of the same matrix: all of them together have about as many as one would.
 
     Notes
     -----
@@ -98,16 +102,16 @@ def schedule_sweep(layout: CpuLayout, n_rows: int, parts: int | None = None) -> 
         at, group, begin, end, cost = at[by_row], group[by_row], begin[by_row], end[by_row], cost[by_row]
     done = np.cumsum(cost)
     total = float(done[-1]) if len(done) else 0.0
-    inner = cuts_of_equal_cost(done, parts_for(total) if parts is None else parts)
+    inner = cuts_of_equal_cost(done, parts_for(total, sharing) if parts is None else parts)
     ptr = np.concatenate(([0], inner, [len(at)])).astype(np.int64)
     piece_row = np.append(at, n_rows).astype(np.int64)
     return SweepSchedule(ptr, piece_row, group.astype(np.int64), begin, end)
 
 
-def parts_for(terms: float) -> int:
-    """Return the parts that so many terms, or entries, are worth."""
-    most = 2 * _PARTS if terms >= _MANY_TERMS else _PARTS
-    return int(min(max(terms // _PART_TERMS, 1), most))
+def parts_for(terms: float, sharing: int = 1) -> int:
+    """Return the parts that so many terms, or entries, are worth in each of some processes."""
+    most = 2 * _PARTS if terms * sharing >= _MANY_TERMS else _PARTS
+    return int(min(max(terms // _PART_TERMS, 1), max(most // sharing, 1)))
 
 
 def _cut_gaps(layout: CpuLayout) -> tuple[Int64Array, Int64Array]:

@@ -1,4 +1,4 @@
-"""IDR(s) whose products are several damped steps of Jacobi's method: a polynomial preconditioner.
+"""Krylov methods whose products are several damped steps of Jacobi's method: a polynomial preconditioner.
 
 The step ``T x = (1 - w) x + w (M x + b) / diagonal`` leaves the solution as it is, and so do k of them.  What
 they change in x is the residual of a system with the same solution, whose matrix is ``I - T^k`` without b: a
@@ -14,10 +14,12 @@ Source of the idea: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from gpu_kernels import CodedVector, Device, IterationState, Mode, Step
 from hybrid.core.arrays import Array
 from hybrid.gpu.idr import DeviceIDR
+from hybrid.gpu.krylov import DeviceBiCGStab
 from hybrid.gpu.sweeps import Run
 from hybrid.solvers.preconditioner import Preconditioned
 from hybrid.solvers.workspace import Workspace
@@ -54,7 +56,43 @@ class RepeatedSteps:
             x = target
 
 
-class PolynomialIDR(DeviceIDR, Preconditioned):
+class _Measured(Preconditioned):
+    """What both recurrences have in common: the residual of the system itself, and how products count."""
+
+    cost: int
+    x: Any
+    spare: Any
+    _begun: int
+    _made: int
+
+    def _prepare(
+        self,
+        device: Device,
+        run: Run,
+        diagonal: CodedVector,
+        right: CodedVector,
+        size: int,
+        anchor: int | None,
+    ) -> RepeatedSteps:
+        """Return the steps that stand for a product; the vector between them is made."""
+        self._run_once, self._looks = run, 0
+        self._plain = Step(Mode.JACOBI, diagonal, right, 1.0, IterationState.create(device), anchor)
+        return RepeatedSteps(run, device.xp.empty(size), anchor)
+
+    @property
+    def products(self) -> int:
+        """Products that moved something, or measured."""
+        return STEPS * self._begun + self.cost * self._made + self._looks
+
+    def plain_residual(self) -> Array:
+        """See `Preconditioned.plain_residual`. Synchronises: no."""
+        self._run_once(self._plain, self.x, self.spare)
+        self._looks += 1
+        self.spare[...] -= self.x
+        return self.spare
+
+
+class PolynomialIDR(_Measured, DeviceIDR):
     """The recurrence of IDR(s) for I - T^k.
 
     Parameters
@@ -81,22 +119,39 @@ class PolynomialIDR(DeviceIDR, Preconditioned):
         anchor: int | None = None,
         weights: Array | None = None,
     ) -> None:
-        self._run_once, self._looks = run, 0
-        self._plain = Step(Mode.JACOBI, diagonal, right, 1.0, IterationState.create(device), anchor)
-        repeated = RepeatedSteps(run, device.xp.empty(len(start)), anchor)
+        repeated = self._prepare(device, run, diagonal, right, len(start), anchor)
         super().__init__(device, space, repeated, diagonal, right, start, limit, None, weights)
 
-    @property
-    def products(self) -> int:
-        """Products that moved something, or measured."""
-        return STEPS * self._begun + self.cost * self._made + self._looks
 
-    def plain_residual(self) -> Array:
-        """See `Preconditioned.plain_residual`. Synchronises: no."""
-        self._run_once(self._plain, self.x, self.spare)
-        self._looks += 1
-        self.spare[...] -= self.x
-        return self.spare
+class PolynomialBiCGStab(_Measured, DeviceBiCGStab):
+    """The recurrence of BiCGStab for I - T^k.
+
+    Parameters
+    ----------
+    device, space, run, diagonal, right, start, limit, orthogonal, anchor
+        As for `DeviceBiCGStab`.
+
+    Notes
+    -----
+    An iteration is 2 `STEPS` products.  Memory: a vector more than `DeviceBiCGStab`.
+    """
+
+    cost, patience = STEPS * DeviceBiCGStab.cost, STEPS * DeviceBiCGStab.patience
+
+    def __init__(
+        self,
+        device: Device,
+        space: Workspace,
+        run: Run,
+        diagonal: CodedVector,
+        right: CodedVector,
+        start: Array,
+        limit: float,
+        orthogonal: float,
+        anchor: int | None = None,
+    ) -> None:
+        repeated = self._prepare(device, run, diagonal, right, len(start), anchor)
+        super().__init__(device, space, repeated, diagonal, right, start, limit, orthogonal, None)
 
 
 class PolynomialSystem:
@@ -105,7 +160,7 @@ class PolynomialSystem:
     Parameters
     ----------
     device, space, run, diagonal, right
-        As for `PolynomialIDR`.
+        As for `DeviceIDR`.
     """
 
     probes, more_vectors, is_worth_it = 0, 1, True
@@ -124,5 +179,13 @@ class PolynomialSystem:
         weights: Array | None = None,
     ) -> PolynomialIDR:
         """See `Preconditioner.idr`."""
-        right = self._right if b is None else CodedVector(len(b), 64, b, None)
-        return PolynomialIDR(*self._place, self._diagonal, right, start, limit, anchor, weights)
+        return PolynomialIDR(*self._place, *self._operands(b), start, limit, anchor, weights)
+
+    def bicgstab(
+        self, b: Array | None, start: Array, limit: float, orthogonal: float, anchor: int | None = None
+    ) -> PolynomialBiCGStab:
+        """See `Preconditioner.bicgstab`."""
+        return PolynomialBiCGStab(*self._place, *self._operands(b), start, limit, orthogonal, anchor)
+
+    def _operands(self, b: Array | None) -> tuple[CodedVector, CodedVector]:
+        return self._diagonal, self._right if b is None else CodedVector(len(b), 64, b, None)

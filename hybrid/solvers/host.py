@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,6 +53,7 @@ class HostWorkspace(Workspace):
         sweeps: Callable[[], RowSweeps] | None = None,
     ) -> None:
         self._matrix, self._single, self._sweeps = matrix, single, sweeps
+        self._ordered: RowSweeps | None = None
         self._passes: Passes = NumPyPasses() if passes is None else passes
 
     @property
@@ -95,10 +95,12 @@ class HostWorkspace(Workspace):
         """Return a system of equations."""
         return HostSystem(self._matrix, self._passes, diagonal, b, self._single, lambda: self.sweeps)
 
-    @cached_property
+    @property
     def sweeps(self) -> RowSweeps | None:
-        """Sweeps over the rows of the matrix; None where it has none."""
-        return None if self._sweeps is None else self._sweeps()
+        """Sweeps over the rows of the matrix, put in order once; None where it has none."""
+        if self._ordered is None and self._sweeps is not None:
+            self._ordered = self._sweeps()
+        return self._ordered
 
     def add_scaled(self, weight: float, x: Vector, total: Vector, factor: Any | None = None) -> None:
         """Add ``weight * factor * x`` to `total`."""
@@ -193,7 +195,7 @@ class HostSystem:
 
     def preconditioner(self, shape: Vector | None = None) -> SweptSystem | None:
         """See `System.preconditioner`: sweeps."""
-        sweeps = self._sweeps() if self._diagonal.size else None
+        sweeps = self._sweeps()
         if sweeps is None:
             return None
 

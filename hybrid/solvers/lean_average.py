@@ -1,7 +1,8 @@
 """The bias of an average in the fewest vectors: BiCGStab from the beginning, operands by dictionary.
 
 Where value iteration and its Krylov methods have no room (:mod:`hybrid.solvers.average_reward`), six vectors
-may still have it.  Whatever bias comes out, its bounds hold.
+may still have it; with a preconditioner, where there is one and room for it.  Whatever bias comes out, its
+bounds hold.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from hybrid.solvers.average_bounds import average_bounds
 from hybrid.solvers.average_krylov import ORTHOGONAL, AnchoredSolution
 from hybrid.solvers.base import Clock, Criterion, Status, Vector
 from hybrid.solvers.record import Kept, Numbers
+from hybrid.solvers.recurrence import Recurrence
 from hybrid.solvers.workspace import OPERANDS, Array, Workspace
 
 LEAN_VECTORS = 8
@@ -31,26 +33,29 @@ class LeanCourse:
     space : Workspace
     diagonal, rewards : vector or CodedVector, shape (n,)
         Operands of the space.
-    products : int
-        Made so far, those of earlier runs included.
+    products, probes : int
+        Made so far, those of earlier runs included, and besides.
+    more_vectors : int
+        Always 0: `nbytes` tells what is held.
     """
 
     space: Workspace
     diagonal: Vector
     rewards: Vector
     products: int = 0
-    more_vectors = probes = 0
+    probes: int = 0
+    more_vectors = 0
 
     def __post_init__(self) -> None:
         """Ask for room; the operands may have theirs already."""
         self.space.reserve(self.space.more(LEAN_VECTORS, self.diagonal), len(self.rewards))
         self._h: Array | None = None
-        self._anchor = 0
+        self._anchor, self._vectors = 0, LEAN_VECTORS
 
     @property
     def nbytes(self) -> int:
         """Bytes held at once beside the matrix."""
-        return 8 * (LEAN_VECTORS - OPERANDS) * len(self.rewards) + self.diagonal.nbytes + self.rewards.nbytes
+        return 8 * (self._vectors - OPERANDS) * len(self.rewards) + self.diagonal.nbytes + self.rewards.nbytes
 
     def take(self, kept: Kept) -> None:
         """Go on from what an earlier run has left, whichever course it had; constants do not count."""
@@ -62,7 +67,7 @@ class LeanCourse:
         """Iterate until the bounds are close, or nothing helps; parameters as for `AnchoredSolution`."""
         space, self._anchor = self.space, anchor
         start = np.broadcast_to(np.float64(0.0), (len(self.rewards),)) if self._h is None else self._h
-        recurrence = space.system(self.diagonal, self.rewards).bicgstab(start, 0.0, ORTHOGONAL, anchor)
+        recurrence = self._recurrence(start)
         # It has a copy.
         del start
         self._h = None
@@ -74,6 +79,18 @@ class LeanCourse:
             # A bias without numbers has no bounds; that of zeros has the least and the greatest reward.
             self._h[...] = 0.0
         return reached.status
+
+    def _recurrence(self, start: Array) -> Recurrence:
+        space, size, anchor = self.space, len(self.rewards), self._anchor
+        system = space.system(self.diagonal, self.rewards)
+        found = system.preconditioner()
+        if found is not None:
+            self.probes = found.probes
+            vectors = LEAN_VECTORS + found.more_vectors
+            if found.is_worth_it and space.has_room(space.more(vectors, self.diagonal), size):
+                self._vectors = vectors
+                return found.bicgstab(None, start, 0.0, ORTHOGONAL, anchor)
+        return system.bicgstab(start, 0.0, ORTHOGONAL, anchor)
 
     def state(self) -> tuple[Mapping[str, Array], Numbers]:
         """Return the bias and the average so far, for records."""

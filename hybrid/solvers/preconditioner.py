@@ -21,7 +21,7 @@ class Preconditioner(Protocol):
     probes : int
         Products made to know what it is worth.
     more_vectors : int
-        Vectors of its recurrences besides those of IDR(s).
+        Vectors of its recurrences besides those that a method has.
     """
 
     @property
@@ -51,6 +51,11 @@ class Preconditioner(Protocol):
         b : array, shape (n,), or None
             In the workspace, not copied; None for that of the system.
         """
+
+    def bicgstab(
+        self, b: Array | None, start: Array, limit: float, orthogonal: float, anchor: int | None = None
+    ) -> Recurrence:
+        """Return the recurrence of BiCGStab from a copy of `start`, as `System.bicgstab` does; b as above."""
 
 
 class Preconditioned(ABC):

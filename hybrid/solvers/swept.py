@@ -17,12 +17,14 @@ the values that a sweep begins with, in every row.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
 from hybrid.solvers.base import Vector
+from hybrid.solvers.host_recurrence import HostBiCGStab
 from hybrid.solvers.idr import IDR, Images
 from hybrid.solvers.passes import Passes
 from hybrid.solvers.preconditioner import Preconditioned
@@ -140,6 +142,40 @@ class SweptIDR(IDR, Preconditioned):
         return self.spare
 
 
+class SweptBiCGStab(HostBiCGStab, Preconditioned):
+    """BiCGStab with sweeps for products.
+
+    Parameters
+    ----------
+    passes, start, limit, orthogonal
+        As for `HostBiCGStab`.
+    images, plain
+        As for `SweptIDR`.
+    """
+
+    def __init__(
+        self,
+        passes: Passes,
+        images: SweptImages,
+        plain: Images,
+        start: Vector,
+        limit: float,
+        orthogonal: float,
+    ) -> None:
+        super().__init__(passes, images, start, limit, orthogonal)
+        self._plain = plain
+
+    @property
+    def products(self) -> int:
+        """Sweeps, and products that measured."""
+        return super().products + self._plain.made
+
+    def plain_residual(self) -> Any:
+        """See `Preconditioned.plain_residual`."""
+        self._plain.residual(self.x, self.spare)
+        return self.spare
+
+
 class SweptSystem:
     """``diagonal * x = M x + b`` by sweeps in the better order; a `Preconditioner`.
 
@@ -198,8 +234,9 @@ class SweptSystem:
             if shape is not None:
                 followed /= shape
                 followed[shape == 0.0] = 1.0
-            mean = float(followed.sum()) / followed.size
-        return mean if np.isfinite(mean) else 0.0
+            ones = np.ones(followed.size)
+            total, count = self._passes.dot(followed, ones), self._passes.dot(ones, ones)
+        return total / count if count and math.isfinite(total) else 0.0
 
     def idr(
         self,
@@ -210,7 +247,17 @@ class SweptSystem:
         weights: Vector | None = None,
     ) -> SweptIDR:
         """See `Preconditioner.idr`."""
-        b = self._b if b is None else b
-        images = SweptImages(self._passes, self._sweeps, self._diagonal, b, self.descending, anchor)
         copy = np.array(start, dtype=np.float64, order="C")
-        return SweptIDR(self._passes, images, self._plain(b, anchor), copy, limit, weights)
+        return SweptIDR(self._passes, *self._images(b, anchor), copy, limit, weights)
+
+    def bicgstab(
+        self, b: Vector | None, start: Vector, limit: float, orthogonal: float, anchor: int | None = None
+    ) -> SweptBiCGStab:
+        """See `Preconditioner.bicgstab`."""
+        copy = np.array(start, dtype=np.float64, order="C")
+        return SweptBiCGStab(self._passes, *self._images(b, anchor), copy, limit, orthogonal)
+
+    def _images(self, b: Vector | None, anchor: int | None) -> tuple[SweptImages, Images]:
+        b = self._b if b is None else b
+        swept = SweptImages(self._passes, self._sweeps, self._diagonal, b, self.descending, anchor)
+        return swept, self._plain(b, anchor)

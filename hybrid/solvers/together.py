@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from hybrid.core.arrays import extremes
+from hybrid.core.halo import Halo
 from hybrid.solvers.base import MatrixOperator, Vector
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.passes import Passes
 from hybrid.solvers.shadows import ShadowPasses
+from hybrid.solvers.swept import RowSweeps
 from hybrid.solvers.workspace import Array
 from mtbdd.communicator import Communicator
 
@@ -23,13 +27,36 @@ class TogetherWorkspace(HostWorkspace):
     passes : Passes
         Of the own parts.
     communicator : Communicator
+    halo : Halo, optional
+        What others have of the vectors that the matrix multiplies.
+    sweeps : callable, optional
+        Returns sweeps over the own rows, of a matrix over own elements and halo; None if there are none.
+        None in the place of the callable: no own row has an entry.
     """
 
     stride = 10  # what all have to agree on costs a message
 
-    def __init__(self, matrix: MatrixOperator, passes: Passes, communicator: Communicator) -> None:
+    def __init__(
+        self,
+        matrix: MatrixOperator,
+        passes: Passes,
+        communicator: Communicator,
+        halo: Halo | None = None,
+        sweeps: Callable[[], RowSweeps | None] | None = None,
+    ) -> None:
         super().__init__(matrix, TogetherPasses(passes, communicator))
-        self.communicator = communicator
+        self.communicator, self._halo, self._own_sweeps = communicator, halo, sweeps
+        self._swept: TogetherSweeps | None = None
+
+    @property
+    def sweeps(self) -> RowSweeps | None:
+        """Sweeps over the own rows, if every process has them: all ask for them at once."""
+        # A cached property would do, but for its lock: of parts in threads one would hold it, and wait.
+        if self._halo is not None and self._swept is None:
+            own = None if self._own_sweeps is None else self._own_sweeps()
+            has = self.communicator.all(own is not None or self._own_sweeps is None)
+            self._swept, self._halo = TogetherSweeps(own, self._halo) if has else None, None
+        return self._swept
 
     def stretch(self, most: int) -> int:
         """See `Workspace.stretch`."""
@@ -58,6 +85,41 @@ class TogetherWorkspace(HostWorkspace):
     def element(self, x: Array, place: int) -> Vector:
         """See `Workspace.element`."""
         return np.array([self.passes.element(x, place)])
+
+
+class TogetherSweeps:
+    """See `RowSweeps`; rows see the newest values of own rows, and of others those that the sweep began with.
+
+    Parameters
+    ----------
+    own : RowSweeps or None
+        Over the own rows; None where none has an entry.
+    halo : Halo
+    """
+
+    def __init__(self, own: RowSweeps | None, halo: Halo) -> None:
+        self._own, self._halo = own, halo
+
+    def sweep(
+        self,
+        x: Vector,
+        b: Vector | None,
+        diagonal: Vector,
+        out: Vector,
+        less: float = 0.0,
+        omega: float = 1.0,
+        descending: bool = False,
+    ) -> None:
+        """See `RowSweeps.sweep`; all processes call it at once."""
+        with self._halo.exchange(x) as arriving:
+            if self._own is not None:
+                whole = arriving.received()
+                self._own.sweep(whole, b, diagonal, out, less, omega, descending)
+                return
+            out[...] = -less if b is None else b - less
+            out *= omega / diagonal
+            if omega != 1.0:
+                out += (1.0 - omega) * x
 
 
 class TogetherPasses:

@@ -126,6 +126,9 @@ def test_coded_vectors_are_worked_on_in_parts(
         factor = rng.normal(size=len(found))
         out = xp.empty(len(found))
         found.times(xp.asarray(factor), out)
+        same = xp.array(factor)
+        found.times(same, same)
+        assert to_numpy(same).tolist() == to_numpy(out).tolist()
         if expected is not None:
             np.testing.assert_array_equal(to_numpy(out), expected * factor)
             assert found.argmax() == np.argmax(expected)

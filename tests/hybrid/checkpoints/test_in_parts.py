@@ -170,7 +170,7 @@ def test_damage_is_told_to_all(after: int, tmp_path: Path) -> None:
     model = hybrid.load(ROOT / "examples/kanban.prism", constants={"t": 1})
     given: dict[str, Any] = {"checkpoint": tmp_path, "checkpoint_minutes": 0.0}
     with pytest.raises(Killed):
-        hybrid.check(model, 'R{"throughput"}=? [ S ]', progress=Killer(4), ranks=2, **given)
+        hybrid.check(model, 'R{"throughput"}=? [ S ]', progress=Killer(2), ranks=2, **given)
     (path,) = tmp_path.glob("*.1.bin")
     data = bytearray(path.read_bytes())
     data[5] ^= 16

@@ -124,6 +124,9 @@ def test_little_work_is_one_part(rng):
     layout = inject(from_dense(dense, n_bits=9), 6, "cpu").product.layout
     assert len(schedule_sweep(layout, N)) == 1
     assert [parts_for(terms) for terms in (0, 39_000, 61_000, 1e6, 1e9)] == [1, 1, 3, 4, 8]
+    # Processes together have as many: two that have half of the terms each, and nine.
+    assert [parts_for(terms, 2) for terms in (0, 39_000, 61_000, 1e6, 2e6, 1e9)] == [1, 1, 2, 2, 4, 4]
+    assert parts_for(1e9, 9) == 1
 
 
 def test_threads_change_nothing(rng):

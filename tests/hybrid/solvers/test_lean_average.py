@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 import hybrid
 from gpu_kernels import Device
+from hybrid.cpu.csr import CsrMatrix
+from hybrid.gpu.krylov import DeviceBiCGStab
 from hybrid.gpu.places import DevicePlace
+from hybrid.gpu.polynomial import PolynomialBiCGStab
 from hybrid.gpu.workspace import DeviceWorkspace
 from hybrid.operators.inject import inject
 from hybrid.solvers import AverageReward, Criterion
@@ -17,6 +21,8 @@ from hybrid.solvers.average_krylov import AnchoredSolution, Reached
 from hybrid.solvers.base import Status
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.lean_average import LEAN_VECTORS, LeanCourse
+from hybrid.solvers.swept import PROBES, SweptBiCGStab
+from tests.builders.closed_classes import exact_average
 from tests.builders.linear_systems import Dense
 from tests.builders.matrices import from_dense
 from tests.source_tree import ROOT
@@ -141,7 +147,39 @@ def test_operands_by_dictionary(
     assert len(pressed) == 2
     assert found.status is Status.CONVERGED
     assert found.lower <= plain.upper and plain.lower <= found.upper
-    assert found.nbytes == 6 * rewards.nbytes + diagonal.nbytes + right.nbytes
+    # Where operands take hardly any there is room for the vector between the steps of a product.
+    assert found.nbytes == 7 * rewards.nbytes + diagonal.nbytes + right.nbytes
+
+
+@pytest.mark.parametrize("form", ["swept", "steps", "products"])
+def test_a_preconditioner_is_taken_where_there_is_room_for_it(
+    device: Device, pressed: list[LeanCourse], monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    side = 12
+    forth, still = chain(side, 1.0, 1.3), np.eye(side)
+    rates = np.kron(forth, still) + np.kron(still, forth)
+    rewards, diagonal = np.arange(float(side * side)), rates.sum(axis=1)
+    made: list[type] = []
+    own = AnchoredSolution.__init__
+
+    def noted(self: AnchoredSolution, space: Any, recurrence: Any, *arguments: Any) -> None:
+        made.append(type(recurrence))
+        own(self, space, recurrence, *arguments)
+
+    monkeypatch.setattr(AnchoredSolution, "__init__", noted)
+    matrix: Any = CsrMatrix(csr_matrix(rates))
+    if form != "swept":
+        matrix = inject(from_dense(rates), backend="gpu")
+    given = (diagonal, rewards)
+    if form == "steps":
+        place = DevicePlace(device)
+        given = tuple(place.compressed(place.array(x)) for x in given)
+    found = AverageReward().solve(matrix, *given, SLACK)
+    assert made == [{"swept": SweptBiCGStab, "steps": PolynomialBiCGStab, "products": DeviceBiCGStab}[form]]
+    assert found.status is Status.CONVERGED
+    value = exact_average(rates, rewards)
+    assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper
+    assert found.products >= found.iterations + (PROBES if form == "swept" else 0)
 
 
 @pytest.mark.parametrize("backend", ["cpu", "gpu"])
