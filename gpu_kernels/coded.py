@@ -85,7 +85,7 @@ class CodedVector:
         return self.elements if self.bits == 64 else self.table[self.elements]
 
     def times(self, x: Any, out: Any) -> None:
-        """Queue ``out = self * x`` for vectors on the device, the same or two; memory for 16 million elements."""
+        """Queue ``out = self * x`` for vectors on the device, which may be one; 16 million at a time."""
         xp = array_module(x)
         if self.bits == 64:
             xp.multiply(self.elements, x, out=out)
