@@ -129,7 +129,7 @@ class DeviceWorkspace(Workspace):
         if isinstance(factor, CodedVector):
             factor.times(x, out)
         else:
-            self.xp.multiply(factor, x, out=out)
+            self.xp.multiply(self.operand(factor), x, out=out)
 
     def ones(self, size: int) -> Vector:
         """Return a vector of ones without an array for it; systems hold a byte an element."""

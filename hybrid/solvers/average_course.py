@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 
 from hybrid.solvers.average_bounds import average_bounds
@@ -91,17 +92,18 @@ class AverageCourse:
         system = self._system.sharing(self._rewards)
         # It ends by its bounds, and not by a norm.
         vectors = SINGLE_VECTORS if is_single else IDR_VECTORS
-        if preconditioner is not None:
-            if self.space.has_room(vectors + preconditioner.more_vectors + _OPERANDS, self._h.size):
-                vectors += preconditioner.more_vectors
-            else:
-                preconditioner = None
         if by_bicgstab or not self.space.has_room(vectors + _OPERANDS, self._h.size):
             return system.bicgstab(self._h, 0.0, ORTHOGONAL, anchor)
-        more = vectors - _LET_GO + (0 if self._w is None else _KEPT)
-        self.more_vectors = max(self.more_vectors, more)
-        if preconditioner is not None:
-            return preconditioner.idr(self._rewards, self._h, 0.0, anchor)
+        vectors -= _LET_GO - (0 if self._w is None else _KEPT)
+        if preconditioner is not None and self.space.has_room(
+            IDR_VECTORS + preconditioner.more_vectors + _OPERANDS, self._h.size
+        ):
+            # What is free may be cut into pieces.
+            with contextlib.suppress(MemoryError):
+                recurrence = preconditioner.idr(self._rewards, self._h, 0.0, anchor)
+                self.more_vectors = max(self.more_vectors, vectors + preconditioner.more_vectors)
+                return recurrence
+        self.more_vectors = max(self.more_vectors, vectors)
         return system.idr(self._h, 0.0, anchor, is_single=is_single)
 
     def preconditioner(self) -> Preconditioner | None:

@@ -7,6 +7,7 @@ bounds hold.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -88,8 +89,11 @@ class LeanCourse:
             self.probes = found.probes
             vectors = LEAN_VECTORS + found.more_vectors
             if found.is_worth_it and space.has_room(space.more(vectors, self.diagonal), size):
-                self._vectors = vectors
-                return found.bicgstab(None, start, 0.0, ORTHOGONAL, anchor)
+                # What is free may be cut into pieces.
+                with contextlib.suppress(MemoryError):
+                    recurrence = found.bicgstab(None, start, 0.0, ORTHOGONAL, anchor)
+                    self._vectors = vectors
+                    return recurrence
         return system.bicgstab(start, 0.0, ORTHOGONAL, anchor)
 
     def state(self) -> tuple[Mapping[str, Array], Numbers]:

@@ -224,6 +224,19 @@ def test_without_room_for_one_vector_more_products_are_made(
     assert made == [PolynomialIDR, DeviceIDR]
 
 
+def test_room_in_pieces_is_none(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    rates, rewards = queue(30, 1.0, 1.5), np.arange(31.0)
+    matrix, made = inject(from_dense(rates), backend="gpu"), noted(monkeypatch)
+
+    def full(*_: Any) -> None:
+        raise MemoryError("no piece is large enough")
+
+    monkeypatch.setattr(PolynomialIDR, "_prepare", full)
+    found = AverageReward(krylov="always").solve(matrix, rates.sum(axis=1), rewards, 1e-14)
+    assert made == [DeviceIDR]
+    assert found.status is Status.CONVERGED
+
+
 @pytest.mark.parametrize("form", ["hybrid", "explicit"])
 def test_bounds_hold(
     device: Device, form: str, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
