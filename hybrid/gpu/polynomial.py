@@ -31,8 +31,8 @@ OMEGA = 0.9
 """Relaxation of a step."""
 
 _PATIENT = 4
-"""Times as many cycles without any gain as `DeviceIDR` takes: bounds of a queue that fills gain nothing in five
-of six cycles, and then all at once."""
+"""Times as many cycles without any gain as `DeviceIDR` takes: of a queue that fills bounds gain nothing in
+most of them, and then all at once."""
 
 
 class RepeatedSteps:
