@@ -25,6 +25,9 @@ _MOST_SHARE = 1.05
 _ALIKE = 1.01
 """Ratio of predicted times up to which two plans are told apart by the nodes of their parts."""
 
+_LITTLE = 1.03
+"""Ratio of a predicted time to that without any exchange up to which no other groups are searched."""
+
 _FEWER_NODES = 0.75
 """Ratio of nodes from which a plan that is predicted alike is taken instead."""
 
@@ -156,8 +159,8 @@ def plan_parts(
     Predicted time is entries and, for each row, what three entries cost.  Rows that share few of the last
     nodes with others take longer, up to a quarter where polling's server is at a station of the last bits;
     this has no number in the prediction, and is shared out.  Time: that of
-    `hybrid.parts.uses.column_uses` and `hybrid.parts.search.choose_parts`, four times; nothing has the length
-    of the state space.
+    `hybrid.parts.uses.column_uses` and `hybrid.parts.search.choose_parts`, twice; nothing has the length of
+    the state space.
     """
     if parts < 1 or parts > max(index.size, 1):
         raise OptionError(
@@ -173,8 +176,9 @@ def plan_parts(
 
     plans = _plans(matrices, first, parts)
     most = max(_MOST_SHARE, min(map(_greatest_share, plans)))
-    for groups in groupings(prefixes, parts, fields):
-        plans += _plans(matrices, groups, parts)
+    if min(cost(plan)[1][0] for plan in plans) > _LITTLE * prefixes.work.sum() / parts:
+        for groups in groupings(prefixes, parts, fields):
+            plans += _plans(matrices, groups, parts)
     best = min(plans, key=cost)
     over, (seconds, _) = cost(best)
     turned = (plan for plan in _turned(matrices, best, prefixes, parts) if cost(plan)[0] == over)
