@@ -95,7 +95,7 @@ class DeviceOperator(ChoiceOperator):
     @property
     def has_policies(self) -> bool:
         """See `ChoiceOperator.has_policies`."""
-        return not self._asks_others
+        return self.problem.communicator.size == 1
 
     @property
     def _asks_others(self) -> bool:

@@ -39,8 +39,8 @@ _LEADING = 4
 """Variables that are combined with every other one."""
 
 _SEARCHED = 1
-"""Groupings by two variables that are searched: those behind the first take as long each, and hardly ever lead
-to shorter steps."""
+"""Groupings by two variables that are searched: those behind the first take as long each, and hardly ever
+lead to shorter steps."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -173,9 +173,8 @@ class ChoiceOperator(Choosing):
         return float(self.space.read(self.changes)[0])
 
     def leap(self, criterion: Criterion, always: bool) -> PolicyBounds | None:
-        """See `BellmanOperator.leap`: where a policy can be solved for, and nobody shares the states."""
-        is_alone = self.problem.communicator.size == 1
-        return PolicyBounds(self, criterion, always) if is_alone and self.has_policies else None
+        """See `BellmanOperator.leap`: where a policy can be solved for."""
+        return PolicyBounds(self, criterion, always) if self.has_policies else None
 
     def guess(self, criterion: Criterion) -> WeightGuess:
         """See `BellmanOperator.guess`."""
@@ -217,8 +216,8 @@ class ChoiceOperator(Choosing):
 
     def of_policy(self, policy: Array) -> Workspace:
         """See `Choosing.of_policy`."""
-        passes = self.space.passes if isinstance(self.space, HostWorkspace) else None
-        return HostWorkspace(PolicyMatrix(self, policy), passes)
+        matrix = PolicyMatrix(self, policy)
+        return self.space.over(matrix) if isinstance(self.space, HostWorkspace) else HostWorkspace(matrix)
 
     @property
     def has_gauss_seidel(self) -> bool:

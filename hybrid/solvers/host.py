@@ -61,6 +61,10 @@ class HostWorkspace(Workspace):
         """How vectors are worked on."""
         return self._passes
 
+    def over(self, matrix: MatrixOperator) -> HostWorkspace:
+        """Return the workspace of another matrix over the same vectors, without sweeps."""
+        return HostWorkspace(matrix, self._passes)
+
     def reserve(self, vectors: int, size: int) -> None:
         """Refuse a solution whose vectors do not fit in what is free now; the operands are there already."""
         require_memory(

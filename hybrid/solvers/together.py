@@ -47,6 +47,11 @@ class TogetherWorkspace(HostWorkspace):
         super().__init__(matrix, TogetherPasses(passes, communicator))
         self.communicator, self._halo, self._own_sweeps = communicator, halo, sweeps
         self._swept: TogetherSweeps | None = None
+        self._own_passes = passes
+
+    def over(self, matrix: MatrixOperator) -> TogetherWorkspace:
+        """See `HostWorkspace.over`."""
+        return TogetherWorkspace(matrix, self._own_passes, self.communicator)
 
     @property
     def sweeps(self) -> RowSweeps | None:
