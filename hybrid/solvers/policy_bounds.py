@@ -29,6 +29,7 @@ from hybrid.solvers.forecast import AGAIN, Forecast
 from hybrid.solvers.idr import IDR_VECTORS
 from hybrid.solvers.policy_course import OWN_VECTORS, PolicyCourse
 from hybrid.solvers.record import Kept
+from hybrid.solvers.workspace import Array
 
 MORE_VECTORS = IDR_VECTORS + OWN_VECTORS + 2
 """Vectors held besides those of the iteration: the recurrence's, those of a course, a shape and a bound."""
@@ -41,6 +42,7 @@ _LEFT = 0.25  # of the steps made, that have to be left until values are found
 _ROUGH = 1e-3  # residual of z from which w is looked for
 _MARGIN = 0.4  # of epsilon that half of the width may take
 _GUESSES = 5  # tries with a doubled c
+_TIED = 4.0  # times c, within which choices count as the best ones for another w
 _ROUNDING = 3.0  # slacks: two for a step rounded in one direction, and what the residual is off by
 
 
@@ -123,14 +125,29 @@ class PolicyBounds:
         if eta is None:
             return
         c, bound = (eta + noise) / (1.0 - loose), xp.empty_like(shape)
+        width = self._verified(held, course, w, c, bound, shape)
+        if width is None:
+            # Choices that are worth about as much as the best ones lead further than w.
+            xp.maximum(course.z, held.x, out=shape)
+            again = course.spread_around(shape, w, _TIED * c)
+            eta = None if again is None else course.approach(max(wanted / _TIED, noise))
+            if again is None or eta is None:
+                return
+            width = self._verified(held, course, w, 2.0 * (eta + noise) / (1.0 - again), bound, shape)
+        if width is not None and width <= criterion.epsilon:
+            held.x[...], self.width = bound, width
+
+    def _verified(
+        self, held: Held, course: PolicyCourse, w: Array, c: float, bound: Array, scratch: Array
+    ) -> float | None:
+        """Verify bounds around z, with c or more; return their distance, the lower one in `bound`."""
         for _ in range(_GUESSES):
             if not course.has_left(2):
-                return
+                return None
             width = verified_around(
-                operator, criterion, held.x, held.y, course.z, w, c, held.positive, bound, shape
+                self._operator, self._criterion, held.x, held.y, course.z, w, c, held.positive, bound, scratch
             )
             if width is not None:
-                if width <= criterion.epsilon:
-                    held.x[...], self.width = bound, width
-                return
+                return width
             c *= 2.0
+        return None

@@ -145,6 +145,35 @@ class PolicyCourse:
             self._choose(found)
         return None
 
+    def spread_around(self, shape: Array, w: Array, c: float) -> float | None:
+        """Put another w in its place: of the policy that is best at ``z + c w``, for a minimum ``z - c w``.
+
+        Where choices are worth about the same at z, that is the one of them which is worst for the bound: a
+        step from there takes it.  Returns as `spread` does, for that policy.
+        """
+        operator, space, xp = self._operator, self._operator.space, self._operator.space.xp
+        for _ in range(_SPREADS):
+            self._choose_beside(w, c)
+            found = self._solved(shape, w, shape, _LOOSE)
+            if found is None or not space.read(space.least(found))[0] >= 0.0 or not self.has_left(2):
+                return None
+            w[...] = found
+            operator.improve(w, self._gains, shape=shape, policy=self._policy)
+            operator.products += 1
+            xp.subtract(self._gains, w, out=found)
+            found *= self._weights
+            (off,) = space.read(space.greatest(found))
+            if self._choose_beside(w, c) or not off <= _OFF:
+                break
+        return max(off, 0.0) if off <= _OFF else None
+
+    def _choose_beside(self, w: Array, c: float) -> bool:
+        """Take the policy that is best at ``z + c w``, for a minimum ``z - c w``; see `_choose`."""
+        beside = self._gains
+        self._operator.space.xp.multiply(w, c if self._operator.maximise else -c, out=beside)
+        beside += self.z
+        return self._choose(beside)
+
     def _solved(self, b: Array, start: Array, shape: Array, goal: float) -> Array | None:
         """Return what ``x = A x + b`` leads to, a residual of the shape times `goal` but for rounding.
 

@@ -323,6 +323,64 @@ def test_w_goes_down_whatever_is_chosen() -> None:
     assert ((dense @ w).max(axis=0) + (1.0 - loose) * z <= w * (1.0 + 1e-12)).all()
 
 
+def ties(maximise: bool, copies: int = 8) -> Choices:
+    """Pairs of states: one may leave at once, or go where one stays for long, and is worth the same."""
+    n, stays = 2 * copies, 1.0 - 1.0 / (32.0 + 4.0 * np.arange(copies))
+    worth = (1.0 + np.arange(copies)) / 64.0
+    dense, gains = np.zeros((2, n, n)), np.zeros((2, n))
+    first, second = np.arange(0, n, 2), np.arange(1, n, 2)
+    gains[0, first], gains[1, first] = worth, 0.03125 * worth
+    dense[1, first, second] = 0.96875
+    dense[0, second, second] = dense[1, second, second] = stays
+    gains[:, second] = (1.0 - stays) * worth
+    offers = [LayerChoices(k, None, from_dense(dense[k]), gains[k], None) for k in range(2)]
+    return Choices(offers, dense, gains, maximise)
+
+
+@both
+def test_choices_that_are_worth_the_same_are_no_obstacle(
+    monkeypatch: pytest.MonkeyPatch, maximise: bool
+) -> None:
+    case, spreads = ties(maximise), []
+    own = PolicyCourse.spread_around
+
+    def noted(self: PolicyCourse, *arguments: Any) -> float | None:
+        spreads.append(own(self, *arguments))
+        return spreads[-1]
+
+    monkeypatch.setattr(PolicyCourse, "spread_around", noted)
+    # At first the policy that leaves at once.
+    choose = ChoiceOperator.choose
+    monkeypatch.setattr(
+        ChoiceOperator,
+        "choose",
+        lambda self, x: np.zeros(self.size, np.uint16) if not spreads and not maximise else choose(self, x),
+    )
+    found = solved(make_operator("cpu", case, slack=64 * UNIT), "always")
+    assert found.status is Status.CONVERGED
+    worth = np.repeat((1.0 + np.arange(8)) / 64.0, 2)
+    assert (found.lower <= worth).all() and (worth <= found.upper).all()
+    assert found.more_vectors == MORE_VECTORS
+    assert bool(spreads) is not maximise and None not in spreads
+
+
+def test_w_is_that_of_the_policy_that_is_best_a_little_below() -> None:
+    case = ties(maximise=False)
+    n, worth = case.dense.shape[1], np.repeat((1.0 + np.arange(8)) / 64.0, 2)
+    operator = make_operator("cpu", case, slack=64 * UNIT)
+    held = Held(0.5 * worth, np.empty(n), None, np.empty(n), 4, None, lambda: ({}, {}))
+    course = PolicyCourse(operator, held, math.inf, Clock(None), 0.5)
+    course.z[...] = worth
+    # That of leaving at once, which says too little of the other choice.
+    w = np.where(np.arange(n) % 2 == 0, worth, 40.0 * worth)
+    low = worth - 1e-6 * w
+    assert ((case.dense @ low + case.gains).min(axis=0) < low - 1e-9).any()
+    loose = course.spread_around(worth, w, 1e-6)
+    assert loose is not None and 0.0 <= loose < 1.0
+    low = worth - 1e-6 * w
+    assert ((case.dense @ low + case.gains).min(axis=0) >= low).all()
+
+
 def test_better_choices_spread_between_two_policies(examples_folder: Path) -> None:
     """Where each policy lets the next state know, steps over all choices bring it further."""
     model = hybrid.load(examples_folder / "coin.prism", constants={"K": 6})
