@@ -11,8 +11,10 @@ iterated: h for r, and w for the constant reward 1, whose increments tell how lo
 For any number g, h - g w belongs to r - g.  Once w's increments are nearly constant w is kept as it
 is, h - g w goes on alone, and what g lacks is taken out of h with w now and then.
 
-Where the widths of the bounds tell that this is worth it, IDR(s) goes on from h, or BiCGStab where
-there is no room for its vectors (:mod:`hybrid.solvers.average_krylov`); where it fails, h does as before.
+Where the matrix has a preconditioner that is worth it (:mod:`hybrid.solvers.preconditioner`), IDR(s) begins
+with that.  Else, where the widths of the bounds tell that this is worth it, IDR(s) goes on from h, or
+BiCGStab where there is no room for its vectors (:mod:`hybrid.solvers.average_krylov`); where it fails, h does
+as before.
 IDR(s) has vectors of single precision at first, where the pace tells that few digits get lost and the
 workspace has products with them: they move half as much, and the bounds are those of the iterate.
 Where there is no room for h and w either, BiCGStab begins (:mod:`hybrid.solvers.lean_average`).

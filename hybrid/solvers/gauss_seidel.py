@@ -146,8 +146,9 @@ def _sweep_of(matrix: Any) -> Sweep:
     if matrix.backend == "cpu" and getattr(matrix, "representation", None) == "tasks":
         return matrix.product.sweep().gauss_seidel_step  # type: ignore[no-any-return]
     space = workspace_of(matrix)
-    is_alone = isinstance(space, HostWorkspace) and space.communicator.size == 1
-    sweeps = space.sweeps if isinstance(space, HostWorkspace) and is_alone else None
+    sweeps = None
+    if isinstance(space, HostWorkspace) and space.communicator.size == 1:
+        sweeps = space.sweeps
     if sweeps is None and matrix.backend == "cpu":
         raise ValueError(
             "Gauss-Seidel takes rows one after the other, and those of this matrix have another order than "
