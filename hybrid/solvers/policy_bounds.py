@@ -126,10 +126,12 @@ class PolicyBounds:
             return
         c, bound = (eta + noise) / (1.0 - loose), xp.empty_like(shape)
         width = self._verified(held, course, w, c, bound, shape)
-        if width is None:
-            # Choices that are worth about as much as the best ones lead further than w.
-            xp.maximum(course.z, held.x, out=shape)
-            again = course.spread_around(shape, w, _TIED * c)
+        if width is None or width > criterion.epsilon:
+            again: float | None = loose
+            if width is None:
+                # Choices that are worth about as much as the best ones lead further than w.
+                xp.maximum(course.z, held.x, out=shape)
+                again = course.spread_around(shape, w, _TIED * c)
             eta = None if again is None else course.approach(max(wanted / _TIED, noise))
             if again is None or eta is None:
                 return
