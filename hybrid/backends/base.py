@@ -19,7 +19,7 @@ from hybrid.levels.policy import LevelChoice
 from hybrid.levels.task_table import TaskTable
 from hybrid.solvers.base import MatrixOperator
 from hybrid.solvers.host import HostWorkspace
-from hybrid.solvers.together import TogetherWorkspace
+from hybrid.solvers.together import EmptySweeps, TogetherWorkspace
 from hybrid.solvers.workspace import Workspace
 from mtbdd.communicator import Communicator
 from mtbdd.divided import DividedMTBDD
@@ -182,9 +182,9 @@ class Backend(ABC):
             From `halo`.
         communicator : Communicator
         """
-        if product is None:
-            return TogetherWorkspace(operator, HostWorkspace(operator).passes, communicator, halo)
-        space = self.workspace(product, operator)
+        space: Workspace = HostWorkspace(operator, sweeps=EmptySweeps)
+        if product is not None:
+            space = self.workspace(product, operator)
         assert isinstance(space, HostWorkspace)
         return TogetherWorkspace(operator, space.passes, communicator, halo, lambda: space.sweeps)
 

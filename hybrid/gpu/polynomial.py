@@ -2,10 +2,8 @@
 
 The step ``T x = (1 - w) x + w (M x + b) / diagonal`` leaves the solution as it is, and so do k of them.  What
 they change in x is the residual of a system with the same solution, whose matrix is ``I - T^k`` without b: a
-polynomial of ``A = I - M / diagonal``.  The recurrence works on its vectors once in k products, where these
-passes take longer than a product; it needs hardly more products than with A itself, as T^k makes small what
-steps make small.  Damped, it knows no period: -1 is an eigenvalue of many a chain, and 1 would be one of its
-square.
+polynomial of ``A = I - M / diagonal``.  The recurrence passes over its vectors once in k products.  Damped,
+it knows no period: -1 is an eigenvalue of many a chain, and 1 would be one of its square.
 
 With an anchor s (:mod:`hybrid.solvers.average_krylov`) every step takes x[s] from the right-hand side.
 Source of the idea: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 2003, §12.3.

@@ -94,16 +94,16 @@ class AverageCourse:
         vectors = SINGLE_VECTORS if is_single else IDR_VECTORS
         if by_bicgstab or not self.space.has_room(vectors + _OPERANDS, self._h.size):
             return system.bicgstab(self._h, 0.0, ORTHOGONAL, anchor)
-        vectors -= _LET_GO - (0 if self._w is None else _KEPT)
+        more = vectors - _LET_GO + (0 if self._w is None else _KEPT)
         if preconditioner is not None and self.space.has_room(
             IDR_VECTORS + preconditioner.more_vectors + _OPERANDS, self._h.size
         ):
             # What is free may be cut into pieces.
             with contextlib.suppress(MemoryError):
                 recurrence = preconditioner.idr(self._rewards, self._h, 0.0, anchor)
-                self.more_vectors = max(self.more_vectors, vectors + preconditioner.more_vectors)
+                self.more_vectors = max(self.more_vectors, more + preconditioner.more_vectors)
                 return recurrence
-        self.more_vectors = max(self.more_vectors, vectors)
+        self.more_vectors = max(self.more_vectors, more)
         return system.idr(self._h, 0.0, anchor, is_single=is_single)
 
     def preconditioner(self) -> Preconditioner | None:

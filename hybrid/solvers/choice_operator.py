@@ -211,13 +211,13 @@ class ChoiceOperator(Choosing):
 
     @property
     def has_policies(self) -> bool:
-        """Whether `of_policy` is there: on the host, and on a device where a step allocates nothing."""
+        """Whether `of_policy` is there: on the host, and on a device that has all states."""
         return isinstance(self.space, HostWorkspace)
 
     def of_policy(self, policy: Array) -> Workspace:
         """See `Choosing.of_policy`."""
-        matrix = PolicyMatrix(self, policy)
-        return self.space.over(matrix) if isinstance(self.space, HostWorkspace) else HostWorkspace(matrix)
+        assert isinstance(self.space, HostWorkspace)
+        return self.space.over(PolicyMatrix(self, policy))
 
     @property
     def has_gauss_seidel(self) -> bool:

@@ -50,7 +50,7 @@ class HostWorkspace(Workspace):
         matrix: MatrixOperator,
         passes: Passes | None = None,
         single: Multiply | None = None,
-        sweeps: Callable[[], RowSweeps] | None = None,
+        sweeps: Callable[[], RowSweeps | None] | None = None,
     ) -> None:
         self._matrix, self._single, self._sweeps = matrix, single, sweeps
         self._ordered: RowSweeps | None = None

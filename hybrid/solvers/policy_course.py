@@ -124,25 +124,17 @@ class PolicyCourse:
         For a maximum w has a policy of its own, which takes all choices as far as they can go: the best at w
         times a number beside which no gain counts.
         """
-        operator, space, xp = self._operator, self._operator.space, self._operator.space.xp
+        operator, xp = self._operator, self._operator.space.xp
         w[...] = shape
         if self._policy is None:
             self._choose()
         for _ in range(_SPREADS):
-            found = self._solved(shape, w, shape, _LOOSE)
-            if found is None or not space.read(space.least(found))[0] >= 0.0 or not self.has_left(2):
-                return None
-            w[...] = found
-            operator.improve(w, self._gains, shape=shape, policy=None if operator.maximise else self._policy)
-            operator.products += 1
-            xp.subtract(self._gains, w, out=found)
-            found *= self._weights
-            (off,) = space.read(space.greatest(found))
-            if off <= _OFF:
-                return max(off, 0.0)
+            off = self._improved(shape, w, None if operator.maximise else self._policy)
+            if off is None or off <= _OFF:
+                return off
             xp.maximum(w, self._gains, out=w)
-            xp.multiply(w, _PLAIN, out=found)
-            self._choose(found)
+            xp.multiply(w, _PLAIN, out=self._gains)
+            self._choose(self._gains)
         return None
 
     def spread_around(self, shape: Array, w: Array, c: float) -> float | None:
@@ -151,21 +143,39 @@ class PolicyCourse:
         Where choices are worth about the same at z, that is the one of them which is worst for the bound: a
         step from there takes it.  Returns as `spread` does, for that policy.
         """
-        operator, space, xp = self._operator, self._operator.space, self._operator.space.xp
+        off = None
+        self._choose_beside(w, c)
         for _ in range(_SPREADS):
-            self._choose_beside(w, c)
-            found = self._solved(shape, w, shape, _LOOSE)
-            if found is None or not space.read(space.least(found))[0] >= 0.0 or not self.has_left(2):
+            off = self._improved(shape, w, self._policy)
+            if off is None or not off <= _OFF:
                 return None
-            w[...] = found
-            operator.improve(w, self._gains, shape=shape, policy=self._policy)
-            operator.products += 1
-            xp.subtract(self._gains, w, out=found)
-            found *= self._weights
-            (off,) = space.read(space.greatest(found))
-            if self._choose_beside(w, c) or not off <= _OFF:
+            if self._choose_beside(w, c):
                 break
-        return max(off, 0.0) if off <= _OFF else None
+        return off
+
+    def _improved(self, shape: Array, w: Array, steps: Array | None) -> float | None:
+        """Solve for w of the policy, and return by which share of `shape` it is off in a step.
+
+        Parameters
+        ----------
+        steps : array, shape (n,), or None
+            The policy of that step, whose result is left in `_gains`; None for all choices.
+
+        Returns
+        -------
+        float or None
+            Not negative; None if nothing is found.
+        """
+        operator, space = self._operator, self._operator.space
+        found = self._solved(shape, w, shape, _LOOSE)
+        if found is None or not space.read(space.least(found))[0] >= 0.0 or not self.has_left(2):
+            return None
+        w[...] = found
+        operator.improve(w, self._gains, shape=shape, policy=steps)
+        operator.products += 1
+        space.xp.subtract(self._gains, w, out=found)
+        found *= self._weights
+        return max(space.read(space.greatest(found))[0], 0.0)
 
     def _choose_beside(self, w: Array, c: float) -> bool:
         """Take the policy that is best at ``z + c w``, for a minimum ``z - c w``; see `_choose`."""

@@ -107,7 +107,26 @@ class SweptImages:
         self.made += 1
 
 
-class SweptIDR(IDR, Preconditioned):
+class _Measured(Preconditioned):
+    """What both recurrences have in common: the residual of the system itself, and products that measured."""
+
+    x: Any
+    spare: Any
+    _plain: Images
+
+    @property
+    def products(self) -> int:
+        """Sweeps, and products that measured."""
+        made: int = super().products  # type: ignore[misc]
+        return made + self._plain.made
+
+    def plain_residual(self) -> Any:
+        """See `Preconditioned.plain_residual`."""
+        self._plain.residual(self.x, self.spare)
+        return self.spare
+
+
+class SweptIDR(_Measured, IDR):
     """IDR(s) with sweeps for products.
 
     Parameters
@@ -131,18 +150,8 @@ class SweptIDR(IDR, Preconditioned):
         super().__init__(passes.shadows(), images, start, limit, weights)
         self._plain = plain
 
-    @property
-    def products(self) -> int:
-        """Sweeps, and products that measured."""
-        return super().products + self._plain.made
 
-    def plain_residual(self) -> Any:
-        """See `Preconditioned.plain_residual`."""
-        self._plain.residual(self.x, self.spare)
-        return self.spare
-
-
-class SweptBiCGStab(HostBiCGStab, Preconditioned):
+class SweptBiCGStab(_Measured, HostBiCGStab):
     """BiCGStab with sweeps for products.
 
     Parameters
@@ -164,16 +173,6 @@ class SweptBiCGStab(HostBiCGStab, Preconditioned):
     ) -> None:
         super().__init__(passes, images, start, limit, orthogonal)
         self._plain = plain
-
-    @property
-    def products(self) -> int:
-        """Sweeps, and products that measured."""
-        return super().products + self._plain.made
-
-    def plain_residual(self) -> Any:
-        """See `Preconditioned.plain_residual`."""
-        self._plain.residual(self.x, self.spare)
-        return self.spare
 
 
 class SweptSystem:

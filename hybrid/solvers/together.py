@@ -8,6 +8,7 @@ import numpy as np
 
 from hybrid.core.arrays import extremes
 from hybrid.core.halo import Halo
+from hybrid.reference import relax_in_place
 from hybrid.solvers.base import MatrixOperator, Vector
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.passes import Passes
@@ -30,8 +31,8 @@ class TogetherWorkspace(HostWorkspace):
     halo : Halo, optional
         What others have of the vectors that the matrix multiplies.
     sweeps : callable, optional
-        Returns sweeps over the own rows, of a matrix over own elements and halo; None if there are none.
-        None in the place of the callable: no own row has an entry.
+        Returns sweeps over the own rows, of a matrix over own elements and halo; None if there are none.  All
+        processes ask at once, and have sweeps if each of them has.
     """
 
     stride = 10  # what all have to agree on costs a message
@@ -44,24 +45,19 @@ class TogetherWorkspace(HostWorkspace):
         halo: Halo | None = None,
         sweeps: Callable[[], RowSweeps | None] | None = None,
     ) -> None:
-        super().__init__(matrix, TogetherPasses(passes, communicator))
-        self.communicator, self._halo, self._own_sweeps = communicator, halo, sweeps
-        self._swept: TogetherSweeps | None = None
-        self._own_passes = passes
+        def agreed() -> TogetherSweeps | None:
+            if halo is None or sweeps is None:
+                return None
+            own = sweeps()
+            has = communicator.all(own is not None)
+            return TogetherSweeps(own, halo) if has and own is not None else None
+
+        super().__init__(matrix, TogetherPasses(passes, communicator), sweeps=agreed)
+        self.communicator, self._own_passes = communicator, passes
 
     def over(self, matrix: MatrixOperator) -> TogetherWorkspace:
         """See `HostWorkspace.over`."""
         return TogetherWorkspace(matrix, self._own_passes, self.communicator)
-
-    @property
-    def sweeps(self) -> RowSweeps | None:
-        """Sweeps over the own rows, if every process has them: all ask for them at once."""
-        # A cached property would do, but for its lock: of parts in threads one would hold it, and wait.
-        if self._halo is not None and self._swept is None:
-            own = None if self._own_sweeps is None else self._own_sweeps()
-            has = self.communicator.all(own is not None or self._own_sweeps is None)
-            self._swept, self._halo = TogetherSweeps(own, self._halo) if has else None, None
-        return self._swept
 
     def stretch(self, most: int) -> int:
         """See `Workspace.stretch`."""
@@ -97,12 +93,12 @@ class TogetherSweeps:
 
     Parameters
     ----------
-    own : RowSweeps or None
-        Over the own rows; None where none has an entry.
+    own : RowSweeps
+        Over the own rows.
     halo : Halo
     """
 
-    def __init__(self, own: RowSweeps | None, halo: Halo) -> None:
+    def __init__(self, own: RowSweeps, halo: Halo) -> None:
         self._own, self._halo = own, halo
 
     def sweep(
@@ -117,14 +113,26 @@ class TogetherSweeps:
     ) -> None:
         """See `RowSweeps.sweep`; all processes call it at once."""
         with self._halo.exchange(x) as arriving:
-            if self._own is not None:
-                whole = arriving.received()
-                self._own.sweep(whole, b, diagonal, out, less, omega, descending)
-                return
-            out[...] = -less if b is None else b - less
-            out *= omega / diagonal
-            if omega != 1.0:
-                out += (1.0 - omega) * x
+            whole = arriving.received()
+            self._own.sweep(whole, b, diagonal, out, less, omega, descending)
+
+
+class EmptySweeps:
+    """See `RowSweeps`; of rows without entries."""
+
+    def sweep(
+        self,
+        x: Vector,
+        b: Vector | None,
+        diagonal: Vector,
+        out: Vector,
+        less: float = 0.0,
+        omega: float = 1.0,
+        descending: bool = False,
+    ) -> None:
+        """See `RowSweeps.sweep`."""
+        out.fill(-less)
+        relax_in_place(x, b, diagonal, omega, out)
 
 
 class TogetherPasses:

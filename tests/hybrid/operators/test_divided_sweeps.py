@@ -14,7 +14,7 @@ from hybrid.core.arriving import ArrivingVector
 from hybrid.run.options import CheckOptions
 from hybrid.solvers.host import HostSystem, workspace_of
 from hybrid.solvers.swept import SweptSystem
-from hybrid.solvers.together import TogetherSweeps, TogetherWorkspace
+from hybrid.solvers.together import EmptySweeps, TogetherSweeps, TogetherWorkspace
 from mtbdd.model import SymbolicModel
 from tests.builders.part_questions import dealt
 from tests.exploring import taken_in_turn
@@ -73,7 +73,7 @@ def test_a_part_without_entries_sweeps_along() -> None:
         def exchange(self, x: np.ndarray) -> ArrivingVector:
             return ArrivingVector(x, x)
 
-    sweeps = TogetherSweeps(None, Nothing())  # type: ignore[arg-type]
+    sweeps = TogetherSweeps(EmptySweeps(), Nothing())  # type: ignore[arg-type]
     x, b, diagonal, out = np.arange(4.0), np.ones(4), np.full(4, 2.0), np.empty(4)
     sweeps.sweep(x, b, diagonal, out, 0.5)
     assert out.tolist() == [0.25] * 4
