@@ -9,6 +9,7 @@ import numpy as np
 from gpu_kernels import CodedVector, Device, IterationState, Mode, Step, finish_iteration, relax_rows
 from hybrid.core.arrays import Array, to_host
 from hybrid.core.halo import Halo
+from hybrid.gpu.divided_polynomial import DividedRepetition
 from hybrid.gpu.divided_product import DividedGpuProduct
 from hybrid.gpu.passes import DeviceImages, DevicePasses
 from hybrid.gpu.sweeps import RECORDED, DeviceSteps, Run
@@ -16,6 +17,7 @@ from hybrid.gpu.workspace import DeviceSystem, DeviceWorkspace
 from hybrid.solvers.base import Criterion, Vector
 from hybrid.solvers.host_recurrence import HostBiCGStab
 from hybrid.solvers.idr import IDR
+from hybrid.solvers.repeated import RepeatedSystem
 from hybrid.solvers.together import TogetherPasses
 from mtbdd.communicator import Communicator
 
@@ -66,7 +68,7 @@ class DividedDeviceWorkspace(DeviceWorkspace):
 
     def __init__(self, device: Device, run: Run, communicator: Communicator, host_waits: bool) -> None:
         super().__init__(device, run)
-        self.communicator, self._host_waits = communicator, host_waits
+        self.communicator, self.host_waits = communicator, host_waits
         self.passes = TogetherPasses(DevicePasses(device), communicator)
 
     def stretch(self, most: int) -> int:
@@ -80,7 +82,7 @@ class DividedDeviceWorkspace(DeviceWorkspace):
     def steps(self, step: Step, criterion: Criterion | None, run: Run | None = None) -> DividedSteps:
         """Return the steps of a kind; the method ends them."""
         return DividedSteps(
-            self.device, run or self._run, step, self._note_look, self.communicator, self._host_waits
+            self.device, run or self._run, step, self._note_look, self.communicator, self.host_waits
         )
 
     def distance(self, x: Array, y: Array) -> Array:
@@ -190,9 +192,21 @@ class DividedSystem(DeviceSystem):
         images = self._images(len(start), anchor)
         return IDR(self._space.passes.shadows(), images, self._space.vector(start), limit, weights)
 
-    def preconditioner(self, shape: Array | None = None) -> None:
-        """See `System.preconditioner`: there is none."""
-        return
+    def repeated(self) -> RepeatedSystem:
+        """See `System.repeated`."""
+        space, size = self._space, self._diagonal.size
+
+        def of(b: Array | None) -> DividedSystem:
+            return self if b is None else self.sharing(b)
+
+        def steps(b: Array | None, has_ones: bool) -> DividedRepetition:
+            operands = self._diagonal, of(b)._right, size
+            return DividedRepetition(space.device, self._run, *operands, has_ones, not space.host_waits)
+
+        return RepeatedSystem(
+            space.passes, steps, space.vector, lambda b, anchor: of(b)._images(size, anchor),
+            space.communicator.all,
+        )  # fmt: skip
 
     def sharing(self, b: Array) -> DividedSystem:
         """See `System.sharing`."""

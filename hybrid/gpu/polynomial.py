@@ -1,10 +1,6 @@
 """Krylov methods whose products are several damped steps of Jacobi's method: a polynomial preconditioner.
 
-The step ``T x = (1 - w) x + w (M x + b) / diagonal`` leaves the solution as it is, and so do k of them.  What
-they change in x is the residual of a system with the same solution, whose matrix is ``I - T^k`` without b: a
-polynomial of ``A = I - M / diagonal``.  The recurrence passes over its vectors once in k products.  Damped,
-it knows no period: -1 is an eigenvalue of many a chain, and 1 would be one of its square.
-
+What the steps are, and which system they solve, is told in :mod:`hybrid.solvers.repeated`.
 With an anchor s (:mod:`hybrid.solvers.average_krylov`) every step takes x[s] from the right-hand side.
 Source of the idea: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 2003, §12.3.
 """
@@ -20,17 +16,8 @@ from hybrid.gpu.idr import DeviceIDR
 from hybrid.gpu.krylov import DeviceBiCGStab
 from hybrid.gpu.sweeps import Run
 from hybrid.solvers.preconditioner import Preconditioned
+from hybrid.solvers.repeated import IDR_PATIENCE, OMEGA, STEPS
 from hybrid.solvers.workspace import Workspace
-
-STEPS = 8
-"""Steps of a product."""
-
-OMEGA = 0.9
-"""Relaxation of a step."""
-
-_PATIENT = 4
-"""Times as many cycles without any gain as `DeviceIDR` takes: of a queue that fills bounds gain nothing in
-most of them, and then all at once."""
 
 
 class RepeatedSteps:
@@ -107,7 +94,7 @@ class PolynomialIDR(_Measured, DeviceIDR):
     A cycle is 5 `STEPS` products.  Memory: a vector more than `DeviceIDR`.
     """
 
-    cost, patience = STEPS * DeviceIDR.cost, STEPS * DeviceIDR.patience * _PATIENT
+    cost, patience = STEPS * DeviceIDR.cost, IDR_PATIENCE
 
     def __init__(
         self,

@@ -32,6 +32,7 @@ from hybrid.gpu.krylov import DeviceBiCGStab
 from hybrid.gpu.polynomial import PolynomialSystem
 from hybrid.gpu.sweeps import RECORDED, DeviceSteps, Run
 from hybrid.solvers.base import Criterion, Vector
+from hybrid.solvers.preconditioner import Preconditioner
 from hybrid.solvers.recurrence import Recurrence
 from hybrid.solvers.workspace import OPERANDS, Workspace
 from mtbdd.wording import option
@@ -268,8 +269,12 @@ class DeviceSystem:
         space, operands = self._space, (self._diagonal, self._right)
         return DeviceIDR(space.device, space, self._run, *operands, start, limit, anchor, weights, is_single)
 
-    def preconditioner(self, shape: Array | None = None) -> PolynomialSystem | None:
-        """See `System.preconditioner`: polynomials, whatever the shape."""
+    def preconditioner(self, shape: Array | None = None) -> Preconditioner | None:
+        """See `System.preconditioner`: several steps, whatever the shape."""
+        return self.repeated()
+
+    def repeated(self) -> Preconditioner:
+        """See `System.repeated`."""
         space = self._space
         return PolynomialSystem(space.device, space, self._run, self._diagonal, self._right)
 

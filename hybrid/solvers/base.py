@@ -224,7 +224,12 @@ class Clock:
                 if self._record is not None and self._state is not None:
                     self._record.rescue(self._state)
                 raise
-        return watch is not None and watch.stopped is not None
+        return self.is_ended
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether `tick` has returned that the iteration is to be ended."""
+        return self._watch is not None and self._watch.stopped is not None
 
     @property
     def unrecorded(self) -> Progress | None:

@@ -8,6 +8,7 @@ in the same pass.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -107,6 +108,8 @@ class Held:
         See `Guess.verified`.
     state : callable
         Where the iteration is, for records; of its vectors only x and `total` are left as they are.
+    target : float
+        Change of a step at which the next guess of an upper bound is made; less after guesses in vain.
     """
 
     x: Array
@@ -116,6 +119,7 @@ class Held:
     made: int
     positive: Array | None
     state: State
+    target: float = math.inf
 
 
 class Rising(Steps, Protocol):

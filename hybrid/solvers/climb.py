@@ -200,7 +200,7 @@ class Climb:
         if leap is None:
             return False
         x, y, spare = self._pair[made % 2], self._pair[1 - made % 2], self._guess.scratch
-        held = Held(x, y, total, spare, made, self.positive, self.state)
+        held = Held(x, y, total, spare, made, self.positive, self.state, self._target)
         most = leap.budget(held, outcome.difference) if kept is None else kept.numbers["most"]
         if most <= 0.0 or not (leap.from_anywhere or self._is_clear(x)):
             return False

@@ -57,10 +57,10 @@ class Forecast:
         self._least = math.inf
         self._since = math.inf  # products since which every measurement has told a contraction
 
-    def left(self, products: int, difference: float) -> float:
+    def left(self, products: int, difference: float, target: float = math.inf) -> float:
         """Note a measurement; return the products left, 0 while nothing can be told.
 
-        Infinite where the numbers do not shrink.
+        Infinite where the numbers do not shrink.  `target` ends the iteration where it is below `epsilon`.
         """
         if not 0.0 < difference < math.inf:
             return 0.0
@@ -72,7 +72,8 @@ class Forecast:
         (begin, before), (end, now) = self._seen[-1 - _SLOPE], self._seen[-1]
         if before <= now:
             return math.inf
-        return max(now - self._target, 0.0) * (end - begin) / (before - now)
+        wanted = min(self._target, math.log(target)) if target > 0.0 else -math.inf
+        return max(now - wanted, 0.0) * (end - begin) / (before - now)
 
     def is_long(self, left: float, more: float = 0.0) -> bool:
         """Tell whether so many products take longer than a Krylov method does where it is quick.

@@ -12,7 +12,9 @@ from hybrid.solvers.base import Criterion, MatrixOperator, Vector, true_residual
 from hybrid.solvers.host_recurrence import HostBiCGStab, HostImages
 from hybrid.solvers.idr import IDR
 from hybrid.solvers.passes import NumPyPasses, Passes
+from hybrid.solvers.repeated import OMEGA, RepeatedSystem
 from hybrid.solvers.swept import RowSweeps, SweptSystem
+from hybrid.solvers.uniformised_repetition import UniformisedRepetition
 from hybrid.solvers.workspace import Pair, Steps, Workspace
 from mtbdd.memory import require_memory
 from mtbdd.wording import option
@@ -207,6 +209,19 @@ class HostSystem:
             return self.sharing(b).images(anchor)
 
         return SweptSystem(sweeps, self._passes, self._diagonal, self._b, plain, shape)
+
+    def repeated(self) -> RepeatedSystem:
+        """See `System.repeated`: steps of the uniformised chain."""
+        passes = self._passes
+        weight = OMEGA / float(passes.extremes(self._diagonal)[1])
+
+        def of(b: Vector | None) -> HostSystem:
+            return self if b is None else self.sharing(b)
+
+        def steps(b: Vector | None, _: bool) -> UniformisedRepetition:
+            return UniformisedRepetition(self._matrix.multiply, passes, self._diagonal, of(b)._b, weight)
+
+        return RepeatedSystem(passes, steps, _copy, lambda b, anchor: of(b).images(anchor))
 
     def sharing(self, b: Vector | None) -> HostSystem:
         """Return the system with another right-hand side."""

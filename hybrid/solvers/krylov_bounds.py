@@ -105,7 +105,7 @@ class KrylovBounds:
         if made - self._looked < _LOOK or not difference < _SETTLED:
             return 0.0
         self._looked, self._change = made, difference
-        left = self._forecast.left(made, difference)
+        left = self._forecast.left(made, difference, held.target)
         if made < self._not_before:
             return 0.0
         if self._always:

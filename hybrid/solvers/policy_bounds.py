@@ -66,6 +66,7 @@ class PolicyBounds:
         self._looked = self._not_before = 0
         self._change = math.inf
         self.width, self.more_vectors = math.inf, 0
+        self._by_steps: bool | None = None
 
     def begin(self, made: int) -> None:
         """See `Leap.begin`."""
@@ -80,7 +81,7 @@ class PolicyBounds:
         if made - self._looked < _LOOK or not difference < _SETTLED:
             return 0.0
         self._looked, self._change = made, difference
-        left = self._forecast.left(made, difference)
+        left = self._forecast.left(made, difference, held.target)
         if made < self._not_before:
             return 0.0
         if self._always:
@@ -102,10 +103,10 @@ class PolicyBounds:
         self._not_before = AGAIN * held.made
         if not operator.space.has_room(MORE_VECTORS, operator.size):
             return 0
-        self.more_vectors = MORE_VECTORS
-        course = PolicyCourse(operator, held, min(most, limit), clock, self._change)
+        course = PolicyCourse(operator, held, min(most, limit), clock, self._change, self._by_steps)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             self._enclose(held, course)
+        self._by_steps, self.more_vectors = course.by_steps, MORE_VECTORS + course.more_vectors
         return course.made
 
     def _enclose(self, held: Held, course: PolicyCourse) -> None:

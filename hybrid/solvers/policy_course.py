@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 from hybrid.solvers.base import Clock
 from hybrid.solvers.bellman import Held
 from hybrid.solvers.choosing import Choosing
+from hybrid.solvers.idr import IDR_VECTORS
 from hybrid.solvers.krylov_run import follow
-from hybrid.solvers.workspace import Array
+from hybrid.solvers.preconditioner import Preconditioner, plain_residual
+from hybrid.solvers.recurrence import Recurrence
+from hybrid.solvers.workspace import Array, System
 
 OWN_VECTORS = 6
 """z, gains of a policy, ones, zeros, weights, and a policy with the one before."""
@@ -36,20 +40,36 @@ class PolicyCourse:
     clock : Clock
     change : float
         What is told of the iteration meanwhile.
+    by_steps : bool, optional
+        Whether to begin with several steps for a product, if that is known; else where the matrix has them
+        for a preconditioner.
 
     Attributes
     ----------
     z : array, shape (n,)
         Where it is; never below the iterate.
+    by_steps : bool, or None
+        Whether recurrences have several steps for a product.
+    more_vectors : int
+        Held at once besides those of IDR(s).
     """
 
-    def __init__(self, operator: Choosing, held: Held, most: float, clock: Clock, change: float) -> None:
+    def __init__(
+        self,
+        operator: Choosing,
+        held: Held,
+        most: float,
+        clock: Clock,
+        change: float,
+        by_steps: bool | None = None,
+    ) -> None:
         self._operator, self._held, self._most, self._clock = operator, held, most, clock
         self._change, self._begun = change, operator.products
         self.z: Array = held.x.copy()
         self._ones, self._zeros = operator.space.ones(operator.size), operator.zeros()
         self._gains, self._weights = operator.zeros(), operator.zeros()
         self._policy: Array | None = None
+        self.by_steps, self._has_turned, self.more_vectors = by_steps, False, 0
 
     @property
     def made(self) -> int:
@@ -69,6 +89,7 @@ class PolicyCourse:
             None if it does not become so.
         """
         best, since, patience = math.inf, self.made, max(_PATIENCE, self._most / _SOLUTIONS)
+        before, share = math.inf, 0.5
         while self.has_left(_SWEEPS + 2):
             eta = self._swept(target)
             if not math.isfinite(eta):
@@ -80,7 +101,12 @@ class PolicyCourse:
             elif self.made - since > patience:
                 break
             is_same = self._choose()
-            goal = 0.5 * target if is_same else max(_DIGITS * eta, 0.5 * target)
+            if is_same and eta > 0.5 * before:
+                # Its equations are solved, and yet a step changes more: values below the iterate count not.
+                share *= _DIGITS
+            before, goal = eta, share * target
+            if not is_same:
+                goal = max(_DIGITS * eta, goal)
             self._operator.improve(self._zeros, self._gains, policy=self._policy)
             self._operator.products += 1
             found = self._solved(self._gains, self.z, self.z, goal)
@@ -196,15 +222,47 @@ class PolicyCourse:
         operator, weights, space = self._operator, self._weights, self._operator.space
         space.xp.divide(1.0, shape, out=weights)
         space.xp.copyto(weights, 0.0, where=shape == 0.0)
-        system = operator.of_policy(self._policy).system(self._ones, None).sharing(b)
-        recurrence = system.idr(start, 0.0, None, weights)
+        system = operator.of_policy(self._policy).system(self._ones, None)
+        while True:
+            recurrence = self._recurrence(system, b, start)
+            if self._followed(recurrence, goal) is not None:
+                return recurrence.x
+            if self._has_turned or self._clock.is_ended or not self.has_left(recurrence.cost):
+                return None
+            # Of a walk that takes long to its end the residual goes up and down by products, and falls by
+            # several steps each. What has failed is not tried again.
+            self.by_steps, self._has_turned = not self.by_steps, True
+            del recurrence
+
+    def _recurrence(self, system: System, b: Array, start: Array) -> Recurrence:
+        """Return the recurrence, which has several steps for a product where that is due."""
+        if self.by_steps is None:
+            self.by_steps = system.preconditioner() is not None
+        if self.by_steps:
+            steps = system.repeated()
+            if self._has_room(steps):
+                # What is free may be cut into pieces.
+                with contextlib.suppress(MemoryError):
+                    found = steps.idr(b, start, 0.0, None, self._weights)
+                    self.more_vectors = steps.more_vectors
+                    return found
+            self.by_steps, self._has_turned = False, True
+        return system.sharing(b).idr(start, 0.0, None, self._weights)
+
+    def _has_room(self, preconditioner: Preconditioner) -> bool:
+        operator = self._operator
+        return operator.space.has_room(IDR_VECTORS + preconditioner.more_vectors, operator.size)
+
+    def _followed(self, recurrence: Recurrence, goal: float) -> float | None:
+        """Iterate until the residual, weighed, is at most `goal`; see `follow`."""
+        space, weights = self._operator.space, self._weights
 
         def share() -> float:
-            space.xp.multiply(recurrence.r, weights, out=recurrence.spare)
+            space.xp.multiply(plain_residual(recurrence), weights, out=recurrence.spare)
             return max(map(abs, space.read(*space.extremes(recurrence.spare))))
 
-        found = follow(
-            operator,
+        return follow(
+            self._operator,
             recurrence,
             share,
             lambda now: now <= goal,
@@ -213,4 +271,3 @@ class PolicyCourse:
             self._clock,
             self._held.state,
         )
-        return None if found is None else recurrence.x

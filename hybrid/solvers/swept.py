@@ -19,15 +19,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from hybrid.solvers.base import Vector
-from hybrid.solvers.host_recurrence import HostBiCGStab
-from hybrid.solvers.idr import IDR, Images
+from hybrid.solvers.idr import Images
 from hybrid.solvers.passes import Passes
-from hybrid.solvers.preconditioner import Preconditioned
+from hybrid.solvers.preconditioned import PreconditionedBiCGStab, PreconditionedIDR
 
 PROBES = 2
 """Sweeps that tell which order is better."""
@@ -107,74 +106,6 @@ class SweptImages:
         self.made += 1
 
 
-class _Measured(Preconditioned):
-    """What both recurrences have in common: the residual of the system itself, and products that measured."""
-
-    x: Any
-    spare: Any
-    _plain: Images
-
-    @property
-    def products(self) -> int:
-        """Sweeps, and products that measured."""
-        made: int = super().products  # type: ignore[misc]
-        return made + self._plain.made
-
-    def plain_residual(self) -> Any:
-        """See `Preconditioned.plain_residual`."""
-        self._plain.residual(self.x, self.spare)
-        return self.spare
-
-
-class SweptIDR(_Measured, IDR):
-    """IDR(s) with sweeps for products.
-
-    Parameters
-    ----------
-    passes, start, limit, weights
-        As for `IDR`.
-    images : SweptImages
-    plain : Images
-        Whose residual is that of x divided by the diagonal, with a product of M.
-    """
-
-    def __init__(
-        self,
-        passes: Passes,
-        images: SweptImages,
-        plain: Images,
-        start: Vector,
-        limit: float,
-        weights: Vector | None = None,
-    ) -> None:
-        super().__init__(passes.shadows(), images, start, limit, weights)
-        self._plain = plain
-
-
-class SweptBiCGStab(_Measured, HostBiCGStab):
-    """BiCGStab with sweeps for products.
-
-    Parameters
-    ----------
-    passes, start, limit, orthogonal
-        As for `HostBiCGStab`.
-    images, plain
-        As for `SweptIDR`.
-    """
-
-    def __init__(
-        self,
-        passes: Passes,
-        images: SweptImages,
-        plain: Images,
-        start: Vector,
-        limit: float,
-        orthogonal: float,
-    ) -> None:
-        super().__init__(passes, images, start, limit, orthogonal)
-        self._plain = plain
-
-
 class SweptSystem:
     """``diagonal * x = M x + b`` by sweeps in the better order; a `Preconditioner`.
 
@@ -244,17 +175,17 @@ class SweptSystem:
         limit: float,
         anchor: int | None = None,
         weights: Vector | None = None,
-    ) -> SweptIDR:
+    ) -> PreconditionedIDR:
         """See `Preconditioner.idr`."""
         copy = np.array(start, dtype=np.float64, order="C")
-        return SweptIDR(self._passes, *self._images(b, anchor), copy, limit, weights)
+        return PreconditionedIDR(self._passes, *self._images(b, anchor), copy, limit, weights)
 
     def bicgstab(
         self, b: Vector | None, start: Vector, limit: float, orthogonal: float, anchor: int | None = None
-    ) -> SweptBiCGStab:
+    ) -> PreconditionedBiCGStab:
         """See `Preconditioner.bicgstab`."""
         copy = np.array(start, dtype=np.float64, order="C")
-        return SweptBiCGStab(self._passes, *self._images(b, anchor), copy, limit, orthogonal)
+        return PreconditionedBiCGStab(self._passes, *self._images(b, anchor), copy, limit, orthogonal)
 
     def _images(self, b: Vector | None, anchor: int | None) -> tuple[SweptImages, Images]:
         b = self._b if b is None else b

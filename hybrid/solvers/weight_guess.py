@@ -62,7 +62,7 @@ class WeightGuess:
             (size,) = (0.0,) if space.is_empty(system.size) else space.read(space.greatest(x))
         floor = 8.0 * system.slack * size
         exhausted = difference == 0.0 or difference <= floor or last
-        weights = self._weights if last else self._guess_vector(x, outcome)
+        weights = self._weights if last else self._guess_vector(x, outcome, exhausted)
         if weights is None:
             return difference / 16.0
         (reach,) = space.read(width_of(self._criterion, weights, x, space))
@@ -84,8 +84,12 @@ class WeightGuess:
         self._weights = None
         return 0.25 * difference
 
-    def _guess_vector(self, x: Array, outcome: Outcome) -> Array | None:
-        """Return w for this x, or None if its iterates do not settle: choices best so far lead nowhere."""
+    def _guess_vector(self, x: Array, outcome: Outcome, exhausted: bool) -> Array | None:
+        """Return w for this x, or None if its iterates do not settle.
+
+        Choices best so far may lead nowhere, and those of a maximum far: as long as x changes no more steps
+        are made for w than have been made for x, about.
+        """
         system, space, xp = self._system, self._system.space, self._system.space.xp
         policy = None
         if not system.maximise:
@@ -99,7 +103,11 @@ class WeightGuess:
         v = xp.ones(system.size) if self._criterion.absolute else x.copy()
         pair: Pair = v.copy(), xp.empty(system.size)
         rest = self._criterion.max_iterations - outcome.iterations
-        limit = rest if system.maximise else min(rest, 4 * outcome.iterations + 1000)
+        limit = rest
+        if not system.maximise:
+            limit = min(rest, 4 * outcome.iterations + 1000)
+        elif not exhausted:
+            limit = min(rest, outcome.iterations + 1000)
         made, rising = 0, system.added_up(v, policy)
         while made < limit:
             if rising is not None:

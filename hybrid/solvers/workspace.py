@@ -121,6 +121,9 @@ class System(Protocol):
         Time: that of its probes; the first time also that of putting the work in order.
         """
 
+    def repeated(self) -> Preconditioner:
+        """Return what has several steps for a product; see :mod:`hybrid.solvers.repeated`."""
+
     def sharing(self, b: Array) -> System:
         """Return the system with another right-hand side, a vector of the workspace.
 

@@ -12,7 +12,7 @@ from gpu_kernels import CodedVector, Device, IterationState, Mode, Step, compres
 from hybrid.explicit import CsrArrays, ExplicitOperator, FunctionOperator
 from hybrid.gpu.idr import DeviceIDR
 from hybrid.gpu.pair_layout import PairOptions, build_pairs
-from hybrid.gpu.polynomial import OMEGA, STEPS, PolynomialIDR, PolynomialSystem, RepeatedSteps
+from hybrid.gpu.polynomial import PolynomialIDR, PolynomialSystem, RepeatedSteps
 from hybrid.gpu.product import GpuProduct
 from hybrid.gpu.workspace import DeviceSystem
 from hybrid.levels.curve import level_curve
@@ -24,6 +24,7 @@ from hybrid.solvers.host import workspace_of
 from hybrid.solvers.krylov_bounds import MORE_VECTORS
 from hybrid.solvers.preconditioner import plain_residual
 from hybrid.solvers.recurrence import Standing
+from hybrid.solvers.repeated import OMEGA, STEPS
 from tests.builders.closed_classes import exact_average, queue, random_class
 from tests.builders.linear_systems import exact_solution, linear_system
 from tests.builders.matrices import from_dense

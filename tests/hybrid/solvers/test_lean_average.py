@@ -21,7 +21,8 @@ from hybrid.solvers.average_krylov import AnchoredSolution, Reached
 from hybrid.solvers.base import Status
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.lean_average import LEAN_VECTORS, LeanCourse
-from hybrid.solvers.swept import PROBES, SweptBiCGStab
+from hybrid.solvers.preconditioned import PreconditionedBiCGStab
+from hybrid.solvers.swept import PROBES
 from tests.builders.closed_classes import exact_average
 from tests.builders.linear_systems import Dense
 from tests.builders.matrices import from_dense
@@ -182,7 +183,7 @@ def test_a_preconditioner_is_taken_where_there_is_room_for_it(
         place = DevicePlace(device)
         given = tuple(place.compressed(place.array(x)) for x in given)
     found = AverageReward().solve(matrix, *given, SLACK)
-    assert made == [{"swept": SweptBiCGStab, "steps": PolynomialBiCGStab}.get(form, DeviceBiCGStab)]
+    assert made == [{"swept": PreconditionedBiCGStab, "steps": PolynomialBiCGStab}.get(form, DeviceBiCGStab)]
     assert found.status is Status.CONVERGED
     value = exact_average(rates, rewards)
     assert found.lower <= value * (1 + 1e-9) and value * (1 - 1e-9) <= found.upper

@@ -16,8 +16,9 @@ from hybrid.solvers.base import Status
 from hybrid.solvers.bounded_solution import UNIT
 from hybrid.solvers.host import HostWorkspace, workspace_of
 from hybrid.solvers.idr import IDR
+from hybrid.solvers.preconditioned import PreconditionedIDR
 from hybrid.solvers.preconditioner import plain_residual
-from hybrid.solvers.swept import PROBES, SweptIDR, SweptImages, SweptSystem
+from hybrid.solvers.swept import PROBES, SweptImages, SweptSystem
 from tests.builders.closed_classes import exact_average, queue, random_class
 from tests.builders.failing_recurrences import breaks, stagnates
 from tests.builders.linear_systems import exact_solution, linear_system
@@ -177,8 +178,8 @@ def test_where_sweeps_fail_the_steps_go_on(
     monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, fails: Any
 ) -> None:
     rates, rewards = queue(30, 1.0, 1.5), rng.random(31)
-    monkeypatch.setattr(SweptIDR, "patience", 50)
-    monkeypatch.setattr(SweptIDR, "advance", fails)
+    monkeypatch.setattr(PreconditionedIDR, "patience", 50)
+    monkeypatch.setattr(PreconditionedIDR, "advance", fails)
     found = AverageReward().solve(held(rates, "explicit"), rates.sum(axis=1), rewards, 1e-14)
     assert found.status is Status.CONVERGED
     value = exact_average(rates, rewards)
