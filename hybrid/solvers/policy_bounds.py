@@ -39,6 +39,7 @@ _SETTLED = 0.1  # relative change of a step beyond which no policy is worth solv
 _PRICE = 2.0  # of a product of IDR(s) in steps over choices
 _REST = 2000  # steps that have to be left for a try, those of the guess included
 _LEFT = 0.25  # of the steps made, that have to be left until values are found
+_BLIND = 0.5  # of the steps made, for a try that no pace speaks for
 _ROUGH = 1e-3  # residual of z from which w is looked for
 _MARGIN = 0.4  # of epsilon that half of the width may take
 _GUESSES = 5  # tries with a doubled c
@@ -66,7 +67,7 @@ class PolicyBounds:
         self._looked = self._not_before = 0
         self._change = math.inf
         self.width, self.more_vectors = math.inf, 0
-        self._by_steps: bool | None = None
+        self._by_steps = False
 
     def begin(self, made: int) -> None:
         """See `Leap.begin`."""
@@ -87,7 +88,9 @@ class PolicyBounds:
         if self._always:
             return math.inf
         if not self._forecast.contracts:
-            return self._forecast.budget(left)
+            budget = self._forecast.budget(left)
+            # The equations of a policy take a while, also where no pace speaks for them.
+            return max(budget, _BLIND * made) if budget > 0.0 else 0.0
         rest = 2.0 * left + made
         is_long = rest >= _REST and left >= _LEFT * made
         return rest / _PRICE if is_long and math.isfinite(rest) else 0.0

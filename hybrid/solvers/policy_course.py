@@ -40,15 +40,14 @@ class PolicyCourse:
     clock : Clock
     change : float
         What is told of the iteration meanwhile.
-    by_steps : bool, optional
-        Whether to begin with several steps for a product, if that is known; else where the matrix has them
-        for a preconditioner.
+    by_steps : bool
+        Whether to begin with several steps for a product.
 
     Attributes
     ----------
     z : array, shape (n,)
         Where it is; never below the iterate.
-    by_steps : bool, or None
+    by_steps : bool
         Whether recurrences have several steps for a product.
     more_vectors : int
         Held at once besides those of IDR(s).
@@ -61,7 +60,7 @@ class PolicyCourse:
         most: float,
         clock: Clock,
         change: float,
-        by_steps: bool | None = None,
+        by_steps: bool = False,
     ) -> None:
         self._operator, self._held, self._most, self._clock = operator, held, most, clock
         self._change, self._begun = change, operator.products
@@ -235,9 +234,7 @@ class PolicyCourse:
             del recurrence
 
     def _recurrence(self, system: System, b: Array, start: Array) -> Recurrence:
-        """Return the recurrence, which has several steps for a product where that is due."""
-        if self.by_steps is None:
-            self.by_steps = system.preconditioner() is not None
+        """Return the recurrence, which has several steps for a product where products have failed."""
         if self.by_steps:
             steps = system.repeated()
             if self._has_room(steps):

@@ -103,11 +103,7 @@ class WeightGuess:
         v = xp.ones(system.size) if self._criterion.absolute else x.copy()
         pair: Pair = v.copy(), xp.empty(system.size)
         rest = self._criterion.max_iterations - outcome.iterations
-        limit = rest
-        if not system.maximise:
-            limit = min(rest, 4 * outcome.iterations + 1000)
-        elif not exhausted:
-            limit = min(rest, outcome.iterations + 1000)
+        limit = rest if exhausted and system.maximise else min(rest, outcome.iterations + 1000)
         made, rising = 0, system.added_up(v, policy)
         while made < limit:
             if rising is not None:

@@ -25,7 +25,7 @@ from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.idr import IDR
 from hybrid.solvers.policy_bounds import MORE_VECTORS
 from hybrid.solvers.policy_course import PolicyCourse
-from hybrid.solvers.repeated import RepeatedSystem
+from hybrid.solvers.repeated import RepeatedIDR, RepeatedSystem
 from tests.builders.choice_systems import Choices
 from tests.builders.failing_recurrences import FAILURES
 from tests.builders.linear_systems import exact_solution
@@ -143,7 +143,7 @@ def test_devices_solve_for_policies(device: Device, name: str, grouped: bool, ma
     groups = Quotient(np.array([3, 20, 25], np.int64), np.array([0], np.int64)) if grouped else None
     plain, host = (on_the_host(krylov, maximise, grouped) for krylov in ("never", "always"))
     found = solved(make_operator(name, walk(maximise), groups, 64 * UNIT), "always")  # type: ignore[arg-type]
-    assert found.status is Status.CONVERGED and found.more_vectors == MORE_VECTORS + 1
+    assert found.status is Status.CONVERGED and found.more_vectors == MORE_VECTORS
     assert found.products < 0.5 * plain.products
     # Looks are rarer there.
     assert found.products < host.products + 300
@@ -200,13 +200,14 @@ def test_nothing_is_lost_where_it_fails(
 ) -> None:
     plain = on_the_host("never", maximise)
     monkeypatch.setattr(IDR, "advance", fails)
+    # Several steps for a product are tried, too, after products.
+    monkeypatch.setattr(RepeatedIDR, "patience", IDR.patience)
     found = solved(operator_of(maximise), krylov)
-    # Several steps for a product are tried, too.
     assert found.more_vectors == MORE_VECTORS + RepeatedSystem.more_vectors
     assert found.status is Status.CONVERGED
     assert found.lower.tolist() == plain.lower.tolist()
     assert found.upper.tolist() == plain.upper.tolist()
-    assert plain.products < found.products < (1.5 if krylov == "auto" else 3.0) * plain.products
+    assert plain.products < found.products < (1.75 if krylov == "auto" else 3.0) * plain.products
 
 
 @pytest.mark.shortened
