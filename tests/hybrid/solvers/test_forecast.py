@@ -95,6 +95,18 @@ def test_half_of_the_steps_have_to_be_known() -> None:
     assert due[0] == 1150  # the last eighth has to tell so, of the last half
 
 
+def test_guesses_in_vain_make_it_longer() -> None:
+    """Changes of a step that are to become smaller than epsilon, which alone does not tell of the end."""
+    plain, later = Forecast(1e-3), Forecast(1e-3)
+    for made in range(10, 700, 10):
+        left, more = plain.left(made, 0.99**made), later.left(made, 0.99**made, 1e-9)
+        if made > 40:
+            assert left == pytest.approx(max(np.log(1e-3) / np.log(0.99) - made, 0.0))
+            assert more == pytest.approx(np.log(1e-9) / np.log(0.99) - made)
+    assert plain.left(700, 0.99**700, 1e-2) == 0.0  # epsilon itself remains
+    assert later.left(710, 0.99**710, 0.0) == np.inf
+
+
 def test_what_an_earlier_run_has_made_is_not_waited_for_again() -> None:
     forecast = Forecast(1e-8, begun=500)
     due = [made for made in range(510, 1500, 10) if forecast.budget(forecast.left(made, 0.99**made)) > 0.0]

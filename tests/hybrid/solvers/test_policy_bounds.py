@@ -13,19 +13,23 @@ import pytest
 
 import hybrid
 from gpu_kernels import Device
+from hybrid.gpu.idr import DeviceIDR
+from hybrid.gpu.polynomial import PolynomialIDR
 from hybrid.operators.layer_choices import LayerChoices
 from hybrid.solvers import Criterion, Optimistic, Status
 from hybrid.solvers.base import Clock
-from hybrid.solvers.bellman import Held
+from hybrid.solvers.bellman import Held, Outcome
 from hybrid.solvers.bounded_solution import UNIT, BoundedSolution
 from hybrid.solvers.choice_operator import BOUND_VECTORS, ChoiceOperator
 from hybrid.solvers.choice_problem import Quotient
 from hybrid.solvers.fixed_policy import FixedPolicy
 from hybrid.solvers.host import HostWorkspace
 from hybrid.solvers.idr import IDR
-from hybrid.solvers.policy_bounds import MORE_VECTORS
+from hybrid.solvers.policy_bounds import MORE_VECTORS, PolicyBounds
 from hybrid.solvers.policy_course import PolicyCourse
+from hybrid.solvers.recurrence import Standing
 from hybrid.solvers.repeated import RepeatedIDR, RepeatedSystem
+from hybrid.solvers.weight_guess import WeightGuess
 from tests.builders.choice_systems import Choices
 from tests.builders.failing_recurrences import FAILURES
 from tests.builders.linear_systems import exact_solution
@@ -207,7 +211,133 @@ def test_nothing_is_lost_where_it_fails(
     assert found.status is Status.CONVERGED
     assert found.lower.tolist() == plain.lower.tolist()
     assert found.upper.tolist() == plain.upper.tolist()
-    assert plain.products < found.products < (1.75 if krylov == "auto" else 3.0) * plain.products
+    assert plain.products < found.products < (1.75 if krylov == "auto" else 5.0) * plain.products
+
+
+def only_by_steps(monkeypatch: pytest.MonkeyPatch, plain: type, by_steps: type) -> list[type]:
+    """Have products lead nowhere; return a list to which the kinds of recurrences that advance are added."""
+    made: list[type] = []
+    for kind, fails in ((by_steps, False), (plain, True)):
+
+        def advance(self: Any, most: int, own: Any = kind.advance, fails: bool = fails) -> Standing:
+            if not made or made[-1] is not type(self):
+                made.append(type(self))
+            if fails and not isinstance(self, by_steps):
+                return Standing(1, np.inf, ended=True, broken=True)
+            standing: Standing = own(self, most)
+            return standing
+
+        monkeypatch.setattr(kind, "advance", advance)
+    return made
+
+
+@both
+@pytest.mark.parametrize("krylov", ["auto", "always"])
+def test_where_products_fail_several_steps_lead_on(
+    monkeypatch: pytest.MonkeyPatch, krylov: Krylov, maximise: bool
+) -> None:
+    plain, made = on_the_host("never", maximise), only_by_steps(monkeypatch, IDR, RepeatedIDR)
+    found = solved(operator_of(maximise), krylov)
+    # What has failed is not tried again.
+    assert made == [IDR, RepeatedIDR]
+    assert found.status is Status.CONVERGED and found.products < plain.products
+    assert found.more_vectors == MORE_VECTORS + RepeatedSystem.more_vectors
+    holds(optimum(maximise), found)
+
+
+@both
+def test_so_they_do_on_a_device(device: Device, monkeypatch: pytest.MonkeyPatch, maximise: bool) -> None:
+    made = only_by_steps(monkeypatch, DeviceIDR, PolynomialIDR)
+    found = solved(make_operator(ONE_PASS, walk(maximise), None, 64 * UNIT), "always")
+    assert made == [DeviceIDR, PolynomialIDR]
+    assert found.status is Status.CONVERGED
+    holds(optimum(maximise), found)
+
+
+def test_without_room_for_them_products_alone_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = only_by_steps(monkeypatch, IDR, RepeatedIDR)
+    monkeypatch.setattr(RepeatedSystem, "more_vectors", 1 << 40)
+    found = solved(operator_of(True), "always")
+    assert set(made) == {IDR}
+    assert found.more_vectors == MORE_VECTORS and found.status is Status.CONVERGED
+
+
+def test_who_is_told_to_end_tries_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: set[type] = set()
+    own = IDR.restart
+
+    def restart(self: IDR) -> float:
+        seen.add(type(self))
+        return own(self)
+
+    monkeypatch.setattr(IDR, "restart", restart)
+    monkeypatch.setattr("hybrid.solvers.krylov_run._LOOK", 1)
+    for count in range(15, 400, 5):
+        found = solved(operator_of(True), "always", progress=StopAfter(count))
+        assert found.status in (Status.INTERRUPTED, Status.CONVERGED)
+    assert seen == {IDR}
+
+
+def test_equations_that_seem_solved_are_solved_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they seem where the iterate lies above what loose equations lead to."""
+    operator, clock = operator_of(True), Clock(None)
+    held = Held(operator.zeros() + 0.1, np.empty(SIZE), None, np.empty(SIZE), 4, None, lambda: ({}, {}))
+    course = PolicyCourse(operator, held, 1e6, clock, 0.0)
+    goals: list[float] = []
+    own = PolicyCourse._solved
+
+    def loose(self: PolicyCourse, b: Any, start: Any, shape: Any, goal: float) -> Any:
+        goals.append(goal)
+        return np.array(start) if goal > 1e-6 else own(self, b, start, shape, goal)
+
+    monkeypatch.setattr(PolicyCourse, "_solved", loose)
+    found = course.approach(1e-4)
+    assert found is not None and found <= 1e-4
+    assert len(goals) < 8 and min(goals) <= 1e-6
+
+
+def test_tries_are_told_what_guesses_want(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[float] = []
+    own = PolicyBounds.budget
+
+    def budget(self: PolicyBounds, held: Held, difference: float) -> float:
+        told.append(held.target)
+        own(self, held, difference)
+        return 0.0
+
+    monkeypatch.setattr(PolicyBounds, "budget", budget)
+    found = solved(operator_of(True), "auto", Criterion(1e-2))
+    assert found.status is Status.CONVERGED
+    assert told[0] == 1e-2 and min(told) < 1e-4
+    assert told == sorted(told, reverse=True)
+
+
+def test_a_try_that_no_pace_speaks_for_may_take_half_of_the_steps() -> None:
+    bounds = PolicyBounds(operator_of(True), Criterion(), always=False)
+    budgets = []
+    for made in range(10, 12_000, 10):
+        held = Held(np.empty(0), np.empty(0), None, np.empty(0), made, None, lambda: ({}, {}), 1e-9)
+        budgets.append((made, bounds.budget(held, 0.01)))
+    due = [pair for pair in budgets if pair[1] > 0.0]
+    assert due[0] == (10_000, 5000.0)
+
+
+def test_weights_take_no_longer_than_the_iteration_before_them() -> None:
+    dense, gains, x = np.full((1, 1, 1), 1.0 - 2.0**-13), np.full((1, 1), 2.0**-13), np.ones(1)
+    offers = [LayerChoices(0, None, from_dense(dense[0]), gains[0], None)]
+    guess = WeightGuess(make_operator("cpu", Choices(offers, dense, gains, True)), Criterion(1e-8))
+    for difference, made, least, most in (
+        (1e-9, 10, 1010, 1018),
+        (1e-9, 500, 1500, 1508),
+        (0, 10, 5000, 6000),
+    ):
+        outcome = Outcome()
+        outcome.iterations, outcome.difference = made, float(difference)
+        found = guess.verified(x, np.empty(1), made, outcome, None)
+        assert least <= outcome.iterations - made <= most
+        # In vain; or for as long as it takes, where nothing changes any more.
+        assert (guess._weights is not None) == (difference == 0)
+        assert difference == 0 or found == difference / 16.0
 
 
 @pytest.mark.shortened
