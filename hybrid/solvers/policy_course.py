@@ -101,7 +101,7 @@ class PolicyCourse:
                 break
             is_same = self._choose()
             if is_same and eta > 0.5 * before:
-                # Its equations are solved, and yet a step changes more: values below the iterate count not.
+                # Its equations seem solved, and yet a step over all choices changes as much as before.
                 share *= _DIGITS
             before, goal = eta, share * target
             if not is_same:

@@ -84,17 +84,19 @@ class RepeatedImages:
             self._of_ones = self._steps.of_ones(out)
             self.made += STEPS
         self._steps.with_right(x, out)
+        self.made += STEPS
         self._passes.add_scaled(-1.0, x, out)
         self._add_anchored(-1.0, x, out)
 
     def apply(self, x: Array, out: Array) -> None:
         """Write x less what steps without right-hand side make of it, and what its anchor makes."""
         self._steps.without(x, out)
+        self.made += STEPS
         self._passes.subtract_from(x, out)
         self._add_anchored(1.0, x, out)
 
     def _add_anchored(self, sign: float, x: Array, out: Array) -> None:
-        self.made += STEPS
+        """Add what the anchor makes of ones, to an image or, with -1, to a residual."""
         if self._anchor is not None:
             self._passes.add_scaled(sign * self._passes.element(x, self._anchor), self._of_ones, out)
 
@@ -118,8 +120,8 @@ class RepeatedSystem:
     ----------
     passes : Passes
     steps : callable
-        Returns the steps for a right-hand side, that of the system for None: ``steps(b)``.  What an anchor
-        needs has its room at once: ``steps(b, True)``.
+        Returns the steps for a right-hand side, that of the system for None, with room for the image of ones
+        if there is an anchor: ``steps(b, is_anchored)``.
     copied : callable
         Copies a vector to where the others are.
     plain : callable
