@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 import hybrid
+from hybrid.solvers.idr import IDR
 from hybrid.solvers.policy_bounds import PolicyBounds
 from hybrid.solvers.policy_course import PolicyCourse
+from hybrid.solvers.recurrence import Standing
+from hybrid.solvers.repeated import RepeatedIDR
 from tests.exploring import taken_in_turn
 from tests.source_tree import ROOT
 
@@ -45,3 +48,22 @@ def test_parts_choose_and_solve_alike(name: str, monkeypatch: pytest.MonkeyPatch
         assert found.lower <= alone.upper and alone.lower <= found.upper
         # Residuals are those of all parts.
         assert tried and len(set(tried)) * parts == len(tried)
+
+
+def test_parts_take_several_steps_where_products_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, question = asked("coin")
+    alone, own = hybrid.check(model, question), IDR.advance
+    kinds: list[type] = []
+
+    def advance(self: IDR, most: int) -> Standing:
+        kinds.append(type(self))
+        return own(self, most) if isinstance(self, RepeatedIDR) else Standing(1, np.inf, True, True)
+
+    monkeypatch.setattr(IDR, "advance", advance)
+    monkeypatch.setattr(PolicyBounds, "budget", lambda self, held, difference: np.inf * (held.made >= 20))
+    found = hybrid.check(model, question, ranks=2)
+    # Both parts turn to them, once a component.
+    assert set(kinds) == {IDR, RepeatedIDR} and kinds.count(IDR) % 2 == kinds.count(RepeatedIDR) % 2 == 0
+    assert kinds.count(IDR) < kinds.count(RepeatedIDR)
+    assert found.kind == "certified"
+    assert found.lower <= alone.upper and alone.lower <= found.upper
