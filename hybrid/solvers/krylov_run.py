@@ -44,7 +44,7 @@ def follow(
         Where the iteration is, for records.
     """
     before = math.inf
-    counted, stride = 0, max(_LOOK, 2 * operator.space.stride) // recurrence.cost
+    counted, stride = 0, max(max(_LOOK, 2 * operator.space.stride) // recurrence.cost, 1)
     recurrence.restart()
     best, found_at, fresh = math.inf, 0, True
     while True:

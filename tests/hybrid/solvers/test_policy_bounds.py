@@ -220,6 +220,7 @@ def only_by_steps(monkeypatch: pytest.MonkeyPatch, plain: type, by_steps: type) 
     for kind, fails in ((by_steps, False), (plain, True)):
 
         def advance(self: Any, most: int, own: Any = kind.advance, fails: bool = fails) -> Standing:
+            assert most >= 1
             if not made or made[-1] is not type(self):
                 made.append(type(self))
             if fails and not isinstance(self, by_steps):
