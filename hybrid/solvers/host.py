@@ -99,7 +99,10 @@ class HostWorkspace(Workspace):
 
     def system(self, diagonal: Vector, b: Vector | None) -> HostSystem:
         """Return a system of equations."""
-        return HostSystem(self._matrix, self._passes, diagonal, b, self._single, lambda: self.sweeps)
+        agreed = self.communicator.all
+        return HostSystem(
+            self._matrix, self._passes, diagonal, b, self._single, lambda: self.sweeps, agreed
+        )  # fmt: skip
 
     @property
     def sweeps(self) -> RowSweeps | None:
@@ -160,9 +163,10 @@ class HostSystem:
         b: Vector | None,
         single: Multiply | None = None,
         sweeps: Callable[[], RowSweeps | None] = lambda: None,
+        agreed: Callable[[bool], bool] = bool,
     ) -> None:
         self._matrix, self._passes, self._diagonal, self._b = matrix, passes, diagonal, b
-        self._single, self._sweeps = single, sweeps
+        self._single, self._sweeps, self._agreed = single, sweeps, agreed
 
     def relaxation(
         self, omega: float = 1.0, factor: float = 1.0, criterion: Criterion | None = None
@@ -221,11 +225,13 @@ class HostSystem:
         def steps(b: Vector | None, _: bool) -> UniformisedRepetition:
             return UniformisedRepetition(self._matrix.multiply, passes, self._diagonal, of(b)._b, weight)
 
-        return RepeatedSystem(passes, steps, _copy, lambda b, anchor: of(b).images(anchor))
+        return RepeatedSystem(passes, steps, _copy, lambda b, anchor: of(b).images(anchor), self._agreed)
 
     def sharing(self, b: Vector | None) -> HostSystem:
         """Return the system with another right-hand side."""
-        return HostSystem(self._matrix, self._passes, self._diagonal, b, self._single, self._sweeps)
+        return HostSystem(
+            self._matrix, self._passes, self._diagonal, b, self._single, self._sweeps, self._agreed
+        )  # fmt: skip
 
     def residual(self, x: Vector, scratch: Vector) -> Vector:
         """Return the residual, shape (1,)."""

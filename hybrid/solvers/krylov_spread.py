@@ -74,7 +74,7 @@ class Spread:
         if preconditioner is None:
             return self.found(x, y, w, course, most, clock)
         loose = self.found(x, y, w, course, min(most, _BRIEF), clock)
-        if loose is None and most > _BRIEF:
+        if loose is None and most > _BRIEF and not clock.is_ended:
             begin_spread(space, held)
             course.preconditioner = preconditioner
             # Sweeps take longer than products where these are quick, and lead to z the sooner where not.

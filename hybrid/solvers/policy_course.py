@@ -12,6 +12,7 @@ from hybrid.solvers.idr import IDR_VECTORS
 from hybrid.solvers.krylov_run import follow
 from hybrid.solvers.preconditioner import Preconditioner, plain_residual
 from hybrid.solvers.recurrence import Recurrence
+from hybrid.solvers.repeated import STEPS, RepeatedIDR
 from hybrid.solvers.workspace import Array, System
 
 OWN_VECTORS = 6
@@ -24,6 +25,7 @@ _SOLUTIONS = 4  # that all products have to do for
 _LOOSE = 0.5  # share of its right-hand side by which w may be off, for the policy that it is solved for
 _OFF = 0.75  # and over all choices
 _SPREADS = 4  # policies of w
+_TURN = RepeatedIDR.cost + STEPS + 1  # products of a beginning and a cycle by steps
 _PLAIN = 1e8  # times w, beside which no gain counts
 
 
@@ -103,7 +105,8 @@ class PolicyCourse:
             if is_same and eta > 0.5 * before:
                 # Its equations seem solved, and yet a step over all choices changes as much as before.
                 share *= _DIGITS
-            before, goal = eta, share * target
+            # Rounding lets no residual become smaller than a slack, about.
+            before, goal = eta, max(share * target, min(0.5 * target, self._operator.slack))
             if not is_same:
                 goal = max(_DIGITS * eta, goal)
             self._operator.improve(self._zeros, self._gains, policy=self._policy)
@@ -226,7 +229,7 @@ class PolicyCourse:
             recurrence = self._recurrence(system, b, start)
             if self._followed(recurrence, goal) is not None:
                 return recurrence.x
-            if self._has_turned or self._clock.is_ended or not self.has_left(recurrence.cost):
+            if self._has_turned or self._clock.is_ended or not self.has_left(_TURN):
                 return None
             # Of a walk that takes long to its end the residual goes up and down by products, and falls by
             # several steps each. What has failed is not tried again.

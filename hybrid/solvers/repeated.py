@@ -116,6 +116,8 @@ class RepeatedBiCGStab(PreconditionedBiCGStab):
 class RepeatedSystem:
     """``diagonal * x = M x + b`` by several steps; a `hybrid.solvers.preconditioner.Preconditioner`.
 
+    One of its two vectors more is made for an anchor alone.
+
     Parameters
     ----------
     passes : Passes

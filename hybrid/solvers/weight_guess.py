@@ -33,6 +33,8 @@ class WeightGuess:
         self._guess = system.space.xp.empty(system.size)
         self._weights: Array | None = None
         self._policy: Array | None = None
+        # What a search has come to that was given up: v, and the last iterate.
+        self._begun: tuple[Array, Array] | None = None
 
     def difference(self, absolute: float, relative: float) -> float:
         """See `Guess.difference`."""
@@ -48,7 +50,7 @@ class WeightGuess:
 
     def spare(self) -> Pair:
         """See `Guess.spare`."""
-        self._weights = self._policy = None
+        self._weights = self._policy = self._begun = None
         return self._guess, self._system.space.xp.empty(self._system.size)
 
     def verified(
@@ -67,7 +69,7 @@ class WeightGuess:
             return difference / 16.0
         (reach,) = space.read(width_of(self._criterion, weights, x, space))
         if not math.isfinite(reach):
-            # Some value was still zero when the weights were found.
+            # Some value was still zero when the weights were found, or begun.
             self._weights = None
             return difference / 16.0
         wanted = max(0.5 * epsilon / reach - floor, floor) if reach > 0 else epsilon
@@ -85,10 +87,10 @@ class WeightGuess:
         return 0.25 * difference
 
     def _guess_vector(self, x: Array, outcome: Outcome, exhausted: bool) -> Array | None:
-        """Return w for this x, or None if its iterates do not settle.
+        """Return w for this x, or None if its iterates have not settled.
 
-        Choices best so far may lead nowhere, and those of a maximum far: as long as x changes no more steps
-        are made for w than have been made for x, about.
+        Choices best so far may lead nowhere, and those of a maximum far: while x changes, no more steps are
+        made at a time than have been made so far, about.  The search for a maximum goes on the next time.
         """
         system, space, xp = self._system, self._system.space, self._system.space.xp
         policy = None
@@ -100,10 +102,17 @@ class WeightGuess:
             self._policy = policy
         if self._weights is not None:
             return self._weights
-        v = xp.ones(system.size) if self._criterion.absolute else x.copy()
-        pair: Pair = v.copy(), xp.empty(system.size)
-        rest = self._criterion.max_iterations - outcome.iterations
-        limit = rest if exhausted and system.maximise else min(rest, outcome.iterations + 1000)
+        if self._begun is None:
+            v = xp.ones(system.size) if self._criterion.absolute else x.copy()
+            w = v.copy()
+        else:
+            v, w = self._begun
+        pair: Pair = w, xp.empty(system.size)
+        self._begun = None
+        rest, steps = self._criterion.max_iterations - outcome.iterations, outcome.iterations + 1000
+        if exhausted:
+            steps = rest if system.maximise else 4 * outcome.iterations + 1000
+        limit = min(rest, steps)
         made, rising = 0, system.added_up(v, policy)
         while made < limit:
             if rising is not None:
@@ -123,5 +132,8 @@ class WeightGuess:
                 return w
             if not math.isfinite(growth):
                 break
+        else:
+            if system.maximise:
+                self._begun = v, pair[made % 2]
         outcome.iterations += made
         return None
