@@ -67,3 +67,26 @@ def test_parts_take_several_steps_where_products_fail(monkeypatch: pytest.Monkey
     assert kinds.count(IDR) < kinds.count(RepeatedIDR)
     assert found.kind == "certified"
     assert found.lower <= alone.upper and alone.lower <= found.upper
+
+
+def test_where_one_part_has_no_room_for_them_none_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, question = asked("coin")
+    alone, own, made = hybrid.check(model, question), IDR.advance, RepeatedIDR.__init__
+    tried: list[int] = []
+
+    def full(self: RepeatedIDR, *arguments: Any) -> None:
+        tried.append(1)
+        if len(tried) % 2:
+            raise MemoryError("no piece is large enough")
+        made(self, *arguments)
+
+    def advance(self: IDR, most: int) -> Standing:
+        assert not isinstance(self, RepeatedIDR)
+        return Standing(1, np.inf, True, True) if len(tried) < 2 else own(self, most)
+
+    monkeypatch.setattr(RepeatedIDR, "__init__", full)
+    monkeypatch.setattr(IDR, "advance", advance)
+    monkeypatch.setattr(PolicyBounds, "budget", lambda self, held, difference: np.inf * (held.made >= 20))
+    found = hybrid.check(model, question, ranks=2)
+    assert tried and found.kind == "certified"
+    assert found.lower <= alone.upper and alone.lower <= found.upper
