@@ -9,8 +9,8 @@ import numpy as np
 from gpu_kernels import CodedVector, Device, IterationState, Mode, Step, finish_iteration, relax_rows
 from hybrid.core.arrays import Array, to_host
 from hybrid.core.halo import Halo
-from hybrid.gpu.divided_polynomial import DividedRepetition
 from hybrid.gpu.divided_product import DividedGpuProduct
+from hybrid.gpu.divided_repetition import DividedRepetition
 from hybrid.gpu.passes import DeviceImages, DevicePasses
 from hybrid.gpu.sweeps import RECORDED, DeviceSteps, Run
 from hybrid.gpu.workspace import DeviceSystem, DeviceWorkspace

@@ -16,7 +16,7 @@ from hybrid.gpu.idr import DeviceIDR
 from hybrid.gpu.krylov import DeviceBiCGStab
 from hybrid.gpu.sweeps import Run
 from hybrid.solvers.preconditioner import Preconditioned
-from hybrid.solvers.repeated import IDR_PATIENCE, OMEGA, STEPS
+from hybrid.solvers.repeated import IDR_PATIENCE, OMEGA, STEPS, repeat
 from hybrid.solvers.workspace import Workspace
 
 
@@ -39,10 +39,7 @@ class RepeatedSteps:
     def __call__(self, step: Step, x: Array, out: Array) -> None:
         """Queue the steps."""
         damped = replace(step, weight=OMEGA, anchor=self._anchor)
-        for left in reversed(range(STEPS)):
-            target = self._between if left % 2 else out
-            self._run(damped, x, target)
-            x = target
+        repeat(lambda x, out: self._run(damped, x, out), x, self._between, out)
 
 
 class _Measured(Preconditioned):

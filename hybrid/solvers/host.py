@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from hybrid.solvers.base import Criterion, MatrixOperator, Vector, true_residual
 from hybrid.solvers.host_recurrence import HostBiCGStab, HostImages
+from hybrid.solvers.host_steps import HostRelaxation, HostUniformised
 from hybrid.solvers.idr import IDR
 from hybrid.solvers.passes import NumPyPasses, Passes
 from hybrid.solvers.repeated import OMEGA, RepeatedSystem
 from hybrid.solvers.swept import RowSweeps, SweptSystem
 from hybrid.solvers.uniformised_repetition import UniformisedRepetition
-from hybrid.solvers.workspace import Pair, Steps, Workspace
+from hybrid.solvers.workspace import Steps, Workspace
 from mtbdd.memory import require_memory
 from mtbdd.wording import option
 
@@ -173,11 +174,11 @@ class HostSystem:
     ) -> Steps:
         """Return the fused relaxation steps of the matrix."""
         diagonal = self._diagonal if factor == 1.0 else self._diagonal * factor
-        return _Relaxation(self._matrix, self._passes, diagonal, self._b, omega)
+        return HostRelaxation(self._matrix, self._passes, diagonal, self._b, omega)
 
     def uniformised(self, rate: float, criterion: Criterion | None = None) -> Steps:
         """Return steps of a product and a pass over the vectors each."""
-        return _Uniformised(self._matrix, self._passes, self._diagonal, self._b, 1.0 / rate)
+        return HostUniformised(self._matrix, self._passes, self._diagonal, self._b, 1.0 / rate)
 
     def bicgstab(
         self, start: Vector, limit: float, orthogonal: float, anchor: int | None = None
@@ -236,75 +237,6 @@ class HostSystem:
     def residual(self, x: Vector, scratch: Vector) -> Vector:
         """Return the residual, shape (1,)."""
         return np.array([true_residual(self._matrix, x, self._b, self._diagonal, scratch)])
-
-
-class _Relaxation:
-    """Jacobi and JOR steps; their changes come with them."""
-
-    def __init__(
-        self, matrix: MatrixOperator, passes: Passes, diagonal: Vector, b: Vector | None, omega: float
-    ) -> None:
-        self._matrix, self._passes, self._diagonal, self._b, self._omega = matrix, passes, diagonal, b, omega
-        self._made, self._absolute, self._relative = 0, float("inf"), float("inf")
-
-    def sweep(self, pair: Pair, done: int, count: int, total: Vector | None = None) -> None:
-        """Make the steps."""
-        step: Callable[..., tuple[float, float]] = self._matrix.jacobi_step
-        for k in range(done, done + count):
-            x, out = pair[k % 2], pair[1 - k % 2]
-            if total is not None:
-                with np.errstate(over="ignore"):
-                    self._passes.add_scaled(1.0, x, total)
-            self._absolute, self._relative = step(x, out, self._b, self._diagonal, self._omega)
-        self._made = done + count
-
-    @property
-    def changes(self) -> Vector:
-        """Changes of the last step."""
-        return self._passes.agreed(np.array([self._absolute, self._relative]))
-
-    @property
-    def course(self) -> Vector:
-        """Steps made and the changes of the last one."""
-        return np.append(float(self._made), self.changes)
-
-
-class _Uniformised:
-    """Steps of the uniformised chain; changes are measured when they are asked for."""
-
-    def __init__(
-        self, matrix: MatrixOperator, passes: Passes, diagonal: Vector, b: Vector | None, weight: float
-    ) -> None:
-        self._matrix, self._passes, self._weight = matrix, passes, weight
-        self._diagonal = np.ascontiguousarray(diagonal, dtype=np.float64)
-        self._b = None if b is None else np.ascontiguousarray(b, dtype=np.float64)
-        self._made = 0
-        self._last: tuple[Vector, Vector] | None = None
-
-    def sweep(self, pair: Pair, done: int, count: int, total: Vector | None = None) -> None:
-        """Make the steps."""
-        for k in range(done, done + count):
-            x, out = pair[k % 2], pair[1 - k % 2]
-            with np.errstate(over="ignore", invalid="ignore"):
-                if total is not None:
-                    self._passes.add_scaled(1.0, x, total)
-                self._matrix.multiply(x, out)
-                self._passes.uniformise(x, self._b, self._diagonal, self._weight, out)
-            self._last = x, out
-        self._made = done + count
-
-    @property
-    def changes(self) -> Vector:
-        """Changes of the last step."""
-        if self._last is None:
-            return np.full(2, np.inf)
-        x, out = self._last
-        return self._passes.greatest_changes(out, x)
-
-    @property
-    def course(self) -> Vector:
-        """Steps made and the changes of the last one."""
-        return np.append(float(self._made), self.changes)
 
 
 def _copy(values: ArrayLike) -> Vector:

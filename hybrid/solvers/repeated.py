@@ -43,6 +43,22 @@ all at once."""
 PlainImages = Callable[["Array | None", "int | None"], Images]
 
 
+def repeat(step: Callable[[Array, Array], object], x: Array, between: Array, out: Array) -> None:
+    """Make `STEPS` steps from x to `out`.
+
+    Parameters
+    ----------
+    step : callable
+        Writes what a step makes of a vector to another one: ``step(x, out)``.
+    between : array, shape (n,), float64
+        For iterates between the first and the last; neither x nor `out`.
+    """
+    for left in reversed(range(STEPS)):
+        target = between if left % 2 else out
+        step(x, target)
+        x = target
+
+
 class Repetition(Protocol):
     """`STEPS` damped steps of a system, as one."""
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from hybrid.solvers.base import Vector
 from hybrid.solvers.passes import Passes
-from hybrid.solvers.repeated import STEPS
+from hybrid.solvers.repeated import repeat
 
 
 class UniformisedRepetition:
@@ -51,9 +51,9 @@ class UniformisedRepetition:
         return found
 
     def _repeat(self, x: Vector, b: Vector | None, out: Vector) -> None:
+        def step(x: Vector, out: Vector) -> None:
+            self._multiply(x, out)
+            self._passes.uniformise(x, b, self._diagonal, self._weight, out)
+
         with np.errstate(over="ignore", invalid="ignore"):
-            for left in reversed(range(STEPS)):
-                target = self._between if left % 2 else out
-                self._multiply(x, target)
-                self._passes.uniformise(x, b, self._diagonal, self._weight, target)
-                x = target
+            repeat(step, x, self._between, out)
