@@ -200,7 +200,7 @@ class BudgetSystem:
             rows = [m.support() for m in self._split.parts[0]]
             free = [model.manager.exists(model.manager.columns, part) & self.states for part in rows]
             components = end_components(model, self.states, free)
-            allowed = leaving_choices(model, allowed, components)
+            allowed = leaving_choices(model, allowed, components)  # lemma: end-components
             groups = group_states(model, self.unknown, components)
         return [model.indicator(own, self.unknown) for own in allowed], groups
 

@@ -143,6 +143,7 @@ class ChainSteps:
         """Return whether the steps still to come may be left out, and note the error if so."""
         error = self._errors.of_steps_left_out(self._space, x, change, remaining, self._criterion)
         if error is not None:
+            # lemma: steps-left-out
             course.left_out = error
         return error is not None
 

@@ -185,7 +185,7 @@ class _Flow:
             return flow
         # Ways into states with positive weights have no products that underflow.
         small &= self._ways(weights) > 0.0
-        flow[small] += self._lost if upward else -self._lost
+        flow[small] += self._lost if upward else -self._lost  # lemma: classes
         return np.maximum(flow, 0.0, out=flow)
 
     def _ways(self, weights: Vector) -> Vector:

@@ -153,7 +153,7 @@ class StepErrors:
     def _rounding(self, x: Vector, steps: int, greatest: float) -> Vector:
         """Return the rounding errors of some steps, shape as x; a little more covers their products."""
         grown = math.expm1(min(1.01 * steps * self.slack, 700.0))
-        error: Vector = np.minimum(x * grown, 1.01 * steps * self.absolute * greatest)
+        error: Vector = np.minimum(x * grown, 1.01 * steps * self.absolute * greatest)  # lemma: steps
         return error
 
 

@@ -207,7 +207,7 @@ def _next_on_chain(model: SymbolicModel, target: Node, options: CheckOptions, wo
     # Both flows are added up from shared blocks.
     units = ratio_units(model.transitions) + SCALED_UNITS + 8
     slack = (row_entries(model.transitions) + units) * UNIT
-    undecided = (flow > 0) & (staying > 0)
+    undecided = (flow > 0) & (staying > 0)  # lemma: graph
     inside = values[undecided]
-    found = StateValues(inside, *widened(inside, slack)).within(0.0, 1.0)
+    found = StateValues(inside, *widened(inside, slack)).within(0.0, 1.0)  # lemma: rounding
     return found.spread(undecided, np.where(flow > 0, 1.0, 0.0))

@@ -45,7 +45,7 @@ def compare(operator: str, a: StateValues, b: StateValues, what: str) -> StateTr
         elif operator == "<":
             holds, fails = _is_below(a, b), a.lower >= b.upper
         else:
-            holds, fails = a.upper <= b.lower, _is_below(b, a)
+            holds, fails = a.upper <= b.lower, _is_below(b, a)  # lemma: comparison
         size = np.maximum(np.abs(a.values), np.abs(b.values))
         close = np.abs(a.values - b.values) <= _CLOSE * size
     unknown = np.where(loose, close, ~(holds | fails))

@@ -28,7 +28,7 @@ def added(a: Vector, b: Vector) -> Directed:
     with np.errstate(all="ignore"):
         total = a + b
         rest = total - a
-        error = (a - (total - rest)) + (b - rest)
+        error = (a - (total - rest)) + (b - rest)  # lemma: arithmetic
         lower = np.where(error < 0, np.nextafter(total, -np.inf), total)
         upper = np.where(error > 0, np.nextafter(total, np.inf), total)
         lower, upper = _where_unsure(~np.isfinite(error), total, lower, upper)
@@ -70,7 +70,7 @@ def _product(a: Vector, b: Vector) -> tuple[Vector, Vector, Any]:
     total = a * b
     known = (np.abs(a) < _LARGE) & (np.abs(b) < _LARGE) & (np.abs(a) > _SMALL) & (np.abs(b) > _SMALL)
     (ah, al), (bh, bl) = _halves(a), _halves(b)
-    error = ((ah * bh - total) + ah * bl + al * bh) + al * bl
+    error = ((ah * bh - total) + ah * bl + al * bh) + al * bl  # lemma: arithmetic
     return total, error, known
 
 

@@ -259,10 +259,11 @@ def _rows(
         skip_own, blocks.count, lengths, targets, sums, spread,
     )  # fmt: skip
     apart, terms = float(spread[0]) * 2.0**53, float(spread[1])
-    if entries < 0 or apart > _MOST_APART * (written.units + terms):
+    if entries < 0 or apart > _MOST_APART * (written.units + terms):  # lemma: blocks
         raise _AccidentError
     grid = written.distinct * _GRID
     rounds = bool((grid != np.floor(grid)).any()) or float(written.row_sums.max()) >= 2.0**12
+    # lemma: state-by-state
     units = (written.units + apart + (max(terms - 1.0, 0.0) if rounds else 0.0)) * _UP
     starts, values = pointers(np, lengths), sums[:entries].copy()
     return starts, targets[:entries].copy(), values, units

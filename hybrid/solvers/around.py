@@ -63,7 +63,7 @@ def verified_around(
     operator.down.sweep((bound, out), 0, 1)
     operator.products += 1
     out -= operator.underflow
-    (holds,) = space.read(space.all((out >= bound) | (bound <= x)))
+    (holds,) = space.read(space.all((out >= bound) | (bound <= x)))  # lemma: around-a-guess
     if not holds:
         return None
     xp.subtract(y, bound, out=out)

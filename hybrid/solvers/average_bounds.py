@@ -35,7 +35,7 @@ def average_bounds(
     error += h
     xp.absolute(rewards, out=h)
     error += h
-    error *= slack
+    error *= slack  # lemma: gain
     xp.subtract(rho, error, out=h)
     rho += error
     return space.least(h), space.greatest(rho)

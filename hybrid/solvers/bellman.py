@@ -291,7 +291,7 @@ class BellmanOperator(ABC):
         self.products += 1
         if positive is not None:
             space.add_scaled(self.underflow, positive, y)
-        (inductive,) = space.read(space.all(y <= guess))
+        (inductive,) = space.read(space.all(y <= guess))  # lemma: park
         if inductive:
             # One more step from an inductive bound is a better bound.
             space.xp.maximum(y, x, out=y)
@@ -299,7 +299,7 @@ class BellmanOperator(ABC):
 
     def lowered(self, lower: Array, steps: int) -> None:
         """Take from a lower bound what underflow may have added to it in some steps, in place."""
-        lower -= steps * self.depth * self.underflow
+        lower -= steps * self.depth * self.underflow  # lemma: from-below, underflow
         self.space.xp.maximum(lower, 0.0, out=lower)
 
     def result(self, x: Array) -> Array:

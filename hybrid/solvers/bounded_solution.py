@@ -258,7 +258,7 @@ def guard_underflow(lower: Array, upper: Array) -> bool:
     if extremes(upper)[0] >= TINY:
         return False
     xp = array_module(upper)
-    small = xp.less(upper, TINY) & xp.greater(upper, 0.0)
+    small = xp.less(upper, TINY) & xp.greater(upper, 0.0)  # lemma: zeros
     if not is_any(small):
         return False
     lower[small] = 0.0

@@ -243,5 +243,5 @@ class Climb:
 
     def _is_lost(self, x: Array) -> bool:
         """Whether a positive value is so near to underflow that no guess can be verified."""
-        self.lost = not self._is_clear(x)
+        self.lost = not self._is_clear(x)  # lemma: underflow
         return self.lost

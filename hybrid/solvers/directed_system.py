@@ -44,8 +44,8 @@ class DirectedSystem(BellmanOperator):
         self._diagonal, self._b = diagonal, b
         self._price = price(matrix, alike, IDR_PRODUCT, SUMMED_STEPS)
         self._system = space.system(diagonal, b)
-        self._down = self._system.relaxation(factor=1.0 + slack)
-        self._up = self._system.relaxation(factor=1.0 - slack)
+        self._down = self._system.relaxation(factor=1.0 + slack)  # lemma: directed-steps
+        self._up = self._system.relaxation(factor=1.0 - slack)  # lemma: directed-steps
 
     @property
     def system(self) -> System:

@@ -94,7 +94,7 @@ def poisson_weights(mean: float) -> PoissonWeights:
     below = 0.0
     if left > 0:
         ratio = left / mean
-        below = float(weights[0]) * ratio / (1.0 - ratio)
+        below = float(weights[0]) * ratio / (1.0 - ratio)  # lemma: uniformisation
     ratio = mean / (right + 1)
     above = float(weights[-1]) * ratio / (1.0 - ratio)
     # Each step of a recursion rounds twice; cumulated sums and the total add as much again.

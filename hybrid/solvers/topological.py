@@ -245,7 +245,7 @@ class Topological:
             elif delta <= 0.0:
                 lower[rows] = solved.lower
             elif self._covers(delta, solved.upper, inner.criterion.epsilon):
-                lower[rows] = solved.lower * (1.0 - (delta + 8.0 * UNIT))
+                lower[rows] = solved.lower * (1.0 - (delta + 8.0 * UNIT))  # lemma: topological
             elif status is Status.CONVERGED:
                 second = inner.solve(part, diagonal[rows], below, slack, upper_bound, parts)
                 iterations += second.iterations
