@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from mtbdd.faults import BuildError
-from mtbdd.rewards import expression_values, reward_rates
+from mtbdd.rewards import enclosed_rewards, expression_values, reward_rates
 from mtbdd.states import index_states
 from tests.builders.diagram_packages import DIAGRAM_PACKAGES
 from tests.builders.models import build, build_both, state_set
@@ -102,3 +104,29 @@ def test_rewards_of_a_single_valued_variable() -> None:
     model = build("""ctmc module m z : [4..4]; x : [0..1]; [] true -> 1:(x'=1-x); endmodule
         rewards true : z*x + z; endrewards""")
     assert reward_rates(model, 0, model.index).tolist() == [4.0, 8.0]
+
+
+# The variable has more values than are worth a set each: its reward is a vector of doubles.
+WIDE = """dtmc module m x : [0..20000] init 3; [] true -> (x'=x); endmodule
+    rewards "tenth" true : x*0.1; endrewards
+    rewards "moved" [] true : x*0.1; endrewards
+    rewards "nothing" true : x*0.1; true : -0.3; endrewards
+    rewards "cubed" true : x*x*x*0.1; true : -2.7; endrewards"""
+
+
+@pytest.mark.parametrize("structure", [0, 1])
+def test_rewards_of_wide_expressions_are_off_by_no_more_than_is_told(structure: int) -> None:
+    """Three times 0.1 is not the double next to 0.3."""
+    model = build(WIDE)
+    (value,), error = enclosed_rewards(model, structure, model.index)
+    assert Fraction(float(value)) != Fraction(3, 10)
+    assert error is not None
+    assert abs(Fraction(float(value)) - Fraction(3, 10)) <= Fraction(float(error[0]))
+
+
+@pytest.mark.parametrize("structure", [2, 3])
+def test_what_rounding_leaves_of_rewards_that_cancel_has_no_sign(structure: int) -> None:
+    """On paper nothing is left; in doubles something is, of either sign."""
+    model = build(WIDE)
+    with pytest.raises(BuildError, match="it is not known whether anything is left, in state"):
+        reward_rates(model, structure, model.index)

@@ -114,3 +114,42 @@ def test_the_order_with_the_lower_minimum_is_taken(text: str, monkeypatch: pytes
         )
     ]
     assert least[0] == min(least[1:])
+
+
+ROUGH = """
+ctmc
+module one
+  x : [0..2] init 0;
+  [] x=0 -> 1/3:(x'=1) + 1/7:(x'=0);
+  [go] x=1 -> 0.1:(x'=2) + 0.2:(x'=0);
+  [] x=2 -> true;
+endmodule
+module two
+  y : [0..1] init 0;
+  [go] true -> 1/3:(y'=1) + 1/3:(y'=0);
+endmodule
+label "a" = x=1;
+label "b" = x=2;
+"""
+
+
+def test_errors_of_row_sums_are_those_of_the_model() -> None:
+    """Row sums are copied, and off by what those of the model are off by."""
+    model, automaton = build(ROUGH), automaton_of("F (a & (X b))")
+    nodes, moves = propositions(model, automaton), automaton_moves(automaton)
+    assert any(model.event_exits(event).units > 0.0 for event in model.events)
+    found = automaton_product(model, nodes, moves, automaton.n_marks, below=False).model
+    assert found.exit_units >= model.exit_units
+
+
+def test_errors_of_what_probabilities_of_choices_add_up_to_are_those_of_the_model() -> None:
+    text = ROUGH.replace("ctmc", "mdp").replace("1/3:(y'=1) + 1/3:(y'=0)", "1/3:(y'=1) + 0.666667:(y'=0)")
+    text = text.replace("0.1:(x'=2) + 0.2:(x'=0)", "0.1:(x'=2) + 0.9:(x'=0)")
+    text = text.replace("1/3:(x'=1) + 1/7:(x'=0)", "1/3:(x'=1) + 2/3:(x'=0)")
+    model, automaton = build(text), automaton_of("F (a & (X b))")
+    nodes, moves = propositions(model, automaton), automaton_moves(automaton)
+    own = [[p.sums.units for p in layer.parts if p.sums is not None] for layer in model.layers]
+    assert max(max(units, default=0.0) for units in own) > 0.0
+    found = automaton_product(model, nodes, moves, automaton.n_marks, below=False).model
+    for layer, units in zip(found.layers, own, strict=True):
+        assert [p.sums.units for p in layer.parts if p.sums is not None] == units
