@@ -216,3 +216,17 @@ def test_little_is_searched_without_numba() -> None:
         "assert 'numba' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, timeout=60)
+
+
+@pytest.mark.parametrize("listed", [True, False], ids=["lists", "sets"])
+def test_a_state_without_an_allowed_choice_stays_nowhere(
+    listed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing leads out of its set: there is nothing that may be taken at all."""
+    model = build("""mdp module m x : [0..2]; [] x<2 -> (x'=x+1); [] x<2 -> (x'=x); [] x=2 -> true; endmodule
+        label "one" = x=1;""")
+    one = model.states(model.source.labels[0].expression)
+    if not listed:
+        monkeypatch.setattr(precomputation, "predecessor_lists", lambda model: None)
+    found = staying_states(model, model.reachable, [layer.enabled & ~one for layer in model.layers])
+    assert model.indicator(found).tolist() == [True, False, True]

@@ -11,6 +11,7 @@ import hybrid
 from hybrid.analysis.reward_budgets import BudgetSweep
 from hybrid.errors import HybridError, NotExactError, UnsupportedError
 from hybrid.exact.formulas import ExactFormulas
+from hybrid.operators.gained_choices import GainedChoices
 from hybrid.properties import parse_properties, resolve_properties
 from hybrid.run.options import CheckOptions
 from hybrid.run.state_values import StateValues
@@ -262,3 +263,106 @@ def test_upper_bounds_of_a_budget_come_from_upper_bounds_of_lesser_ones() -> Non
         for low, high, value in zip(found.lower, found.upper, exact, strict=True)
     )
     assert found.upper[0] > found.lower[0]
+
+
+# ------------------------------------------------------------------ errors of a budget, one by one
+
+
+def budgets_of(text: str) -> BudgetSweep:
+    """Budgets of reaching the last state."""
+    model = build(text)
+    goal = parse_properties('P=? [ F "goal" ]')
+    formula = resolve_properties(goal, model.source, {}).properties[0].formula
+    target = model.states(formula.path.right)
+    split = split_by_reward(model, 0)
+    return BudgetSweep(
+        model, split, model.reachable, target, True, CheckOptions.of(backend="cpu"), Work(), 1e-9
+    )
+
+
+def taken_gains(monkeypatch: pytest.MonkeyPatch, sweep: BudgetSweep, state: int) -> tuple[Fraction, Fraction]:
+    """What a state's choice is told to be worth at once, at least and at most, in the next budget."""
+    told: list[float] = []
+    regain = GainedChoices.regain
+
+    def keep(operator: GainedChoices, gains: list[np.ndarray]) -> None:
+        told.append(float(gains[0][state]))
+        regain(operator, gains)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GainedChoices, "regain", keep)
+        sweep.advance()
+    return Fraction(min(told[-2:])), Fraction(max(told[-2:]))
+
+
+TWICE = """dtmc
+module m s : [0..3];
+  [] s=0 -> {p}:(s'=1) + 1-{p}:(s'=3);
+  [] s=1 -> {q}:(s'=2) + 1-{q}:(s'=3);
+  [] s>1 -> true;
+endmodule
+label "goal" = s=2;
+rewards s<2 : 1; endrewards
+"""
+
+
+@pytest.mark.parametrize(
+    ("p", "q"),
+    [
+        ("0.7", "0.1"),
+        ("0.9", "0.7"),
+        ("0.3", "0.9"),
+        ("0.6", "0.7"),
+        ("1e-162", "3.7e-162"),
+        ("1e-162", "2e-162"),
+    ],
+)
+def test_gains_of_a_budget_lie_between_those_told(monkeypatch: pytest.MonkeyPatch, p: str, q: str) -> None:
+    """Decimals and their products are rounded; those below the least double are lost or become it."""
+    sweep = budgets_of(TWICE.format(p=p, q=q))
+    sweep.advance()
+    for state, exact in ((1, Fraction(q)), (0, Fraction(p) * Fraction(q))):
+        low, high = taken_gains(monkeypatch, sweep, state)
+        assert low <= exact <= high
+
+
+FREE = """dtmc
+module m s : [0..6];
+  [] s<4 -> {p}:(s'=s+1) + 1-{p}:(s'=6);
+  [] s=4 -> {q}:(s'=5) + 1-{q}:(s'=6);
+  [] s>4 -> true;
+endmodule
+label "goal" = s=5;
+rewards s=4 : 1; endrewards
+"""
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0], ids=["up", "down"])
+def test_steps_without_reward_may_each_be_off_by_their_slack(
+    monkeypatch: pytest.MonkeyPatch, sign: float
+) -> None:
+    """Every step is rounded as far as its slack allows for, always in one direction."""
+    sweep = budgets_of(FREE.format(p="0.5", q="0.5"))
+    improve = GainedChoices.improve
+
+    def rough(operator: GainedChoices, x: np.ndarray, out: np.ndarray, *more: float) -> None:
+        improve(operator, x, out, *more)
+        out *= 1.0 + 0.99 * sign * operator.slack
+
+    monkeypatch.setattr(GainedChoices, "improve", rough)
+    for _ in range(2):
+        sweep.advance()
+    found = sweep.values()
+    assert Fraction(float(found.lower[0])) <= Fraction(1, 32) <= Fraction(float(found.upper[0]))
+    assert found.upper[0] - found.lower[0] < 1e-11
+
+
+@pytest.mark.parametrize("part", ["3.7", "2"])
+def test_steps_without_reward_may_underflow(part: str) -> None:
+    """What is gained is a number as others; what steps make of it is a part of the least double."""
+    sweep = budgets_of(FREE.format(p="1e-11", q=part + "e-280"))
+    for _ in range(2):
+        sweep.advance()
+    found, exact = sweep.values(), Fraction(part) * Fraction(1, 10**324)
+    assert found.upper[4] > found.lower[4] > 0.0
+    assert Fraction(float(found.lower[0])) <= exact <= Fraction(float(found.upper[0]))

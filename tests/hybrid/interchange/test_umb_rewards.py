@@ -133,6 +133,22 @@ def test_lemma_units_of_folded_rewards(
         assert reward.units < 30
 
 
+def test_the_sum_of_a_choices_reward_and_its_branches_is_rounded_once(tmp_path: Path) -> None:
+    """Both are doubles as they are; 0.1 and 0.2 add up to a number that is none."""
+    index = index_of()
+    types = {"applies-to": ["choices", "branches"], "type": {"type": "double"}}
+    index["annotations"] = {"rewards": {"r": types}}
+    members = chain_members() | {
+        "annotations/rewards/r/choices/values.bin": np.array([0.1, 0.0, 0.0]).tobytes(),
+        "annotations/rewards/r/branches/values.bin": np.array([0.2, 0.2, 0.0, 0.0]).tobytes(),
+    }
+    reward = read_umb(put(tmp_path, archive(index, members))).rewards[0]
+    assert reward.choices is not None
+    exact = Fraction(0.1) + Fraction(0.2)
+    error = abs(Fraction(float(reward.choices[0])) - exact)
+    assert 0 < error <= exact * Fraction(STEP) * Fraction(reward.units)
+
+
 def test_rounded_probabilities_count_in_folded_rewards(tmp_path: Path) -> None:
     """Once where they weigh the rewards, once in their sum."""
     units = []

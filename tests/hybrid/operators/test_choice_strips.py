@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import hybrid
+from gpu_kernels import ChoiceRows
 from hybrid.analysis import choice_systems
 from hybrid.operators import choice_strips
 from hybrid.operators.choice_strips import ChoiceStrips, WholeStrip
@@ -19,7 +20,7 @@ from hybrid.operators.layer_choices import LayerChoices
 from hybrid.solvers import Criterion, Optimistic, Status, topological, topological_choices
 from hybrid.solvers.bounded_solution import UNIT, BoundedSolution
 from hybrid.solvers.choice_operator import ChoiceOperator
-from hybrid.solvers.choice_problem import Quotient
+from hybrid.solvers.choice_problem import ChoiceProblem, Quotient
 from hybrid.solvers.topological_choices import StripsOfChoices, TopologicalChoices
 from mtbdd.states import StateIndex
 from tests.builders.choice_systems import Choices
@@ -323,6 +324,34 @@ def test_products_that_vanish_are_bounded_from_above(form: str, maximise: bool) 
     system = make_operator(form, Choices(offers, dense[None], gains[None], maximise), slack=SLACK)
     found = solved(system)
     assert (found.lower >= 0.0).all() and (found.upper > 0.0).all()
+
+
+class RecordedStrip(WholeStrip):
+    """Keeps what the choices of larger components are worth by themselves: above, and then below."""
+
+    def __init__(self, rows: ChoiceRows) -> None:
+        super().__init__(rows)
+        self.gains: list[np.ndarray] = []
+
+    def operator(self, rows: ChoiceRows, problem: ChoiceProblem) -> ExplicitChoices:
+        self.gains.append(rows.gains.copy())
+        return super().operator(rows, problem)
+
+
+@both
+@pytest.mark.parametrize("value", [0.75, 0.25])
+def test_what_flows_into_solved_states_may_underflow(value: float, maximise: bool) -> None:
+    """A part of the least double is rounded to that double or to zero; what leads there is off by so much."""
+    least, dense, gains = 5e-324, np.zeros((3, 3)), np.array([0.0, 0.0, value])
+    dense[0, 1], dense[1, 0], dense[0, 2] = 0.5, 0.5, least
+    offers = [LayerChoices(0, None, from_dense(dense), gains, None)]
+    rows = write_choices(offers, 3)
+    strip, problem = RecordedStrip(rows), ChoiceProblem(3, maximise, None, SLACK)
+    # Some share of the states may be one component.
+    TopologicalChoices(Criterion(), strip).bounds(ExplicitChoices(rows, problem), None)
+    assert len(strip.gains) == 2
+    above, below = (Fraction(float(own[0])) for own in strip.gains)
+    assert below <= Fraction(value) * Fraction(least) <= above
 
 
 @either

@@ -11,10 +11,12 @@ from scipy.stats import poisson
 
 from hybrid.cpu.csr import CsrMatrix
 from hybrid.solvers import AverageReward, Criterion, Interval, Optimistic, Status
+from hybrid.solvers.average_bounds import average_bounds
 from hybrid.solvers.base import Clock
 from hybrid.solvers.bellman import Outcome
 from hybrid.solvers.bounded_solution import ENCLOSING_VECTORS, UNIT
 from hybrid.solvers.directed_system import DirectedSystem
+from hybrid.solvers.host import workspace_of
 from hybrid.solvers.poisson import poisson_weights
 from tests.builders.linear_systems import Dense, exact_solution, linear_system
 from tests.oracles.chains import solve_exactly
@@ -127,6 +129,38 @@ def test_the_averages_bounds_are_the_extremes_over_all_states():
         method = AverageReward(Criterion(1e-12, max_iterations=limit))
         found = method.solve(Dense(rates), rates.sum(axis=1), rewards, SLACK)
         assert Fraction(found.lower) <= exact <= Fraction(found.upper)
+
+
+@pytest.mark.parametrize(
+    ("rates", "diagonal", "rewards", "h"),
+    [
+        ([0.0, 0.0], [0.0, 0.0], [8.0, -4.0], [0.0, 0.0]),
+        ([2.0, 4.0], [0.0, 0.0], [0.0, 0.0], [-3.0, 5.0]),
+        ([0.0, 0.0], [2.0, 4.0], [0.0, 0.0], [-3.0, 5.0]),
+        ([2.0, 4.0], [2.0, 4.0], [8.0, -4.0], [-3.0, 5.0]),
+    ],
+    ids=["rewards", "rates", "diagonal", "all"],
+)
+def test_each_term_of_the_averages_bounds_has_its_error(rates, diagonal, rewards, h):
+    """``r + M h - d h`` is off by ``slack (|r| + M |h| + d |h|)``; an eighth, so that it is exact here."""
+    matrix, d, r, x = np.array([[0.0, rates[0]], [rates[1], 0.0]]), *map(np.array, (diagonal, rewards, h))
+    rho = r + matrix @ x - d * x
+    error = 0.125 * (np.abs(r) + matrix @ np.abs(x) + d * np.abs(x))
+    room = np.empty(2), np.empty(2)
+    low, high = average_bounds(workspace_of(Dense(matrix)), x.copy(), r, d, *room, 0.125)
+    assert (float(low), float(high)) == (min(rho - error), max(rho + error))
+
+
+def test_what_underflow_adds_to_an_average_is_taken_off_and_added():
+    """Of rewards next to the least double the products are whole multiples of it."""
+    least, loss = 5e-324, []
+    for rates, rewards in (([0.875, 1.0], [0.0, 4.0]), ([0.125, 0.375], [2.0, 0.0])):
+        matrix, earned = np.array([[0.0, rates[0]], [rates[1], 0.0]]), np.array(rewards) * least
+        method = AverageReward(Criterion(1e-9, max_iterations=400))
+        found = method.solve(Dense(matrix), matrix.sum(axis=1), earned, SLACK)
+        assert Fraction(found.lower) <= average(matrix, earned) <= Fraction(found.upper)
+        loss.append(found.upper - found.lower)
+    assert min(loss) > 0.0
 
 
 # ------------------------------------------------------------------ Poisson probabilities

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -197,6 +198,46 @@ def test_bounds_that_rounding_keeps_apart_are_taken(widths: list[float], last: f
     found = found_by((dense, diagonal, b), in_strips(120, 6), Criterion(1e-15))
     assert widths == [found.difference] and 1e-15 < found.difference < 1e-10
     assert found.status is Status.CONVERGED
+    holds((dense, diagonal, b), found)
+
+
+def test_bounds_that_rounding_keeps_far_apart_are_not_taken(
+    widths: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step may be off by a thousandth: after forty of them the two that stand still have a digit or two."""
+    monkeypatch.setattr(sys.modules[__name__], "SLACK", 2.0**-10)
+    found = found_by(path(40, 1.0), in_strips(40, 4), Criterion(1e-8, max_iterations=200))
+    assert widths and not any(map(math.isfinite, widths))
+    holds(path(40, 1.0), found)
+
+
+class RaisedStrips(HostStrips):
+    """Strips whose steps, after those of the upper bound, leave values above it."""
+
+    calls = 0
+
+    def steps(self, steps: Steps) -> list[StripOfSteps]:
+        self.calls += 1
+        found = super().steps(steps)
+        return found if self.calls % 2 else [StripAbove(steps, own) for own in self.rows]
+
+
+class StripAbove(StripOfSteps):
+    """Steps that raise every row of theirs once, and then stand still."""
+
+    def sweep(self, pair: Pair, done: int, count: int, total: Any = None) -> None:
+        super().sweep(pair, done, 20, total)
+        for x in pair:
+            x[self.rows] *= 1.0 + 1e-4
+        self.changes = np.zeros(2)
+
+
+def test_a_lower_bound_above_the_upper_one_is_not_taken(widths: list[float]) -> None:
+    dense, diagonal, b = path(60)
+    strips = RaisedStrips(60, in_strips(60, 6))
+    method = Optimistic(Criterion(1e-8), krylov="never", strips=lambda: strips)
+    found = method.solve(Dense(dense), diagonal, b, SLACK, None, None)
+    assert strips.calls > 1 and not any(map(math.isfinite, widths))
     holds((dense, diagonal, b), found)
 
 

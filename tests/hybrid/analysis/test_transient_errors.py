@@ -1,0 +1,94 @@
+"""Errors of steps, of weights and of what underflows: each term of a window's bounds by itself."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hybrid.analysis.transient_errors import Course, StepErrors
+from hybrid.solvers.bounded_solution import UNIT
+
+NONE = StepErrors(0.0, 0.0, 0.0)
+LEAST = 5e-324
+
+
+def bounds(errors: StepErrors, x: float, course: Course, **more: float) -> tuple[Fraction, Fraction]:
+    found = errors.bounds(np.array([x]), course, more.pop("greatest", 1.0), **more)
+    return Fraction(float(found.lower[0])), Fraction(float(found.upper[0]))
+
+
+def test_values_without_errors_are_off_by_what_their_bounds_are_rounded_by() -> None:
+    low, high = bounds(NONE, 1.0, Course())
+    assert 1 - 4 * Fraction(UNIT) <= low <= 1 <= high <= 1 + 4 * Fraction(UNIT)
+
+
+def test_additions_of_weighted_values_are_counted() -> None:
+    """One and many halves of its unit: each is lost as it is added."""
+    terms = 40
+    values = [1.0] + [UNIT] * (terms - 1)
+    total = 0.0
+    for value in values:
+        total += value
+    exact = sum(map(Fraction, values))
+    assert total == 1.0 < exact
+    low, high = bounds(NONE, total, Course(terms=terms))
+    assert low <= exact <= high
+    assert low <= 2 - exact, "below as well: other additions are rounded up"
+
+
+@pytest.mark.parametrize("terms", [0, 5])
+def test_errors_of_weights_are_relative(terms: int) -> None:
+    relative = 2.0**-20
+    low, high = bounds(NONE, 0.75, Course(terms=terms), relative=relative)
+    assert low <= Fraction(0.75) * (1 - Fraction(relative))
+    assert high >= Fraction(0.75) * (1 + Fraction(relative))
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 1024.0])
+@pytest.mark.parametrize(("steps", "terms"), [(100, 0), (0, 100), (60, 40)])
+def test_each_step_and_each_weighted_value_may_underflow(steps: int, terms: int, scale: float) -> None:
+    """Weighted values add up to `scale` times what is lost in a step."""
+    errors, lost = StepErrors(0.0, 0.0, 8 * LEAST), 100 * 8 * Fraction(LEAST) * max(1, int(scale))
+    _, high = bounds(errors, 0.0, Course(steps=steps, terms=terms), scale=scale)
+    assert high >= lost
+    low, _ = bounds(errors, float(lost), Course(steps=steps, terms=terms), scale=scale)
+    assert low == 0
+
+
+def test_what_is_missing_and_what_was_left_out_is_added() -> None:
+    low, high = bounds(NONE, 0.5, Course(left_out=0.125), missing=0.25)
+    assert low <= Fraction(3, 8) and high >= Fraction(7, 8)
+    assert low > Fraction(1, 4), "what is missing has made values too small alone"
+
+
+@pytest.mark.parametrize(
+    "errors",
+    [StepErrors(2.0**-30, np.inf, 0.0), StepErrors(np.inf, 2.0**-30, 0.0)],
+    ids=["slack", "absolute"],
+)
+def test_roundings_of_steps_grow_with_their_number(errors: StepErrors) -> None:
+    steps, greatest = 1024, 1.0
+    low, high = bounds(errors, 0.5, Course(steps=steps), greatest=greatest)
+    wanted = Fraction(0.5) * ((1 + Fraction(2.0**-30)) ** steps - 1)
+    if errors.slack == np.inf:
+        wanted = steps * Fraction(2.0**-30)
+    assert Fraction(0.5) - low >= wanted and high - Fraction(0.5) >= wanted
+    assert high - low <= Fraction(21, 10) * wanted
+
+
+def test_steps_left_out_make_no_lower_bound_worse_where_values_rise() -> None:
+    errors = StepErrors(2.0**-30, 1.0, 0.0)
+    made, all_made = Course(steps=2000, left_out=0.25, made=10), Course(steps=10)
+    low, high = bounds(errors, 0.5, made)
+    few, _ = bounds(errors, 0.5, all_made)
+    assert low == few
+    assert high >= Fraction(0.75)
+    assert low <= Fraction(0.5) * (1 - 10 * Fraction(2.0**-30))
+    relative = 2.0**-20
+    low, _ = bounds(errors, 0.5, made, relative=relative)
+    assert low <= Fraction(0.5) * (1 - Fraction(relative))
+    underflow = StepErrors(0.0, 0.0, 2.0**-20)
+    low, _ = bounds(underflow, 0.5, Course(steps=100, made=0))
+    assert low <= Fraction(0.5) - 100 * Fraction(2.0**-20)
