@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mtbdd.language.model_syntax import Command
+from mtbdd.language.model_syntax import Command, ResolvedModel
 from mtbdd.matrix import SymbolicMatrix
 from mtbdd.partition import Partition
 from mtbdd.relation import Relation
@@ -107,8 +107,8 @@ class GivenParts:
         The graph in parts, each with at most one choice of every state, of one layer.
     numbering : ndarray of int64, shape (n_states,), or None
         The index of the k-th state of the source; None if the source numbers them as the diagram does.
-    is_listed : bool
-        The states of a text were listed.
+    text : ResolvedModel or None
+        The text whose states were listed; None: there was none.
     taken : TakenCommands or None
         The commands of choices, where they are known.
     """
@@ -117,5 +117,10 @@ class GivenParts:
     rewards: tuple[GivenReward, ...]
     relations: tuple[Relation, ...]
     numbering: NDArray[np.int64] | None = None
-    is_listed: bool = False
+    text: ResolvedModel | None = None
     taken: TakenCommands | None = None
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the states of a text were listed."""
+        return self.text is not None

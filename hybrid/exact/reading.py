@@ -18,15 +18,17 @@ from numpy.typing import NDArray
 from hybrid.errors import NotExactError
 from hybrid.exact.given_rows import given_gains, given_rows
 from mtbdd.budget import check_budget
-from mtbdd.events import Event
+from mtbdd.composition import synchronisations
 from mtbdd.language.enclosing import enclose
 from mtbdd.language.errors import EvaluationError
 from mtbdd.language.evaluate import evaluate
-from mtbdd.language.model_syntax import ELAPSED, Command, Update
+from mtbdd.language.model_syntax import ELAPSED, Command, ResolvedModel, RewardItem, Update
 from mtbdd.language.rounded import real_of
 from mtbdd.language.syntax import Expression, LabelReference, ModelType
 from mtbdd.language.walk import expression_variables, walk
+from mtbdd.manager import Node
 from mtbdd.model import SymbolicModel
+from mtbdd.state_order import for_diagram
 
 MAX_TRANSITIONS = 20_000
 """Transitions of a model that is read in rational numbers."""
@@ -34,7 +36,7 @@ MAX_TRANSITIONS = 20_000
 _LOOK_EVERY = 1000  # states between looks at the time and the memory that are left
 
 Row = dict[int, Fraction]
-Mask = NDArray[np.bool_]
+Commands = Sequence[Sequence[Command]]
 
 
 class ExactModel:
@@ -48,6 +50,8 @@ class ExactModel:
 
     Attributes
     ----------
+    text : ResolvedModel or None
+        What the model was built from, by diagrams or by listing its states; None: there was no text.
     choices : list of list of dict
         For every state its choices, one in a chain: successor -> probability, or rate in a CTMC.
     layers : list of list of int
@@ -70,14 +74,14 @@ class ExactModel:
         if most is not None and model.n_transitions > most:
             raise NotExactError(f"{model.n_transitions} transitions are too many for exact solution")
         self.model = model
+        self.text = model.source if model.given is None else model.given.text
         size = model.n_states
         self.choices: list[list[Row]] = [[] for _ in range(size)]
         self.layers: list[list[int]] = [[] for _ in range(size)]
         self.actions: list[list[dict[str | None, Fraction]]] = [[] for _ in range(size)]
         self._columns = _columns(model)
         self._values: dict[int, tuple[Expression, _Function]] = {}
-        self._masks: dict[int, tuple[Expression, Mask]] = {}
-        self._targets: dict[int, list[list[Any]]] = {}
+        self._guards: dict[int, tuple[Expression, frozenset[int]]] = {}
         names = list(self._columns)
         rows = zip(*(self._columns[name].tolist() for name in names), strict=True) if names else [()]
         self._numbers = {row: i for i, row in enumerate(rows)}
@@ -91,15 +95,14 @@ class ExactModel:
         How many commands share a state of a DTMC needs no count: dividing the row by its sum takes it out.
         """
         model = self.model
-        if model.given is not None:
+        if self.text is None:
             self._read_given()
             return
-        for number, layer in enumerate(model.layers):
+        for number in range(len(model.layers)):
             rows: dict[int, Row] = {}
             shares: dict[int, dict[str | None, Fraction]] = {}
-            for part in layer.parts:
-                states = np.flatnonzero(model.indicator(part.states)).tolist()
-                if part.event is None:
+            for action, commands, states in self._parts(number, self.text):
+                if commands is None:
                     for i in states:
                         rows[i] = {i: Fraction(1)}
                     continue
@@ -108,11 +111,11 @@ class ExactModel:
                         check_budget()
                     row = rows.setdefault(i, {})
                     total = Fraction(0)
-                    for j, weight in self._moves(part.event, i):
+                    for j, weight in self._moves(commands, i):
                         row[j] = row.get(j, Fraction(0)) + weight
                         total += weight
                     own = shares.setdefault(i, {})
-                    own[part.action] = own.get(part.action, Fraction(0)) + total
+                    own[action] = own.get(action, Fraction(0)) + total
             for i, row in rows.items():
                 share = shares.get(i, {})
                 if model.type is not ModelType.CTMC:
@@ -123,6 +126,35 @@ class ExactModel:
                 self.layers[i].append(number)
                 self.actions[i].append(share)
 
+    def _parts(
+        self, layer: int, text: ResolvedModel
+    ) -> Iterator[tuple[str | None, Commands | None, list[int]]]:
+        """Yield a layer's parts: action, commands of each module (None: a deadlock's loop), states."""
+        model = self.model
+        if model.given is None:
+            for part in model.layers[layer].parts:
+                event = part.event
+                yield part.action, None if event is None else event.commands, self._members(part.states)
+        elif model.given.taken is not None:
+            taken = model.given.taken
+            ways = for_diagram(model, taken.layers[layer])
+            for part in model.layers[layer].parts:
+                states: dict[int, list[int]] = {}
+                for i in self._members(part.states):
+                    states.setdefault(int(ways[i]), []).append(i)
+                for way, own in states.items():
+                    yield part.action, tuple((c,) for c in taken.commands[way]) if way >= 0 else None, own
+        else:
+            for together in synchronisations(text):
+                inside = [set().union(*map(self._enabled, commands)) for commands in together.parts]
+                yield together.action, together.parts, sorted(set.intersection(*inside))
+            yield None, None, self._members(model.deadlocks)
+
+    def _members(self, states: Node) -> list[int]:
+        """Return the numbers of a set's states."""
+        found: list[int] = np.flatnonzero(self.model.indicator(states)).tolist()
+        return found
+
     def _read_given(self) -> None:
         """Fill in the choices of a model without a text, whose rows are scaled already."""
         for number in range(len(self.model.layers)):
@@ -131,9 +163,9 @@ class ExactModel:
                 self.layers[i].append(number)
                 self.actions[i].append({})
 
-    def _moves(self, event: Event, state: int) -> Iterator[tuple[int, Fraction]]:
-        """Yield where an event leads from a state, and with which weight."""
-        offers = [list(self._offers(commands, state)) for commands in event.commands]
+    def _moves(self, commands: Commands, state: int) -> Iterator[tuple[int, Fraction]]:
+        """Yield where commands lead from a state, one of each module, and with which weight."""
+        offers = [list(self._offers(own, state)) for own in commands]
         names = list(self._columns)
         here = [self._columns[name][state].item() for name in names]
         place = {name: k for k, name in enumerate(names)}
@@ -142,39 +174,29 @@ class ExactModel:
             there = list(here)
             for update, own in together:
                 weight *= own
-                for assignment, values in zip(update.assignments, self._target(update), strict=True):
-                    there[place[assignment.variable]] = values[state]
+                for assignment in update.assignments:
+                    there[place[assignment.variable]] = self._value(assignment.expression, state)
             if weight:
                 yield self._numbers[tuple(there)], weight
 
     def _offers(self, commands: Sequence[Command], state: int) -> Iterator[tuple[Update, Fraction]]:
         """Yield the updates that a module's enabled commands have in a state, with their weights."""
         for command in commands:
-            if self._mask(command.guard)[state]:
+            if state in self._enabled(command):
                 for update in command.updates:
                     weight = Fraction(1) if update.weight is None else self._at(update.weight, state)
                     if weight:
                         yield update, weight
 
-    def _mask(self, guard: Expression) -> Mask:
-        """Return where a guard holds."""
-        known = self._masks.get(id(guard))
+    def _enabled(self, command: Command | RewardItem) -> frozenset[int]:
+        """Return the states where the guard of a command, or of a reward, holds."""
+        guard = command.guard
+        known = self._guards.get(id(guard))
         if known is None:
-            model = self.model
-            mask = model.indicator(model.translator.states(guard) & model.reachable)
-            known = self._masks[id(guard)] = guard, mask
+            # By arrays: as a diagram, a guard of states that were listed may be what listing them avoids.
+            found = enclose(guard, self._environment(guard), (self.model.n_states,)).values
+            known = self._guards[id(guard)] = guard, frozenset(np.flatnonzero(found).tolist())
         return known[1]
-
-    def _target(self, update: Update) -> list[list[Any]]:
-        """Return the values that an update assigns, by state."""
-        known = self._targets.get(id(update))
-        if known is None:
-            shape = (self.model.n_states,)
-            known = self._targets[id(update)] = [
-                enclose(a.expression, self._environment(a.expression), shape).values.tolist()
-                for a in update.assignments
-            ]
-        return known
 
     # ------------------------------------------------------------------ rewards and other numbers
 
@@ -187,17 +209,17 @@ class ExactModel:
         found = [[reward] * len(choices) for reward, choices in zip(own, self.choices, strict=True)]
         if structure == ELAPSED:
             return found
-        if self.model.given is not None:
+        if self.text is None:
             for number in range(len(self.model.layers)):
                 earned = given_gains(self.model, structure, number)
                 for i, layers in enumerate(self.layers):
                     if number in layers:
                         found[i][layers.index(number)] += earned[i]
             return found
-        for item in self.model.source.rewards[structure].items:
+        for item in self.text.rewards[structure].items:
             if not item.is_transition:
                 continue
-            for i in np.flatnonzero(self._mask(item.guard)).tolist():
+            for i in sorted(self._enabled(item)):
                 for k, shares in enumerate(self.actions[i]):
                     if item.action in shares:
                         often = Fraction(1) if self.model.is_mdp else shares[item.action]
@@ -208,12 +230,12 @@ class ExactModel:
         """Return what every state earns by itself."""
         if structure == ELAPSED:
             return [Fraction(1)] * self.model.n_states
-        if self.model.given is not None:
+        if self.text is None:
             return given_gains(self.model, structure, None)
         total = [Fraction(0)] * self.model.n_states
-        for item in self.model.source.rewards[structure].items:
+        for item in self.text.rewards[structure].items:
             if not item.is_transition:
-                for i in np.flatnonzero(self._mask(item.guard)).tolist():
+                for i in sorted(self._enabled(item)):
                     total[i] += self._at(item.value, i)
         return total
 
@@ -222,6 +244,20 @@ class ExactModel:
         return [self._at(expression, i) for i in range(self.model.n_states)]
 
     def _at(self, expression: Expression, state: int) -> Fraction:
+        """Return an expression's value in a state as a rational number.
+
+        Raises
+        ------
+        NotExactError
+            There is none, or it is not known to be rational.
+        """
+        found = self._value(expression, state)
+        exact = real_of(found)
+        if not isinstance(exact, Fraction):
+            raise NotExactError(f"{found!r} comes from a number that may be irrational, or is very long")
+        return exact
+
+    def _value(self, expression: Expression, state: int) -> Any:
         """Return an expression's value in a state, worked out once for all values of its variables."""
         known = self._values.get(id(expression))
         if known is None:
@@ -240,33 +276,30 @@ class ExactModel:
 
 
 class _Function:
-    """The values of a number, by state, each worked out once for all values of its variables."""
+    """The values of an expression, by state, each worked out once for all values of its variables."""
 
     def __init__(self, expression: Expression, environment: dict[str, NDArray[Any]]) -> None:
         self._expression = expression
         self._names = list(environment)
         self._columns = list(environment.values())
-        self._known: dict[tuple[Any, ...], Fraction] = {}
+        self._known: dict[tuple[Any, ...], Any] = {}
 
-    def at(self, state: int) -> Fraction:
+    def at(self, state: int) -> Any:
         """Return the value in a state.
 
         Raises
         ------
         NotExactError
-            There is none, or it is not known to be rational.
+            There is none.
         """
         key = tuple(column[state].item() for column in self._columns)
         value = self._known.get(key)
         if value is None:
             try:
-                found = evaluate(self._expression, dict(zip(self._names, key, strict=True)))
+                value = evaluate(self._expression, dict(zip(self._names, key, strict=True)))
             except EvaluationError as error:
                 raise NotExactError(str(error)) from None
-            exact = real_of(found)  # type: ignore[arg-type]
-            if not isinstance(exact, Fraction):
-                raise NotExactError(f"{found!r} comes from a number that may be irrational, or is very long")
-            value = self._known[key] = exact
+            self._known[key] = value
         return value
 
 

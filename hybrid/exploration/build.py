@@ -71,7 +71,7 @@ def build_explicitly(
     # Properties may speak of the text's constants and formulas.
     found.source = replace(found.source, constants=source.constants, formulas=source.formulas)
     if found.given is not None:
-        found.given = replace(found.given, is_listed=True)
+        found.given = replace(found.given, text=source)
     found.build_seconds = time.perf_counter() - started
     return found
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import hybrid
 from hybrid.exact.reading import ExactModel
+from hybrid.exploration.programs import UnsuitableError
 from hybrid.injection.injected import inject_level
 from mtbdd.faults import BuildError
 from mtbdd.model import SymbolicModel
@@ -231,3 +234,79 @@ def test_what_is_left_of_large_rewards_carries_its_error(monkeypatch: pytest.Mon
         <= error[0]
         < 1e-15
     )
+
+
+# ------------------------------------------------------------------ states that were listed
+
+
+def as_users_see(model: SymbolicModel) -> list[Any]:
+    """What the states of a model offer and earn, in the order of the text, with exact numbers."""
+    exact = ExactModel(model)
+    order = range(model.n_states) if model.numbering is None else model.numbering.tolist()
+    place = {index: number for number, index in enumerate(order)}
+    gains = [exact.gains(k) for k in range(len(model.source.rewards))]
+    own = [exact.state_rewards(k) for k in range(len(model.source.rewards))]
+    found = []
+    for i in order:
+        offers = [
+            (sorted((place[j], p) for j, p in choice.items()), [earned[i][k] for earned in gains])
+            for k, choice in enumerate(exact.choices[i])
+        ]
+        found.append((sorted(offers), [rewards[i] for rewards in own]))
+    return found
+
+
+THIRDS = """
+{kind}
+formula busy = mod(x, 3) = 0;
+label "top" = x=6 & y*0.1 <= 0.1;
+module a x : [0..6]; f : bool;
+  [] x<6 & (busy | f) -> 1/3 : (x'=x+1) + 0.6 : (f'=!f) + 1/15 : true;
+  [go] x<6 & !f -> 0.1*(x+1) : (x'=min(x+2, 6)) + 1-0.1*(x+1) : (x'=0);
+endmodule
+module b y : [0..2];
+  [go] y<2 -> 0.3 : (y'=y+1) + 0.7 : true;
+  [go] y>0 -> 2/7 : (y'=0) + 5/7 : true;
+  [other] y=2 & x>2 -> (y'=1);
+endmodule
+{system}
+rewards "r" busy : 0.1*x; [go] x>y : 1/3; [] f : 0.7; [other] y=2 : 1/9; "top" : 1/11; endrewards
+"""
+
+
+@pytest.mark.parametrize("kind", ["dtmc", "ctmc", "mdp"])
+@pytest.mark.parametrize(
+    "system", ["", "system a ||| (b {other <- last}) endsystem", "system (a || b) / {go} endsystem"]
+)
+def test_f1_listed_states_keep_the_numbers_of_the_text(kind: str, system: str) -> None:
+    text = THIRDS.format(kind=kind, system=system)
+    diagrams, listed = (hybrid.parse(text, build=build) for build in ("symbolic", "explicit"))
+    assert listed.given is not None and listed.given.is_listed
+    assert as_users_see(listed) == as_users_see(diagrams)
+
+
+def test_f1_listed_states_without_the_compiled_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unsuitable(*_: object) -> None:
+        raise UnsuitableError
+
+    monkeypatch.setattr("hybrid.exploration.search.CompiledSearch", unsuitable)
+    text = THIRDS.format(kind="mdp", system="")
+    assert as_users_see(hybrid.parse(text, build="explicit")) == as_users_see(
+        hybrid.parse(text, build="symbolic")
+    )
+
+
+WALK = """
+{kind} module m s:[0..3]; [] s=0 -> 1/3:(s'=1)+0.6:(s'=2)+1/15:(s'=0); [] s=1 -> 0.7:(s'=3)+0.3:(s'=0);
+[] s>1 -> true; endmodule rewards "c" s=0 : 0.1; endrewards"""
+
+
+@pytest.mark.parametrize("order", ["model", "reversed"])
+@pytest.mark.parametrize("build", ["auto", "symbolic", "explicit"])
+@pytest.mark.parametrize(("kind", "opt"), [("dtmc", ""), ("ctmc", ""), ("mdp", "max")])
+def test_f1_exact_answers_and_ties_in_every_build(build: Any, order: Any, kind: str, opt: str) -> None:
+    model = hybrid.parse(WALK.format(kind=kind), build=build, order=order)
+    assert hybrid.check(model, f"P{opt}=? [ F s=3 ]", exact=True).exact == Fraction(7, 25)
+    assert hybrid.check(model, "P>=0.28 [ F s=3 ]").value is True
+    assert hybrid.check(model, "P>0.28 [ F s=3 ]").value is False
+    assert hybrid.check(model, f'R{{"c"}}{opt}=? [ F s>1 ]', exact=True).exact == Fraction(3, 25)
