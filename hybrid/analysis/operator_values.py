@@ -83,10 +83,8 @@ def operator_values(
     if isinstance(formula, Probability) and isinstance(formula.path, ConditionalPath):
         from hybrid.analysis.conditional_probabilities import conditional_probabilities
 
-        if not model.is_mdp:
-            no_optimum(formula)
         return scope.of_values(conditional_probabilities(model, formula.path, states, options, work))
-    maximise = maximises(formula) if model.is_mdp else no_optimum(formula)
+    maximise = not model.is_mdp or maximises(formula)
     if isinstance(formula, Probability):
         from hybrid.analysis.path_formulas import path_probabilities
 
@@ -155,21 +153,6 @@ def maximises(formula: Probability | Reward) -> bool:
             f"write {letter}min=? or {letter}max=?"
         )
     return formula.comparison in ("<", "<=")
-
-
-def no_optimum(formula: Probability | Reward) -> bool:
-    """Refuse Pmin and its like, and return True: chains have nothing to choose.
-
-    Raises
-    ------
-    UnsupportedError
-    """
-    if formula.optimum is not None:
-        letter = formula.letter
-        raise UnsupportedError(
-            f"{letter}{formula.optimum} needs an MDP: a chain has no choices; write {letter}"
-        )
-    return True
 
 
 def _time(expression: Expression) -> float:

@@ -145,14 +145,12 @@ class _Reader:
         return self._reward(node, maximise)
 
     def _maximise(self, node: Probability | Reward) -> bool | None:
-        letter = node.letter
         if self._kind is not ModelType.MDP:
-            if node.optimum is not None:
-                raise NotCertifiableError(f"{node.position}: {letter}{node.optimum} needs an MDP")
-            return None
+            return None  # a chain has one value, whatever is asked for
         if node.optimum is not None:
             return node.optimum == "max"
         if node.comparison is None:
+            letter = node.letter
             raise NotCertifiableError(f"{node.position}: write {letter}min=? or {letter}max=? for an MDP")
         return node.comparison in ("<", "<=")
 

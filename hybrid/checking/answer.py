@@ -126,6 +126,11 @@ class Answer:
         return self.every_state.column(2)
 
     @builtins.property
+    def warnings(self) -> tuple[str, ...]:
+        """How the question was understood, and what of the options does not apply to it."""
+        return tuple(self.statistics.warnings)
+
+    @builtins.property
     def every_state(self) -> EveryState:
         """The values of all states in the order of the diagram.
 
@@ -164,6 +169,7 @@ class Answer:
     def _repr_html_(self) -> str:
         work, facts = self.statistics, [] if self.name is None else [("name", self.name)]
         facts += [("property", self.property), ("result", self._result())]
+        facts += [("warning", warning) for warning in self.warnings]
         if work.method is not None:
             facts.append(("method", f"{work.method}, {work.iterations:,} iterations"))
         if work.backend is not None:
@@ -206,6 +212,7 @@ class Answer:
             "upper": json_number(self.upper),
             "error": self.error,
             **({"interrupted": True} if self.interrupted else {}),
+            **({"warnings": list(self.warnings)} if self.warnings else {}),
             "kind": self.kind,
             "residual": json_number(work.component_residual),
             "engine": self.engine,

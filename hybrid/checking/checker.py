@@ -118,7 +118,10 @@ class Checker(OperatorChecker):
         """
         _log.info("checking %s", prop.text)
         start = time.perf_counter()
-        self._work, self._unproven = Work(progress=self._progress, engine_reason=self._engine_reason), False
+        self._unproven = False
+        self._work = Work(
+            progress=self._progress, engine_reason=self._engine_reason, warnings=list(prop.warnings)
+        )
         is_search = isinstance(prop.formula, (MultiObjective, Quantile))
         self._work.settles = not (self._with_scheduler or is_search)
         if self._checkpoint is not None and not is_search:

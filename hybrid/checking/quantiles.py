@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from hybrid.analysis.multi.objectives import rounded_down, rounded_up
-from hybrid.analysis.operator_values import maximises, no_optimum
+from hybrid.analysis.operator_values import maximises
 from hybrid.analysis.path_formulas import is_ltl, until_form
 from hybrid.analysis.reward_bounded import check_bounded_method
 from hybrid.analysis.reward_budgets import BudgetSweep
@@ -103,7 +103,7 @@ class _Search:
         self._first = np.flatnonzero(model.indicator(model.initial))  # none in other processes
         self._operator, self._threshold = probability.comparison or "", probability.threshold.value
         self._safe, self._target, self._complement = until_form(model, path, states)
-        wanted = maximises(probability) if model.is_mdp else no_optimum(probability)
+        wanted = not model.is_mdp or maximises(probability)
         self._maximise = wanted != self._complement
         self._least = formula.optimum == "min"
         if self._least != ((self._operator[0] == ">") != self._complement):

@@ -114,6 +114,8 @@ def _estimated(
         for line in told.splitlines():
             console.error(excerpts.added(line))
         return _unanswered(prop, str(error))
+    for warning in found.warnings:
+        console.warn(f"{prop.name or prop.text}: {warning}")
     if not options.json:
         console.print((f"{prop.name}: " if prop.name else "") + _text(found))
     return {"name": prop.name, **found.record(), "error": None}

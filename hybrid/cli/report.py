@@ -168,6 +168,8 @@ class Report:
     def _answer(self, answer: Answer) -> None:
         """Tell an answer of the run."""
         self._hint.add(answer.statistics)
+        for warning in answer.warnings:
+            self._console.warn(f"{answer.name or answer.property}: {warning}")
         record, text = answer.record(listing=False), self._text(answer)
         if isinstance(answer.listing, Listing):
             record["listing"] = answer.listing  # written out when the record is printed

@@ -20,7 +20,7 @@ from mtbdd.language.fold import Folder
 from mtbdd.language.model_syntax import ELAPSED
 from mtbdd.language.rounded import doubles_around
 from mtbdd.language.scalars import Scalar
-from mtbdd.language.syntax import Expression, Literal
+from mtbdd.language.syntax import Expression, Literal, ModelType
 from mtbdd.language.walk import expression_variables
 
 LEAST_DISCOUNT = 2.0**-50
@@ -36,8 +36,14 @@ class PropertyFolder(Folder):
         As for `mtbdd.language.fold.Folder`; named properties count as labels.
     structures : sequence of (str or None)
         The names of the model's reward structures.
+    kind : ModelType
     faults : FaultCollector
         Takes the faults.
+
+    Attributes
+    ----------
+    warnings : dict of str to None
+        How questions were understood, each once: on a chain `Pmax` is `P`.
     """
 
     def __init__(
@@ -46,10 +52,12 @@ class PropertyFolder(Folder):
         definitions: Mapping[str, Expression],
         labels: Mapping[str, Expression],
         structures: Sequence[str | None],
+        kind: ModelType,
         faults: FaultCollector,
     ) -> None:
         super().__init__(values, definitions, labels)
-        self._structures = structures
+        self._structures, self._kind = structures, kind
+        self.warnings: dict[str, None] = {}
         self._faults = faults
 
     def fold(self, formula: Expression) -> Expression | None:
@@ -65,6 +73,8 @@ class PropertyFolder(Folder):
     def node(self, e: Expression) -> Expression:
         """Return a folded node that is no binary operator."""
         node = super().node(e)
+        if isinstance(node, (Probability, Reward)):
+            node = self._of_a_chain(node)
         if isinstance(node, (Probability, SteadyState)):
             self._number(node.threshold, e, "a bound on a probability", 1.0)
         elif isinstance(node, Reward):
@@ -81,6 +91,14 @@ class PropertyFolder(Folder):
         elif isinstance(node, (Cumulative, Instantaneous)):
             self._number(node.time, e, "a time", None)
         return node
+
+    def _of_a_chain(self, node: Probability | Reward) -> Probability | Reward:
+        """Return an operator without its optimum if the model has no choices."""
+        if node.optimum is None or self._kind is ModelType.MDP:
+            return node
+        letter = node.letter
+        self.warnings[f"{letter}{node.optimum} is {letter} here: a {self._kind.value} has no choices"] = None
+        return replace(node, optimum=None)
 
     def _number(
         self, e: Expression | None, within: Expression, what: str, most: float | None

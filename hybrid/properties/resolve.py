@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from hybrid.properties.fold import PropertyFolder
@@ -49,7 +50,7 @@ def resolve_properties(
     Properties
         Formulas hold literals, variables, operators and the labels "init" and "deadlock"; all other labels
         and named properties are expanded (a name of both is the label's); bounds and times are literals;
-        `Reward.index` is set.
+        `Reward.index` is set. On a chain `Pmax` and its like lose their optimum, with a warning each.
 
     Raises
     ------
@@ -235,11 +236,13 @@ class _Resolver:
         if not len(faults):
             labels = {**self.definitions.labels, **formulas}
             folder = PropertyFolder(
-                self.definitions.values, self.definitions.formulas, labels, structures, faults
+                self.definitions.values, self.definitions.formulas, labels, structures, model.type, faults
             )
             folded = folder.fold(item.formula)
             if folded is not None:
-                item = replace(item, formula=folded)
+                below = [outcomes[n].property.warnings for n in _labels_of(item.formula) if n in outcomes]
+                warnings = dict.fromkeys([*chain.from_iterable(below), *folder.warnings])
+                item = replace(item, formula=folded, warnings=tuple(warnings))
         return _Outcome(item, found, tuple(faults))
 
     def _missing(self, formula: Expression) -> list[Constant]:

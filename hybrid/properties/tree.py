@@ -239,6 +239,8 @@ class Property:
     error : LanguageError or None
         Why it cannot be answered: it asks for what is not supported (set by the parser; the formula is then a
         stand-in), or it cannot be resolved (if faults are kept).
+    warnings : tuple of str
+        What the answer comes with: how the question was understood.
     """
 
     name: str | None
@@ -246,6 +248,7 @@ class Property:
     text: str
     position: Position = field(compare=False, repr=False)
     error: LanguageError | None = field(default=None, compare=False)
+    warnings: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)

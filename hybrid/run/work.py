@@ -75,6 +75,8 @@ class Work:
         Whether bounds count that are not as close as they should be when the iterations are spent.
     unfinished : NotConvergedError or None
         Of which system that was first.
+    warnings : list of str
+        What the answer comes with: how the question was understood, and what of the options does not apply.
     """
 
     method: str | None = None
@@ -95,6 +97,7 @@ class Work:
     engine_reason: str | None = field(default=None, repr=False)
     settles: bool = False
     unfinished: NotConvergedError | None = field(default=None, repr=False)
+    warnings: list[str] = field(default_factory=list, repr=False)
     _reasons: dict[str, str] = field(default_factory=dict, repr=False)
     _only_products: bool = field(default=False, repr=False)
 

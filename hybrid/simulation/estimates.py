@@ -54,6 +54,8 @@ class Estimate:
         Steps that all paths together have made.
     seed : int
     seconds : float
+    warnings : tuple of str
+        How the question was understood.
     """
 
     property: str
@@ -67,6 +69,7 @@ class Estimate:
     steps: int
     seed: int
     seconds: float
+    warnings: tuple[str, ...] = ()
 
     kind = "estimate"
 
@@ -85,6 +88,7 @@ class Estimate:
             "steps": self.steps,
             "seed": self.seed,
             "seconds": self.seconds,
+            **({"warnings": list(self.warnings)} if self.warnings else {}),
         }
 
 
@@ -227,6 +231,7 @@ def estimate_property(
         made,
         sampler.seed,
         seconds,
+        asked.warnings,
     )
 
 

@@ -152,7 +152,6 @@ def test_what_is_read() -> None:
     [
         ("dtmc", "P=? [ F d=1 || F d=7 ]", "the condition after '||' has probability 0 in (s=0, d=0)"),
         ("dtmc", "P=? [ F d=1 || d ]", "the condition after '||'"),
-        ("dtmc", "Pmax=? [ F d=1 || F d=1 ]", "Pmax needs an MDP"),
         ("mdp", "Pmax=? [ F d=1 || F d=1 ]", "are not checked on an MDP"),
         ("mdp", "P=? [ F d=1 || F d=1 ]", "are not checked on an MDP"),
         ("mdp", "multi(Pmax=? [ F d=1 || F d=1 ], P>=0.1 [ F d=1 ])", "conditional probabilities are no"),

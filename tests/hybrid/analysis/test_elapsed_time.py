@@ -144,7 +144,6 @@ def test_what_is_read_as_the_operator() -> None:
         ("dtmc", "T=? [ S ]", "expected a path formula"),
         ("dtmc", "T<=-1 [ F x=2 ]", "a bound on an expected time"),
         ("dtmc", "T<=x [ F x=2 ]", "a bound on an expected time"),
-        ("dtmc", "Tmin=? [ F x=2 ]", "Tmin needs an MDP: a chain has no choices; write T"),
         ("mdp", "T=? [ F x=2 ]", "write Tmin=? or Tmax=?"),
         ("dtmc", "T=? [ G x=2 ]", "co-safe"),
         ("dtmc", "T=? [ F x ]", "the operand of 'F'"),

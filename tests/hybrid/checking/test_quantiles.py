@@ -121,7 +121,6 @@ def test_answers_by_hand(text: str, value: float) -> None:
         ("quantile(min B, P>0.2 [ F<=3 s=2 ])", "whose bound on a reward is the one asked for"),
         ("quantile(min B, s=2)", "whose bound on a reward is the one asked for"),
         ('quantile(min B, P>0.2 [ F{"steps"}<=B (X s=2) ])', "one path operator over state formulas"),
-        ('quantile(min B, Pmax>0.2 [ F{"steps"}<=B s=2 ])', "needs an MDP"),
         ('1 + quantile(min B, P>0.2 [ F{"steps"}<=B s=2 ])', "stands alone"),
         ('filter(max, quantile(min B, P>0.2 [ F{"steps"}<=B s=2 ]))', "stands alone"),
         ('quantile(min B, P>0.2 [ F{"steps"}<=B+1 s=2 ])', "unknown name 'B'"),

@@ -1,0 +1,104 @@
+"""One question has one answer on every path: by default, written out, exactly, from a list, on a device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+import hybrid
+from gpu_kernels import use_device
+from tests.gpu_kernels.host_device import HostDevice
+
+PATHS: dict[str, dict[str, Any]] = {
+    "cpu": {"backend": "cpu"},
+    "explicit engine": {"engine": "explicit", "backend": "cpu"},
+    "reference": {"backend": "reference"},
+    "exact": {"exact": True},
+    "listed": {"build": "explicit", "backend": "cpu"},
+    "listed, exact": {"build": "explicit", "exact": True},
+    "device": {"backend": "gpu"},
+    "quotient": {"bisimulation": True, "backend": "cpu"},
+}
+
+WALK = """dtmc
+module m s:[0..3];
+  [] s=0 -> 1/3:(s'=1)+0.6:(s'=2)+1/15:(s'=0);
+  [] s=1 -> 0.7:(s'=3)+0.3:(s'=0);
+  [] s>1 -> true;
+endmodule"""
+FORK = """dtmc
+module m s:[0..2]; [] s=0 -> 0.25:(s'=1)+0.75:(s'=2); [] s>0 -> true; endmodule
+rewards "r" s=0 : 3; endrewards"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A question, what is right, and what the answer comes with."""
+
+    text: str
+    prop: str
+    right: Fraction | bool | float
+    warning: str = ""
+    rational: bool = True
+
+
+CASES = {
+    "f1 a sum of fractions": Case(WALK, "P=? [ F s=3 ]", Fraction(7, 25)),
+    "f1 a tie": Case(WALK, "P>=0.28 [ F s=3 ]", True),
+    "f1 a strict tie": Case(WALK, "P>0.28 [ F s=3 ]", False),
+    "f2 Pmax": Case(FORK, "Pmax=? [ F s=1 ]", Fraction(1, 4), "Pmax is P here: a dtmc has no choices"),
+    "f2 Pmin of a window": Case(FORK, "Pmin=? [ F<=3 s=1 ]", Fraction(1, 4), "Pmin is P here"),
+    "f2 Pmax of a step": Case(FORK, "Pmax=? [ X s=1 ]", Fraction(1, 4), "Pmax is P here"),
+    "f2 Tmin": Case(FORK, "Tmin=? [ F s>0 ]", Fraction(1), "Tmin is T here"),
+    "f2 Rmax": Case(FORK, 'R{"r"}max=? [ F s>0 ]', Fraction(3), "Rmax is R here"),
+    "f2 a comparison": Case(FORK, "Pmax<=0.25 [ F s=1 ]", True, "Pmax is P here"),
+    "f2 in a filter": Case(FORK, "filter(max, Pmin=? [ F s=1 ], s=0)", Fraction(1, 4), "Pmin is P here"),
+    "f2 nested": Case(FORK, "P=? [ F Pmin>=1 [ X s=2 ] ]", Fraction(3, 4), "Pmin is P here"),
+    "f2 a quantile": Case(
+        FORK, 'quantile(min B, Pmax>=0.25 [ F{"r"}<=B s=1 ])', Fraction(3), "Pmax is P here", False
+    ),
+    "f2 of a continuous chain": Case(
+        FORK.replace("dtmc", "ctmc"), "Pmax=? [ F s=1 ]", Fraction(1, 4), "a ctmc has no choices"
+    ),
+    "f2 linear temporal logic": Case(
+        FORK, "Pmax=? [ (F G s=1) | (F G s=2 & s=1) ]", Fraction(1, 4), "Pmax is P here", rational=False
+    ),
+    "f2 under a condition": Case(
+        FORK, "Pmin=? [ F s=1 || F s>0 ]", Fraction(1, 4), "Pmin is P here", rational=False
+    ),
+}
+
+
+@pytest.fixture(params=PATHS)
+def path(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+    options = PATHS[request.param]
+    with use_device(HostDevice()) if options.get("backend") == "gpu" else nullcontext():
+        yield dict(options)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_answer_is_the_same_on_every_path(name: str, path: dict[str, Any]) -> None:
+    case = CASES[name]
+    if path.get("exact") and not case.rational:
+        pytest.skip("has no answer in rational numbers")
+    model = hybrid.parse(case.text, build=path.pop("build", "auto"))
+    answer = hybrid.check(model, case.prop, epsilon=1e-7, **path)
+    assert_right(answer, case.right)
+    assert case.warning in "; ".join(answer.warnings) if case.warning else not answer.warnings
+
+
+def assert_right(answer: Any, right: Fraction | bool | float) -> None:
+    """The right value is told exactly, or within bounds that are close."""
+    if isinstance(right, bool) or not math.isfinite(right):
+        assert answer.value == right
+    elif answer.exact is not None:
+        assert answer.exact == right
+    else:
+        assert answer.lower <= right <= answer.upper
+        assert answer.upper - answer.lower <= 1e-6 * max(abs(right), 1)
