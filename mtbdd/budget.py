@@ -66,14 +66,21 @@ class Budget:
     def check(self) -> None:
         """Raise if the budget is spent.  Time: some microseconds."""
         if self.seconds is not None and time.monotonic() - self.started > self.seconds:
-            raise BudgetError(
-                f"the time limit of {self.seconds:g} s is reached; give more with {option('timeout')}"
-            )
+            raise BudgetError(self.out_of_time())
         if self.memory is not None and self.used() > self.memory:
-            raise BudgetError(
-                f"the memory limit of {self.memory} bytes is reached; give more with "
-                f"{option('memory')}, or make the model smaller"
-            )
+            raise BudgetError(self.out_of_memory())
+
+    def out_of_time(self) -> str:
+        """Return the message for a time limit that is reached, with what to type for twice as much."""
+        seconds = self.seconds or 0.0
+        more = option("timeout", 2 * seconds)
+        return f"the time limit of {seconds:g} s is reached; give more: {more}"
+
+    def out_of_memory(self) -> str:
+        """Return the message for a memory limit that is reached, with what to type for twice as much."""
+        memory = self.memory or 0
+        more = option("memory", 2 * memory)
+        return f"the memory limit of {memory} bytes is reached; give more: {more}, or make the model smaller"
 
 
 _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)

@@ -21,6 +21,7 @@ from mtbdd.events import Event, component, gathered, synchronise
 from mtbdd.expressions import ExpressionTranslator
 from mtbdd.faults import BuildError
 from mtbdd.language.errors import Fault
+from mtbdd.language.limits import raised
 from mtbdd.language.model_syntax import Command, ResolvedModel
 from mtbdd.manager import Node
 from mtbdd.matrix import SymbolicMatrix
@@ -162,8 +163,8 @@ def _check_combinations(
     if count > most:
         message = (
             f"expected at most {most} combinations of commands that may take the action '{s.action}' in one "
-            f"state, got {count}; give commands guards that exclude one another, or raise the limit "
-            "'combinations'"
+            f"state, got {count}; give commands guards that exclude one another, or "
+            f"{raised('combinations', count)}"
         )
         raise BuildError([Fault(s.parts[0][0].position, message)])
 

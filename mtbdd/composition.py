@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import product
 
-from mtbdd.language.limits import current
+from mtbdd.language.limits import current, raised
 from mtbdd.language.model_syntax import (
     ActionRenaming,
     Command,
@@ -139,10 +139,10 @@ def _synchronised(offers: list[_Offer], actions: frozenset[str]) -> _Offer:
 
 def _joined(action: str, mine: list[Parts], theirs: list[Parts]) -> list[Parts]:
     """Return every way of one side with every way of the other."""
-    most = current().combinations
-    if len(mine) * len(theirs) > most:
+    most, count = current().combinations, len(mine) * len(theirs)
+    if count > most:
         raise OverflowError(
             f"the system block lets action '{action}' be taken in more than {most} ways; "
-            "synchronise modules before interleaving them, or raise the limit 'combinations'"
+            f"synchronise modules before interleaving them, or {raised('combinations', count)}"
         )
     return [a + b for a, b in product(mine, theirs)]

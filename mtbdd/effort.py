@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from mtbdd.budget import check_budget
 from mtbdd.faults import BuildError
 from mtbdd.language.errors import Fault
-from mtbdd.language.limits import Limits, current
+from mtbdd.language.limits import Limits, current, raised
 from mtbdd.language.syntax import Position
 
 _ENTRY, _PAIR, _VALUE, _UPDATE = 0.01, 16.0, 50.0, 400.0
@@ -100,8 +100,8 @@ class Effort:
         if count > self.limits.values:
             message = (
                 f"expected at most {self.limits.values} values where they must be told apart, got {count}; "
-                "give the variable a smaller range, compare it with constants only, or raise the limit "
-                "'values'"
+                "give the variable a smaller range, compare it with constants only, or "
+                f"{raised('values', count)}"
             )
             raise EffortError([Fault(position, message)])
         _tell(_VALUE * count)
@@ -110,6 +110,6 @@ class Effort:
     def _refuse(position: Position, count: int, name: str, what: str) -> None:
         message = (
             f"expected a model whose commands are worked out in fewer steps, got {count} {what} up to here; "
-            f"give variables smaller ranges, split wide expressions, or raise the limit '{name}'"
+            f"give variables smaller ranges, split wide expressions, or {raised(name, 2 * count)}"
         )
         raise EffortError([Fault(position, message)])

@@ -31,14 +31,14 @@ def either(there: str, here: str) -> str:
     return there if _asked_there.get() else here
 
 
-def option(name: str, *values: str) -> str:
+def option(name: str, *values: str | float) -> str:
     """Return an option, or the argument that it stands for.
 
     Parameters
     ----------
     name : str
         Of the option, without dashes in front.
-    *values : str
+    *values : str, int or float
         What may be given, to choose from.
 
     Examples
@@ -50,7 +50,8 @@ def option(name: str, *values: str) -> str:
     ('--max-iters', '--method jacobi or jor')
     """
     argument = _ARGUMENTS.get(name, name.replace("-", "_"))
-    there, here = " or ".join(values), " or ".join(map(repr, values))
+    there = " or ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values)
+    here = " or ".join(f"{value:g}" if isinstance(value, float) else repr(value) for value in values)
     return either(f"--{name} {there}".rstrip(), f"{argument}={here}" if values else argument)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import signal
 from collections.abc import Iterator
@@ -13,11 +14,13 @@ from mtbdd.build import build_model
 from mtbdd.language import LanguageError, load_model, parse_model, resolve
 from mtbdd.language.limits import Limits, limited
 from mtbdd.model import SymbolicModel
+from mtbdd.wording import on_command_line
 from tests.hostile_texts import ANSWERED, REFUSED, doubling, model
 
 # Far more than any of them takes (see docs/limits.md), far less than what they ask for.
 SECONDS = 300
 BYTES = 3 << 30
+_MOVES = "[] s=0 -> (s'=1); [] s=1 -> (s'=0); [] s=1 -> true;"
 
 
 @pytest.fixture(autouse=True)
@@ -109,10 +112,68 @@ def test_integers_beside_an_overflow_stay_exact() -> None:
 
 def test_limits_can_be_raised() -> None:
     text = model("".join(f"a{i}:bool;" for i in range(2001)), "[] true -> true;")
-    with pytest.raises(LanguageError, match="raise the limit 'bits'"):
+    with pytest.raises(LanguageError, match=r"raise the limit with limits=Limits\(bits=4000\)"):
         build(text)
     with limited(Limits(bits=2001)):
         assert build(text).n_states == 1
+
+
+def test_f4_texts_that_planners_write_are_read() -> None:
+    guard = "&".join(f"x{i}={i}" for i in range(8))
+    commands = "\n".join(f"[] {guard} & y={i} -> 0.5:(y'={i + 1})+0.5:(x0'=0)&(x1'=1);" for i in range(5_000))
+    text = model("".join(f"x{i} : [0..8];" for i in range(8)) + "y : [0..5000];", commands)
+    parsed = parse_model(text)
+    assert len(parsed.modules[0].commands) == 5_000
+    assert sum(len(m.commands) for m in resolve(parsed).modules) == 5_000
+    # A text of 1,400,000 words, numbers and signs takes some seconds and 300 MB.
+    assert Limits().tokens >= 20_000_000
+    assert Limits().source_bytes >= 10 * Limits().tokens
+
+
+LIMITED = {
+    "source_bytes": model() + "// a comment" * 100,
+    "tokens": model(commands=_MOVES),
+    "variables": model("a:bool; b:bool; c:bool;", "[] true -> true;"),
+    "bits": model("a:[0..7]; b:[0..9];", "[] a+b>3 -> true;"),
+    "commands": model(commands=_MOVES),
+    "nodes": model() + "module n=m[s=t] endmodule module o=n[t=u] endmodule",
+    "values": model("a:[0..9]; b:[0..9];", "[] a=0 -> (a'=mod(b*3,10)); [] a+b>3 -> (b'=a);"),
+    "combinations": "mdp " + "".join(
+        f"module m{i} s{i}:bool; [a] true -> true; [a] s{i} -> true; endmodule " for i in range(4)
+    ),
+    "table_steps": model("a:[0..9]; b:[0..9];", "[] a+b>3 -> (a'=mod(b*3,10));"),
+    "pair_steps": "ctmc " + "".join(
+        f"module m{i} s{i}:[0..3]; [a] true -> {i + 0.5}:(s{i}'=1); [a] s{i}=1 -> {i + 0.7}:true; endmodule "
+        for i in range(4)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_f4_a_limit_is_told_with_what_to_type(name: str, tmp_path) -> None:
+    path = tmp_path / "m.pm"
+    path.write_text(LIMITED[name])
+    limits, told = Limits().changed(name, 1), []
+    while len(told) < 20:
+        try:
+            with limited(limits), on_command_line():
+                build_model(resolve(load_model(path)))
+            break
+        except LanguageError as error:
+            typed = re.search(r"raise the limit with --limit (\w+)=(\d+)$", str(error))
+            assert typed is not None and typed[1] == name, error
+            told.append(int(typed[2]))
+            limits = limits.changed(name, told[-1])
+    assert told and told == sorted(told) and len(told) < 20
+
+
+def test_f4_faults_beyond_the_limit_are_told_with_what_to_type() -> None:
+    with (
+        limited(Limits(faults=3)),
+        on_command_line(),
+        pytest.raises(LanguageError, match=r"mend these first, or raise the limit with --limit faults=6$"),
+    ):
+        build(model(commands="".join(f"[] b{i} -> true;" for i in range(9))))
 
 
 def test_a_file_is_read_up_to_the_limit_alone(tmp_path) -> None:

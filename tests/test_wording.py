@@ -116,8 +116,8 @@ def too_much() -> None:
             "build with fix_deadlocks=True",
             "build without --no-fix-deadlocks",
         ),
-        (spent, "give more with timeout", "give more with --timeout"),
-        (too_much, "give more with memory", "give more with --memory"),
+        (spent, "give more: timeout=2", "give more: --timeout 2"),
+        (too_much, "give more: memory=2,", "give more: --memory 2,"),
         (
             lambda: hybrid.check(hybrid.parse(STUCK), "P=? [ F s=1 ]", storage="msr"),
             "choose engine='explicit'",

@@ -139,14 +139,14 @@ class _Watched:
         """Return why the process must be ended, None if it need not."""
         budget, now = self._budget, time.monotonic()
         if budget.seconds is not None and now - budget.started > budget.seconds + _grace(budget.seconds):
-            return f"the time limit of {budget.seconds:g} s is reached; give more with --timeout"
+            return budget.out_of_time()
         if budget.memory is None:
             return None
         used = budget.used(process)
         self._over_since = None if used <= budget.memory else self._over_since or now
         late = self._over_since is not None and now - self._over_since > _grace(0.0)
         if late or used > 1.25 * budget.memory:
-            return f"the memory limit of {budget.memory} bytes is reached; give more with --memory"
+            return budget.out_of_memory()
         return None
 
 

@@ -19,7 +19,7 @@ from mtbdd.encoding import Encoding
 from mtbdd.events import Event, Suspect, translate_events
 from mtbdd.faults import BuildError
 from mtbdd.given_model import given_model, given_variable
-from mtbdd.language.limits import current
+from mtbdd.language.limits import current, raised
 from mtbdd.language.model_syntax import Assignment, Command, Module, ResolvedModel, ResolvedVariable, Update
 from mtbdd.language.syntax import ModelType, Position
 from mtbdd.manager import Node
@@ -165,7 +165,7 @@ def _variables(written: Written, ends: bool) -> list[ResolvedVariable]:
     if bits > current().bits:
         raise ModellingError(
             f"{written.name}: expected variables of at most {current().bits} bits together, got {bits}; give "
-            "them smaller ranges, or raise the limit 'bits'"
+            f"them smaller ranges, or {raised('bits', bits)}"
         )
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from mtbdd.language.collector import paused_collector
@@ -11,7 +12,7 @@ from mtbdd.language.composition_check import resolve_system
 from mtbdd.language.constants import check_given
 from mtbdd.language.definitions import Definitions, missing_message, work_out
 from mtbdd.language.errors import EvaluationError, Fault, FaultCollector, LanguageError, listed, suggestion
-from mtbdd.language.limits import current
+from mtbdd.language.limits import current, raised
 from mtbdd.language.model_syntax import (
     Formula,
     Label,
@@ -170,15 +171,15 @@ class _Resolver:
 
     def _check_bits(self, variables: Sequence[ResolvedVariable]) -> None:
         """Note the first variable that does not fit the limit on all variables' bits."""
-        bits, most = 0, current().bits
-        for variable in variables:
-            bits += (variable.high - variable.low).bit_length()
+        sizes = [(variable.high - variable.low).bit_length() for variable in variables]
+        most = current().bits
+        for variable, bits in zip(variables, accumulate(sizes), strict=True):
             if bits > most:
                 self.faults.add(
                     variable.position,
                     f"expected variables of at most {most} bits together, got more with '{variable.name}' of "
-                    f"the range [{variable.low}..{variable.high}]; give variables smaller ranges, or raise "
-                    "the limit 'bits'",
+                    f"the range [{variable.low}..{variable.high}]; give variables smaller ranges, or "
+                    f"{raised('bits', sum(sizes))}",
                 )
                 return
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from mtbdd.errors import HybridError
-from mtbdd.language.limits import current
+from mtbdd.language.limits import current, raised
 from mtbdd.language.syntax import Position
 
 _LISTED = 20  # names told in a message
@@ -90,7 +90,7 @@ class FaultCollector:
             There are more faults than the limits allow; it holds those that they do.
         """
         if len(self._faults) >= self._most:
-            advice = f"more than {self._most} faults: mend these first, or raise the limit 'faults'"
+            advice = f"more than {self._most} faults: mend these first, or {raised('faults')}"
             raise LanguageError([*self._faults, Fault(position, advice)])
         self._faults.append(Fault(position, message))
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 DEFAULT_LIMITS = {
-    "source_bytes": 1 << 24,
-    "tokens": 250_000,
+    "source_bytes": 1 << 28,
+    "tokens": 20_000_000,
     "variables": 20_000,
     "bits": 2_000,
-    "commands": 20_000,
-    "nodes": 250_000,
+    "commands": 1_000_000,
+    "nodes": 5_000_000,
     "faults": 100,
     "values": 1 << 17,
     "combinations": 100_000,

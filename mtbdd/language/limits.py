@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 
 from mtbdd.language.limit_defaults import DEFAULT_LIMITS
+from mtbdd.wording import either
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,25 @@ _DEFAULT = Limits()
 def current() -> Limits:
     """Return the limits that hold here."""
     return _current.get() or _DEFAULT
+
+
+def raised(name: str, needed: int = 0) -> str:
+    """Return how a limit is raised, for a message: the option with a value to type, or the argument.
+
+    Parameters
+    ----------
+    name : str
+        The limit that does not suffice.
+    needed : int, optional
+        What would suffice, where that is known; twice the limit is offered at least.
+
+    Examples
+    --------
+    >>> raised("bits", 5000)
+    'raise the limit with limits=Limits(bits=5000)'
+    """
+    value = max(needed, 2 * int(getattr(current(), name)))
+    return "raise the limit with " + either(f"--limit {name}={value}", f"limits=Limits({name}={value})")
 
 
 @contextmanager

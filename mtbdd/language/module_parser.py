@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mtbdd.language.errors import SyntaxFaultError
 from mtbdd.language.expression_parser import ExpressionParser
-from mtbdd.language.limits import current
+from mtbdd.language.limits import current, raised
 from mtbdd.language.model_syntax import Assignment, Command, Module, Update, Variable
 from mtbdd.language.syntax import Expression, Position
 
@@ -62,7 +62,7 @@ class ModuleParser(ExpressionParser):
         self._counts[kind] = self._counts.get(kind, 0) + 1
         most = getattr(current(), kind)
         if self._counts[kind] > most:
-            self.fail(f"expected at most {most} {kind} in a model, got more; raise the limit '{kind}'")
+            self.fail(f"expected at most {most} {kind} in a model, got more; {raised(kind)}")
 
     # ------------------------------------------------------------------ variables
 

@@ -6,12 +6,12 @@ formula whose definition mentions a renamed name is expanded before the renaming
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 from mtbdd.language.errors import FaultCollector, LanguageError, listed, shown_circle, suggestion
-from mtbdd.language.limits import current
+from mtbdd.language.limits import current, raised
 from mtbdd.language.model_syntax import Assignment, Command, Formula, Module, Update, Variable
 from mtbdd.language.module_parser import Renaming
 from mtbdd.language.order import dependency_order
@@ -65,11 +65,11 @@ def write_out(parts: Sequence[Module | Renaming], formulas: Sequence[Formula]) -
 
     expander = _Formulas.of(formulas)
     size = _Size(parts)
+    size.copies(by_name, order)
     modules = {part.name: part for part in by_name.values() if isinstance(part, Module)}
     for name in order:
         part = by_name[name]
         if isinstance(part, Renaming):
-            size.parts(modules[part.base], part)
             modules[name] = _copy(modules[part.base], part, expander, size, faults)
     faults.raise_if_any()
     written: list[Module] = []
@@ -103,14 +103,31 @@ class _Size:
         self._variables = sum(len(part.variables) for part in written)
         self._nodes = 0
 
-    def parts(self, base: Module, renaming: Renaming) -> None:
-        """Count the variables and commands of a copy."""
-        self._variables += len(base.variables)
-        if self._variables > self._limits.variables:
-            self._refuse(renaming, f"{self._limits.variables} variables", "variables")
-        self._commands += len(base.commands)
-        if self._commands > self._limits.commands:
-            self._refuse(renaming, f"{self._limits.commands} commands", "commands")
+    def copies(self, parts: Mapping[str, Module | Renaming], order: Sequence[str]) -> None:
+        """Count the variables and commands of all copies, of which none is made yet.
+
+        Parameters
+        ----------
+        parts : mapping of str to Module or Renaming
+            By their names.
+        order : sequence of str
+            Names that have each copy after what it copies.
+        """
+        sizes = {
+            name: (len(part.variables), len(part.commands))
+            for name, part in parts.items()
+            if isinstance(part, Module)
+        }
+        for name in order:
+            part = parts[name]
+            if isinstance(part, Renaming):
+                variables, commands = sizes[name] = sizes[part.base]
+                self._variables += variables
+                if self._variables > self._limits.variables:
+                    self._refuse(part, f"{self._limits.variables} variables", "variables")
+                self._commands += commands
+                if self._commands > self._limits.commands:
+                    self._refuse(part, f"{self._limits.commands} commands", "commands")
 
     def nodes(self, count: int, renaming: Renaming) -> None:
         """Count the nodes of a copy's expressions."""
@@ -122,7 +139,7 @@ class _Size:
     def _refuse(renaming: Renaming, limit: str, name: str) -> NoReturn:
         message = (
             f"expected a model with at most {limit}, got more with module '{renaming.name}' written out; "
-            f"copy fewer or smaller modules, or raise the limit '{name}'"
+            f"copy fewer or smaller modules, or {raised(name)}"
         )
         raise LanguageError.single(renaming.position, message)
 

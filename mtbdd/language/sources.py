@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from mtbdd.language.errors import Fault, SourceError, suggestion
-from mtbdd.language.limits import current
+from mtbdd.language.limits import current, raised
 from mtbdd.language.syntax import Position
 
 
@@ -79,8 +79,8 @@ def read_source(path: str | os.PathLike[str], what: str = "model") -> str:
         raise fail(f"{expected}, but it cannot be read: {reason}") from None
     if len(data) > most and b"\0" not in data:
         raise fail(
-            f"{expected} of at most {most} bytes, got a larger one; split it, or raise the limit "
-            "'source_bytes'"
+            f"{expected} of at most {most} bytes, got a larger one; split it, or "
+            f"{raised('source_bytes', _size(path))}"
         )
     if b"\0" in data:
         raise fail(f"{expected}, got a binary file (byte 0 at offset {data.index(0)}); give a text file")
@@ -105,6 +105,11 @@ def near_file(name: str) -> str:
     except (OSError, ValueError):
         return ""
     return found.replace("'", f"'{os.path.join(folder, '')}", 1) if folder else found
+
+
+def _size(path: str | os.PathLike[str]) -> int:
+    """Return the size of a regular file, 0 of other sources."""
+    return 0 if isinstance(path, StandardInput) else Path(path).stat().st_size
 
 
 def _bytes_of(path: str | os.PathLike[str], most: int) -> bytes:

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import NoReturn
 
 from mtbdd.language.errors import Fault, SyntaxFaultError, suggestion
-from mtbdd.language.limits import current
+from mtbdd.language.limits import current, raised
 from mtbdd.language.syntax import Position
 
 # The words that PRISM keeps for itself; a name must not be one of them.
@@ -77,7 +77,7 @@ class TokenReader:
         most = current().tokens
         if len(tokens) - 1 > most:
             message = f"expected a text of at most {most} words, numbers and signs, got {len(tokens) - 1}"
-            self.fail(f"{message}; raise the limit 'tokens'", most)
+            self.fail(f"{message}; {raised('tokens', len(tokens) - 1)}", most)
 
     # ------------------------------------------------------------------ places
 

@@ -56,7 +56,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_build_that_takes_too_long_ends_with_a_message(slow):
     done = run("info", slow, "--timeout", "1")
     assert done.returncode == 2
-    assert done.stderr == "error: the time limit of 1 s is reached; give more with --timeout\n"
+    assert done.stderr == "error: the time limit of 1 s is reached; give more: --timeout 2\n"
     assert done.stdout == ""
 
 
@@ -104,7 +104,7 @@ def test_answers_found_are_kept_in_one_object_whoever_ends_the_command(looks, ca
     assert [r["value"] for r in found["results"]] == [1, None]
     assert found["interrupted"] is True
     assert found["results"][1]["interrupted"] is True
-    assert found["results"][1]["error"] == "the time limit of 0.2 s is reached; give more with --timeout"
+    assert found["results"][1]["error"] == "the time limit of 0.2 s is reached; give more: --timeout 0.4"
 
 
 @pytest.mark.shortened
@@ -129,7 +129,10 @@ def test_bounds_reached_are_told_when_time_is_up(tmp_path, is_certified):
         record = json.loads(done.stdout)
         (result,) = record["results"]
         assert record["interrupted"] is result["interrupted"] is True
-        assert result["error"] == f"the time limit of {seconds} s is reached; give more with --timeout"
+        assert (
+            result["error"]
+            == f"the time limit of {seconds} s is reached; give more: --timeout {2 * seconds:g}"
+        )
         if result["kind"] is not None:
             break
     assert (result["value"], result["kind"]) == (None, "certified")
@@ -210,7 +213,7 @@ def test_runs_that_had_not_begun_are_counted(slow, tmp_path):
     path.write_text((tmp_path / "slow.pm").read_text().replace("dtmc", "dtmc const int N;", 1))
     done = run("check", str(path), "P=? [ F x1=N ]", "--const", "N=1:4", "--timeout", "1")
     assert done.returncode == 2
-    message = "the time limit of 1 s is reached; give more with --timeout; of 4 runs 3 had not begun"
+    message = "the time limit of 1 s is reached; give more: --timeout 2; of 4 runs 3 had not begun"
     assert done.stderr == f"error: {message}\n"
     console = Console(quiet=True)
     console.run(4, 4, "N=4")
